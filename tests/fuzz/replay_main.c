@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

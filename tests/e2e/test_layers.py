@@ -1,0 +1,156 @@
+"""Checks that dependencies point one way: base <- net, data, config <- pipeline <- components.
+
+Twice over: no #include crosses upwards, and no object of a layer's library asks for a symbol that
+only a layer above it defines.
+"""
+import os
+import re
+import subprocess
+import sys
+
+SOURCE = os.environ["PROFCOL_SOURCE"]
+BUILD = os.environ["PROFCOL_BUILD"]
+
+# What a file below a folder may include. The longest matching folder counts.
+COMPONENT_FOLDERS = ["receivers", "processors", "exporters", "extensions"]
+ABOVE_PIPELINE = ["core/base", "core/net", "core/data", "config", "core/pipeline"]
+ALLOWED = {
+    "core/base": ["core/base"],
+    "core/net": ["core/base", "core/net"],
+    "core/data": ["core/base", "core/data"],
+    "config": ["core/base", "config"],
+    "core/pipeline": ABOVE_PIPELINE,
+    "core": ABOVE_PIPELINE + ["core"] + COMPONENT_FOLDERS,
+}
+
+# The same for libraries.
+USES = {
+    "proto": [],
+    "base": [],
+    "net": ["base"],
+    "data": ["base", "proto"],
+    "config": ["base"],
+    "pipeline": ["net", "data", "config", "base", "proto"],
+    "components": ["pipeline", "net", "data", "config", "base", "proto"],
+    "app": ["components", "pipeline", "net", "data", "config", "base", "proto"],
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+
+
+def folder_of(path, folders):
+    """The longest of folders that path is in, or None."""
+    return max((f for f in folders if path.startswith(f + "/")), key=len, default=None)
+
+
+def component_of(path):
+    """What may include itself: receivers/otlp for a folder, the file's stem for a lone file."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else os.path.splitext(path)[0]
+
+
+def include_problem(path, included):
+    """Why the file at path may not include this, or None. Both are relative to the root."""
+    if folder_of(included, COMPONENT_FOLDERS + ["core", "config", "tests"]) is None:
+        return None  # generated
+    if folder_of(path, COMPONENT_FOLDERS):
+        if folder_of(included, COMPONENT_FOLDERS):
+            if component_of(path) == component_of(included):
+                return None
+            return "components do not include each other"
+        allowed = ABOVE_PIPELINE
+    else:
+        allowed = ALLOWED[folder_of(path, ALLOWED)]
+    if folder_of(included, list(ALLOWED) + COMPONENT_FOLDERS + ["tests"]) in allowed:
+        return None
+    return "may include only " + ", ".join(allowed)
+
+
+def check_rules():
+    """The rules themselves: (file, include, whether it may)."""
+    cases = [
+        ("core/base/arena.c", "core/base/arena.h", True),
+        ("core/base/arena.c", "core/net/tls.h", False),
+        ("core/base/arena.c", "core/app.h", False),
+        ("core/data/wire.c", "core/net/tls.h", False),
+        ("core/data/wire.c", "opentelemetry/proto/trace/v1/trace.pb-c.h", True),
+        ("config/tree.c", "core/base/arena.h", True),
+        ("config/tree.c", "core/pipeline/component.h", False),
+        ("core/pipeline/graph.c", "config/tree.h", True),
+        ("core/pipeline/graph.c", "receivers/otlp_receiver.h", False),
+        ("core/pipeline/graph.c", "core/components.h", False),
+        ("receivers/otlp_receiver.c", "receivers/otlp_receiver.h", True),
+        ("receivers/otlp/http.c", "receivers/otlp/http.h", True),
+        ("receivers/otlp/http.c", "receivers/pyroscope/push.h", False),
+        ("receivers/otlp_receiver.c", "receivers/pprof_receiver.h", False),
+        ("receivers/otlp_receiver.c", "exporters/debug_exporter.h", False),
+        ("exporters/debug_exporter.c", "core/pipeline/component.h", True),
+        ("exporters/debug_exporter.c", "core/components.h", False),
+        ("exporters/debug_exporter.c", "tests/unit/recorder.h", False),
+        ("core/components.c", "exporters/debug_exporter.h", True),
+        ("core/main.c", "core/components.h", True),
+        ("core/main.c", "version.h", True),
+    ]
+    return [f"the rules say the opposite of: {path} {'may' if may else 'may not'} include {other}"
+            for path, other, may in cases if (include_problem(path, other) is None) != may]
+
+
+def check_includes():
+    problems, files = [], 0
+    for top in ["core", "config"] + COMPONENT_FOLDERS:
+        for folder, _, names in os.walk(os.path.join(SOURCE, top)):
+            for name in sorted(names):
+                if not name.endswith((".c", ".h")):
+                    continue
+                files += 1
+                full = os.path.join(folder, name)
+                path = os.path.relpath(full, SOURCE)
+                with open(full, encoding="utf-8") as file:
+                    text = file.read()
+                for included in INCLUDE.findall(text):
+                    beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
+                    if os.path.exists(os.path.join(SOURCE, beside)):
+                        included = beside
+                    why = include_problem(path, included)
+                    if why:
+                        problems.append(f'{path}: #include "{included}": {why}')
+    return problems, files
+
+
+def symbols(library, *options):
+    out = subprocess.run(["nm", "-P", "-g", *options, library], check=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    return {line.split()[0] for line in out.splitlines() if len(line.split()) > 1}
+
+
+def check_calls():
+    libraries = {}
+    for layer in USES:
+        path = os.path.join(BUILD, f"lib{layer}.a")
+        if os.path.exists(path):
+            libraries[layer] = path
+    defined = {layer: symbols(path, "--defined-only") for layer, path in libraries.items()}
+    problems = []
+    for layer, path in libraries.items():
+        reachable = set().union(defined[layer], *(defined.get(use, ()) for use in USES[layer]))
+        asked = symbols(path, "--undefined-only") - reachable
+        for other in libraries:
+            if other != layer and other not in USES[layer]:
+                problems += [f"{layer} calls {name}, which is in {other}"
+                             for name in sorted(asked & defined[other])]
+    return problems, len(libraries)
+
+
+def main():
+    rules = check_rules()
+    includes, files = check_includes()
+    calls, libraries = check_calls()
+    problems = rules + includes + calls
+    for problem in problems:
+        print(problem)
+    print(f"{files} files and {libraries} libraries read, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
