@@ -62,7 +62,8 @@ if [ "${#missing[@]}" != 0 ]; then
                 chosen=$name
             fi
         done
-        packages+=("${chosen:?"no package $names in this distribution"}")
+        [ -n "$chosen" ] || die "this distribution has no package $names"
+        packages+=("$chosen")
     done
     as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get install -qy --no-install-recommends "${packages[@]}"
