@@ -1,0 +1,1 @@
+"""Makes `python -m tests.oracle...` work from the root of the repository."""

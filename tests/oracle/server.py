@@ -1,0 +1,188 @@
+"""profcol as a process under test.
+
+    config = '''
+    receivers:
+      otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
+    ...'''
+    with Profcol(config) as profcol:
+        replay.send(captures, grpc=profcol.address("grpc"), http=profcol.address("http"))
+        profcol.wait_for_log("joined")
+    # left by SIGTERM; a crash, a sanitizer report or a wrong exit code raised
+
+Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+SANITIZER_REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer)|runtime error:")
+PORT_TAKEN = re.compile(r"address (already )?in use|EADDRINUSE", re.IGNORECASE)
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def accepts(port):
+    """Whether somebody listens on that port of 127.0.0.1."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(condition, timeout=10, what="condition"):
+    """Poll until condition() is true and return what it returned; raise TimeoutError if it never is."""
+    deadline = time.monotonic() + timeout
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {timeout} s")
+        time.sleep(0.02)
+
+
+class Failed(RuntimeError):
+    """The process did not start, crashed, reported a bug or left with the wrong code; the text has its log."""
+
+
+class Profcol:
+    """One process with its configuration, in a directory of its own that goes away with it.
+
+    `@dir@` in the YAML is that directory. `binary` defaults to $PROFCOL. With `expect_exit` a test says which
+    code it wants from stop(); None accepts any.
+    """
+
+    def __init__(self, config, *, binary=None, arguments=(), environment=None, listen=None,
+                 start_timeout=30, expect_exit=0):
+        self.template = config
+        self.binary = binary or os.environ["PROFCOL"]
+        self.arguments = list(arguments)
+        self.environment = {**os.environ, **(environment or {})}
+        self.listen = listen
+        self.start_timeout = start_timeout
+        self.expect_exit = expect_exit
+        self.ports = {}
+        self.process = None
+        self.exit_code = None
+        self._directory = tempfile.TemporaryDirectory(prefix="profcol-test-")
+        self.directory = pathlib.Path(self._directory.name)
+        self.config_path = self.directory / "config.yaml"
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, _error, _trace):
+        try:
+            if kind is None:
+                self.stop()
+            else:
+                self.kill()
+        finally:
+            self._directory.cleanup()
+
+    def start(self):
+        """Start it and wait until it listens; picks other ports when somebody else was faster."""
+        for attempt in range(5):
+            self.ports = {name: free_port() for name in re.findall(r"@(\w+)@", self.template) if name != "dir"}
+            self.config_path.write_text(self.render(self.template))
+            self._spawn()
+            if self._wait_until_listening():
+                return self
+            if attempt == 4 or not PORT_TAKEN.search(self.log()):
+                break
+        self._fail(f"did not start (exit code {self.exit_code})")
+
+    def render(self, template):
+        """The YAML with ports and directory filled in; also for a test that rewrites the file and reloads."""
+        for name, port in self.ports.items():
+            template = template.replace(f"@{name}@", str(port))
+        return template.replace("@dir@", str(self.directory))
+
+    def _spawn(self):
+        self.exit_code = None
+        with open(self.directory / "out", "wb") as out, open(self.directory / "err", "wb") as err:
+            self.process = subprocess.Popen(
+                [self.binary, "--config", str(self.config_path), *self.arguments],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.environment, cwd=self.directory)
+
+    def _wait_until_listening(self):
+        names = self.ports if self.listen is None else self.listen
+
+        def settled():
+            return self._exited() or all(accepts(self.ports[name]) for name in names)
+
+        try:
+            wait_until(settled, self.start_timeout, "listening")
+        except TimeoutError:
+            self.kill()
+        return self.exit_code is None
+
+    def _exited(self):
+        self.exit_code = self.process.poll()
+        return self.exit_code is not None
+
+    def address(self, name):
+        """HOST:PORT of a marker in the YAML."""
+        return f"127.0.0.1:{self.ports[name]}"
+
+    def url(self, name):
+        """The same as an http URL."""
+        return f"http://{self.address(name)}"
+
+    def output(self):
+        """What it wrote to standard output so far."""
+        return (self.directory / "out").read_text(errors="replace")
+
+    def log(self):
+        """Everything that it wrote so far, standard error first."""
+        return (self.directory / "err").read_text(errors="replace") + self.output()
+
+    def wait_for_log(self, pattern, timeout=10):
+        """Wait for a line that matches the regular expression; returns the match."""
+        return wait_until(lambda: re.search(pattern, self.log()), timeout, f"log line {pattern!r}")
+
+    def signal(self, number):
+        """Send a signal, for example signal.SIGHUP."""
+        self.process.send_signal(number)
+
+    def rss_bytes(self):
+        """Resident memory now."""
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", text).group(1)) * 1024
+
+    def stop(self, timeout=30):
+        """End it by SIGTERM and return its exit code; raises Failed where something was wrong."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.exit_code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._fail(f"was still running {timeout} s after SIGTERM")
+        if SANITIZER_REPORT.search(self.log()):
+            self._fail("a sanitizer reported a bug")
+        if self.expect_exit is not None and self.exit_code != self.expect_exit:
+            self._fail(f"exit code {self.exit_code}, expected {self.expect_exit}")
+        return self.exit_code
+
+    def kill(self):
+        """End it by SIGKILL, without looking at anything."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.exit_code = self.process.wait()
+
+    def _fail(self, text):
+        raise Failed(f"{self.binary} {text}\n--- log\n{self.log()[-8000:]}\n--- configuration\n"
+                     f"{self.config_path.read_text()}")

@@ -1,0 +1,75 @@
+"""The protobuf wire format, as far as the oracle needs it by hand.
+
+The generated classes hide two things that matter here: which of two layouts the bytes were written
+in (a wrong wire type becomes an "unknown field", a large varint is cut to 32 bits), and where in
+the buffer a value stands. This module keeps both.
+"""
+
+VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
+
+
+class WireError(ValueError):
+    """The bytes are not a protobuf message."""
+
+
+def varint(data, at, end):
+    """Return (value, next offset) of the varint at `at`."""
+    value = shift = 0
+    while True:
+        if at >= end:
+            raise WireError("varint runs past the end")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+        if shift >= 70:
+            raise WireError("varint longer than 10 bytes")
+
+
+def fields(data, start=0, end=None):
+    """Yield (number, wire type, value, offset of the value, offset behind it).
+
+    The value is an int for varints and fixed numbers; for length-delimited fields it is None and the
+    two offsets frame the content. Groups are refused: OTLP has none.
+    """
+    at = start
+    end = len(data) if end is None else end
+    while at < end:
+        key, at = varint(data, at, end)
+        number, kind = key >> 3, key & 7
+        if number == 0:
+            raise WireError("field number 0")
+        if kind == VARINT:
+            begin = at
+            value, at = varint(data, at, end)
+            yield number, kind, value, begin, at
+        elif kind == BYTES:
+            length, at = varint(data, at, end)
+            if length > end - at:
+                raise WireError("length runs past the end")
+            yield number, kind, None, at, at + length
+            at += length
+        elif kind in (FIXED64, FIXED32):
+            size = 8 if kind == FIXED64 else 4
+            if size > end - at:
+                raise WireError("fixed number runs past the end")
+            yield number, kind, int.from_bytes(data[at:at + size], "little"), at, at + size
+            at += size
+        else:
+            raise WireError(f"wire type {kind}")
+
+
+def signed(value):
+    """A varint's 64 bits as the signed number that int32 and int64 fields mean."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def packed_varints(data, start, end):
+    """The signed numbers in a packed field."""
+    out = []
+    while start < end:
+        value, start = varint(data, start, end)
+        out.append(signed(value))
+    return out
