@@ -1,0 +1,42 @@
+/*
+ * arena: memory that is given back all at once.
+ *
+ * One per batch and per configuration: whoever builds something in several steps allocates from one arena and
+ * drops it on failure, instead of ladders of cleanup.
+ * Owner: who initialised it. Thread: one at a time. A zeroed arena is valid and empty.
+ */
+#ifndef PROFCOL_CORE_BASE_ARENA_H
+#define PROFCOL_CORE_BASE_ARENA_H
+
+#include "core/base/slice.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+
+struct budget;
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks; /* newest first */
+    uint8_t *next;
+    uint8_t *end;
+    size_t reserved_bytes; /* of all blocks */
+    struct budget *budget; /* charged with reserved_bytes; may be NULL */
+};
+
+void arena_init(struct arena *arena, struct budget *budget);
+void arena_deinit(struct arena *arena);
+
+/* Aligned for any type. arena_zalloc zeroes. Never NULL. */
+void *arena_alloc(struct arena *arena, size_t size);
+void *arena_zalloc(struct arena *arena, size_t size);
+/* count elements, zeroed; aborts when the product overflows. */
+void *arena_array(struct arena *arena, size_t count, size_t element_size);
+
+char *arena_strdup(struct arena *arena, const char *text);
+char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */
+struct slice arena_copy(struct arena *arena, struct slice bytes);
+char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vprintf(struct arena *arena, const char *format, va_list args);
+
+#endif

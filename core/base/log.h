@@ -1,0 +1,33 @@
+/*
+ * log: what the operator reads on standard error, one record a line, written with one write.
+ *
+ * Looks like the Collector's (service.telemetry.logs): console is `time<TAB>level<TAB>message<TAB>{json}`, json is one
+ * object a line. Control bytes are escaped, so nothing from outside can forge a line. A call site that repeats is
+ * sampled like the Collector's (first 10 of a text in 10 s, then every 100th).
+ * Never log a secret: settings of kind secret have no way in here. Thread: any.
+ */
+#ifndef PROFCOL_CORE_BASE_LOG_H
+#define PROFCOL_CORE_BASE_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_encoding { LOG_CONSOLE, LOG_JSON };
+
+void log_init(enum log_level level, enum log_encoding encoding);
+bool log_enabled(enum log_level level);
+
+/* component: the id as written in the configuration ("otlp/profiles", with its kind before it: "exporter otlp"), or NULL for the process itself. */
+void log_write(enum log_level level, const char *component, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define log_debug(component, ...)                                                                  \
+    do {                                                                                           \
+        if (log_enabled(LOG_DEBUG))                                                                \
+            log_write(LOG_DEBUG, component, __VA_ARGS__);                                          \
+    } while (0)
+#define log_info(component, ...) log_write(LOG_INFO, component, __VA_ARGS__)
+#define log_warn(component, ...) log_write(LOG_WARN, component, __VA_ARGS__)
+#define log_error(component, ...) log_write(LOG_ERROR, component, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * text: a string that grows while something is printed into it.
+ *
+ * For what people read (reports, errors, metrics pages), not for the data path. Always NUL-terminated once appended to.
+ * Owner: who initialised it (all-zero is valid and empty); free with text_deinit. Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_BASE_TEXT_H
+#define PROFCOL_CORE_BASE_TEXT_H
+
+#include "core/base/slice.h"
+
+#include <stdarg.h>
+
+struct text {
+    char *data; /* NULL while empty */
+    size_t size;
+    size_t capacity;
+};
+
+void text_append(struct text *text, const char *string);
+void text_append_slice(struct text *text, struct slice bytes);
+void text_append_char(struct text *text, char c);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_vprintf(struct text *text, const char *format, va_list args);
+/* As the inside of a JSON string: quotes, backslashes and control bytes escaped, invalid UTF-8 as U+FFFD. */
+void text_append_json(struct text *text, struct slice bytes);
+/* Lower-case hex. */
+void text_append_hex(struct text *text, struct slice bytes);
+const char *text_string(const struct text *text); /* "" when empty */
+void text_clear(struct text *text);
+void text_deinit(struct text *text);
+
+#endif

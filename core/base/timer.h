@@ -1,0 +1,43 @@
+/*
+ * timer: what a worker has to do later, in a heap ordered by time.
+ *
+ * Time is an argument (timer_queue_run), so tests drive it by hand and never sleep.
+ * Owner: a timer lives in its user's struct and must be stopped before that is freed; the queue lives in its worker.
+ * Thread: that of the worker.
+ */
+#ifndef PROFCOL_CORE_BASE_TIMER_H
+#define PROFCOL_CORE_BASE_TIMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct timer {
+    uint64_t deadline_ns; /* monotonic */
+    uint64_t sequence;    /* equal deadlines fire in the order they were set */
+    size_t position;      /* in the heap, from 1; 0: not set */
+    void (*on_timer)(struct timer *timer);
+};
+
+struct timer_queue {
+    struct timer **heap; /* from 1 */
+    size_t count;
+    size_t capacity;
+    uint64_t sequence;
+};
+
+void timer_queue_deinit(struct timer_queue *queue);
+/* Sets or moves it. */
+void timer_queue_set(struct timer_queue *queue, struct timer *timer, uint64_t deadline_ns);
+void timer_queue_cancel(struct timer_queue *queue, struct timer *timer);
+/* Calls what is due at now_ns, in order; a timer set while this runs is not called in the same run. Returns how many. */
+size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns);
+/* Deadline of the earliest, UINT64_MAX when there is none. */
+uint64_t timer_queue_next(const struct timer_queue *queue);
+
+static inline bool timer_is_set(const struct timer *timer)
+{
+    return timer->position != 0;
+}
+
+#endif

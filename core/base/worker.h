@@ -1,0 +1,71 @@
+/*
+ * worker: one thread with one event loop, its timers and its mailbox.
+ *
+ * Everything that a request touches belongs to one worker: its connection, its batch, its place in the pipelines. Workers meet only
+ * through messages (worker_post), shared atomics and the sharded span index.
+ * Owner: main owns the workers. Thread: the functions are for the worker's own thread, except worker_post.
+ */
+#ifndef PROFCOL_CORE_BASE_WORKER_H
+#define PROFCOL_CORE_BASE_WORKER_H
+
+#include "core/base/error.h"
+#include "core/base/timer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+#define WORKERS_MAX 64
+
+struct worker;
+
+/* A message: embedded in the sender's struct, handed over with worker_post, run once on the receiving worker. */
+struct post {
+    struct post *next;
+    void (*on_post)(struct worker *worker, struct post *post);
+};
+
+struct worker {
+    unsigned index;
+    uv_loop_t loop;   /* not running in a worker made for tests */
+    bool manual;      /* driven by worker_advance */
+    uint64_t now_ns;  /* monotonic; as of the start of this round of the loop */
+    struct timer_queue timers;
+    uv_timer_t wake;  /* at timer_queue_next */
+    uint64_t wake_ns; /* what `wake` is set to */
+    uv_async_t mail;
+    _Atomic(struct post *) inbox; /* newest first */
+    uv_prepare_t prepare;
+    uv_check_t check;
+    pthread_t thread;
+    atomic_bool stopping;
+};
+
+bool worker_init(struct worker *worker, unsigned index, struct error *err);
+/* Without a running loop, for tests: time starts at now_ns and moves with worker_advance. */
+void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
+void worker_deinit(struct worker *worker);
+
+/* Runs the loop on a new thread / on the calling thread, until worker_stop. */
+bool worker_start(struct worker *worker, struct error *err);
+void worker_run(struct worker *worker);
+void worker_stop(struct worker *worker); /* any thread */
+void worker_join(struct worker *worker);
+
+/* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs inside this call. */
+void worker_post(struct worker *worker, struct post *post);
+
+/* Sets the timer delay_ns from now (moves it when set). */
+void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);
+void worker_cancel_timer(struct worker *worker, struct timer *timer);
+
+/* Manual workers: sets the time, runs messages and due timers until nothing is due. */
+void worker_advance(struct worker *worker, uint64_t now_ns);
+
+/* Monotonic, now, for where a round's time is too coarse. */
+uint64_t clock_monotonic_ns(void);
+/* Nanoseconds since 1970; OTLP's time. A test may fix it (0: the real one). */
+uint64_t clock_wall_ns(void);
+void clock_fix_wall(uint64_t wall_ns);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * dictionary: random access to the tables of one profiles request, and appending to them.
+ *
+ * ProfilesDictionary of OTLP 1.10+. A table is indexed when first asked for. Appended entries go behind the received ones, so that old indices
+ * stay valid; an entry that exists already is found by hash and not added twice.
+ * Owner: lives in the batch's arena, over the batch's tree. Thread: the worker that owns the batch.
+ */
+#ifndef PROFCOL_CORE_DATA_DICTIONARY_H
+#define PROFCOL_CORE_DATA_DICTIONARY_H
+
+#include "core/data/message.h"
+#include "core/data/otlp.h"
+
+struct arena;
+struct dictionary;
+
+/* Over the root of a scanned, normalised request (which may hold no dictionary: then one is appended with the first addition). Opens nothing yet. */
+struct dictionary *dictionary_new(struct message *root, struct arena *arena);
+
+uint32_t dictionary_count(struct dictionary *dictionary, int table);
+/* Payload of an entry (for the string table: the string itself); empty for index 0 of an empty table. Asserts on an index out of range: scanned before. */
+struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index);
+
+static inline struct slice dictionary_string(struct dictionary *dictionary, uint32_t index)
+{
+    return dictionary_entry(dictionary, DICTIONARY_STRING_TABLE, index);
+}
+
+/* Index of an equal entry (bytewise); 0 when there is none (or it is the zero value). */
+uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload);
+/* Index of an equal entry, or of a new one. payload is copied. */
+uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload);
+
+/* An attribute_table entry: key and unit by text, value as an encoded AnyValue payload. */
+uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key, struct slice any_value, struct slice unit);
+/* A link_table entry. trace_id may be empty. */
+uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id, struct slice span_id);
+
+struct dictionary_attribute {
+    uint32_t key;
+    uint32_t unit;
+    struct slice value; /* AnyValue payload */
+};
+struct dictionary_attribute dictionary_attribute(struct dictionary *dictionary, uint32_t index);
+
+struct dictionary_link {
+    struct slice trace_id; /* 16 bytes or empty */
+    struct slice span_id;  /* 8 bytes or empty */
+};
+struct dictionary_link dictionary_link(struct dictionary *dictionary, uint32_t index);
+
+#endif

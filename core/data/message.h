@@ -1,0 +1,99 @@
+/*
+ * message: the lazy tree. One protobuf message as it came in, plus what was changed in it.
+ *
+ * Reading goes over the received bytes; a node (struct message) exists only for what somebody wants to change and for the way down to
+ * it. A message that nobody changed is sent as the bytes it came in, so unknown fields survive and cost nothing. A changed one
+ * is written as: its unchanged runs, the changed children between them, what was appended.
+ *
+ *     struct message_iter it = message_iter(root);
+ *     struct message_field f;
+ *     while (message_next(&it, &f))                       // sees changes: removed fields are skipped, appended ones come last
+ *         if (f.wire.number == 1 && f.wire.type == WIRE_BYTES) {
+ *             struct message_iter sub = message_iter_into(&f);        // read on, without a node
+ *             struct message *child = message_open(&it, &f);          // or open it, to change it
+ *             message_append(child, arena, slice_of(encoded, n));
+ *         }
+ *
+ * Owner: nodes and appended bytes live in the batch's arena; slices borrow from its buffers.
+ * Thread: the worker that owns the batch.
+ */
+#ifndef PROFCOL_CORE_DATA_MESSAGE_H
+#define PROFCOL_CORE_DATA_MESSAGE_H
+
+#include "core/data/wire.h"
+
+struct arena;
+
+/* Whole encoded fields (tag included) behind the received ones. */
+struct message_tail {
+    struct slice fields;
+    struct message_tail *next;
+};
+
+struct message {
+    struct slice raw;            /* payload as it came in */
+    struct message *parent;      /* NULL: the root */
+    struct message *next;        /* sibling, in the order of the bytes */
+    struct message *children;    /* opened, replaced or removed ones only, in the order of the bytes */
+    struct message_tail *tail;   /* appended, in order */
+    struct message_tail *tail_last;
+    const uint8_t *field_start;  /* where its field starts in the parent's bytes (NULL: the root) */
+    const uint8_t *field_end;
+    size_t size;                 /* encoded payload; valid after message_measure */
+    uint32_t number;             /* its field number in the parent */
+    bool changed;                /* it, or something below it */
+    bool removed;
+    bool replaced;               /* the whole field is replaced by `tail` (whole encoded fields), not a message that can be iterated */
+};
+
+struct message_field {
+    struct wire_field wire;
+    struct message *node; /* when it was opened before */
+};
+
+struct message_iter {
+    const struct message *message; /* NULL: plain bytes */
+    struct wire_cursor cursor;
+    struct message *previous;      /* last node passed, to insert behind; NULL: at the front */
+    struct message *upcoming;      /* next node not yet passed */
+    const struct message_tail *tail;
+    struct arena *arena;           /* for message_open; may be NULL when only reading */
+};
+
+/* A root over received bytes. */
+void message_init(struct message *message, struct slice raw);
+
+struct message_iter message_iter(struct message *message, struct arena *arena);
+/* Over bytes alone: nothing can be opened. */
+struct message_iter message_iter_bytes(struct slice raw);
+/* Into a BYTES field that the caller knows to be a message. */
+struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
+/* False at the end. Input was scanned (scan.h) before, so broken bytes are a bug: asserts. */
+bool message_next(struct message_iter *it, struct message_field *field);
+
+/* The node of the field the iterator just returned; made when it does not exist yet. Opening is no change. */
+struct message *message_open(struct message_iter *it, struct message_field *field);
+/* Takes the field that the iterator just returned out of the message. */
+void message_remove(struct message_iter *it, struct message_field *field);
+/* Puts whole encoded fields in the place of the field that the iterator just returned. `fields` must live as long as the arena. */
+void message_replace(struct message_iter *it, struct message_field *field, struct slice fields);
+/* Appends whole encoded fields, which must live as long as the arena. */
+void message_append(struct message *message, struct arena *arena, struct slice fields);
+
+/* Computes sizes, then the encoded payload size of the message. */
+size_t message_measure(struct message *message);
+/* After message_measure: writes the payload, returns behind it. */
+uint8_t *message_write(const struct message *message, uint8_t *to);
+
+/* After message_measure: the payload as a list of slices, for writev or a compressor. Field headers go into the arena; runs of less than
+ * 64 bytes are copied together. */
+struct slice_list {
+    struct slice *items;
+    size_t count;
+    size_t capacity;
+    size_t size; /* sum */
+};
+void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes);
+void message_gather(const struct message *message, struct arena *arena, struct slice_list *out);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * compression: the encodings of OTLP over HTTP and gRPC.
+ *
+ * Decompression streams in bounded steps, stops at the limit of output and reserves memory as the output grows: a bomb costs no more than a
+ * request that is allowed. gzip, deflate and zlib (both RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id), x-snappy-framed, lz4 (frame).
+ * Owner: results are the caller's. Thread: any; a compressor belongs to one worker.
+ */
+#ifndef PROFCOL_CORE_NET_COMPRESSION_H
+#define PROFCOL_CORE_NET_COMPRESSION_H
+
+#include "core/base/buffer.h"
+#include "core/base/error.h"
+
+enum compression {
+    COMPRESSION_NONE,
+    COMPRESSION_GZIP,
+    COMPRESSION_ZLIB,
+    COMPRESSION_DEFLATE,
+    COMPRESSION_SNAPPY,
+    COMPRESSION_X_SNAPPY_FRAMED,
+    COMPRESSION_ZSTD,
+    COMPRESSION_LZ4,
+    COMPRESSION_COUNT,
+};
+extern const char *const compression_names[]; /* "none", "gzip", ...; NULL-terminated */
+
+/* By Content-Encoding / grpc-encoding value; "" and "identity" (gRPC only) are none. -1: unknown. */
+int compression_by_name(struct slice name);
+/* Whether gRPC peers know it: none, gzip, snappy, zstd. */
+bool compression_in_grpc(enum compression compression);
+
+enum decompress_result { DECOMPRESS_OK, DECOMPRESS_CORRUPT, DECOMPRESS_TOO_LARGE, DECOMPRESS_OVER_BUDGET };
+/* All of `in`, which must be one complete stream, into a new buffer. */
+enum decompress_result decompress(enum compression compression, struct slice in, size_t max_size, struct budget *budget,
+                                  struct buffer **out, struct error *err);
+
+/* Compresses the concatenation of the slices. level as in the Collector's compression_params.level; 0: the default. Never fails (NULL only when over budget). */
+struct buffer *compress_slices(enum compression compression, int level, bool grpc, const struct slice *slices, size_t count,
+                               struct budget *budget);
+
+#endif

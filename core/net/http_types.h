@@ -1,0 +1,25 @@
+/*
+ * http_types: names that the server and the client share.
+ *
+ * Thread: plain data.
+ */
+#ifndef PROFCOL_CORE_NET_HTTP_TYPES_H
+#define PROFCOL_CORE_NET_HTTP_TYPES_H
+
+#include "core/base/slice.h"
+
+struct http_header {
+    struct slice name; /* lower case */
+    struct slice value;
+};
+
+struct http_headers {
+    struct http_header *items;
+    size_t count;
+};
+
+/* First value by lower-case name; a NULL slice when there is none. */
+struct slice http_header_get(const struct http_headers *headers, const char *name);
+size_t http_header_count(const struct http_headers *headers, const char *name);
+
+#endif

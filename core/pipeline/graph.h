@@ -1,0 +1,27 @@
+/*
+ * graph: the pipelines of one configuration, as nodes on every worker.
+ *
+ * Started from the end: exporters, processors, receivers; drained from the front, each worker on its own: receivers, processors in pipeline order,
+ * exporters; then stopped. Nodes of one exporter id and signal are shared by the pipelines of a worker; a processor has one node per pipeline.
+ * Owner: main. Thread: main; it runs node functions on their workers by posting and waits.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_GRAPH_H
+#define PROFCOL_CORE_PIPELINE_GRAPH_H
+
+#include "core/pipeline/component.h"
+
+struct graph;
+
+/* Makes components and calls their init. NULL: err names the component. */
+struct graph *graph_new(const struct config *config, struct process *process, struct error *err);
+/* Starts all nodes on all workers (their loops must run, or be manual). */
+bool graph_start(struct graph *graph, struct error *err);
+/* Starts to drain; on_drained is called on the worker `home` when every node of every worker is drained. */
+void graph_drain(struct graph *graph, struct worker *home, void (*on_drained)(void *context), void *context);
+/* Stops all nodes on their workers and waits for them. */
+void graph_stop(struct graph *graph);
+void graph_free(struct graph *graph);
+/* For tests: the node of a component on a worker (pipeline NULL: receiver or exporter, then the signal counts). */
+struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline, enum signal signal);
+
+#endif

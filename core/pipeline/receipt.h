@@ -1,0 +1,27 @@
+/*
+ * receipt: the promise behind an answer of success.
+ *
+ * A receiver makes one for each request and answers its client when it settles. It is counted: fan-out takes more parts, each part is settled once
+ * by whoever takes responsibility for the data (a queue that has it, a holder that admitted it, a backend that took it) or refuses it.
+ * Settled as a whole with the first verdict that is not OK, else OK (a permanent refusal outweighs a "try later": sending
+ * again would not help).
+ * Owner: the maker; it must live until on_settled was called. Thread: the worker that made it. Others post back (worker.h).
+ */
+#ifndef PROFCOL_CORE_PIPELINE_RECEIPT_H
+#define PROFCOL_CORE_PIPELINE_RECEIPT_H
+
+#include "core/base/verdict.h"
+
+struct receipt {
+    uint32_t open; /* parts not yet settled */
+    struct verdict worst;
+    /* Last call on the receipt; may free it. May run inside receipt_settle, so inside `consume`. */
+    void (*on_settled)(struct receipt *receipt, const struct verdict *verdict);
+};
+
+/* With one part open. */
+void receipt_init(struct receipt *receipt, void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
+void receipt_add_parts(struct receipt *receipt, uint32_t parts);
+void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
+
+#endif
