@@ -29,7 +29,7 @@ struct worker {
     unsigned index;
     uv_loop_t loop;   /* not running in a worker made for tests */
     bool manual;      /* driven by worker_advance */
-    uint64_t now_ns;  /* monotonic; as of the start of this round of the loop */
+    uint64_t now_ns;  /* monotonic; fresh in timers, messages and after worker_now, which batch_new calls */
     struct timer_queue timers;
     uv_timer_t wake;  /* at timer_queue_next */
     uint64_t wake_ns; /* what `wake` is set to */
@@ -54,6 +54,9 @@ void worker_join(struct worker *worker);
 
 /* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs inside this call. */
 void worker_post(struct worker *worker, struct post *post);
+
+/* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks: the loop may have slept since now_ns was set. */
+uint64_t worker_now(struct worker *worker);
 
 /* Sets the timer delay_ns from now (moves it when set). */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);

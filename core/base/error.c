@@ -1,0 +1,28 @@
+#include "core/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool error_set(struct error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->text, sizeof(err->text), format, args);
+    va_end(args);
+    return false;
+}
+
+bool error_prefix(struct error *err, const char *format, ...)
+{
+    struct error rest = *err;
+    va_list args;
+    va_start(args, format);
+    int used = vsnprintf(err->text, sizeof(err->text), format, args);
+    va_end(args);
+    if (used >= 0 && (size_t)used < sizeof(err->text)) {
+        size_t room = sizeof(err->text) - (size_t)used;
+        snprintf(err->text + used, room, ": %.*s", (int)room, rest.text);
+    }
+    return false;
+}

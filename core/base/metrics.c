@@ -1,0 +1,397 @@
+#include "core/base/metrics.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdio.h>
+
+enum { CACHE_LINE = 64 };
+
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_GAUGE_FROM, METRIC_HISTOGRAM };
+
+struct counter_cell {
+    alignas(CACHE_LINE) _Atomic uint64_t value;
+};
+
+struct counter {
+    struct counter_cell *cells;
+    unsigned workers;
+};
+
+struct gauge {
+    _Atomic int64_t value;
+};
+
+struct gauge_from {
+    double (*read)(void *context);
+    void *context;
+};
+
+/* Per worker: a count per bucket (the last is +Inf) and the sum, whose bits are stored in a uint64_t. */
+struct histogram {
+    const double *bounds;
+    size_t bound_count;
+    unsigned workers;
+    size_t stride; /* in uint64_t */
+    _Atomic uint64_t *cells;
+};
+
+struct series {
+    struct series *next;
+    char *labels;
+    union {
+        struct counter counter;
+        struct gauge gauge;
+        struct gauge_from from;
+        struct histogram histogram;
+    };
+};
+
+struct family {
+    char *name;
+    char *help;
+    enum metric_kind kind;
+    struct series *first;
+};
+
+struct metrics {
+    pthread_mutex_t lock;
+    unsigned workers;
+    struct family **families; /* sorted by name */
+    size_t count;
+};
+
+struct metrics *metrics_new(unsigned workers)
+{
+    struct metrics *metrics = memory_zalloc(sizeof(*metrics));
+    pthread_mutex_init(&metrics->lock, NULL);
+    metrics->workers = workers;
+    return metrics;
+}
+
+static void series_free(struct series *series, enum metric_kind kind)
+{
+    if (kind == METRIC_COUNTER)
+        free(series->counter.cells);
+    else if (kind == METRIC_HISTOGRAM)
+        free(series->histogram.cells);
+    free(series->labels);
+    free(series);
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    if (!metrics)
+        return;
+    for (size_t i = 0; i < metrics->count; i++) {
+        struct family *family = metrics->families[i];
+        while (family->first) {
+            struct series *series = family->first;
+            family->first = series->next;
+            series_free(series, family->kind);
+        }
+        free(family->name);
+        free(family->help);
+        free(family);
+    }
+    free(metrics->families);
+    pthread_mutex_destroy(&metrics->lock);
+    free(metrics);
+}
+
+static struct family *find_family(struct metrics *metrics, const char *name, size_t *position_out)
+{
+    size_t low = 0, high = metrics->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(metrics->families[middle]->name, name);
+        if (order == 0)
+            return metrics->families[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *position_out = low;
+    return NULL;
+}
+
+static struct family *get_family(struct metrics *metrics, const char *name, const char *help, enum metric_kind kind)
+{
+    size_t position;
+    struct family *family = find_family(metrics, name, &position);
+    if (family) {
+        assert(family->kind == kind);
+        return family;
+    }
+    family = memory_zalloc(sizeof(*family));
+    family->name = memory_strdup(name);
+    family->help = memory_strdup(help);
+    family->kind = kind;
+    metrics->families = memory_grow(metrics->families, metrics->count + 1, sizeof(struct family *));
+    memmove(metrics->families + position + 1, metrics->families + position,
+            (metrics->count - position) * sizeof(struct family *));
+    metrics->families[position] = family;
+    metrics->count++;
+    return family;
+}
+
+/* The series, new ones last; *made says whether it has to be filled in. Called with the lock held. */
+static struct series *get_series(struct family *family, const char *labels, bool *made)
+{
+    struct series **link = &family->first;
+    for (; *link; link = &(*link)->next)
+        if (strcmp((*link)->labels, labels) == 0) {
+            *made = false;
+            return *link;
+        }
+    *link = memory_zalloc(sizeof(**link));
+    (*link)->labels = memory_strdup(labels);
+    *made = true;
+    return *link;
+}
+
+static void *aligned_cells(size_t count, size_t size)
+{
+    void *cells = aligned_alloc(CACHE_LINE, count * size);
+    if (!cells)
+        abort();
+    memset(cells, 0, count * size);
+    return cells;
+}
+
+struct counter *metrics_counter(struct metrics *metrics, const char *name, const char *help, const char *labels)
+{
+    bool made;
+    pthread_mutex_lock(&metrics->lock);
+    struct series *series = get_series(get_family(metrics, name, help, METRIC_COUNTER), labels, &made);
+    if (made) {
+        series->counter.workers = metrics->workers;
+        series->counter.cells = aligned_cells(metrics->workers, sizeof(struct counter_cell));
+    }
+    pthread_mutex_unlock(&metrics->lock);
+    return &series->counter;
+}
+
+struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help, const char *labels)
+{
+    bool made;
+    pthread_mutex_lock(&metrics->lock);
+    struct series *series = get_series(get_family(metrics, name, help, METRIC_GAUGE), labels, &made);
+    pthread_mutex_unlock(&metrics->lock);
+    return &series->gauge;
+}
+
+void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help, const char *labels,
+                        double (*read)(void *context), void *context)
+{
+    bool made;
+    pthread_mutex_lock(&metrics->lock);
+    struct series *series = get_series(get_family(metrics, name, help, METRIC_GAUGE_FROM), labels, &made);
+    series->from = (struct gauge_from){read, context};
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void metrics_forget(struct metrics *metrics, const void *context)
+{
+    pthread_mutex_lock(&metrics->lock);
+    for (size_t i = 0; i < metrics->count; i++) {
+        struct family *family = metrics->families[i];
+        if (family->kind != METRIC_GAUGE_FROM)
+            continue;
+        for (struct series **link = &family->first; *link;) {
+            struct series *series = *link;
+            if (series->from.context == context) {
+                *link = series->next;
+                series_free(series, family->kind);
+            } else {
+                link = &series->next;
+            }
+        }
+    }
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help, const char *labels,
+                                    const double *bounds, size_t bound_count)
+{
+    bool made;
+    pthread_mutex_lock(&metrics->lock);
+    struct series *series = get_series(get_family(metrics, name, help, METRIC_HISTOGRAM), labels, &made);
+    struct histogram *histogram = &series->histogram;
+    if (made) {
+        histogram->bounds = bounds;
+        histogram->bound_count = bound_count;
+        histogram->workers = metrics->workers;
+        size_t used = (bound_count + 2) * sizeof(uint64_t); /* buckets, +Inf, sum */
+        size_t rounded = (used + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        histogram->stride = rounded / sizeof(uint64_t);
+        histogram->cells = aligned_cells(metrics->workers, rounded);
+    }
+    pthread_mutex_unlock(&metrics->lock);
+    return histogram;
+}
+
+void counter_add(struct counter *counter, unsigned worker, uint64_t n)
+{
+    assert(worker < counter->workers);
+    /* One writer per cell: a plain add, made visible to readers. */
+    _Atomic uint64_t *cell = &counter->cells[worker].value;
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+uint64_t counter_read(const struct counter *counter)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < counter->workers; i++)
+        sum += atomic_load_explicit(&counter->cells[i].value, memory_order_relaxed);
+    return sum;
+}
+
+void gauge_set(struct gauge *gauge, int64_t value)
+{
+    atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
+}
+
+void gauge_add(struct gauge *gauge, int64_t delta)
+{
+    atomic_fetch_add_explicit(&gauge->value, delta, memory_order_relaxed);
+}
+
+int64_t gauge_read(const struct gauge *gauge)
+{
+    return atomic_load_explicit(&gauge->value, memory_order_relaxed);
+}
+
+static double as_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static uint64_t as_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+void histogram_record(struct histogram *histogram, unsigned worker, double value)
+{
+    assert(worker < histogram->workers);
+    _Atomic uint64_t *cells = histogram->cells + worker * histogram->stride;
+    size_t bucket = 0;
+    while (bucket < histogram->bound_count && value > histogram->bounds[bucket])
+        bucket++;
+    uint64_t count = atomic_load_explicit(&cells[bucket], memory_order_relaxed);
+    atomic_store_explicit(&cells[bucket], count + 1, memory_order_relaxed);
+    _Atomic uint64_t *sum = &cells[histogram->bound_count + 1];
+    double total = as_double(atomic_load_explicit(sum, memory_order_relaxed)) + value;
+    atomic_store_explicit(sum, as_bits(total), memory_order_relaxed);
+}
+
+static void append_number(struct text *out, double value)
+{
+    if (value == floor(value) && fabs(value) < 1e15)
+        text_printf(out, "%.0f\n", value);
+    else
+        text_printf(out, "%.17g\n", value);
+}
+
+static void append_sample(struct text *out, const char *name, const char *suffix, const char *labels, double value)
+{
+    text_printf(out, "%s%s", name, suffix);
+    if (labels[0])
+        text_printf(out, "{%s}", labels);
+    text_append_char(out, ' ');
+    append_number(out, value);
+}
+
+static void append_histogram(struct text *out, const char *name, const char *labels, const struct histogram *histogram)
+{
+    uint64_t running = 0;
+    double sum = 0;
+    for (size_t bucket = 0; bucket <= histogram->bound_count; bucket++) {
+        for (unsigned w = 0; w < histogram->workers; w++)
+            running += atomic_load_explicit(&histogram->cells[w * histogram->stride + bucket], memory_order_relaxed);
+        text_printf(out, "%s_bucket{%s%sle=\"", name, labels, labels[0] ? "," : "");
+        if (bucket < histogram->bound_count)
+            text_printf(out, "%g\"} ", histogram->bounds[bucket]);
+        else
+            text_append(out, "+Inf\"} ");
+        append_number(out, (double)running);
+    }
+    for (unsigned w = 0; w < histogram->workers; w++)
+        sum += as_double(atomic_load_explicit(&histogram->cells[w * histogram->stride + histogram->bound_count + 1],
+                                              memory_order_relaxed));
+    append_sample(out, name, "_sum", labels, sum);
+    append_sample(out, name, "_count", labels, (double)running);
+}
+
+static double series_value(const struct series *series, enum metric_kind kind)
+{
+    switch (kind) {
+    case METRIC_COUNTER:
+        return (double)counter_read(&series->counter);
+    case METRIC_GAUGE:
+        return (double)gauge_read(&series->gauge);
+    case METRIC_GAUGE_FROM:
+        return series->from.read(series->from.context);
+    case METRIC_HISTOGRAM:
+        break;
+    }
+    return 0;
+}
+
+static void append_family(struct text *out, const struct family *family)
+{
+    static const char *const types[] = {"counter", "gauge", "gauge", "histogram"};
+    if (!family->first)
+        return;
+    text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name, types[family->kind]);
+    for (const struct series *series = family->first; series; series = series->next) {
+        if (family->kind == METRIC_HISTOGRAM)
+            append_histogram(out, family->name, series->labels, &series->histogram);
+        else
+            append_sample(out, family->name, "", series->labels, series_value(series, family->kind));
+    }
+}
+
+void metrics_write(struct metrics *metrics, struct text *out)
+{
+    pthread_mutex_lock(&metrics->lock);
+    for (size_t i = 0; i < metrics->count; i++)
+        append_family(out, metrics->families[i]);
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void metrics_label(struct text *labels, const char *key, const char *value)
+{
+    text_printf(labels, "%s%s=\"", labels->size > 0 ? "," : "", key);
+    for (const char *c = value; *c; c++) {
+        if (*c == '\n')
+            text_append(labels, "\\n");
+        else if (*c == '"' || *c == '\\')
+            text_printf(labels, "\\%c", *c);
+        else
+            text_append_char(labels, *c);
+    }
+    text_append_char(labels, '"');
+}
+
+double metrics_value(struct metrics *metrics, const char *name, const char *labels)
+{
+    double value = 0;
+    size_t position;
+    pthread_mutex_lock(&metrics->lock);
+    struct family *family = find_family(metrics, name, &position);
+    for (struct series *series = family ? family->first : NULL; series; series = series->next)
+        if (strcmp(series->labels, labels) == 0)
+            value = series_value(series, family->kind);
+    pthread_mutex_unlock(&metrics->lock);
+    return value;
+}

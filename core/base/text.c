@@ -1,0 +1,143 @@
+#include "core/base/text.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+static char *room(struct text *text, size_t more)
+{
+    assert(more < SIZE_MAX / 2 - text->size);
+    size_t need = text->size + more + 1;
+    if (need > text->capacity) {
+        size_t capacity = text->capacity < 128 ? 128 : text->capacity * 2;
+        text->capacity = capacity < need ? need : capacity;
+        text->data = memory_realloc(text->data, text->capacity);
+    }
+    return text->data + text->size;
+}
+
+void text_append_slice(struct text *text, struct slice bytes)
+{
+    char *to = room(text, bytes.size);
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    text->size += bytes.size;
+    text->data[text->size] = '\0';
+}
+
+void text_append(struct text *text, const char *string)
+{
+    text_append_slice(text, slice_of_string(string));
+}
+
+void text_append_char(struct text *text, char c)
+{
+    text_append_slice(text, slice_of(&c, 1));
+}
+
+void text_vprintf(struct text *text, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    assert(size >= 0);
+    char *to = room(text, (size_t)size);
+    vsnprintf(to, (size_t)size + 1, format, again);
+    va_end(again);
+    text->size += (size_t)size;
+}
+
+void text_printf(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    text_vprintf(text, format, args);
+    va_end(args);
+}
+
+/* Bytes of the well-formed UTF-8 sequence at the start; 0: none (Unicode 15, table 3-7). */
+static size_t utf8_length(const uint8_t *p, size_t size)
+{
+    if (p[0] < 0x80)
+        return 1;
+    size_t length = p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+    if (length == 0 || length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+    bool beyond = (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f);
+    return overlong || beyond ? 0 : length;
+}
+
+static bool needs_escape(uint8_t c)
+{
+    return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+}
+
+static void append_escaped(struct text *text, uint8_t c)
+{
+    static const char *const shorts[128] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t",
+    };
+    if (shorts[c])
+        text_append(text, shorts[c]);
+    else
+        text_printf(text, "\\u%04x", c);
+}
+
+void text_append_json(struct text *text, struct slice bytes)
+{
+    size_t plain = 0; /* start of the run that needs no change */
+    size_t i = 0;
+    while (i < bytes.size) {
+        size_t length = utf8_length(bytes.data + i, bytes.size - i);
+        if (length > 0 && !needs_escape(bytes.data[i])) {
+            i += length;
+            continue;
+        }
+        text_append_slice(text, slice_of(bytes.data + plain, i - plain));
+        if (length == 0)
+            text_append(text, "\xef\xbf\xbd");
+        else
+            append_escaped(text, bytes.data[i]);
+        i++;
+        plain = i;
+    }
+    if (plain < i)
+        text_append_slice(text, slice_of(bytes.data + plain, i - plain));
+    else
+        room(text, 0)[0] = '\0';
+}
+
+void text_append_hex(struct text *text, struct slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *to = room(text, bytes.size * 2);
+    for (size_t i = 0; i < bytes.size; i++) {
+        *to++ = digits[bytes.data[i] >> 4];
+        *to++ = digits[bytes.data[i] & 15];
+    }
+    *to = '\0';
+    text->size += bytes.size * 2;
+}
+
+const char *text_string(const struct text *text)
+{
+    return text->data ? text->data : "";
+}
+
+void text_clear(struct text *text)
+{
+    text->size = 0;
+    if (text->data)
+        text->data[0] = '\0';
+}
+
+void text_deinit(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}

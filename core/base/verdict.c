@@ -1,0 +1,114 @@
+#include "core/base/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const struct verdict verdict_ok = {.code = GRPC_OK, .retry_after_ns = -1};
+
+static struct verdict make(enum grpc_code code, int64_t retry_after_ns, const char *format, va_list args)
+{
+    struct verdict verdict = {.code = code, .retry_after_ns = retry_after_ns};
+    vsnprintf(verdict.text, sizeof(verdict.text), format, args);
+    return verdict;
+}
+
+struct verdict verdict_of(enum grpc_code code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    struct verdict verdict = make(code, -1, format, args);
+    va_end(args);
+    return verdict;
+}
+
+struct verdict verdict_try_later(enum grpc_code code, int64_t retry_after_ns, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    struct verdict verdict = make(code, retry_after_ns, format, args);
+    va_end(args);
+    return verdict;
+}
+
+bool verdict_is_retryable(const struct verdict *verdict)
+{
+    switch (verdict->code) {
+    case GRPC_CANCELLED:
+    case GRPC_DEADLINE_EXCEEDED:
+    case GRPC_ABORTED:
+    case GRPC_OUT_OF_RANGE:
+    case GRPC_UNAVAILABLE:
+    case GRPC_DATA_LOSS:
+        return true;
+    case GRPC_RESOURCE_EXHAUSTED:
+        return verdict->retry_after_ns >= 0;
+    default:
+        return false;
+    }
+}
+
+int verdict_http_status(const struct verdict *verdict)
+{
+    if (verdict->code == GRPC_RESOURCE_EXHAUSTED)
+        return 429;
+    if (verdict_is_retryable(verdict))
+        return 503;
+    switch (verdict->code) {
+    case GRPC_OK:
+        return 200;
+    case GRPC_INVALID_ARGUMENT:
+        return 400;
+    case GRPC_UNAUTHENTICATED:
+        return 401;
+    case GRPC_PERMISSION_DENIED:
+        return 403;
+    case GRPC_UNIMPLEMENTED:
+        return 404;
+    default:
+        return 500;
+    }
+}
+
+static enum grpc_code code_from_http(int status)
+{
+    switch (status) {
+    case 400:
+        return GRPC_INVALID_ARGUMENT;
+    case 401:
+        return GRPC_UNAUTHENTICATED;
+    case 403:
+        return GRPC_PERMISSION_DENIED;
+    case 404:
+        return GRPC_UNIMPLEMENTED;
+    case 429:
+        return GRPC_RESOURCE_EXHAUSTED;
+    case 502:
+    case 503:
+    case 504:
+        return GRPC_UNAVAILABLE;
+    default:
+        return GRPC_UNKNOWN;
+    }
+}
+
+struct verdict verdict_from_http(int status, int64_t retry_after_ns)
+{
+    if (status >= 200 && status < 300)
+        return verdict_ok;
+    enum grpc_code code = code_from_http(status);
+    /* RESOURCE_EXHAUSTED without a delay would count as permanent; 429 never is. */
+    if (code == GRPC_RESOURCE_EXHAUSTED && retry_after_ns < 0)
+        retry_after_ns = 0;
+    return verdict_try_later(code, retry_after_ns, "HTTP status %d", status);
+}
+
+const char *grpc_code_name(enum grpc_code code)
+{
+    static const char *const names[] = {
+        "OK",           "CANCELLED", "UNKNOWN",      "INVALID_ARGUMENT",  "DEADLINE_EXCEEDED",
+        "NOT_FOUND",    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+        "ABORTED",      "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE",
+        "DATA_LOSS",    "UNAUTHENTICATED",
+    };
+    return (unsigned)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
+}

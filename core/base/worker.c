@@ -1,0 +1,208 @@
+#include "core/base/worker.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+static _Atomic uint64_t fixed_wall_ns;
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_wall_ns(void)
+{
+    uint64_t fixed = atomic_load_explicit(&fixed_wall_ns, memory_order_relaxed);
+    return fixed ? fixed : read_clock(CLOCK_REALTIME);
+}
+
+void clock_fix_wall(uint64_t wall_ns)
+{
+    atomic_store_explicit(&fixed_wall_ns, wall_ns, memory_order_relaxed);
+}
+
+uint64_t worker_now(struct worker *worker)
+{
+    if (!worker->manual)
+        worker->now_ns = clock_monotonic_ns();
+    return worker->now_ns;
+}
+
+/* Messages come out of the inbox newest first; runs them in the order they were posted. */
+static size_t run_messages(struct worker *worker)
+{
+    struct post *newest = atomic_exchange_explicit(&worker->inbox, NULL, memory_order_acquire);
+    struct post *oldest = NULL;
+    while (newest) {
+        struct post *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    size_t count = 0;
+    while (oldest) {
+        struct post *post = oldest;
+        oldest = post->next; /* on_post may free it */
+        post->on_post(worker, post);
+        count++;
+    }
+    return count;
+}
+
+static void on_mail(uv_async_t *mail)
+{
+    worker_now(mail->data);
+    run_messages(mail->data);
+}
+
+static void on_wake(uv_timer_t *wake)
+{
+    struct worker *worker = wake->data;
+    worker->wake_ns = UINT64_MAX;
+}
+
+/* After polling: a new round, so a new now; then what is due. */
+static void on_check(uv_check_t *check)
+{
+    struct worker *worker = check->data;
+    timer_queue_run(&worker->timers, worker_now(worker));
+}
+
+/* Before polling: make the loop wake for the earliest timer. One libuv timer stands for all of ours. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct worker *worker = prepare->data;
+    uint64_t next = timer_queue_next(&worker->timers);
+    if (next == worker->wake_ns)
+        return;
+    worker->wake_ns = next;
+    if (next == UINT64_MAX) {
+        uv_timer_stop(&worker->wake);
+        return;
+    }
+    uint64_t now = clock_monotonic_ns();
+    uint64_t delay_ms = next > now ? (next - now + 999999) / 1000000 : 0;
+    uv_update_time(&worker->loop);
+    uv_timer_start(&worker->wake, on_wake, delay_ms, 0);
+}
+
+bool worker_init(struct worker *worker, unsigned index, struct error *err)
+{
+    *worker = (struct worker){.index = index, .wake_ns = UINT64_MAX, .now_ns = clock_monotonic_ns()};
+    int rc = uv_loop_init(&worker->loop);
+    if (rc != 0)
+        return error_set(err, "event loop: %s", uv_strerror(rc));
+    rc = uv_async_init(&worker->loop, &worker->mail, on_mail);
+    if (rc != 0)
+        return error_set(err, "event loop: %s", uv_strerror(rc));
+    uv_timer_init(&worker->loop, &worker->wake);
+    uv_prepare_init(&worker->loop, &worker->prepare);
+    uv_check_init(&worker->loop, &worker->check);
+    worker->mail.data = worker->wake.data = worker->prepare.data = worker->check.data = worker;
+    uv_prepare_start(&worker->prepare, on_prepare);
+    uv_check_start(&worker->check, on_check);
+    return true;
+}
+
+void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns)
+{
+    *worker = (struct worker){.index = index, .manual = true, .now_ns = now_ns};
+}
+
+void worker_deinit(struct worker *worker)
+{
+    run_messages(worker);
+    if (!worker->manual) {
+        uv_close((uv_handle_t *)&worker->mail, NULL);
+        uv_close((uv_handle_t *)&worker->wake, NULL);
+        uv_close((uv_handle_t *)&worker->prepare, NULL);
+        uv_close((uv_handle_t *)&worker->check, NULL);
+        /* Handles that components closed end here too. */
+        uv_run(&worker->loop, UV_RUN_DEFAULT);
+        int rc = uv_loop_close(&worker->loop);
+        assert(rc == 0);
+    }
+    timer_queue_deinit(&worker->timers);
+}
+
+void worker_run(struct worker *worker)
+{
+    assert(!worker->manual);
+    worker->now_ns = clock_monotonic_ns();
+    while (!atomic_load_explicit(&worker->stopping, memory_order_acquire))
+        uv_run(&worker->loop, UV_RUN_ONCE);
+    run_messages(worker);
+}
+
+static void *thread_main(void *context)
+{
+    worker_run(context);
+    return NULL;
+}
+
+bool worker_start(struct worker *worker, struct error *err)
+{
+    int rc = pthread_create(&worker->thread, NULL, thread_main, worker);
+    return rc == 0 || error_set(err, "worker %u: cannot start a thread: %s", worker->index, strerror(rc));
+}
+
+void worker_stop(struct worker *worker)
+{
+    atomic_store_explicit(&worker->stopping, true, memory_order_release);
+    uv_async_send(&worker->mail);
+}
+
+void worker_join(struct worker *worker)
+{
+    pthread_join(worker->thread, NULL);
+}
+
+void worker_post(struct worker *worker, struct post *post)
+{
+    assert(post->on_post);
+    struct post *head = atomic_load_explicit(&worker->inbox, memory_order_relaxed);
+    do {
+        post->next = head;
+    } while (!atomic_compare_exchange_weak_explicit(&worker->inbox, &head, post, memory_order_release,
+                                                    memory_order_relaxed));
+    /* Whoever finds the inbox empty wakes the worker; those after need not. */
+    if (!head && !worker->manual)
+        uv_async_send(&worker->mail);
+}
+
+void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns)
+{
+    uint64_t now = worker_now(worker);
+    uint64_t deadline = delay_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + delay_ns;
+    timer_queue_set(&worker->timers, timer, deadline);
+}
+
+void worker_cancel_timer(struct worker *worker, struct timer *timer)
+{
+    timer_queue_cancel(&worker->timers, timer);
+}
+
+void worker_advance(struct worker *worker, uint64_t now_ns)
+{
+    assert(worker->manual && now_ns >= worker->now_ns);
+    /* Step from deadline to deadline, so that what fires sees the time it was set for. */
+    for (;;) {
+        run_messages(worker);
+        uint64_t next = timer_queue_next(&worker->timers);
+        if (next > now_ns)
+            break;
+        if (next > worker->now_ns)
+            worker->now_ns = next;
+        timer_queue_run(&worker->timers, worker->now_ns);
+    }
+    worker->now_ns = now_ns;
+    run_messages(worker);
+}
