@@ -5,11 +5,11 @@
  * it. A message that nobody changed is sent as the bytes it came in, so unknown fields survive and cost nothing. A changed one
  * is written as: its unchanged runs, the changed children between them, what was appended.
  *
- *     struct message_iter it = message_iter(root);
+ *     struct message_iter it = message_iter(root, arena);
  *     struct message_field f;
  *     while (message_next(&it, &f))                       // sees changes: removed fields are skipped, appended ones come last
  *         if (f.wire.number == 1 && f.wire.type == WIRE_BYTES) {
- *             struct message_iter sub = message_iter_into(&f);        // read on, without a node
+ *             struct message_iter sub = message_iter_into(&f, arena);        // read on, without a node
  *             struct message *child = message_open(&it, &f);          // or open it, to change it
  *             message_append(child, arena, slice_of(encoded, n));
  *         }
@@ -43,7 +43,6 @@ struct message {
     uint32_t number;             /* its field number in the parent */
     bool changed;                /* it, or something below it */
     bool removed;
-    bool replaced;               /* the whole field is replaced by `tail` (whole encoded fields), not a message that can be iterated */
 };
 
 struct message_field {
@@ -52,11 +51,10 @@ struct message_field {
 };
 
 struct message_iter {
-    const struct message *message; /* NULL: plain bytes */
+    struct message *message;       /* NULL: plain bytes */
     struct wire_cursor cursor;
     struct message *previous;      /* last node passed, to insert behind; NULL: at the front */
-    struct message *upcoming;      /* next node not yet passed */
-    const struct message_tail *tail;
+    const struct message_tail *tail; /* being read; NULL: the received bytes are */
     struct arena *arena;           /* for message_open; may be NULL when only reading */
 };
 
@@ -66,7 +64,7 @@ void message_init(struct message *message, struct slice raw);
 struct message_iter message_iter(struct message *message, struct arena *arena);
 /* Over bytes alone: nothing can be opened. */
 struct message_iter message_iter_bytes(struct slice raw);
-/* Into a BYTES field that the caller knows to be a message. */
+/* Into a BYTES field that the caller knows to be a message. To change something in there, message_open the field first. */
 struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
 /* False at the end. Input was scanned (scan.h) before, so broken bytes are a bug: asserts. */
 bool message_next(struct message_iter *it, struct message_field *field);
@@ -75,8 +73,8 @@ bool message_next(struct message_iter *it, struct message_field *field);
 struct message *message_open(struct message_iter *it, struct message_field *field);
 /* Takes the field that the iterator just returned out of the message. */
 void message_remove(struct message_iter *it, struct message_field *field);
-/* Puts whole encoded fields in the place of the field that the iterator just returned. `fields` must live as long as the arena. */
-void message_replace(struct message_iter *it, struct message_field *field, struct slice fields);
+/* Gives the BYTES field that the iterator just returned another payload, in its place. `payload` must live as long as the arena. */
+void message_replace(struct message_iter *it, struct message_field *field, struct slice payload);
 /* Appends whole encoded fields, which must live as long as the arena. */
 void message_append(struct message *message, struct arena *arena, struct slice fields);
 
@@ -91,7 +89,9 @@ struct slice_list {
     struct slice *items;
     size_t count;
     size_t capacity;
-    size_t size; /* sum */
+    size_t size;      /* sum */
+    uint8_t *scratch; /* where short runs are copied together */
+    uint8_t *scratch_end;
 };
 void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes);
 void message_gather(const struct message *message, struct arena *arena, struct slice_list *out);

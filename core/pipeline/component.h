@@ -55,7 +55,7 @@ struct component {
     char label[96];            /* "exporter otlphttp/traces": for log_ functions */
     const void *settings;
     struct process *process;
-    bool signals[SIGNAL_COUNT]; /* in which signals' pipelines it stands */
+    size_t pipeline_count[SIGNAL_COUNT]; /* in how many pipelines of each signal it stands */
 };
 
 /* Where data goes next: one node, or several that each get their own clone. */

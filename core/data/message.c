@@ -1,0 +1,271 @@
+#include "core/data/message.h"
+
+#include "core/base/arena.h"
+
+#include <assert.h>
+
+void message_init(struct message *message, struct slice raw)
+{
+    *message = (struct message){.raw = raw};
+}
+
+struct message_iter message_iter(struct message *message, struct arena *arena)
+{
+    return (struct message_iter){.message = message, .cursor = wire_cursor(message->raw), .arena = arena};
+}
+
+struct message_iter message_iter_bytes(struct slice raw)
+{
+    return (struct message_iter){.cursor = wire_cursor(raw)};
+}
+
+struct message_iter message_iter_into(const struct message_field *field, struct arena *arena)
+{
+    assert(field->wire.type == WIRE_BYTES);
+    return field->node ? message_iter(field->node, arena) : message_iter_bytes(field->wire.bytes);
+}
+
+/* Goes on to the next run of appended fields; false when there is none. */
+static bool next_tail(struct message_iter *it)
+{
+    if (!it->message)
+        return false;
+    const struct message_tail *next = it->tail ? it->tail->next : it->message->tail;
+    if (!next)
+        return false;
+    it->tail = next;
+    it->cursor = wire_cursor(next->fields);
+    return true;
+}
+
+static struct slice current_segment(const struct message_iter *it)
+{
+    return it->tail ? it->tail->fields : it->message->raw;
+}
+
+static bool is_within(struct slice segment, const uint8_t *position)
+{
+    return (uintptr_t)position - (uintptr_t)segment.data < segment.size;
+}
+
+/* The node of the field that starts here, if it has one; moves it->previous up to the last node at or before it. */
+static struct message *find_node(struct message_iter *it, const uint8_t *field_start)
+{
+    for (;;) {
+        struct message *next = it->previous ? it->previous->next : it->message->children;
+        if (!next || !is_within(current_segment(it), next->field_start) || next->field_start > field_start)
+            return NULL;
+        it->previous = next;
+        if (next->field_start == field_start)
+            return next;
+    }
+}
+
+bool message_next(struct message_iter *it, struct message_field *field)
+{
+    for (;;) {
+        if (!wire_next(&it->cursor, &field->wire)) {
+            assert(!it->cursor.broken);
+            if (!next_tail(it))
+                return false;
+            continue;
+        }
+        field->node = it->message && it->message->children ? find_node(it, field->wire.start) : NULL;
+        if (!field->node)
+            return true;
+        if (!field->node->removed) {
+            field->wire.bytes = field->node->raw;
+            return true;
+        }
+    }
+}
+
+static void mark_changed(struct message *message)
+{
+    for (; message && !message->changed; message = message->parent)
+        message->changed = true;
+}
+
+/* A node for the current field, in its place among its siblings. */
+static struct message *add_node(struct message_iter *it, struct message_field *field)
+{
+    assert(it->message && it->arena && !field->node);
+    struct message *node = arena_zalloc(it->arena, sizeof(*node));
+    node->raw = field->wire.type == WIRE_BYTES ? field->wire.bytes : (struct slice){0};
+    node->parent = it->message;
+    node->field_start = field->wire.start;
+    node->field_end = field->wire.end;
+    node->number = field->wire.number;
+    struct message **link = it->previous ? &it->previous->next : &it->message->children;
+    node->next = *link;
+    *link = node;
+    it->previous = node;
+    field->node = node;
+    return node;
+}
+
+struct message *message_open(struct message_iter *it, struct message_field *field)
+{
+    assert(field->wire.type == WIRE_BYTES);
+    return field->node ? field->node : add_node(it, field);
+}
+
+void message_remove(struct message_iter *it, struct message_field *field)
+{
+    struct message *node = field->node ? field->node : add_node(it, field);
+    node->removed = true;
+    mark_changed(node);
+}
+
+void message_replace(struct message_iter *it, struct message_field *field, struct slice payload)
+{
+    struct message *node = message_open(it, field);
+    node->raw = payload;
+    node->children = NULL;
+    node->tail = node->tail_last = NULL;
+    mark_changed(node);
+}
+
+void message_append(struct message *message, struct arena *arena, struct slice fields)
+{
+    struct message_tail *tail = arena_alloc(arena, sizeof(*tail));
+    *tail = (struct message_tail){.fields = fields};
+    if (message->tail_last)
+        message->tail_last->next = tail;
+    else
+        message->tail = tail;
+    message->tail_last = tail;
+    mark_changed(message);
+}
+
+size_t message_measure(struct message *message)
+{
+    size_t size = message->raw.size;
+    if (message->changed) {
+        for (const struct message_tail *tail = message->tail; tail; tail = tail->next)
+            size += tail->fields.size;
+        for (struct message *child = message->children; child; child = child->next) {
+            if (!child->changed)
+                continue;
+            size -= (size_t)(child->field_end - child->field_start);
+            if (!child->removed)
+                size += wire_size_bytes(child->number, message_measure(child));
+        }
+    }
+    message->size = size;
+    return size;
+}
+
+/* Where encoded bytes go: memory, or a list of slices. Exactly one is set. */
+struct sink {
+    uint8_t *to;
+    struct slice_list *list;
+    struct arena *arena;
+};
+
+static void emit(struct sink *sink, const uint8_t *from, const uint8_t *end)
+{
+    size_t size = (size_t)(end - from);
+    if (size == 0)
+        return;
+    if (sink->list) {
+        slice_list_add(sink->list, sink->arena, slice_of(from, size));
+        return;
+    }
+    memcpy(sink->to, from, size);
+    sink->to += size;
+}
+
+static void emit_header(struct sink *sink, uint32_t number, size_t payload)
+{
+    uint8_t header[WIRE_HEADER_MAX];
+    uint8_t *end = wire_write_header(header, number, payload);
+    emit(sink, header, end); /* short, so a list copies it */
+}
+
+static void emit_message(struct sink *sink, const struct message *message);
+
+/* One run of the message's bytes with the changed children in it; returns the first child behind it. */
+static const struct message *emit_segment(struct sink *sink, struct slice segment, const struct message *child)
+{
+    const uint8_t *position = segment.data;
+    for (; child && is_within(segment, child->field_start); child = child->next) {
+        if (!child->changed)
+            continue;
+        emit(sink, position, child->field_start);
+        if (!child->removed) {
+            emit_header(sink, child->number, child->size);
+            emit_message(sink, child);
+        }
+        position = child->field_end;
+    }
+    emit(sink, position, segment.data + segment.size);
+    return child;
+}
+
+static void emit_message(struct sink *sink, const struct message *message)
+{
+    if (!message->changed) {
+        emit(sink, message->raw.data, message->raw.data + message->raw.size);
+        return;
+    }
+    const struct message *child = emit_segment(sink, message->raw, message->children);
+    for (const struct message_tail *tail = message->tail; tail; tail = tail->next)
+        child = emit_segment(sink, tail->fields, child);
+    assert(!child);
+}
+
+uint8_t *message_write(const struct message *message, uint8_t *to)
+{
+    struct sink sink = {.to = to};
+    emit_message(&sink, message);
+    assert(sink.to == to + message->size);
+    return sink.to;
+}
+
+void message_gather(const struct message *message, struct arena *arena, struct slice_list *out)
+{
+    struct sink sink = {.list = out, .arena = arena};
+    emit_message(&sink, message);
+}
+
+enum { COPIED_BELOW = 64, SCRATCH_SIZE = 4096 };
+
+static void add_item(struct slice_list *list, struct arena *arena, struct slice bytes)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 16;
+        struct slice *items = arena_alloc(arena, capacity * sizeof(*items));
+        if (list->count > 0)
+            memcpy(items, list->items, list->count * sizeof(*items));
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = bytes;
+}
+
+static void add_copied(struct slice_list *list, struct arena *arena, struct slice bytes)
+{
+    if (!list->scratch || (size_t)(list->scratch_end - list->scratch) < bytes.size) {
+        list->scratch = arena_alloc(arena, SCRATCH_SIZE);
+        list->scratch_end = list->scratch + SCRATCH_SIZE;
+    }
+    memcpy(list->scratch, bytes.data, bytes.size);
+    struct slice *last = list->count > 0 ? &list->items[list->count - 1] : NULL;
+    if (last && last->data + last->size == list->scratch)
+        last->size += bytes.size;
+    else
+        add_item(list, arena, slice_of(list->scratch, bytes.size));
+    list->scratch += bytes.size;
+}
+
+void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes)
+{
+    if (bytes.size == 0)
+        return;
+    list->size += bytes.size;
+    if (bytes.size < COPIED_BELOW)
+        add_copied(list, arena, bytes);
+    else
+        add_item(list, arena, bytes);
+}

@@ -1,0 +1,157 @@
+#include "core/data/wire.h"
+
+/* Up to 10 bytes; bits past 64 are dropped, as the reference parsers do. */
+static bool read_varint_slow(struct wire_cursor *cursor, uint64_t *out)
+{
+    uint64_t value = 0;
+    const uint8_t *p = cursor->next;
+    for (unsigned shift = 0; shift < 70 && p < cursor->end; shift += 7) {
+        uint8_t byte = *p++;
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            cursor->next = p;
+            *out = value;
+            return true;
+        }
+    }
+    cursor->broken = true;
+    return false;
+}
+
+static inline bool read_varint(struct wire_cursor *cursor, uint64_t *out)
+{
+    if (cursor->next < cursor->end && *cursor->next < 0x80) {
+        *out = *cursor->next++;
+        return true;
+    }
+    return read_varint_slow(cursor, out);
+}
+
+static bool read_fixed(struct wire_cursor *cursor, size_t size, uint64_t *out)
+{
+    if ((size_t)(cursor->end - cursor->next) < size) {
+        cursor->broken = true;
+        return false;
+    }
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) /* little-endian; compiles to one load */
+        value |= (uint64_t)cursor->next[i] << (8 * i);
+    cursor->next += size;
+    *out = value;
+    return true;
+}
+
+static bool read_bytes(struct wire_cursor *cursor, struct slice *out)
+{
+    uint64_t size;
+    if (!read_varint(cursor, &size))
+        return false;
+    if (size > (uint64_t)(cursor->end - cursor->next)) {
+        cursor->broken = true;
+        return false;
+    }
+    *out = slice_of(cursor->next, (size_t)size);
+    cursor->next += size;
+    return true;
+}
+
+bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
+{
+    if (cursor->next >= cursor->end || cursor->broken)
+        return false;
+    field->start = cursor->next;
+    uint64_t tag;
+    if (!read_varint(cursor, &tag))
+        return false;
+    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) {
+        cursor->broken = true;
+        return false;
+    }
+    field->number = (uint32_t)(tag >> 3);
+    field->type = (enum wire_type)(tag & 7);
+    bool ok;
+    switch (field->type) {
+    case WIRE_VARINT:
+        ok = read_varint(cursor, &field->value);
+        break;
+    case WIRE_FIXED64:
+        ok = read_fixed(cursor, 8, &field->value);
+        break;
+    case WIRE_FIXED32:
+        ok = read_fixed(cursor, 4, &field->value);
+        break;
+    case WIRE_BYTES:
+        ok = read_bytes(cursor, &field->bytes);
+        break;
+    case WIRE_GROUP_START:
+    case WIRE_GROUP_END:
+    default:
+        cursor->broken = true;
+        ok = false;
+    }
+    field->end = cursor->next;
+    return ok;
+}
+
+bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
+{
+    return packed->next < packed->end && !packed->broken && read_varint(packed, out);
+}
+
+bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out)
+{
+    return packed->next < packed->end && !packed->broken && read_fixed(packed, 8, out);
+}
+
+size_t wire_size_varint(uint64_t value)
+{
+    unsigned bits = 64u - (unsigned)__builtin_clzll(value | 1);
+    return (bits + 6) / 7;
+}
+
+size_t wire_size_tag(uint32_t number)
+{
+    return wire_size_varint((uint64_t)number << 3);
+}
+
+size_t wire_size_bytes(uint32_t number, size_t payload)
+{
+    return wire_size_tag(number) + wire_size_varint(payload) + payload;
+}
+
+uint8_t *wire_write_varint(uint8_t *to, uint64_t value)
+{
+    while (value >= 0x80) {
+        *to++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *to++ = (uint8_t)value;
+    return to;
+}
+
+uint8_t *wire_write_tag(uint8_t *to, uint32_t number, enum wire_type type)
+{
+    return wire_write_varint(to, (uint64_t)number << 3 | type);
+}
+
+uint8_t *wire_write_header(uint8_t *to, uint32_t number, size_t payload)
+{
+    return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);
+}
+
+uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload)
+{
+    to = wire_write_header(to, number, payload.size);
+    if (payload.size > 0)
+        memcpy(to, payload.data, payload.size);
+    return to + payload.size;
+}
+
+uint8_t *wire_write_fixed64(uint8_t *to, uint32_t number, uint64_t value)
+{
+    to = wire_write_tag(to, number, WIRE_FIXED64);
+    for (unsigned i = 0; i < 8; i++)
+        *to++ = (uint8_t)(value >> (8 * i));
+    return to;
+}
