@@ -6,6 +6,7 @@ by reference. The forms are made of dicts, lists, strings, numbers and None only
 printed and searched.
 
     decode(data, signal, content)   bytes -> message (raises Invalid)
+    encode_json(message)            message -> OTLP/JSON
     canonical(message)              message -> form
     digest(form)                    form -> sha256, in hex
     counts(form)                    how many resources, spans, profiles, samples
@@ -31,8 +32,8 @@ MESSAGES = {
     "traces": trace_service_pb2.ExportTraceServiceRequest,
     "profiles": profiles_service_pb2.ExportProfilesServiceRequest,
 }
-HEX_FIELDS = {"traceId": 16, "spanId": 8, "parentSpanId": 8, "profileId": 16,
-              "trace_id": 16, "span_id": 8, "parent_span_id": 8, "profile_id": 16}
+ID_FIELDS = {"traceId", "spanId", "parentSpanId", "profileId",
+             "trace_id", "span_id", "parent_span_id", "profile_id"}
 
 
 class Invalid(ValueError):
@@ -47,7 +48,7 @@ def decode(data, signal, content="protobuf"):
     try:
         if content == "json":
             message = MESSAGES[signal]()
-            tree = _hex_to_base64(json.loads(data))
+            tree = _map_ids(json.loads(data), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
             json_format.ParseDict(tree or {}, message, ignore_unknown_fields=True)
             return message
         kind = layout.REQUEST[layout.decide(data)] if signal == "profiles" else MESSAGES[signal]
@@ -56,24 +57,25 @@ def decode(data, signal, content="protobuf"):
         raise Invalid(str(error)) from error
 
 
+def encode_json(message):
+    """The message as one line of OTLP/JSON: ids in hex, enums as numbers."""
+    tree = json_format.MessageToDict(message, use_integers_for_enums=True)
+    return json.dumps(_map_ids(tree, lambda text: base64.b64decode(text).hex()), separators=(",", ":"))
+
+
 def of(capture):
     """The canonical form of a recorded request (decode.Capture)."""
     return canonical(decode(capture.payload, capture.signal, capture.content))
 
 
-def _hex_to_base64(node):
-    """OTLP/JSON writes ids in hex where the protobuf mapping of JSON has base64."""
+def _map_ids(node, convert):
+    """The same JSON tree with every id converted: hex in OTLP/JSON, base64 in protobuf's own mapping."""
     if isinstance(node, list):
-        return [_hex_to_base64(item) for item in node]
+        return [_map_ids(item, convert) for item in node]
     if not isinstance(node, dict):
         return node
-    out = {}
-    for key, value in node.items():
-        if key in HEX_FIELDS and isinstance(value, str):
-            out[key] = base64.b64encode(bytes.fromhex(value)).decode()
-        else:
-            out[key] = _hex_to_base64(value)
-    return out
+    return {key: convert(value) if key in ID_FIELDS and isinstance(value, str) else _map_ids(value, convert)
+            for key, value in node.items()}
 
 
 # --- message -> form
