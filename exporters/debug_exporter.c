@@ -1,0 +1,243 @@
+/*
+ * debug_exporter: shows what passes, for people who set up a pipeline.
+ *
+ * basic logs one line per batch with its counts, normal adds a line per span or profile, detailed
+ * adds everything in it. Nothing is kept: a batch that was shown is delivered. Owner: the component
+ * owns its output descriptors. Thread: each node on its worker; the text of a batch is written in
+ * one piece under a lock, because several workers may show theirs at the same time.
+ */
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/data/describe.h"
+#include "core/pipeline/component.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#define SAMPLING_WINDOW_NS UINT64_C(1000000000)
+
+enum verbosity { VERBOSITY_BASIC, VERBOSITY_NORMAL, VERBOSITY_DETAILED };
+static const char *const verbosity_names[] = {"basic", "normal", "detailed", NULL};
+
+struct debug_settings {
+    int verbosity;
+    uint64_t sampling_initial;
+    uint64_t sampling_thereafter;
+    bool use_internal_logger;
+    struct config_strings output_paths;
+};
+
+struct debug_exporter {
+    struct component component;
+    int *outputs; /* descriptors */
+    size_t output_count;
+    pthread_mutex_t output_lock;
+};
+
+struct debug_node {
+    struct node node;
+    struct counter *sent;
+    uint64_t window_start_ns;
+    uint64_t shown_in_window;
+};
+
+static const struct field debug_fields[] = {
+    FIELD_ENUM(debug_settings, verbosity, "How much is shown of each batch.", verbosity_names,
+               .fallback = "basic"),
+    FIELD_UINT(debug_settings, sampling_initial,
+               "Batches that are shown each second before sampling starts.", .fallback = "2"),
+    FIELD_UINT(debug_settings, sampling_thereafter,
+               "After that, every n-th batch of the second is shown; 0 shows none of them.",
+               .fallback = "1"),
+    FIELD_BOOL(debug_settings, use_internal_logger,
+               "Write to profcol's own log on standard error instead of `output_paths`.",
+               .fallback = "true"),
+    FIELD_STRINGS(debug_settings, output_paths,
+                  "Files, `stdout` or `stderr`, used when `use_internal_logger` is false; standard "
+                  "output when "
+                  "not given."),
+    FIELD_END,
+};
+
+static void check_settings(void *config, struct config_check *check)
+{
+    const struct debug_settings *settings = config;
+    if (settings->use_internal_logger && settings->output_paths.count > 0)
+        config_check_error(check, "output_paths",
+                           "output_paths requires use_internal_logger: false");
+}
+
+static int open_output(const char *path)
+{
+    if (strcmp(path, "stdout") == 0)
+        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (strcmp(path, "stderr") == 0)
+        return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+static bool debug_init(struct component *component, struct error *err)
+{
+    static const char *const standard_output[] = {"stdout"};
+    static const char *const standard_error[] = {"stderr"};
+    struct debug_exporter *exporter = (struct debug_exporter *)component;
+    const struct debug_settings *settings = component->settings;
+
+    const char *const *paths = settings->use_internal_logger ? standard_error : standard_output;
+    size_t count = 1;
+    if (!settings->use_internal_logger && settings->output_paths.count > 0) {
+        paths = settings->output_paths.items;
+        count = settings->output_paths.count;
+    }
+    pthread_mutex_init(&exporter->output_lock, NULL);
+    exporter->outputs = memory_array(count, sizeof(int));
+    for (size_t i = 0; i < count; i++) {
+        int fd = open_output(paths[i]);
+        if (fd < 0)
+            return error_set(err, "%s: %s", paths[i], strerror(errno));
+        exporter->outputs[exporter->output_count++] = fd;
+    }
+    return true;
+}
+
+static void debug_deinit(struct component *component)
+{
+    struct debug_exporter *exporter = (struct debug_exporter *)component;
+    for (size_t i = 0; i < exporter->output_count; i++)
+        close(exporter->outputs[i]);
+    free(exporter->outputs);
+    pthread_mutex_destroy(&exporter->output_lock);
+}
+
+static bool debug_node_start(struct node *node, struct error *err)
+{
+    (void)err;
+    struct debug_node *debug = (struct debug_node *)node;
+    struct text name = {0}, labels = {0};
+    text_printf(&name, "otelcol_exporter_sent_%s", signal_item_name(node->signal));
+    metrics_label(&labels, "exporter", node->component->id);
+    debug->sent = metrics_counter(node->component->process->metrics, text_string(&name),
+                                  "Items that were shown.", text_string(&labels));
+    text_deinit(&name);
+    text_deinit(&labels);
+    return true;
+}
+
+/* As zap's sampler does it: the first `initial` of each second, then every `thereafter`-th. */
+static bool is_sampled(struct debug_node *debug)
+{
+    const struct debug_settings *settings = debug->node.component->settings;
+    uint64_t now_ns = debug->node.worker->now_ns;
+    if (debug->shown_in_window == 0 || now_ns - debug->window_start_ns >= SAMPLING_WINDOW_NS) {
+        debug->window_start_ns = now_ns;
+        debug->shown_in_window = 0;
+    }
+    uint64_t n = ++debug->shown_in_window;
+    if (n <= settings->sampling_initial)
+        return true;
+    return settings->sampling_thereafter > 0 &&
+           (n - settings->sampling_initial) % settings->sampling_thereafter == 0;
+}
+
+static uint32_t count_resources(struct batch *batch)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < batch->part_count; i++)
+        count += describe_count(&batch->parts[i].root);
+    return count;
+}
+
+static void describe_batch(struct batch *batch, enum describe_detail detail, struct text *out)
+{
+    uint32_t first = 0;
+    for (size_t i = 0; i < batch->part_count; i++) {
+        struct message *root = &batch->parts[i].root;
+        if (batch->signal == SIGNAL_PROFILES) {
+            describe_profiles(root, batch_dictionary(batch), detail, out);
+        } else {
+            describe_traces(root, detail, first, out);
+            first += describe_count(root);
+        }
+    }
+}
+
+static void write_all(int fd, struct slice bytes)
+{
+    while (bytes.size > 0) {
+        ssize_t n = write(fd, bytes.data, bytes.size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return; /* nobody is listening: there is nowhere to say so */
+        bytes.data += n;
+        bytes.size -= (size_t)n;
+    }
+}
+
+static void write_outputs(struct debug_exporter *exporter, const struct text *text)
+{
+    pthread_mutex_lock(&exporter->output_lock);
+    for (size_t i = 0; i < exporter->output_count; i++)
+        write_all(exporter->outputs[i], slice_of(text->data, text->size));
+    pthread_mutex_unlock(&exporter->output_lock);
+}
+
+static void show(struct debug_exporter *exporter, struct batch *batch)
+{
+    const struct debug_settings *settings = exporter->component.settings;
+    bool traces = batch->signal == SIGNAL_TRACES;
+    const char *message = traces ? "Traces" : "Profiles";
+    const char *groups = traces ? "spans" : "profiles";
+    const char *items = traces ? "spans" : "sample records";
+    uint32_t group_count = count_resources(batch);
+    struct text text = {0};
+
+    if (settings->use_internal_logger)
+        log_info(exporter->component.label, "%s {resource %s: %" PRIu32 ", %s: %" PRIu32 "}",
+                 message, groups, group_count, items, batch->items);
+    else
+        text_printf(&text, "%s\t{\"resource %s\": %" PRIu32 ", \"%s\": %" PRIu32 "}\n", message,
+                    groups, group_count, items, batch->items);
+    if (settings->verbosity != VERBOSITY_BASIC)
+        describe_batch(
+            batch, settings->verbosity == VERBOSITY_NORMAL ? DESCRIBE_NORMAL : DESCRIBE_DETAILED,
+            &text);
+    if (text.size > 0)
+        write_outputs(exporter, &text);
+    text_deinit(&text);
+}
+
+static void debug_consume(struct node *node, struct batch *batch)
+{
+    struct debug_node *debug = (struct debug_node *)node;
+    if (is_sampled(debug))
+        show((struct debug_exporter *)node->component, batch);
+    counter_add(debug->sent, node->worker->index, batch->items);
+    batch_drop(batch, &verdict_ok);
+}
+
+extern const struct component_type debug_exporter_type;
+const struct component_type debug_exporter_type = {
+    .config =
+        {
+            .name = "debug",
+            .section = CONFIG_EXPORTERS,
+            .stability = {[CONFIG_TRACES] = STABILITY_ALPHA, [CONFIG_PROFILES] = STABILITY_ALPHA},
+            .help = "Shows what passes: counts (basic), a line per span or profile (normal), or "
+                    "everything "
+                    "(detailed, with stacks and linked spans resolved).",
+            .fields = debug_fields,
+            .config_size = sizeof(struct debug_settings),
+            .check = check_settings,
+        },
+    .component_size = sizeof(struct debug_exporter),
+    .init = debug_init,
+    .deinit = debug_deinit,
+    .node_size = sizeof(struct debug_node),
+    .node_start = debug_node_start,
+    .consume = debug_consume,
+};
