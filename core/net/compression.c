@@ -18,8 +18,8 @@ enum {
     DEFLATE_RATIO_MAX = 1032,        /* what deflate cannot exceed */
     SNAPPY_RATIO_MAX = 22,           /* 64 bytes from a copy of 3 */
     SNAPPY_CHUNK_BYTES = 65536,
-    GZIP_LEVEL_DEFAULT = 6,
-    ZSTD_LEVEL_DEFAULT = 3,
+    GZIP_LEVEL_DEFAULT = 4, /* as small as what the Collector sends */
+    ZSTD_LEVEL_DEFAULT = 1, /* likewise */
 };
 
 const char *const compression_names[] = {
