@@ -29,6 +29,11 @@ void clock_fix_wall(uint64_t wall_ns)
     atomic_store_explicit(&fixed_wall_ns, wall_ns, memory_order_relaxed);
 }
 
+bool worker_is_current(const struct worker *worker)
+{
+    return !atomic_load(&worker->running) || pthread_equal(worker->self, pthread_self());
+}
+
 uint64_t worker_now(struct worker *worker)
 {
     if (!worker->manual)
@@ -136,10 +141,13 @@ void worker_deinit(struct worker *worker)
 void worker_run(struct worker *worker)
 {
     assert(!worker->manual);
-    worker->now_ns = clock_monotonic_ns();
+    worker_now(worker);
+    worker->self = pthread_self();
+    atomic_store(&worker->running, true);
     while (!atomic_load_explicit(&worker->stopping, memory_order_acquire))
         uv_run(&worker->loop, UV_RUN_ONCE);
     run_messages(worker);
+    atomic_store(&worker->running, false);
 }
 
 static void *thread_main(void *context)

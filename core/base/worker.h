@@ -37,7 +37,9 @@ struct worker {
     _Atomic(struct post *) inbox; /* newest first */
     uv_prepare_t prepare;
     uv_check_t check;
-    pthread_t thread;
+    pthread_t thread;    /* for worker_join */
+    pthread_t self;      /* set by the thread that runs the loop, for assertions */
+    atomic_bool running;
     atomic_bool stopping;
 };
 
@@ -54,6 +56,9 @@ void worker_join(struct worker *worker);
 
 /* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs inside this call. */
 void worker_post(struct worker *worker, struct post *post);
+
+/* Whether the caller may touch what belongs to the worker: it runs on it, or nobody does (before the start, after the end, manual). */
+bool worker_is_current(const struct worker *worker);
 
 /* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks: the loop may have slept since now_ns was set. */
 uint64_t worker_now(struct worker *worker);

@@ -72,7 +72,8 @@ struct node {
     struct outlet outlets[SIGNAL_COUNT];
     bool draining;
     bool drained;
-    void (*on_drained)(struct node *node); /* the graph's */
+    void (*on_drained)(struct node *node); /* the graph's, with its context */
+    void *drain_context;
 };
 
 /* Hands the batch to what comes next for its signal. To several: each gets a clone and a part of the receipt. */

@@ -16,8 +16,11 @@ struct graph;
 struct graph *graph_new(const struct config *config, struct process *process, struct error *err);
 /* Starts all nodes on all workers (their loops must run, or be manual). */
 bool graph_start(struct graph *graph, struct error *err);
-/* Starts to drain; on_drained is called on the worker `home` when every node of every worker is drained. */
-void graph_drain(struct graph *graph, struct worker *home, void (*on_drained)(void *context), void *context);
+/* Starts to drain and returns at once. */
+void graph_drain(struct graph *graph);
+/* Waits until every node of every worker is drained, at most timeout_ns; false: something is still held. */
+bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns);
+bool graph_is_drained(struct graph *graph);
 /* Stops all nodes on their workers and waits for them. */
 void graph_stop(struct graph *graph);
 void graph_free(struct graph *graph);

@@ -1,0 +1,204 @@
+#include "core/pipeline/batch.h"
+
+#include "core/base/memory.h"
+#include "core/base/worker.h"
+
+#include <assert.h>
+
+struct context *context_new(void)
+{
+    struct context *context = memory_zalloc(sizeof(*context));
+    atomic_init(&context->references, 1);
+    return context;
+}
+
+struct context *context_ref(struct context *context)
+{
+    if (context)
+        atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
+    return context;
+}
+
+void context_unref(struct context *context)
+{
+    if (!context || atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) > 1)
+        return;
+    arena_deinit(&context->arena);
+    free(context);
+}
+
+const char *context_get(const struct context *context, const char *name)
+{
+    for (size_t i = 0; context && i < context->entry_count; i++)
+        if (strcmp(context->entries[i].name, name) == 0)
+            return context->entries[i].value;
+    return NULL;
+}
+
+static void assert_owned(const struct batch *batch)
+{
+    assert(worker_is_current(batch->owner));
+}
+
+/* Without parts. */
+static struct batch *batch_empty(struct worker *owner, enum signal signal, struct budget *budget)
+{
+    struct batch *batch = memory_zalloc(sizeof(*batch));
+    batch->owner = owner;
+    batch->signal = signal;
+    arena_init(&batch->arena, budget);
+    return batch;
+}
+
+static void set_part(struct batch_part *part, struct buffer *buffer)
+{
+    part->buffer = buffer;
+    message_init(&part->root, buffer_slice(buffer));
+}
+
+struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer, uint32_t items,
+                        struct receipt *receipt, struct context *context)
+{
+    struct batch *batch = batch_empty(owner, signal, buffer->budget);
+    assert_owned(batch);
+    batch->receipt = receipt;
+    batch->context = context;
+    batch->items = items;
+    batch->arrived_ns = worker_now(owner);
+    batch->parts = memory_alloc(sizeof(*batch->parts));
+    batch->part_count = 1;
+    set_part(&batch->parts[0], buffer);
+    return batch;
+}
+
+struct batch *batch_clone(struct batch *batch)
+{
+    assert_owned(batch);
+    batch_flatten(batch);
+    struct batch *clone = batch_empty(batch->owner, batch->signal, batch->arena.budget);
+    clone->context = context_ref(batch->context);
+    clone->items = batch->items;
+    clone->arrived_ns = batch->arrived_ns;
+    clone->part_count = batch->part_count;
+    clone->parts = memory_array(batch->part_count, sizeof(*clone->parts));
+    for (size_t i = 0; i < batch->part_count; i++)
+        set_part(&clone->parts[i], buffer_ref(batch->parts[i].buffer));
+    return clone;
+}
+
+static void flatten_part(struct batch_part *part)
+{
+    size_t size = message_measure(&part->root);
+    struct buffer *flat = buffer_new_charged(size, part->buffer->budget);
+    message_write(&part->root, flat->data);
+    flat->size = size;
+    buffer_unref(part->buffer);
+    set_part(part, flat);
+}
+
+void batch_flatten(struct batch *batch)
+{
+    assert_owned(batch);
+    if (!batch_is_changed(batch))
+        return;
+    for (size_t i = 0; i < batch->part_count; i++)
+        if (batch->parts[i].root.changed)
+            flatten_part(&batch->parts[i]);
+        else
+            set_part(&batch->parts[i], batch->parts[i].buffer); /* nodes go with the arena */
+    batch->dictionary = NULL;
+    arena_deinit(&batch->arena);
+}
+
+void batch_append(struct batch *batch, struct batch *other)
+{
+    assert(batch->signal == SIGNAL_TRACES && other->signal == SIGNAL_TRACES && !other->receipt);
+    batch_flatten(other); /* its changes live in its arena */
+    size_t count = batch->part_count + other->part_count;
+    /* Nodes point to their roots as parents, so a changed batch must not move them. */
+    batch_flatten(batch);
+    batch->parts = memory_grow(batch->parts, count, sizeof(*batch->parts));
+    for (size_t i = 0; i < other->part_count; i++)
+        set_part(&batch->parts[batch->part_count + i], other->parts[i].buffer);
+    batch->part_count = count;
+    batch->items += other->items;
+    other->part_count = 0;
+    batch_free(other);
+}
+
+bool batch_is_changed(const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->part_count; i++)
+        if (batch->parts[i].root.changed)
+            return true;
+    return false;
+}
+
+void batch_settle(struct batch *batch, const struct verdict *verdict)
+{
+    struct receipt *receipt = batch->receipt;
+    batch->receipt = NULL;
+    if (receipt)
+        receipt_settle(receipt, verdict);
+}
+
+void batch_free(struct batch *batch)
+{
+    assert(!batch->receipt);
+    for (size_t i = 0; i < batch->part_count; i++)
+        buffer_unref(batch->parts[i].buffer);
+    free(batch->parts);
+    context_unref(batch->context);
+    arena_deinit(&batch->arena);
+    free(batch);
+}
+
+void batch_drop(struct batch *batch, const struct verdict *verdict)
+{
+    batch_settle(batch, verdict);
+    batch_free(batch);
+}
+
+struct dictionary *batch_dictionary(struct batch *batch)
+{
+    assert(batch->signal == SIGNAL_PROFILES && batch->part_count == 1);
+    assert_owned(batch);
+    if (!batch->dictionary)
+        batch->dictionary = dictionary_new(&batch->parts[0].root, &batch->arena);
+    return batch->dictionary;
+}
+
+void batch_gather(struct batch *batch, struct slice_list *out)
+{
+    assert_owned(batch);
+    for (size_t i = 0; i < batch->part_count; i++) {
+        message_measure(&batch->parts[i].root);
+        message_gather(&batch->parts[i].root, &batch->arena, out);
+    }
+}
+
+size_t batch_size(struct batch *batch)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < batch->part_count; i++)
+        size += message_measure(&batch->parts[i].root);
+    return size;
+}
+
+size_t batch_memory(const struct batch *batch)
+{
+    size_t size = batch->arena.reserved_bytes;
+    for (size_t i = 0; i < batch->part_count; i++)
+        size += batch->parts[i].buffer->capacity;
+    return size;
+}
+
+const char *signal_name(enum signal signal)
+{
+    return signal == SIGNAL_TRACES ? "traces" : "profiles";
+}
+
+const char *signal_item_name(enum signal signal)
+{
+    return signal == SIGNAL_TRACES ? "spans" : "profile_samples";
+}

@@ -1,0 +1,446 @@
+#include "core/pipeline/graph.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+/* What one worker runs of the graph. Nodes stand in the order in which they drain: receivers, then the processors of all pipelines by their
+ * position, exporters, extensions; they start from the end. */
+struct worker_graph {
+    struct graph *graph;
+    struct worker *worker;
+    struct node **nodes;
+    size_t count;
+    size_t *stage; /* of each node, ascending */
+    size_t draining_stage;
+    size_t undrained; /* nodes of that stage */
+};
+
+struct graph {
+    const struct config *config;
+    struct process *process;
+    struct component **components;
+    size_t component_count;
+    bool components_ready; /* init was called on all */
+    struct worker_graph *workers;
+    size_t started_workers;
+    pthread_mutex_t lock;
+    pthread_cond_t all_drained;
+    size_t undrained_workers;
+};
+
+static const char *const section_kind[] = {"receiver", "processor", "exporter", "extension"};
+
+/* ---- running something on a worker and waiting for it ---- */
+
+struct call {
+    struct post post;
+    void (*run)(struct call *call);
+    struct worker_graph *target;
+    struct error err;
+    bool ok;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool is_done;
+};
+
+static void on_call(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct call *call = (struct call *)post;
+    call->run(call);
+    pthread_mutex_lock(&call->lock);
+    call->is_done = true;
+    pthread_cond_signal(&call->done);
+    pthread_mutex_unlock(&call->lock);
+}
+
+static bool call_on_worker(struct worker_graph *target, void (*run)(struct call *call), struct error *err)
+{
+    struct call call = {.post.on_post = on_call, .run = run, .target = target, .ok = true};
+    if (worker_is_current(target->worker)) {
+        run(&call);
+    } else {
+        pthread_mutex_init(&call.lock, NULL);
+        pthread_cond_init(&call.done, NULL);
+        worker_post(target->worker, &call.post);
+        pthread_mutex_lock(&call.lock);
+        while (!call.is_done)
+            pthread_cond_wait(&call.done, &call.lock);
+        pthread_mutex_unlock(&call.lock);
+        pthread_cond_destroy(&call.done);
+        pthread_mutex_destroy(&call.lock);
+    }
+    if (!call.ok && err)
+        *err = call.err;
+    return call.ok;
+}
+
+/* ---- components ---- */
+
+static struct component *find_component(struct graph *graph, const struct config_component *configured)
+{
+    for (size_t i = 0; i < graph->component_count; i++)
+        if (graph->components[i]->settings == configured->settings)
+            return graph->components[i];
+    return NULL;
+}
+
+static struct component *add_component(struct graph *graph, const struct config_component *configured)
+{
+    struct component *component = find_component(graph, configured);
+    if (component)
+        return component;
+    const struct component_type *type = component_type_of(configured->type);
+    assert(type->component_size == 0 || type->component_size >= sizeof(struct component));
+    component = memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
+    component->type = type;
+    component->id = configured->id;
+    component->settings = configured->settings;
+    component->process = graph->process;
+    snprintf(component->label, sizeof(component->label), "%s %s", section_kind[type->config.section], configured->id);
+    graph->components = memory_grow(graph->components, graph->component_count + 1, sizeof(struct component *));
+    graph->components[graph->component_count++] = component;
+    return component;
+}
+
+static void add_components(struct graph *graph, const struct config_component **list, size_t count, enum signal signal)
+{
+    for (size_t i = 0; i < count; i++)
+        add_component(graph, list[i])->pipeline_count[signal]++;
+}
+
+static enum signal signal_of(const struct config_pipeline *pipeline)
+{
+    return pipeline->signal == CONFIG_TRACES ? SIGNAL_TRACES : SIGNAL_PROFILES;
+}
+
+static void collect_components(struct graph *graph)
+{
+    const struct config *config = graph->config;
+    for (size_t i = 0; i < config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        add_components(graph, pipeline->receivers, pipeline->receiver_count, signal_of(pipeline));
+        add_components(graph, pipeline->processors, pipeline->processor_count, signal_of(pipeline));
+        add_components(graph, pipeline->exporters, pipeline->exporter_count, signal_of(pipeline));
+    }
+    for (size_t i = 0; i < config->extension_count; i++)
+        add_component(graph, config->extensions[i]);
+}
+
+static void deinit_components(struct graph *graph, size_t count)
+{
+    while (count-- > 0)
+        if (graph->components[count]->type->deinit)
+            graph->components[count]->type->deinit(graph->components[count]);
+}
+
+static bool init_components(struct graph *graph, struct error *err)
+{
+    for (size_t i = 0; i < graph->component_count; i++) {
+        struct component *component = graph->components[i];
+        if (component->type->init && !component->type->init(component, err)) {
+            error_prefix(err, "%s", component->label);
+            deinit_components(graph, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static struct node *add_node(struct worker_graph *target, struct component *component, enum signal signal,
+                             const char *pipeline, size_t stage)
+{
+    const struct component_type *type = component->type;
+    assert(type->node_size == 0 || type->node_size >= sizeof(struct node));
+    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
+    node->component = component;
+    node->worker = target->worker;
+    node->signal = signal;
+    node->pipeline = pipeline;
+    size_t at = target->count;
+    target->nodes = memory_grow(target->nodes, target->count + 1, sizeof(struct node *));
+    target->stage = memory_grow(target->stage, target->count + 1, sizeof(size_t));
+    /* Keep the order by stage; equal stages in the order they came. */
+    for (; at > 0 && target->stage[at - 1] > stage; at--) {
+        target->nodes[at] = target->nodes[at - 1];
+        target->stage[at] = target->stage[at - 1];
+    }
+    target->nodes[at] = node;
+    target->stage[at] = stage;
+    target->count++;
+    return node;
+}
+
+static struct node *find_node(struct worker_graph *target, const struct component *component, enum signal signal)
+{
+    for (size_t i = 0; i < target->count; i++)
+        if (target->nodes[i]->component == component && !target->nodes[i]->pipeline && target->nodes[i]->signal == signal)
+            return target->nodes[i];
+    return NULL;
+}
+
+static void add_outlet(struct outlet *outlet, struct node *next)
+{
+    for (size_t i = 0; i < outlet->count; i++)
+        if (outlet->nodes[i] == next)
+            return;
+    outlet->nodes = memory_grow(outlet->nodes, outlet->count + 1, sizeof(struct node *));
+    outlet->nodes[outlet->count++] = next;
+}
+
+enum { STAGE_RECEIVERS = 0, STAGE_PROCESSORS = 1, STAGE_EXPORTERS = 1 << 20, STAGE_EXTENSIONS = STAGE_EXPORTERS + 1 };
+
+static struct outlet exporters_of(struct worker_graph *target, const struct config_pipeline *pipeline)
+{
+    struct outlet outlet = {0};
+    enum signal signal = signal_of(pipeline);
+    for (size_t i = 0; i < pipeline->exporter_count; i++) {
+        struct component *component = find_component(target->graph, pipeline->exporters[i]);
+        struct node *node = find_node(target, component, signal);
+        if (!node)
+            node = add_node(target, component, signal, NULL, STAGE_EXPORTERS);
+        add_outlet(&outlet, node);
+    }
+    return outlet;
+}
+
+/* From the end: what a processor hands on goes to `next`. Returns the pipeline's entry. */
+static struct outlet add_processors(struct worker_graph *target, const struct config_pipeline *pipeline)
+{
+    struct outlet next = exporters_of(target, pipeline);
+    for (size_t i = pipeline->processor_count; i-- > 0;) {
+        struct component *component = find_component(target->graph, pipeline->processors[i]);
+        struct node *node = add_node(target, component, signal_of(pipeline), pipeline->id, STAGE_PROCESSORS + i);
+        node->outlets[signal_of(pipeline)] = next;
+        next = (struct outlet){0};
+        add_outlet(&next, node);
+    }
+    return next;
+}
+
+static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline, const struct outlet *entry)
+{
+    for (size_t i = 0; i < pipeline->receiver_count; i++) {
+        struct component *component = find_component(target->graph, pipeline->receivers[i]);
+        /* One node for all signals of a receiver. */
+        struct node *node = find_node(target, component, SIGNAL_TRACES);
+        if (!node)
+            node = add_node(target, component, SIGNAL_TRACES, NULL, STAGE_RECEIVERS);
+        for (size_t j = 0; j < entry->count; j++)
+            add_outlet(&node->outlets[signal_of(pipeline)], entry->nodes[j]);
+    }
+}
+
+static void build_worker(struct graph *graph, unsigned index)
+{
+    struct worker_graph *target = &graph->workers[index];
+    *target = (struct worker_graph){.graph = graph, .worker = &graph->process->workers[index]};
+    const struct config *config = graph->config;
+    for (size_t i = 0; i < config->pipeline_count; i++) {
+        struct outlet entry = add_processors(target, &config->pipelines[i]);
+        add_receivers(target, &config->pipelines[i], &entry);
+        free(entry.nodes);
+    }
+    for (size_t i = 0; i < config->extension_count; i++)
+        add_node(target, find_component(graph, config->extensions[i]), SIGNAL_TRACES, NULL, STAGE_EXTENSIONS);
+}
+
+struct graph *graph_new(const struct config *config, struct process *process, struct error *err)
+{
+    struct graph *graph = memory_zalloc(sizeof(*graph));
+    graph->config = config;
+    graph->process = process;
+    pthread_mutex_init(&graph->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&graph->all_drained, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    collect_components(graph);
+    if (!init_components(graph, err)) {
+        graph_free(graph);
+        return NULL;
+    }
+    graph->components_ready = true;
+    graph->workers = memory_array(process->worker_count, sizeof(*graph->workers));
+    for (unsigned i = 0; i < process->worker_count; i++)
+        build_worker(graph, i);
+    return graph;
+}
+
+/* ---- start and stop ---- */
+
+static void stop_nodes(struct worker_graph *target, size_t first)
+{
+    for (size_t i = first; i < target->count; i++)
+        if (target->nodes[i]->component->type->node_stop)
+            target->nodes[i]->component->type->node_stop(target->nodes[i]);
+}
+
+static void run_start(struct call *call)
+{
+    struct worker_graph *target = call->target;
+    for (size_t i = target->count; i-- > 0;) {
+        struct node *node = target->nodes[i];
+        if (!node->component->type->node_start || node->component->type->node_start(node, &call->err))
+            continue;
+        call->ok = error_prefix(&call->err, "%s", node->component->label);
+        stop_nodes(target, i + 1);
+        return;
+    }
+}
+
+static void run_stop(struct call *call)
+{
+    stop_nodes(call->target, 0);
+}
+
+bool graph_start(struct graph *graph, struct error *err)
+{
+    for (unsigned i = 0; i < graph->process->worker_count; i++) {
+        if (!call_on_worker(&graph->workers[i], run_start, err)) {
+            graph_stop(graph);
+            return false;
+        }
+        graph->started_workers++;
+    }
+    return true;
+}
+
+void graph_stop(struct graph *graph)
+{
+    while (graph->started_workers > 0)
+        call_on_worker(&graph->workers[--graph->started_workers], run_stop, NULL);
+}
+
+/* ---- drain ---- */
+
+static void worker_is_drained(struct graph *graph)
+{
+    pthread_mutex_lock(&graph->lock);
+    if (--graph->undrained_workers == 0)
+        pthread_cond_broadcast(&graph->all_drained);
+    pthread_mutex_unlock(&graph->lock);
+}
+
+static void drain_stage(struct worker_graph *target, size_t first);
+
+static void on_node_drained(struct node *node)
+{
+    struct worker_graph *target = node->drain_context;
+    assert(target->undrained > 0);
+    if (--target->undrained > 0)
+        return;
+    size_t next = 0;
+    while (next < target->count && target->stage[next] <= target->draining_stage)
+        next++;
+    drain_stage(target, next);
+}
+
+/* Drains the nodes of the stage that starts at `first`; the last of them to finish goes on with the next stage. */
+static void drain_stage(struct worker_graph *target, size_t first)
+{
+    if (first == target->count) {
+        worker_is_drained(target->graph);
+        return;
+    }
+    size_t end = first;
+    while (end < target->count && target->stage[end] == target->stage[first])
+        end++;
+    target->draining_stage = target->stage[first];
+    target->undrained = end - first;
+    for (size_t i = first; i < end; i++) {
+        struct node *node = target->nodes[i];
+        node->draining = true;
+        node->on_drained = on_node_drained;
+        node->drain_context = target;
+        if (node->component->type->node_drain)
+            node->component->type->node_drain(node);
+        else
+            node_drained(node);
+    }
+}
+
+static void run_drain(struct call *call)
+{
+    drain_stage(call->target, 0);
+}
+
+void graph_drain(struct graph *graph)
+{
+    graph->undrained_workers = graph->process->worker_count;
+    for (unsigned i = 0; i < graph->process->worker_count; i++)
+        call_on_worker(&graph->workers[i], run_drain, NULL);
+}
+
+bool graph_is_drained(struct graph *graph)
+{
+    pthread_mutex_lock(&graph->lock);
+    bool drained = graph->undrained_workers == 0;
+    pthread_mutex_unlock(&graph->lock);
+    return drained;
+}
+
+bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
+    struct timespec deadline = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
+    pthread_mutex_lock(&graph->lock);
+    int rc = 0;
+    while (graph->undrained_workers > 0 && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&graph->all_drained, &graph->lock, &deadline);
+    bool drained = graph->undrained_workers == 0;
+    pthread_mutex_unlock(&graph->lock);
+    return drained;
+}
+
+/* ---- end ---- */
+
+static void free_worker(struct worker_graph *target)
+{
+    for (size_t i = 0; i < target->count; i++) {
+        for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+            free(target->nodes[i]->outlets[signal].nodes);
+        free(target->nodes[i]);
+    }
+    free(target->nodes);
+    free(target->stage);
+}
+
+void graph_free(struct graph *graph)
+{
+    if (!graph)
+        return;
+    assert(graph->started_workers == 0);
+    for (unsigned i = 0; graph->workers && i < graph->process->worker_count; i++)
+        free_worker(&graph->workers[i]);
+    free(graph->workers);
+    if (graph->components_ready)
+        deinit_components(graph, graph->component_count);
+    for (size_t i = 0; i < graph->component_count; i++)
+        free(graph->components[i]);
+    free(graph->components);
+    pthread_cond_destroy(&graph->all_drained);
+    pthread_mutex_destroy(&graph->lock);
+    free(graph);
+}
+
+struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline, enum signal signal)
+{
+    struct worker_graph *target = &graph->workers[worker];
+    for (size_t i = 0; i < target->count; i++) {
+        struct node *node = target->nodes[i];
+        bool is_receiver = node->component->type->config.section == CONFIG_RECEIVERS;
+        bool placed = pipeline ? node->pipeline && strcmp(node->pipeline, pipeline) == 0
+                               : !node->pipeline && (is_receiver || node->signal == signal);
+        if (placed && strcmp(node->component->id, id) == 0)
+            return node;
+    }
+    return NULL;
+}

@@ -1,0 +1,31 @@
+#include "core/pipeline/receipt.h"
+
+#include <assert.h>
+
+void receipt_init(struct receipt *receipt, void (*on_settled)(struct receipt *receipt, const struct verdict *verdict))
+{
+    *receipt = (struct receipt){.open = 1, .worst = verdict_ok, .on_settled = on_settled};
+}
+
+void receipt_add_parts(struct receipt *receipt, uint32_t parts)
+{
+    assert(receipt->open > 0);
+    receipt->open += parts;
+}
+
+/* A refusal for good outweighs "try later", which outweighs OK; of equals the first stays. */
+static int weight(const struct verdict *verdict)
+{
+    return verdict_is_ok(verdict) ? 0 : verdict_is_retryable(verdict) ? 1 : 2;
+}
+
+void receipt_settle(struct receipt *receipt, const struct verdict *verdict)
+{
+    assert(receipt->open > 0);
+    if (weight(verdict) > weight(&receipt->worst))
+        receipt->worst = *verdict;
+    if (--receipt->open > 0)
+        return;
+    struct verdict worst = receipt->worst; /* on_settled may free the receipt */
+    receipt->on_settled(receipt, &worst);
+}

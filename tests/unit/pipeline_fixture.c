@@ -1,0 +1,360 @@
+#include "tests/unit/pipeline_fixture.h"
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+struct recorder_node {
+    struct node node;
+    struct fixture *fixture;
+};
+
+static void record(struct recorder *recorder, const struct recorded *offered)
+{
+    recorder->items = memory_grow(recorder->items, recorder->count + 1, sizeof(*recorder->items));
+    recorder->items[recorder->count++] = *offered;
+}
+
+static struct recorded flat_copy(struct batch *batch)
+{
+    struct recorded copy = {.signal = batch->signal, .items = batch->items, .worker = batch->owner->index};
+    copy.at_ns = batch->owner->now_ns;
+    struct slice_list list = {0};
+    batch_gather(batch, &list);
+    copy.bytes = memory_alloc(list.size + 1);
+    copy.size = list.size;
+    size_t at = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        memcpy(copy.bytes + at, list.items[i].data, list.items[i].size);
+        at += list.items[i].size;
+    }
+    return copy;
+}
+
+static void answer(struct recorder *recorder, struct batch *batch)
+{
+    struct recorded offered = flat_copy(batch);
+    struct verdict verdict = recorder->decide ? recorder->decide(recorder->context, &offered) : recorder->answer;
+    if (verdict_is_ok(&verdict)) {
+        record(recorder, &offered);
+    } else {
+        recorder->refused++;
+        free(offered.bytes);
+    }
+    batch_drop(batch, &verdict);
+}
+
+static void recorder_consume(struct node *node, struct batch *batch)
+{
+    struct recorder *recorder = &((struct recorder_node *)node)->fixture->recorder;
+    if (!recorder->hold) {
+        answer(recorder, batch);
+        return;
+    }
+    struct batch **link = &recorder->held;
+    while (*link)
+        link = &(*link)->next;
+    *link = batch;
+    recorder->held_count++;
+}
+
+static const struct component_type recorder_type = {
+    .config = {.name = "recorder", .section = CONFIG_EXPORTERS},
+    .node_size = sizeof(struct recorder_node),
+    .consume = recorder_consume,
+};
+
+void fixture_init(struct fixture *fixture, unsigned workers)
+{
+    assert(workers <= FIXTURE_WORKERS_MAX);
+    *fixture = (struct fixture){0};
+    hash_init();
+    for (unsigned i = 0; i < workers; i++)
+        worker_init_manual(&fixture->workers[i], i, FIXTURE_START_NS);
+    fixture->process = (struct process){
+        .workers = fixture->workers,
+        .worker_count = workers,
+        .metrics = metrics_new(workers),
+        .budget = &fixture->budget,
+        .memory_limit_bytes = (size_t)1 << 30,
+        .version = "test",
+    };
+    fixture->recorder.answer = verdict_ok;
+    fixture->recorder_component = (struct component){
+        .type = &recorder_type, .id = "recorder", .label = "exporter recorder", .process = &fixture->process};
+    for (unsigned i = 0; i < workers; i++) {
+        struct recorder_node *node = memory_zalloc(sizeof(*node));
+        node->node.component = &fixture->recorder_component;
+        node->node.worker = &fixture->workers[i];
+        node->fixture = fixture;
+        fixture->recorder_nodes[i] = &node->node;
+    }
+}
+
+static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
+
+static const struct field no_fields[] = {FIELD_END};
+static const struct config_type fixture_source = {
+    .name = "fixture_source", .section = CONFIG_RECEIVERS, .fields = no_fields, .config_size = 1,
+    .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+static const struct config_type fixture_sink = {
+    .name = "fixture_sink", .section = CONFIG_EXPORTERS, .fields = no_fields, .config_size = 1,
+    .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+
+/* A whole configuration around the component's section. */
+static void complete_yaml(struct text *out, const struct component_type *type, const char *id, const char *yaml, enum signal signal)
+{
+    bool is_processor = type->config.section == CONFIG_PROCESSORS;
+    bool is_exporter = type->config.section == CONFIG_EXPORTERS;
+    text_printf(out, "%s\n", yaml);
+    if (type->config.section != CONFIG_RECEIVERS)
+        text_append(out, "receivers: {fixture_source: }\n");
+    if (!is_exporter)
+        text_append(out, "exporters: {fixture_sink: }\n");
+    text_printf(out, "service: {pipelines: {%s: {receivers: [%s], processors: [%s], exporters: [%s]}}}\n", signal_name(signal),
+                type->config.section == CONFIG_RECEIVERS ? id : "fixture_source", is_processor ? id : "",
+                is_exporter ? id : "fixture_sink");
+}
+
+static const void *load_settings(struct fixture *fixture, const struct component_type *type, const char *id,
+                                 const char *yaml, enum signal signal)
+{
+    const struct config_type *types[] = {&fixture_source, &fixture_sink, &type->config, NULL};
+    struct text whole = {0}, report = {0};
+    complete_yaml(&whole, type, id, yaml, signal);
+    struct config *config = config_load_text(types, "test", slice_of_string(text_string(&whole)), &report);
+    if (!config)
+        fprintf(stderr, "%s\n%s\n", text_string(&whole), text_string(&report));
+    assert(config);
+    text_deinit(&whole);
+    text_deinit(&report);
+    fixture->configs = memory_grow(fixture->configs, fixture->config_count + 1, sizeof(struct config *));
+    fixture->configs[fixture->config_count++] = config;
+    for (size_t i = 0; i < config->component_count[type->config.section]; i++)
+        if (strcmp(config->components[type->config.section][i].id, id) == 0)
+            return config->components[type->config.section][i].settings;
+    fprintf(stderr, "fixture: no %s in section %s\n", id, sections[type->config.section]);
+    abort();
+}
+
+static struct component *make_component(struct fixture *fixture, const struct component_type *type, const char *id,
+                                        const void *settings)
+{
+    struct component *component = memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
+    component->type = type;
+    component->id = id;
+    component->settings = settings;
+    component->process = &fixture->process;
+    component->pipeline_count[SIGNAL_TRACES] = component->pipeline_count[SIGNAL_PROFILES] = 1;
+    snprintf(component->label, sizeof(component->label), "component %s", id);
+    struct error err;
+    if (type->init && !type->init(component, &err)) {
+        fprintf(stderr, "fixture: init of %s: %s\n", id, err.text);
+        abort();
+    }
+    return component;
+}
+
+static struct node *make_node(struct fixture *fixture, struct component *component, unsigned worker, const char *pipeline,
+                              enum signal signal)
+{
+    const struct component_type *type = component->type;
+    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
+    node->component = component;
+    node->worker = &fixture->workers[worker];
+    node->signal = signal;
+    node->pipeline = pipeline;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        node->outlets[s] = (struct outlet){&fixture->recorder_nodes[worker], 1};
+    struct error err;
+    if (type->node_start && !type->node_start(node, &err)) {
+        fprintf(stderr, "fixture: start of %s: %s\n", component->id, err.text);
+        abort();
+    }
+    return node;
+}
+
+struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type, const char *id,
+                                    const char *yaml, const char *pipeline, enum signal signal)
+{
+    struct fixture_place *place = memory_zalloc(sizeof(*place));
+    for (struct fixture_place *other = fixture->places; other; other = other->next)
+        if (strcmp(other->component->id, id) == 0)
+            place->component = other->component;
+    if (!place->component)
+        place->component = make_component(fixture, type, id, load_settings(fixture, type, id, yaml, signal));
+    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+        place->nodes[i] = make_node(fixture, place->component, i, pipeline, signal);
+    struct fixture_place **last = &fixture->places;
+    while (*last)
+        last = &(*last)->next;
+    *last = place;
+    return place;
+}
+
+static void on_probe_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct probe *probe = (struct probe *)receipt;
+    probe->settled++;
+    probe->verdict = *verdict;
+    probe->at_ns = probe->worker->now_ns;
+}
+
+void fixture_consume(struct fixture *fixture, struct node *node, struct slice request, uint32_t items, struct probe *probe)
+{
+    struct buffer *buffer = buffer_new_charged(request.size, &fixture->budget);
+    if (request.size > 0)
+        memcpy(buffer->data, request.data, request.size);
+    buffer->size = request.size;
+    if (probe) {
+        *probe = (struct probe){.worker = node->worker};
+        receipt_init(&probe->receipt, on_probe_settled);
+    }
+    struct batch *batch = batch_new(node->worker, node->signal, buffer, items, probe ? &probe->receipt : NULL, NULL);
+    node->component->type->consume(node, batch);
+}
+
+static bool has_mail(const struct fixture *fixture)
+{
+    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+        if (atomic_load(&fixture->workers[i].inbox))
+            return true;
+    return false;
+}
+
+static uint64_t next_deadline(const struct fixture *fixture)
+{
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
+        uint64_t deadline = timer_queue_next(&fixture->workers[i].timers);
+        if (deadline < next)
+            next = deadline;
+    }
+    return next;
+}
+
+static void advance_all(struct fixture *fixture, uint64_t now_ns)
+{
+    do
+        for (unsigned i = 0; i < fixture->process.worker_count; i++)
+            worker_advance(&fixture->workers[i], now_ns);
+    while (has_mail(fixture));
+}
+
+void fixture_advance(struct fixture *fixture, uint64_t delta_ns)
+{
+    uint64_t end_ns = fixture_now(fixture) + delta_ns;
+    advance_all(fixture, fixture_now(fixture));
+    for (uint64_t next; (next = next_deadline(fixture)) <= end_ns;)
+        advance_all(fixture, next > fixture_now(fixture) ? next : fixture_now(fixture));
+    advance_all(fixture, end_ns);
+}
+
+uint64_t fixture_now(const struct fixture *fixture)
+{
+    return fixture->workers[0].now_ns;
+}
+
+void fixture_release(struct fixture *fixture, const struct verdict *verdict)
+{
+    struct recorder *recorder = &fixture->recorder;
+    struct batch *batch = recorder->held;
+    recorder->held = NULL;
+    recorder->held_count = 0;
+    while (batch) {
+        struct batch *next = batch->next;
+        batch->next = NULL;
+        if (verdict_is_ok(verdict)) {
+            struct recorded offered = flat_copy(batch);
+            record(recorder, &offered);
+        } else {
+            recorder->refused++;
+        }
+        batch_drop(batch, verdict);
+        batch = next;
+    }
+}
+
+void fixture_clear_recorded(struct fixture *fixture)
+{
+    for (size_t i = 0; i < fixture->recorder.count; i++)
+        free(fixture->recorder.items[i].bytes);
+    free(fixture->recorder.items);
+    fixture->recorder.items = NULL;
+    fixture->recorder.count = 0;
+}
+
+static void ignore_drained(struct node *node)
+{
+    (void)node;
+}
+
+static void drain_place(struct fixture *fixture, struct fixture_place *place)
+{
+    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
+        struct node *node = place->nodes[i];
+        node->draining = true;
+        node->on_drained = ignore_drained;
+        if (node->component->type->node_drain)
+            node->component->type->node_drain(node);
+        else
+            node_drained(node);
+    }
+    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
+        for (int tries = 0; !place->nodes[i]->drained && tries < 3600; tries++)
+            fixture_advance(fixture, 1000000000u);
+        assert(place->nodes[i]->drained);
+    }
+}
+
+static void free_place(struct fixture *fixture, struct fixture_place *place)
+{
+    bool last_of_component = true;
+    for (struct fixture_place *other = place->next; other; other = other->next)
+        if (other->component == place->component)
+            last_of_component = false;
+    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+        free(place->nodes[i]);
+    if (last_of_component) {
+        if (place->component->type->deinit)
+            place->component->type->deinit(place->component);
+        free(place->component);
+    }
+    free(place);
+}
+
+static void stop_place(struct fixture *fixture, struct fixture_place *place)
+{
+    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+        if (place->component->type->node_stop)
+            place->component->type->node_stop(place->nodes[i]);
+}
+
+void fixture_deinit(struct fixture *fixture)
+{
+    fixture->recorder.answer = verdict_ok;
+    fixture->recorder.decide = NULL;
+    fixture->recorder.hold = false;
+    fixture_release(fixture, &verdict_ok);
+    for (struct fixture_place *place = fixture->places; place; place = place->next)
+        drain_place(fixture, place);
+    for (struct fixture_place *place = fixture->places; place; place = place->next)
+        stop_place(fixture, place);
+    while (fixture->places) {
+        struct fixture_place *place = fixture->places;
+        fixture->places = place->next;
+        free_place(fixture, place);
+    }
+    fixture_clear_recorded(fixture);
+    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
+        worker_deinit(&fixture->workers[i]);
+        free(fixture->recorder_nodes[i]);
+    }
+    for (size_t i = 0; i < fixture->config_count; i++)
+        config_free(fixture->configs[i]);
+    free(fixture->configs);
+    metrics_free(fixture->process.metrics);
+    assert(budget_used(&fixture->budget) == 0);
+}

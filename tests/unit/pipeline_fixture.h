@@ -1,0 +1,89 @@
+/*
+ * pipeline_fixture: a component under test between a hand-driven worker and a recorder.
+ *
+ *     struct fixture f;
+ *     fixture_init(&f, 1);
+ *     struct fixture_place *place = fixture_place(&f, &batch_processor_type, "batch", "processors: {batch: {timeout: 1s}}", "traces", SIGNAL_TRACES);
+ *     fixture_consume(&f, place->nodes[0], bytes, items, &probe);
+ *     fixture_advance(&f, 1000000000);       // one second later, on all workers
+ *     assert_int_equal(f.recorder.count, 1);
+ *     fixture_deinit(&f);                    // drains, stops, checks that nothing is left
+ *
+ * Owner: the test. Thread: the test's.
+ */
+#ifndef PROFCOL_TESTS_PIPELINE_FIXTURE_H
+#define PROFCOL_TESTS_PIPELINE_FIXTURE_H
+
+#include "core/base/budget.h"
+#include "core/pipeline/component.h"
+
+#define FIXTURE_WORKERS_MAX 4
+#define FIXTURE_START_NS 1000000000000u /* the manual clock starts here */
+
+/* Stands behind the component: keeps what arrives, as flat bytes, and answers as it is told. */
+struct recorder {
+    struct recorded {
+        enum signal signal;
+        uint8_t *bytes;
+        size_t size;
+        uint32_t items;
+        unsigned worker;
+        uint64_t at_ns;
+    } * items;
+    size_t count; /* accepted ones */
+    size_t refused;
+    /* The answer to the next batches; OK by default. */
+    struct verdict answer;
+    /* When set, decides instead of answer; called with the offered bytes. */
+    struct verdict (*decide)(void *context, const struct recorded *offered);
+    void *context;
+    /* true: batches are kept unanswered until fixture_release. */
+    bool hold;
+    struct batch *held;
+    size_t held_count;
+};
+
+struct fixture_place {
+    struct component *component;
+    struct node *nodes[FIXTURE_WORKERS_MAX]; /* one per worker */
+    struct fixture_place *next;
+};
+
+struct fixture {
+    struct worker workers[FIXTURE_WORKERS_MAX];
+    struct process process;
+    struct budget budget;
+    struct recorder recorder;
+    struct component recorder_component;
+    struct node *recorder_nodes[FIXTURE_WORKERS_MAX];
+    struct fixture_place *places;
+    struct config **configs;
+    size_t config_count;
+};
+
+/* A receipt whose outcome the test looks at. Must outlive the batch. */
+struct probe {
+    struct receipt receipt; /* first */
+    unsigned settled;
+    struct verdict verdict;
+    uint64_t at_ns;         /* 0: not yet */
+    struct worker *worker;
+};
+
+void fixture_init(struct fixture *fixture, unsigned workers);
+/* Makes the component from one YAML text that holds its section ("processors: {spanjoin: {...}}"), initialises it and starts a node per worker; what the nodes forward goes
+ * to the recorder. Call again with the same id for a second place (another pipeline) of the same component: it shares `component`. Fails the test on an error. */
+struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type, const char *id,
+                                    const char *yaml, const char *pipeline, enum signal signal);
+/* Hands encoded request bytes (copied) to the node. probe may be NULL (no receipt). */
+void fixture_consume(struct fixture *fixture, struct node *node, struct slice request, uint32_t items, struct probe *probe);
+/* Moves all workers forward by delta_ns, step by step in lock-step, and delivers messages between them. */
+void fixture_advance(struct fixture *fixture, uint64_t delta_ns);
+uint64_t fixture_now(const struct fixture *fixture);
+/* Answers all held batches. */
+void fixture_release(struct fixture *fixture, const struct verdict *verdict);
+void fixture_clear_recorded(struct fixture *fixture);
+/* Drains every place (up to an hour of manual time), stops, and asserts that the budget is back at zero. */
+void fixture_deinit(struct fixture *fixture);
+
+#endif
