@@ -264,7 +264,8 @@ def duration(nanoseconds):
     """A duration in the unit that reads best."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if nanoseconds >= size:
-            return f"{nanoseconds / size:.3g} {unit}" if nanoseconds < 1000 * size else f"{nanoseconds / size:.0f} {unit}"
+            value = nanoseconds / size
+            return f"{value:.0f} {unit}" if value >= 99.5 else f"{value:.3g} {unit}"
     return f"{nanoseconds} ns"
 
 

@@ -1,15 +1,16 @@
 """A backend that profcol can send to, and that a test tells how to answer.
 
-    with Backend("grpc") as backend:                  # or "http"
+    with Backend("grpc") as backend:                  # or "http", or "h2"
         backend.answers.append(Answer(grpc_status=14, retry_after=0.2))
         ...
         backend.wait(2)                               # two requests have arrived
         backend.accepted("profiles")                  # those that were answered with success
 
-`answers` is used up one per request; when it is empty, `default` answers. Everything that arrived is kept in `requests`,
-refused ones too, since "was it sent again" is as much a question as "did it arrive".
+`answers` is used up one per request; when it is empty, `default` answers. Everything that arrived is kept in
+`requests`, refused ones too, since "was it sent again" is as much a question as "did it arrive".
 """
 
+import base64
 import collections
 import concurrent.futures
 import dataclasses
@@ -23,7 +24,7 @@ import urllib.parse
 
 import grpc
 
-from . import canonical, decode
+from . import backend_h2, canonical, decode
 
 CODE_OF_STATUS = {400: 3, 401: 16, 403: 7, 404: 12, 429: 8, 502: 14, 503: 14, 504: 14}
 
@@ -37,14 +38,20 @@ class Answer:
     message: str = ""
     retry_after: float | None = None    # Retry-After header, or RetryInfo in the details, in seconds
     delay: float = 0                    # before the answer
-    drop: bool = False                  # break the connection (HTTP) or the call (gRPC) instead of answering
+    drop: bool = False                  # break the connection instead of answering ("grpc": the call)
+    reset: int | None = None            # reset the stream with this HTTP/2 error code instead ("h2" only)
     body: bytes | None = None           # instead of an empty response message
     headers: tuple = ()                 # more headers, or gRPC trailers, as (name, value)
 
     @property
     def accepts(self):
         """Whether the client may believe that the data arrived."""
-        return not self.drop and self.status // 100 == 2 and self.grpc_status == 0
+        return not self.drop and self.reset is None and self.status // 100 == 2 and self.grpc_status == 0
+
+
+    def details_text(self):
+        """grpc-status-details-bin as it stands in a header."""
+        return base64.b64encode(status_message(self.grpc_status, self.message, self.retry_after)).decode()
 
 
 @dataclasses.dataclass
@@ -55,7 +62,7 @@ class Received:
     path: str
     headers: list                       # (lower-case name, value) in order
     content: str                        # protobuf | json
-    body: bytes                         # as sent; for gRPC already decompressed by the library
+    body: bytes                         # as sent; from "grpc" already without its compression
     payload: bytes                      # with the compression undone
     time: float                         # monotonic
     peer: str                           # tells connections apart
@@ -75,14 +82,19 @@ class Received:
 
 
 class Backend:
-    """An OTLP sink on a free port of 127.0.0.1. `tls` is (certificate file, key file)."""
+    """An OTLP sink on a free port of 127.0.0.1.
+
+    "http" is HTTP/1.1; "grpc" is gRPC's own server, strict but only with gzip and deflate; "h2" is gRPC and OTLP/HTTP over
+    cleartext HTTP/2 in all compressions. `tls` is (certificate file, key file), not for "h2".
+    """
 
     def __init__(self, protocol="http", *, port=0, tls=None, default=None):
         self.requests = []
         self.answers = collections.deque()
         self.default = default or Answer()
         self._changed = threading.Condition()
-        self._server = {"http": _HttpServer, "grpc": _GrpcServer}[protocol](self, port, tls)
+        servers = {"http": _HttpServer, "grpc": _GrpcServer, "h2": _h2_server}
+        self._server = servers[protocol](self, port, tls)
         self.port = self._server.port
 
     def __enter__(self):
@@ -151,6 +163,15 @@ class Backend:
                                        f"{len(self.requests)} requests arrived")
                 self._changed.wait(min(left, 0.25))
         return True
+
+
+def _h2_server(backend, port, _tls):
+    def respond(path, headers, content, body, payload, peer):
+        return backend.on_request(Received(
+            decode.SIGNAL_OF_PATH.get(path, path), path, headers, content, body, payload,
+            time.monotonic(), peer))
+
+    return backend_h2.H2Server(respond, port)
 
 
 class _HttpServer:
