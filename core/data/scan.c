@@ -1,0 +1,742 @@
+/*
+ * How it is fast: one look-up per field in the tables of scan_schema.h, a stack of our own, and a
+ * short way for the attribute that nearly all bytes of a trace are (a KeyValue with a short key and
+ * a plain value). The short way only ever accepts; what it does not know goes the long way, which
+ * also writes the errors. Where an error is, is found out by walking again, so nothing is counted
+ * for it.
+ */
+#include "core/data/scan.h"
+
+#include "core/data/scan_schema.h"
+#include "core/data/utf8.h"
+#include "core/data/wire.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PLACE_SIZE 800 /* leaves room for the rest in struct error */
+#define VARINT_MAX 10
+#define TAG_MAX 5 /* protobuf allows numbers up to 2^29 - 1 */
+#define LENGTH_MAX                                                                                 \
+    5 /* nor would any reader take a longer one: 2^31 is far above the limits of a body */
+
+const struct scan_limits scan_limits_default = {.items_max = 1000000, .elements_max = 8000000};
+
+enum problem {
+    NO_PROBLEM,
+    PROBLEM_TAG,
+    PROBLEM_TYPE,
+    PROBLEM_GROUP,
+    PROBLEM_NUMBER,
+    PROBLEM_VARINT,
+    PROBLEM_LENGTH,
+    PROBLEM_SHORT,
+    PROBLEM_PACKED,
+    PROBLEM_UTF8,
+    PROBLEM_ID,
+    PROBLEM_TWICE,
+    PROBLEM_DEPTH,
+    PROBLEM_ELEMENTS,
+    PROBLEM_INDEX,
+    PROBLEM_SAMPLE_EMPTY,
+    PROBLEM_SAMPLE_UNEVEN,
+    PROBLEM_BOTH_KEYS,
+};
+
+static const char *const table_names[DICTIONARY_TABLE_COUNT] = {
+    [DICTIONARY_MAPPING_TABLE] = "mapping_table",
+    [DICTIONARY_LOCATION_TABLE] = "location_table",
+    [DICTIONARY_FUNCTION_TABLE] = "function_table",
+    [DICTIONARY_LINK_TABLE] = "link_table",
+    [DICTIONARY_STRING_TABLE] = "string_table",
+    [DICTIONARY_ATTRIBUTE_TABLE] = "attribute_table",
+    [DICTIONARY_STACK_TABLE] = "stack_table",
+};
+
+/* A message that is being read. */
+struct frame {
+    const struct scan_schema *schema;
+    const uint8_t *start; /* of its tag in the parent */
+    const uint8_t *end;
+    uint32_t marks;
+};
+
+struct walk {
+    /* Read only */
+    const struct scan_schema_set *set;
+    uint32_t elements_max;
+    uint32_t table_sizes[DICTIONARY_TABLE_COUNT];
+    uint32_t index_ends[DICTIONARY_TABLE_COUNT]; /* the same, and 1 for an empty table */
+    /* Found */
+    uint32_t elements;
+    uint32_t counts[SCAN_COUNTERS];
+    uint32_t referred; /* bit per table that some index field points into */
+    /* Of the sample that is being read */
+    size_t values;
+    size_t timestamps;
+    /* What is wrong */
+    enum problem problem;
+    const uint8_t *at; /* the tag of the field, or of the message */
+    uint64_t number;   /* depends on the problem */
+    size_t element;    /* in a packed list */
+    const struct scan_rule *rule;
+    bool in_sample; /* it is a matter of the sample's layout */
+    struct frame frames[SCAN_DEPTH_MAX];
+};
+
+static void init_walk(struct walk *walk, const struct scan_schema_set *set,
+                      const struct scan_limits *limits)
+{
+    memset(walk, 0, offsetof(struct walk, frames));
+    walk->set = set;
+    walk->elements_max = limits->elements_max;
+}
+
+static bool refuse(struct walk *walk, enum problem problem, uint64_t number)
+{
+    walk->problem = problem;
+    walk->number = number;
+    return false;
+}
+
+/* Behind the varint at `p`; NULL when it does not end in time. */
+static const uint8_t *skip_varint(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *limit = end - p > VARINT_MAX ? p + VARINT_MAX : end;
+
+    while (p < limit)
+        if (*p++ < 0x80)
+            return p;
+    return NULL;
+}
+
+static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, unsigned bytes_max,
+                                  uint64_t *out)
+{
+    uint64_t value = 0;
+
+    for (unsigned i = 0; i < bytes_max && p < end; i++) {
+        uint8_t byte = *p++;
+        value |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *out = value;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* The payload of a BYTES field whose length stands at `p`. */
+static inline bool read_payload(struct walk *walk, const uint8_t *p, const uint8_t *end,
+                                struct slice *out)
+{
+    uint64_t size;
+
+    if (p < end && *p < 0x80) {
+        size = *p++;
+    } else {
+        p = read_varint(p, end, LENGTH_MAX, &size);
+        if (!p)
+            return refuse(walk, PROBLEM_LENGTH, 0);
+    }
+    if (size > (uint64_t)(end - p))
+        return refuse(walk, PROBLEM_SHORT, size);
+    *out = slice_of(p, (size_t)size);
+    return true;
+}
+
+/* Where a KeyValue ends is known; is it a short key and a plain value, written the way that every
+ * encoder does? */
+static inline bool is_plain_attribute(const uint8_t *p, size_t size)
+{
+    enum { KEY = KEY_VALUE_KEY << 3 | WIRE_BYTES, VALUE = KEY_VALUE_VALUE << 3 | WIRE_BYTES };
+    size_t key_size;
+    size_t value_size;
+    const uint8_t *value;
+
+    if (size < 6 || p[0] != KEY || p[1] >= 0x80)
+        return false;
+    key_size = p[1];
+    if (key_size + 6 > size || p[2 + key_size] != VALUE)
+        return false;
+    value_size = p[3 + key_size];
+    if (value_size >= 0x80 || key_size + value_size + 4 != size)
+        return false;
+    value = p + 4 + key_size;
+    switch (value[0]) {
+    case ANY_VALUE_STRING << 3 | WIRE_BYTES:
+        return value[1] == value_size - 2 && utf8_is_ascii(p, size);
+    case ANY_VALUE_BOOL << 3 | WIRE_VARINT:
+    case ANY_VALUE_INT << 3 | WIRE_VARINT:
+        return skip_varint(value + 1, p + size) == p + size && utf8_is_ascii(p + 2, key_size);
+    case ANY_VALUE_DOUBLE << 3 | WIRE_FIXED64:
+        return value_size == 9 && utf8_is_ascii(p + 2, key_size);
+    default:
+        return false;
+    }
+}
+
+/* A list of indices, each checked. */
+static bool check_indices(struct walk *walk, struct slice list, unsigned table)
+{
+    const uint8_t *p = list.data;
+    const uint8_t *end = list.data + list.size;
+    uint32_t index_end = walk->index_ends[table];
+    uint64_t value;
+
+    if (list.size == 0)
+        return true;
+    walk->referred |= 1u << table;
+    if (index_end >= 0x80 && utf8_is_ascii(p, list.size))
+        return true;
+    for (walk->element = 0; p < end; walk->element++) {
+        if (*p < 0x80) {
+            value = *p++;
+        } else {
+            p = read_varint(p, end, VARINT_MAX, &value);
+            if (!p)
+                return refuse(walk, PROBLEM_PACKED, 0);
+        }
+        if (value >= index_end)
+            return refuse(walk, PROBLEM_INDEX, value);
+    }
+    walk->element = 0;
+    return true;
+}
+
+/* A list of numbers; adds how many they are. */
+static bool count_varints(struct walk *walk, struct slice list, size_t *count)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < list.size; i++) {
+        if (++length > VARINT_MAX)
+            return refuse(walk, PROBLEM_PACKED, 0);
+        if (list.data[i] < 0x80) {
+            length = 0;
+            ++*count;
+        }
+    }
+    return length == 0 || refuse(walk, PROBLEM_PACKED, 0);
+}
+
+static bool count_fixed64(struct walk *walk, struct slice list, size_t *count)
+{
+    *count += list.size / 8;
+    return list.size % 8 == 0 || refuse(walk, PROBLEM_PACKED, 0);
+}
+
+static bool check_index(struct walk *walk, struct frame *frame, uint64_t value)
+{
+    unsigned table = walk->rule->argument;
+
+    walk->referred |= 1u << table;
+    walk->counts[walk->rule->counter]++;
+    if (value != 0)
+        frame->marks |= walk->rule->mark;
+    return value < walk->index_ends[table] || refuse(walk, PROBLEM_INDEX, value);
+}
+
+static bool count_element(struct walk *walk, uint32_t more)
+{
+    walk->elements += more;
+    return walk->elements <= walk->elements_max || refuse(walk, PROBLEM_ELEMENTS, 0);
+}
+
+/* What can only be said of a message as a whole. */
+static bool check_message(struct walk *walk, const struct frame *frame)
+{
+    if (frame->schema->is_sample) {
+        if (walk->values == 0 && walk->timestamps == 0)
+            return refuse(walk, PROBLEM_SAMPLE_EMPTY, 0);
+        if (walk->values != 0 && walk->timestamps != 0 && walk->values != walk->timestamps)
+            return refuse(walk, PROBLEM_SAMPLE_UNEVEN, 0);
+    }
+    if (frame->schema->excluding &&
+        (frame->marks & frame->schema->excluding) == frame->schema->excluding)
+        return refuse(walk, PROBLEM_BOTH_KEYS, 0);
+    return true;
+}
+
+/* The payload of a BYTES field, by its rule. */
+static inline bool check_payload(struct walk *walk, struct frame *frame, struct slice payload)
+{
+    const struct scan_rule *rule = walk->rule;
+
+    switch (rule->action) {
+    case SCAN_SKIP_BYTES:
+        return true;
+    case SCAN_ENTRY_STRING:
+        if (!count_element(walk, 1))
+            return false;
+        /* fall through */
+    case SCAN_STRING:
+        if (payload.size > 0)
+            frame->marks |= rule->mark;
+        return utf8_is_valid(payload) || refuse(walk, PROBLEM_UTF8, 0);
+    case SCAN_ID:
+        return payload.size == rule->argument || payload.size == 0 ||
+               refuse(walk, PROBLEM_ID, payload.size);
+    case SCAN_INDICES:
+        return check_indices(walk, payload, rule->argument);
+    case SCAN_VALUES:
+        return count_varints(walk, payload, &walk->values);
+    default:
+        assert(rule->action == SCAN_TIMESTAMPS);
+        return count_fixed64(walk, payload, &walk->timestamps);
+    }
+}
+
+/* Goes into a message. The new frame, or NULL. */
+static inline struct frame *enter(struct walk *walk, struct frame *frame, struct slice payload)
+{
+    const struct scan_rule *rule = walk->rule;
+    struct frame *child = frame + 1;
+
+    if (frame->marks & rule->mark) {
+        refuse(walk, PROBLEM_TWICE, 0);
+        return NULL;
+    }
+    frame->marks |= rule->mark;
+    if (child == walk->frames + SCAN_DEPTH_MAX) {
+        refuse(walk, PROBLEM_DEPTH, 0);
+        return NULL;
+    }
+    if (!count_element(walk, 1))
+        return NULL;
+    walk->counts[rule->counter]++;
+    walk->values = 0;
+    walk->timestamps = 0;
+    child->schema = &walk->set->schemas[rule->argument];
+    child->start = walk->at;
+    child->end = payload.data + payload.size;
+    child->marks = 0;
+    return child;
+}
+
+/* The rule for the tag at `p`, and what stands behind the tag; NULL when refused. */
+static inline const uint8_t *read_tag(struct walk *walk, const struct frame *frame,
+                                      const uint8_t *p)
+{
+    /* Of fields that the schema does not know. */
+    static const struct scan_rule unknown[8] = {
+        [WIRE_VARINT] = {.action = SCAN_SKIP_VARINT},
+        [WIRE_FIXED64] = {.action = SCAN_SKIP_FIXED64},
+        [WIRE_BYTES] = {.action = SCAN_SKIP_BYTES},
+        [WIRE_GROUP_START] = {.action = SCAN_REFUSE_GROUP},
+        [WIRE_GROUP_END] = {.action = SCAN_REFUSE_GROUP},
+        [WIRE_FIXED32] = {.action = SCAN_SKIP_FIXED32},
+        [6] = {.action = SCAN_REFUSE_GROUP},
+        [7] = {.action = SCAN_REFUSE_GROUP},
+    };
+    uint64_t tag;
+
+    walk->at = p;
+    if (*p < 0x80) {
+        walk->rule = &frame->schema->rules[*p];
+        return p + 1;
+    }
+    p = read_varint(p, frame->end, TAG_MAX, &tag);
+    if (!p || tag > UINT32_MAX) {
+        refuse(walk, PROBLEM_TAG, 0);
+        return NULL;
+    }
+    walk->rule = tag < SCAN_TAGS ? &frame->schema->rules[tag] : &unknown[tag & 7];
+    return p;
+}
+
+/* A field that is one number, or refused. Behind it, or NULL. */
+static const uint8_t *check_number(struct walk *walk, struct frame *frame, const uint8_t *p)
+{
+    static const enum problem problems[] = {
+        [SCAN_REFUSE_TYPE] = PROBLEM_TYPE,
+        [SCAN_REFUSE_GROUP] = PROBLEM_GROUP,
+        [SCAN_REFUSE_NUMBER] = PROBLEM_NUMBER,
+    };
+    const struct scan_rule *rule = walk->rule;
+    const uint8_t *next = p;
+    uint64_t value = 0;
+    size_t size = 0;
+
+    switch (rule->action) {
+    case SCAN_VALUE:
+        walk->values++;
+        /* fall through */
+    case SCAN_SKIP_VARINT:
+        next = skip_varint(p, frame->end);
+        break;
+    case SCAN_INDEX:
+        next = read_varint(p, frame->end, VARINT_MAX, &value);
+        if (next && !check_index(walk, frame, value))
+            return NULL;
+        break;
+    case SCAN_TIMESTAMP:
+        walk->timestamps++;
+        /* fall through */
+    case SCAN_SKIP_FIXED64:
+        size = 8;
+        break;
+    case SCAN_SKIP_FIXED32:
+        size = 4;
+        break;
+    default:
+        refuse(walk, problems[rule->action], 0);
+        return NULL;
+    }
+    if (!next) {
+        refuse(walk, PROBLEM_VARINT, 0);
+        return NULL;
+    }
+    if ((size_t)(frame->end - next) < size) {
+        refuse(walk, PROBLEM_SHORT, size);
+        return NULL;
+    }
+    return next + size;
+}
+
+/* Leaves the messages that end at `p`. The frame to go on in; NULL at the end of the request, or
+ * when refused. */
+static inline struct frame *leave(struct walk *walk, struct frame *frame, const uint8_t *p)
+{
+    while (p == frame->end) {
+        if (!check_message(walk, frame)) {
+            walk->at = frame->start;
+            walk->in_sample = frame->schema->is_sample;
+            return NULL;
+        }
+        if (frame == walk->frames)
+            return NULL;
+        frame--;
+    }
+    return frame;
+}
+
+/* A field that has a length. May go into it: then *frame is its message's. Where to read on, or
+ * NULL. */
+static inline const uint8_t *check_bytes(struct walk *walk, struct frame **frame, const uint8_t *p)
+{
+    enum { ATTRIBUTE_DEPTH = 2 }; /* a KeyValue and its AnyValue */
+    struct slice payload;
+
+    if (!read_payload(walk, p, (*frame)->end, &payload))
+        return NULL;
+    if (walk->rule->action < SCAN_FIRST_MESSAGE)
+        return check_payload(walk, *frame, payload) ? payload.data + payload.size : NULL;
+    if (walk->rule->action == SCAN_KEY_VALUE && is_plain_attribute(payload.data, payload.size) &&
+        *frame + ATTRIBUTE_DEPTH < walk->frames + SCAN_DEPTH_MAX)
+        return count_element(walk, 2) ? payload.data + payload.size : NULL;
+    *frame = enter(walk, *frame, payload);
+    return *frame ? payload.data : NULL;
+}
+
+/* The whole request, without recursion. */
+static bool walk_request(struct walk *walk, struct slice request)
+{
+    struct frame *frame = walk->frames;
+    const uint8_t *p = request.data;
+
+    *frame = (struct frame){&walk->set->schemas[0], p, p + request.size, 0};
+    while ((frame = leave(walk, frame, p))) {
+        p = read_tag(walk, frame, p);
+        if (!p)
+            break;
+        if (walk->rule->action < SCAN_FIRST_BYTES)
+            p = check_number(walk, frame, p);
+        else
+            p = check_bytes(walk, &frame, p);
+        if (!p)
+            break;
+    }
+    if (frame)
+        walk->in_sample = frame->schema->is_sample;
+    return walk->problem == NO_PROBLEM;
+}
+
+/* What is wrong, without the place. */
+static void describe_problem(const struct walk *walk, char *to, size_t size)
+{
+    unsigned argument = walk->rule ? walk->rule->argument : 0;
+
+    switch (walk->problem) {
+    case PROBLEM_TAG:
+        snprintf(to, size, "a field starts with a broken tag");
+        return;
+    case PROBLEM_TYPE:
+        snprintf(to, size, "has a wire type that does not fit the field: %u", *walk->at & 7u);
+        return;
+    case PROBLEM_GROUP:
+        snprintf(to, size, "a group, or an unknown wire type: OTLP has none");
+        return;
+    case PROBLEM_NUMBER:
+        snprintf(to, size, "a field has the number 0");
+        return;
+    case PROBLEM_VARINT:
+        snprintf(to, size, "a number is cut off, or longer than %d bytes", VARINT_MAX);
+        return;
+    case PROBLEM_LENGTH:
+        snprintf(to, size, "a length is cut off, or longer than %d bytes", LENGTH_MAX);
+        return;
+    case PROBLEM_SHORT:
+        snprintf(to, size, "%" PRIu64 " bytes are announced, but the message around it ends before",
+                 walk->number);
+        return;
+    case PROBLEM_PACKED:
+        snprintf(to, size, "the packed numbers are cut off, or one is longer than %d bytes",
+                 VARINT_MAX);
+        return;
+    case PROBLEM_UTF8:
+        snprintf(to, size, "is not valid UTF-8");
+        return;
+    case PROBLEM_ID:
+        snprintf(to, size, "has %" PRIu64 " bytes, must have %u or none", walk->number, argument);
+        return;
+    case PROBLEM_TWICE:
+        snprintf(to, size, "is there twice, which OTLP does not foresee");
+        return;
+    case PROBLEM_DEPTH:
+        snprintf(to, size, "more than %d messages inside one another", SCAN_DEPTH_MAX);
+        return;
+    case PROBLEM_ELEMENTS:
+        snprintf(to, size, "more than %" PRIu32 " messages and strings in one request",
+                 walk->elements_max);
+        return;
+    case PROBLEM_INDEX:
+        snprintf(to, size, "%" PRId64 " is outside the %s, which has %" PRIu32 " entries",
+                 (int64_t)walk->number, table_names[argument], walk->table_sizes[argument]);
+        return;
+    case PROBLEM_SAMPLE_EMPTY:
+        snprintf(to, size, "has neither values nor timestamps");
+        return;
+    case PROBLEM_SAMPLE_UNEVEN:
+        snprintf(to, size, "has %zu values and %zu timestamps", walk->values, walk->timestamps);
+        return;
+    case PROBLEM_BOTH_KEYS:
+        snprintf(to, size, "has both key and key_strindex");
+        return;
+    case NO_PROBLEM:
+        break;
+    }
+    assert(false && "described");
+}
+
+static bool report(const struct walk *walk, struct slice request, struct error *err)
+{
+    char place[PLACE_SIZE];
+    char problem[160];
+
+    scan_schema_place(walk->set, request, walk->at, walk->element, place, sizeof place);
+    describe_problem(walk, problem, sizeof problem);
+    return error_set(err, "%s: %s", place[0] ? place : "the request", problem);
+}
+
+/* Counts that are limited only at the end, since nothing is kept for them. */
+static bool check_items(const struct walk *walk, const struct scan_limits *limits,
+                        const char *items, struct error *err)
+{
+    uint32_t count = walk->counts[SCAN_COUNT_ITEMS];
+
+    return count <= limits->items_max ||
+           error_set(err, "the request holds %" PRIu32 " %s, more than %" PRIu32, count, items,
+                     limits->items_max);
+}
+
+static void store_counts(const struct walk *walk, struct scan_result *result)
+{
+    result->items = walk->counts[SCAN_COUNT_ITEMS];
+    result->groups = walk->counts[SCAN_COUNT_GROUPS];
+    result->profiles = walk->counts[SCAN_COUNT_PROFILES];
+    result->elements = walk->elements;
+    result->has_references = walk->counts[SCAN_COUNT_REFERENCES] > 0;
+}
+
+/* An empty request may come without an address. */
+static struct slice with_address(struct slice request)
+{
+    return request.size > 0 ? request : slice_of("", 0);
+}
+
+void scan_init(void)
+{
+    scan_schema_init();
+}
+
+bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
+                 struct error *err)
+{
+    struct walk walk; /* its frames are written before they are read, and zeroing them takes as long
+                         as a small request */
+
+    *result = (struct scan_result){0};
+    request = with_address(request);
+    init_walk(&walk, scan_schema_set(SCAN_TRACES), limits);
+    if (!walk_request(&walk, request))
+        return report(&walk, request, err);
+    if (!check_items(&walk, limits, "spans", err))
+        return false;
+    store_counts(&walk, result);
+    return true;
+}
+
+/* The tables of a request, before its indices are checked. */
+struct tables {
+    uint32_t sizes[DICTIONARY_TABLE_COUNT];
+    uint32_t dictionaries;
+    uint32_t nonzero_starts; /* bit per table that starts with something else than its zero value */
+};
+
+/* A list that holds something is not the zero value, whatever it holds. */
+static bool is_list(unsigned table, uint32_t number)
+{
+    switch (table) {
+    case DICTIONARY_MAPPING_TABLE:
+        return number == MAPPING_ATTRIBUTE_INDICES;
+    case DICTIONARY_LOCATION_TABLE:
+        return number == LOCATION_LINES || number == LOCATION_ATTRIBUTE_INDICES;
+    case DICTIONARY_STACK_TABLE:
+        return number == STACK_LOCATION_INDICES;
+    default:
+        return false;
+    }
+}
+
+static bool is_zero_field(unsigned table, const struct wire_field *field)
+{
+    if (field->type != WIRE_BYTES)
+        return field->value == 0 && !is_list(table, field->number);
+    if (table == DICTIONARY_LINK_TABLE) { /* the proto prefers zero bytes to empty ids */
+        for (size_t i = 0; i < field->bytes.size; i++)
+            if (field->bytes.data[i] != 0)
+                return false;
+        return true;
+    }
+    return field->bytes.size == 0 &&
+           !(table == DICTIONARY_LOCATION_TABLE && field->number == LOCATION_LINES);
+}
+
+bool scan_is_zero_entry(int table, struct slice entry)
+{
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+
+    if (table == DICTIONARY_STRING_TABLE)
+        return entry.size == 0;
+    while (wire_next(&cursor, &field))
+        if (!is_zero_field((unsigned)table, &field))
+            return false;
+    return true;
+}
+
+/* False when it is no protobuf. */
+static bool count_dictionary(struct slice dictionary, struct tables *tables)
+{
+    struct wire_cursor cursor = wire_cursor(dictionary);
+    struct wire_field field;
+
+    while (wire_next(&cursor, &field)) {
+        if (field.type != WIRE_BYTES || field.number >= DICTIONARY_TABLE_COUNT)
+            continue;
+        if (tables->sizes[field.number]++ == 0 &&
+            !scan_is_zero_entry((int)field.number, field.bytes))
+            tables->nonzero_starts |= 1u << field.number;
+    }
+    return !cursor.broken;
+}
+
+/* The dictionary may stand behind what refers to it, so it is counted first. */
+static void count_tables(struct slice request, struct tables *tables)
+{
+    struct wire_cursor cursor = wire_cursor(request);
+    struct wire_field field;
+    bool is_whole = true;
+
+    *tables = (struct tables){0};
+    while (is_whole && wire_next(&cursor, &field))
+        if (field.number == PROFILES_DICTIONARY && field.type == WIRE_BYTES) {
+            tables->dictionaries++;
+            is_whole = count_dictionary(field.bytes, tables);
+        }
+    /* The walk will find the same fault; let it not stumble over an index before. */
+    if (!is_whole || cursor.broken)
+        for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+            tables->sizes[table] = UINT32_MAX;
+}
+
+/* Tables whose entry 0 is read: some field says so, or leaves its index out, which is 0. */
+static uint32_t tables_read(const struct walk *walk)
+{
+    const uint32_t *sizes = walk->table_sizes;
+    uint32_t read = walk->referred;
+
+    if (walk->counts[SCAN_COUNT_ITEMS] > 0)
+        read |= 1u << DICTIONARY_STACK_TABLE;
+    if (sizes[DICTIONARY_LOCATION_TABLE] > 0)
+        read |= 1u << DICTIONARY_MAPPING_TABLE;
+    if (walk->counts[SCAN_COUNT_LINES] > 0)
+        read |= 1u << DICTIONARY_FUNCTION_TABLE;
+    if (walk->counts[SCAN_COUNT_PROFILES] > 0 || sizes[DICTIONARY_FUNCTION_TABLE] > 0 ||
+        sizes[DICTIONARY_MAPPING_TABLE] > 0 || sizes[DICTIONARY_ATTRIBUTE_TABLE] > 0)
+        read |= 1u << DICTIONARY_STRING_TABLE;
+    return read;
+}
+
+static bool misses_zero_entries(const struct walk *walk, const struct tables *tables)
+{
+    uint32_t read = tables_read(walk);
+
+    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        if (tables->sizes[table] == 0 && (read & 1u << table))
+            return true;
+    return tables->nonzero_starts != 0;
+}
+
+static bool walk_profiles(struct walk *walk, enum scan_layout layout, struct slice request,
+                          const struct scan_limits *limits, const struct tables *tables)
+{
+    init_walk(walk, scan_schema_set(layout == SCAN_LAYOUT_V19 ? SCAN_PROFILES_V19 : SCAN_PROFILES),
+              limits);
+    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++) {
+        walk->table_sizes[table] = tables->sizes[table];
+        walk->index_ends[table] = tables->sizes[table] > 0 ? tables->sizes[table] : 1;
+    }
+    return walk_request(walk, request);
+}
+
+/* Both readings fail: the one that came further is what the sender meant. */
+static bool report_further(const struct walk *current, const struct walk *v19, struct slice request,
+                           struct error *err)
+{
+    if (v19->at <= current->at)
+        return report(current, request, err);
+    report(v19, request, err);
+    return error_prefix(err, "read as OTLP 1.9");
+}
+
+bool scan_profiles(struct slice request, const struct scan_limits *limits,
+                   struct scan_result *result, struct error *err)
+{
+    struct tables tables;
+    struct walk current;
+    struct walk v19;
+    const struct walk *walk = &current;
+
+    request = with_address(request);
+    count_tables(request, &tables);
+    *result = (struct scan_result){0};
+    if (!walk_profiles(&current, SCAN_LAYOUT_CURRENT, request, limits, &tables)) {
+        /* Only samples differ. */
+        if (!current.in_sample)
+            return report(&current, request, err);
+        if (!walk_profiles(&v19, SCAN_LAYOUT_V19, request, limits, &tables))
+            return report_further(&current, &v19, request, err);
+        walk = &v19;
+    }
+    if (!check_items(walk, limits, "samples", err))
+        return false;
+    store_counts(walk, result);
+    result->layout = walk == &v19 ? SCAN_LAYOUT_V19 : SCAN_LAYOUT_CURRENT;
+    memcpy(result->table_sizes, tables.sizes, sizeof result->table_sizes);
+    result->dictionaries = tables.dictionaries > 1;
+    result->misses_zero_entries = misses_zero_entries(walk, &tables);
+    return true;
+}

@@ -1,0 +1,91 @@
+/*
+ * scan_schema: what scan does with each field of each OTLP message, as tables.
+ *
+ * A rule is found with the first byte or two of a field, its tag (number << 3 | wire type), so that
+ * scanning is one look-up per field. Built from the protobuf-c descriptors, which know names and
+ * types; what OTLP adds in prose (id lengths, what an index points into) is told by field names.
+ * Owner: static tables. Thread: scan_schema_init once, before any other; read-only afterwards.
+ */
+#ifndef PROFCOL_CORE_DATA_SCAN_SCHEMA_H
+#define PROFCOL_CORE_DATA_SCAN_SCHEMA_H
+
+#include "core/base/slice.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+#define SCAN_NUMBERS 17               /* field numbers of OTLP messages are below this */
+#define SCAN_TAGS (SCAN_NUMBERS << 3) /* larger tags belong to unknown fields */
+
+enum scan_action {
+    /* The field is one number */
+    SCAN_SKIP_VARINT,
+    SCAN_SKIP_FIXED64,
+    SCAN_SKIP_FIXED32,
+    SCAN_INDEX,     /* argument: the dictionary table that it points into */
+    SCAN_VALUE,     /* of a sample */
+    SCAN_TIMESTAMP, /* of a sample */
+    /* It is refused */
+    SCAN_REFUSE_TYPE,   /* a known field with the wrong wire type */
+    SCAN_REFUSE_GROUP,  /* group start or end, or a wire type that does not exist */
+    SCAN_REFUSE_NUMBER, /* field number 0 */
+    /* It has a length */
+    SCAN_SKIP_BYTES,
+    SCAN_STRING,       /* UTF-8 */
+    SCAN_ENTRY_STRING, /* one of the string_table */
+    SCAN_ID,           /* argument: its size; or empty */
+    SCAN_INDICES,      /* packed SCAN_INDEX, SCAN_VALUE, SCAN_TIMESTAMP */
+    SCAN_VALUES,
+    SCAN_TIMESTAMPS,
+    /* It is a message; argument: its schema */
+    SCAN_MESSAGE,
+    SCAN_KEY_VALUE, /* a KeyValue in a list of attributes */
+};
+#define SCAN_FIRST_BYTES SCAN_SKIP_BYTES
+#define SCAN_FIRST_MESSAGE SCAN_MESSAGE
+
+/* What is counted as fields are met. */
+enum scan_counter {
+    SCAN_COUNT_OTHER,
+    SCAN_COUNT_GROUPS,
+    SCAN_COUNT_PROFILES,
+    SCAN_COUNT_ITEMS,
+    SCAN_COUNT_LINES,
+    SCAN_COUNT_REFERENCES, /* key_strindex and string_value_strindex */
+    SCAN_COUNTERS,
+};
+
+struct scan_rule {
+    uint8_t action;
+    uint8_t argument;
+    uint8_t mark; /* bit that says, per message, that this field was there (for an index or string:
+                     and was not zero) */
+    uint8_t counter; /* enum scan_counter */
+};
+
+struct scan_schema {
+    struct scan_rule rules[SCAN_TAGS];
+    uint8_t excluding; /* marks of which only one may be there; 0: no such rule */
+    bool is_sample;
+    const ProtobufCMessageDescriptor *descriptor;
+    const ProtobufCFieldDescriptor *fields[SCAN_NUMBERS];
+};
+
+enum scan_flavour { SCAN_TRACES, SCAN_PROFILES, SCAN_PROFILES_V19, SCAN_FLAVOURS };
+
+/* The messages of one kind of request; the request itself is the first. */
+#define SCAN_SCHEMAS_MAX 24
+struct scan_schema_set {
+    struct scan_schema schemas[SCAN_SCHEMAS_MAX];
+    size_t count;
+};
+
+void scan_schema_init(void);
+const struct scan_schema_set *scan_schema_set(enum scan_flavour flavour);
+
+/* Path of the field whose tag stands at `at`, "resource_spans[0].scope_spans[1].spans[3].name", cut
+ * to `size`. Everything before `at` must be well formed. element: the place in a packed list. For
+ * errors: slow. */
+void scan_schema_place(const struct scan_schema_set *set, struct slice request, const uint8_t *at,
+                       size_t element, char *to, size_t size);
+
+#endif

@@ -1,0 +1,54 @@
+#include "core/data/utf8.h"
+
+/* Sequences by their first byte: how long they are and what the second byte may be (Unicode, table
+ * 3-7). */
+struct sequence {
+    uint8_t size;
+    uint8_t second_min;
+    uint8_t second_max;
+};
+
+static struct sequence sequence_of(uint8_t first)
+{
+    if (first < 0x80)
+        return (struct sequence){1, 0, 0};
+    if (first < 0xc2) /* in the middle of a sequence, or overlong */
+        return (struct sequence){0, 0, 0};
+    if (first < 0xe0)
+        return (struct sequence){2, 0x80, 0xbf};
+    if (first < 0xf0) /* not overlong, no surrogates */
+        return (struct sequence){3, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf};
+    if (first < 0xf5) /* not overlong, up to U+10FFFF */
+        return (struct sequence){4, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf};
+    return (struct sequence){0, 0, 0};
+}
+
+/* Size of the sequence at `text`, 0 when it is not valid. */
+static size_t check_sequence(const uint8_t *text, size_t left)
+{
+    struct sequence sequence = sequence_of(text[0]);
+
+    if (sequence.size > left)
+        return 0;
+    if (sequence.size >= 2 && (text[1] < sequence.second_min || text[1] > sequence.second_max))
+        return 0;
+    for (size_t i = 2; i < sequence.size; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return sequence.size;
+}
+
+bool utf8_is_valid(struct slice text)
+{
+    size_t i = 0;
+
+    if (utf8_is_ascii(text.data, text.size))
+        return true;
+    while (i < text.size) {
+        size_t size = check_sequence(text.data + i, text.size - i);
+        if (size == 0)
+            return false;
+        i += size;
+    }
+    return true;
+}

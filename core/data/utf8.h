@@ -1,0 +1,39 @@
+/*
+ * utf8: is it valid UTF-8?
+ *
+ * As protobuf asks of every string: no overlong forms, no surrogates, nothing above U+10FFFF. Fast
+ * on ASCII, which nearly everything is. Owner: nothing is kept. Thread: any.
+ */
+#ifndef PROFCOL_CORE_DATA_UTF8_H
+#define PROFCOL_CORE_DATA_UTF8_H
+
+#include "core/base/slice.h"
+
+bool utf8_is_valid(struct slice text);
+
+/* Eight bytes at a time; here because the scan of a request stands and falls with it. */
+static inline bool utf8_is_ascii(const uint8_t *text, size_t size)
+{
+    uint64_t bits = 0;
+    uint64_t word;
+    uint32_t half;
+    size_t i;
+
+    if (size >= sizeof word) {
+        for (i = 0; i + sizeof word <= size; i += sizeof word) {
+            memcpy(&word, text + i, sizeof word);
+            bits |= word;
+        }
+        memcpy(&word, text + size - sizeof word, sizeof word);
+        return ((bits | word) & 0x8080808080808080u) == 0;
+    }
+    if (size >= sizeof half) {
+        memcpy(&half, text, sizeof half);
+        bits = half;
+        memcpy(&half, text + size - sizeof half, sizeof half);
+        return ((bits | half) & 0x80808080u) == 0;
+    }
+    return size == 0 || ((text[0] | text[size / 2] | text[size - 1]) & 0x80) == 0;
+}
+
+#endif
