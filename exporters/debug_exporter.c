@@ -80,6 +80,15 @@ static int open_output(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
+static void debug_deinit(struct component *component)
+{
+    struct debug_exporter *exporter = (struct debug_exporter *)component;
+    for (size_t i = 0; i < exporter->output_count; i++)
+        close(exporter->outputs[i]);
+    free(exporter->outputs);
+    pthread_mutex_destroy(&exporter->output_lock);
+}
+
 static bool debug_init(struct component *component, struct error *err)
 {
     static const char *const standard_output[] = {"stdout"};
@@ -97,20 +106,14 @@ static bool debug_init(struct component *component, struct error *err)
     exporter->outputs = memory_array(count, sizeof(int));
     for (size_t i = 0; i < count; i++) {
         int fd = open_output(paths[i]);
-        if (fd < 0)
-            return error_set(err, "%s: %s", paths[i], strerror(errno));
+        if (fd < 0) {
+            error_set(err, "%s: %s", paths[i], strerror(errno));
+            debug_deinit(component);
+            return false;
+        }
         exporter->outputs[exporter->output_count++] = fd;
     }
     return true;
-}
-
-static void debug_deinit(struct component *component)
-{
-    struct debug_exporter *exporter = (struct debug_exporter *)component;
-    for (size_t i = 0; i < exporter->output_count; i++)
-        close(exporter->outputs[i]);
-    free(exporter->outputs);
-    pthread_mutex_destroy(&exporter->output_lock);
 }
 
 static bool debug_node_start(struct node *node, struct error *err)
