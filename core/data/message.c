@@ -30,6 +30,10 @@ static bool next_tail(struct message_iter *it)
 {
     if (!it->message)
         return false;
+    if (it->tail && it->cursor.end < it->tail->fields.data + it->tail->fields.size) {
+        it->cursor.end = it->tail->fields.data + it->tail->fields.size; /* it has grown since */
+        return true;
+    }
     const struct message_tail *next = it->tail ? it->tail->next : it->message->tail;
     if (!next)
         return false;
@@ -90,7 +94,13 @@ static void mark_changed(struct message *message)
 static struct message *add_node(struct message_iter *it, struct message_field *field)
 {
     assert(it->message && it->arena && !field->node);
-    struct message *node = arena_zalloc(it->arena, sizeof(*node));
+    /* Another iterator may have made nodes here since this one passed. */
+    struct message *node = find_node(it, field->wire.start);
+    if (node) {
+        field->node = node;
+        return node;
+    }
+    node = arena_zalloc(it->arena, sizeof(*node));
     node->raw = field->wire.type == WIRE_BYTES ? field->wire.bytes : (struct slice){0};
     node->parent = it->message;
     node->field_start = field->wire.start;
@@ -128,6 +138,12 @@ void message_replace(struct message_iter *it, struct message_field *field, struc
 
 void message_append(struct message *message, struct arena *arena, struct slice fields)
 {
+    struct message_tail *last = message->tail_last;
+    if (last && last->fields.data + last->fields.size == fields.data) {
+        last->fields.size += fields.size; /* one run, where the caller writes into one piece of memory */
+        mark_changed(message);
+        return;
+    }
     struct message_tail *tail = arena_alloc(arena, sizeof(*tail));
     *tail = (struct message_tail){.fields = fields};
     if (message->tail_last)

@@ -1,0 +1,405 @@
+#include "core/data/dictionary.h"
+
+#include "core/base/arena.h"
+#include "core/base/hash.h"
+#include "core/data/scan.h"
+
+#include <assert.h>
+
+enum { SLOTS_MIN = 16, CHUNK_MIN = 512, CHUNK_MAX = 16 * 1024 };
+
+/* Of a hash table by content. */
+struct slot {
+    uint32_t hash;
+    uint32_t index_plus_one; /* 0: free */
+};
+
+struct table {
+    struct message_iter start; /* in front of its first entry */
+    struct slice *entries;     /* NULL until asked for */
+    uint32_t count;
+    uint32_t capacity; /* of entries */
+    struct slot *slots;
+    uint32_t slots_mask; /* their number is a power of two; at most half are taken */
+};
+
+struct dictionary {
+    struct message *root;
+    struct message *message; /* NULL until something is added */
+    struct arena *arena;
+    bool counted;
+    struct table tables[DICTIONARY_TABLE_COUNT];
+    /* Appended entries stand one behind the other, so that they are few runs of bytes. */
+    uint8_t *chunk;
+    uint8_t *chunk_end;
+    size_t chunk_size;
+    uint8_t *scratch; /* a payload that is being put together */
+    size_t scratch_size;
+};
+
+struct dictionary *dictionary_new(struct message *root, struct arena *arena)
+{
+    struct dictionary *dictionary = arena_zalloc(arena, sizeof *dictionary);
+
+    dictionary->root = root;
+    dictionary->arena = arena;
+    return dictionary;
+}
+
+/* The request's dictionary field. `it` is left where message_open can use it. */
+static bool find_field(struct dictionary *dictionary, struct message_iter *it,
+                       struct message_field *field)
+{
+    *it = message_iter(dictionary->root, dictionary->arena);
+    while (message_next(it, field))
+        if (field->wire.number == PROFILES_DICTIONARY && field->wire.type == WIRE_BYTES)
+            return true;
+    return false;
+}
+
+/* Counts every table and remembers where it starts. */
+static void count_tables(struct dictionary *dictionary)
+{
+    struct message_iter it;
+    struct message_iter before;
+    struct message_field field;
+    struct table *table;
+
+    if (dictionary->counted)
+        return;
+    dictionary->counted = true;
+    if (!find_field(dictionary, &it, &field))
+        return;
+    it = message_iter_into(&field, NULL);
+    for (before = it; message_next(&it, &field); before = it) {
+        if (field.wire.number >= DICTIONARY_TABLE_COUNT || field.wire.type != WIRE_BYTES)
+            continue;
+        table = &dictionary->tables[field.wire.number];
+        if (table->count++ == 0)
+            table->start = before;
+    }
+}
+
+/* The table with its entries. */
+static struct table *open_table(struct dictionary *dictionary, int number)
+{
+    struct table *table;
+    struct message_iter it;
+    struct message_field field;
+
+    assert(number > 0 && number < DICTIONARY_TABLE_COUNT);
+    count_tables(dictionary);
+    table = &dictionary->tables[number];
+    if (table->entries || table->count == 0)
+        return table;
+    table->capacity = table->count;
+    table->entries = arena_array(dictionary->arena, table->capacity, sizeof *table->entries);
+    it = table->start;
+    for (uint32_t i = 0; i < table->count;) {
+        bool more = message_next(&it, &field);
+        assert(more); /* nobody else removes entries */
+        if (field.wire.number == (uint32_t)number && field.wire.type == WIRE_BYTES)
+            table->entries[i++] = field.wire.bytes;
+    }
+    return table;
+}
+
+uint32_t dictionary_count(struct dictionary *dictionary, int table)
+{
+    assert(table > 0 && table < DICTIONARY_TABLE_COUNT);
+    count_tables(dictionary);
+    return dictionary->tables[table].count;
+}
+
+struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index)
+{
+    const struct table *opened = open_table(dictionary, table);
+
+    if (index == 0 && opened->count == 0)
+        return (struct slice){0};
+    assert(index < opened->count);
+    return opened->entries[index];
+}
+
+/* The slot that holds an equal entry, or the free one where it belongs. */
+static struct slot *find_slot(const struct table *table, struct slice payload, uint32_t hash)
+{
+    uint32_t position = hash & table->slots_mask;
+
+    for (;; position = (position + 1) & table->slots_mask) {
+        struct slot *slot = &table->slots[position];
+        if (slot->index_plus_one == 0)
+            return slot;
+        if (slot->hash == hash && slice_equal(table->entries[slot->index_plus_one - 1], payload))
+            return slot;
+    }
+}
+
+static void make_slots(struct table *table, struct arena *arena)
+{
+    uint32_t count = SLOTS_MIN;
+
+    while (count < table->count * 3)
+        count *= 2;
+    table->slots = arena_array(arena, count, sizeof *table->slots);
+    table->slots_mask = count - 1;
+}
+
+/* Of equal entries the first is found. */
+static void fill_slots(struct table *table, struct arena *arena)
+{
+    make_slots(table, arena);
+    for (uint32_t i = 0; i < table->count; i++) {
+        uint32_t hash = (uint32_t)hash_bytes(table->entries[i]);
+        struct slot *slot = find_slot(table, table->entries[i], hash);
+        if (slot->index_plus_one == 0)
+            *slot = (struct slot){hash, i + 1};
+    }
+}
+
+/* Their hashes are known and no two are equal. */
+static void grow_slots(struct table *table, struct arena *arena)
+{
+    const struct slot *old = table->slots;
+    uint32_t old_mask = table->slots_mask;
+
+    make_slots(table, arena);
+    for (uint32_t i = 0; i <= old_mask; i++) {
+        uint32_t position = old[i].hash & table->slots_mask;
+        if (old[i].index_plus_one == 0)
+            continue;
+        while (table->slots[position].index_plus_one != 0)
+            position = (position + 1) & table->slots_mask;
+        table->slots[position] = old[i];
+    }
+}
+
+/* The table with its entries and a hash over them that has room for one more. */
+static struct table *open_hashed(struct dictionary *dictionary, int number)
+{
+    struct table *table = open_table(dictionary, number);
+
+    if (!table->slots)
+        fill_slots(table, dictionary->arena);
+    else if (table->count >= table->slots_mask / 2)
+        grow_slots(table, dictionary->arena);
+    return table;
+}
+
+uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload)
+{
+    const struct slot *slot;
+
+    if (scan_is_zero_entry(table, payload))
+        return 0;
+    slot = find_slot(open_hashed(dictionary, table), payload, (uint32_t)hash_bytes(payload));
+    return slot->index_plus_one > 0 ? slot->index_plus_one - 1 : 0;
+}
+
+/* The node to append to; made, with an empty dictionary when the request has none. */
+static struct message *open_message(struct dictionary *dictionary)
+{
+    static const uint8_t empty[] = {PROFILES_DICTIONARY << 3 | WIRE_BYTES, 0};
+    struct message_iter it;
+    struct message_field field;
+    bool found;
+
+    if (dictionary->message)
+        return dictionary->message;
+    found = find_field(dictionary, &it, &field);
+    if (!found) {
+        message_append(dictionary->root, dictionary->arena, slice_of(empty, sizeof empty));
+        found = find_field(dictionary, &it, &field);
+    }
+    assert(found);
+    dictionary->message = message_open(&it, &field);
+    return dictionary->message;
+}
+
+/* Room for `size` bytes behind what was appended last, if it has it. */
+static uint8_t *reserve_chunk(struct dictionary *dictionary, size_t size)
+{
+    if (!dictionary->chunk || (size_t)(dictionary->chunk_end - dictionary->chunk) < size) {
+        size_t chunk_size = dictionary->chunk_size * 2;
+
+        if (chunk_size < CHUNK_MIN)
+            chunk_size = CHUNK_MIN;
+        if (chunk_size > CHUNK_MAX)
+            chunk_size = CHUNK_MAX;
+        dictionary->chunk_size = chunk_size;
+        if (chunk_size < size)
+            chunk_size = size;
+        dictionary->chunk = arena_alloc(dictionary->arena, chunk_size);
+        dictionary->chunk_end = dictionary->chunk + chunk_size;
+    }
+    return dictionary->chunk;
+}
+
+/* Encodes an entry behind the others. The slice is its payload there. */
+static struct slice append_to_message(struct dictionary *dictionary, int table,
+                                      struct slice payload)
+{
+    struct message *message = open_message(dictionary);
+    size_t size = wire_size_bytes((uint32_t)table, payload.size);
+    uint8_t *field = reserve_chunk(dictionary, size);
+
+    dictionary->chunk = wire_write_bytes(field, (uint32_t)table, payload);
+    assert(dictionary->chunk == field + size);
+    message_append(message, dictionary->arena, slice_of(field, size));
+    return slice_of(dictionary->chunk - payload.size, payload.size);
+}
+
+static void append_to_table(struct table *table, struct arena *arena, struct slice payload)
+{
+    if (table->count == table->capacity) {
+        struct slice *old = table->entries;
+
+        table->capacity = table->capacity < SLOTS_MIN ? SLOTS_MIN : table->capacity * 2;
+        table->entries = arena_array(arena, table->capacity, sizeof *table->entries);
+        if (table->count > 0)
+            memcpy(table->entries, old, table->count * sizeof *old);
+    }
+    table->entries[table->count++] = payload;
+}
+
+/* Index 0 stays the zero value. The proto prefers a link of zero bytes to one of empty ids. */
+static void append_zero_entry(struct dictionary *dictionary, int number, struct table *table)
+{
+    static const uint8_t link[] = {
+        LINK_TRACE_ID << 3 | WIRE_BYTES,
+        TRACE_ID_SIZE,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        LINK_SPAN_ID << 3 | WIRE_BYTES,
+        SPAN_ID_SIZE,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    };
+    struct slice zero = {0};
+
+    if (number == DICTIONARY_LINK_TABLE)
+        zero = slice_of(link, sizeof link);
+    append_to_table(table, dictionary->arena, append_to_message(dictionary, number, zero));
+}
+
+uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload)
+{
+    uint32_t hash;
+    struct table *opened;
+    struct slot *slot;
+
+    if (scan_is_zero_entry(table, payload))
+        return 0;
+    hash = (uint32_t)hash_bytes(payload);
+    opened = open_hashed(dictionary, table);
+    slot = find_slot(opened, payload, hash);
+    if (slot->index_plus_one > 0)
+        return slot->index_plus_one - 1;
+    if (opened->count == 0)
+        append_zero_entry(dictionary, table, opened);
+    assert(opened->count < INT32_MAX);
+    append_to_table(opened, dictionary->arena, append_to_message(dictionary, table, payload));
+    *slot = (struct slot){hash, opened->count};
+    return opened->count - 1;
+}
+
+static uint8_t *reserve_scratch(struct dictionary *dictionary, size_t size)
+{
+    if (dictionary->scratch_size < size) {
+        dictionary->scratch_size = size < CHUNK_MIN ? CHUNK_MIN : size * 2;
+        dictionary->scratch = arena_alloc(dictionary->arena, dictionary->scratch_size);
+    }
+    return dictionary->scratch;
+}
+
+/* An index; 0 is left out. */
+static uint8_t *write_index(uint8_t *to, uint32_t number, uint32_t index)
+{
+    if (index == 0)
+        return to;
+    return wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), index);
+}
+
+uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key,
+                                  struct slice any_value, struct slice unit)
+{
+    uint32_t key_index = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, key);
+    uint32_t unit_index = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, unit);
+    uint8_t *payload = reserve_scratch(dictionary, any_value.size + 3 * WIRE_HEADER_MAX);
+    uint8_t *end = write_index(payload, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key_index);
+
+    end = wire_write_bytes(end, KEY_VALUE_AND_UNIT_VALUE, any_value);
+    end = write_index(end, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, unit_index);
+    return dictionary_add(dictionary, DICTIONARY_ATTRIBUTE_TABLE,
+                          slice_of(payload, (size_t)(end - payload)));
+}
+
+uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,
+                             struct slice span_id)
+{
+    uint8_t payload[2 * WIRE_HEADER_MAX + TRACE_ID_SIZE + SPAN_ID_SIZE];
+    uint8_t *end = payload;
+
+    assert(trace_id.size == TRACE_ID_SIZE || trace_id.size == 0);
+    assert(span_id.size == SPAN_ID_SIZE || span_id.size == 0);
+    if (trace_id.size > 0)
+        end = wire_write_bytes(end, LINK_TRACE_ID, trace_id);
+    if (span_id.size > 0)
+        end = wire_write_bytes(end, LINK_SPAN_ID, span_id);
+    return dictionary_add(dictionary, DICTIONARY_LINK_TABLE,
+                          slice_of(payload, (size_t)(end - payload)));
+}
+
+struct dictionary_attribute dictionary_attribute(struct dictionary *dictionary, uint32_t index)
+{
+    struct slice entry = dictionary_entry(dictionary, DICTIONARY_ATTRIBUTE_TABLE, index);
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct dictionary_attribute attribute = {0};
+    struct wire_field field;
+
+    while (wire_next(&cursor, &field)) {
+        if (field.number == KEY_VALUE_AND_UNIT_KEY_STRINDEX)
+            attribute.key = (uint32_t)field.value;
+        else if (field.number == KEY_VALUE_AND_UNIT_VALUE)
+            attribute.value = field.bytes;
+        else if (field.number == KEY_VALUE_AND_UNIT_UNIT_STRINDEX)
+            attribute.unit = (uint32_t)field.value;
+    }
+    return attribute;
+}
+
+struct dictionary_link dictionary_link(struct dictionary *dictionary, uint32_t index)
+{
+    struct slice entry = dictionary_entry(dictionary, DICTIONARY_LINK_TABLE, index);
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct dictionary_link link = {0};
+    struct wire_field field;
+
+    while (wire_next(&cursor, &field)) {
+        if (field.number == LINK_TRACE_ID)
+            link.trace_id = field.bytes;
+        else if (field.number == LINK_SPAN_ID)
+            link.span_id = field.bytes;
+    }
+    return link;
+}
