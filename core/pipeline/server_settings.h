@@ -1,0 +1,72 @@
+/*
+ * server_settings: what a user can say of a listener, once for all receivers.
+ *
+ * The Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and defaults; turned into the options of core/net/server.h.
+ * Owner: the tables are constant; settings belong to the configuration. Thread: read-only after parsing.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
+#define PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
+
+#include "config/config.h"
+#include "core/net/server.h"
+
+struct process;
+
+struct keepalive_server_parameters {
+    int64_t max_connection_idle, max_connection_age, max_connection_age_grace, time, timeout;
+};
+
+struct keepalive_enforcement {
+    int64_t min_time;
+    bool permit_without_stream;
+};
+
+struct grpc_keepalive_settings {
+    bool enabled;
+    struct keepalive_server_parameters server_parameters;
+    struct keepalive_enforcement enforcement_policy;
+};
+
+struct grpc_server_settings {
+    bool enabled;
+    const char *endpoint;
+    int transport;
+    struct tls_server_settings tls;
+    uint64_t max_recv_msg_size_mib;
+    uint64_t max_concurrent_streams;
+    uint64_t read_buffer_size;
+    uint64_t write_buffer_size;
+    struct grpc_keepalive_settings keepalive;
+    bool include_metadata;
+    uint64_t max_connections;
+    const struct config_node *dialer;
+};
+
+struct http_server_settings {
+    bool enabled;
+    const char *endpoint;
+    int transport;
+    struct tls_server_settings tls;
+    uint64_t max_request_body_size;
+    bool include_metadata;
+    struct config_pairs response_headers;
+    struct config_strings compression_algorithms;
+    int64_t read_timeout, read_header_timeout, write_timeout, idle_timeout;
+    bool keep_alives_enabled;
+    uint64_t max_connections;
+    const char *traces_url_path;
+    const struct config_node *cors;
+    const struct config_node *dialer;
+};
+
+extern const struct field grpc_server_fields[]; /* endpoint's default: localhost:4317 */
+extern const struct field http_server_fields[]; /* localhost:4318 */
+
+/* key: where the block stands, "protocols::grpc". */
+void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check, const char *key);
+void http_server_check(const struct http_server_settings *settings, struct config_check *check, const char *key);
+
+struct server_options grpc_server_options(const struct grpc_server_settings *settings, struct process *process, const char *label);
+struct server_options http_server_options(const struct http_server_settings *settings, struct process *process, const char *label);
+
+#endif
