@@ -1,9 +1,11 @@
 /*
  * config: from the texts that a user wrote to one checked tree.
  *
- * Sources (files, env:, yaml:) are read into a tree of nodes that remember file, line and column, placeholders are expanded, trees merged, and
- * every section decoded by the typed tables of the components it names (field.h). All errors are gathered, not only the first.
- * Owner: struct config owns its arena and everything below. Thread: built by main, read-only afterwards, shared by all workers.
+ * Sources (files, env:, yaml:) are read into a tree of nodes that remember file, line and column,
+ * placeholders are expanded, trees merged, and every section decoded by the typed tables of the
+ * components it names (field.h). All errors are gathered, not only the first. Owner: struct config
+ * owns its arena and everything below. Thread: built by main, read-only afterwards, shared by all
+ * workers.
  */
 #ifndef PROFCOL_CONFIG_CONFIG_H
 #define PROFCOL_CONFIG_CONFIG_H
@@ -14,10 +16,23 @@
 
 struct config_node;
 
-/* What the configuration has to know of a component type. Every `struct component_type` starts with one of these (core/pipeline/component.h). */
-enum config_section { CONFIG_RECEIVERS, CONFIG_PROCESSORS, CONFIG_EXPORTERS, CONFIG_EXTENSIONS, CONFIG_SECTION_COUNT };
+/* What the configuration has to know of a component type. Every `struct component_type` starts with
+ * one of these (core/pipeline/component.h). */
+enum config_section {
+    CONFIG_RECEIVERS,
+    CONFIG_PROCESSORS,
+    CONFIG_EXPORTERS,
+    CONFIG_EXTENSIONS,
+    CONFIG_SECTION_COUNT
+};
 enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
-enum stability { STABILITY_NONE, STABILITY_DEVELOPMENT, STABILITY_ALPHA, STABILITY_BETA, STABILITY_STABLE };
+enum stability {
+    STABILITY_NONE,
+    STABILITY_DEVELOPMENT,
+    STABILITY_ALPHA,
+    STABILITY_BETA,
+    STABILITY_STABLE
+};
 
 struct config_check;
 
@@ -29,11 +44,13 @@ struct config_type {
     const char *help;                              /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;
-    /* Cross-field rules, after decoding. Reports through config_check_error; may fill derived members of config. */
+    /* Cross-field rules, after decoding. Reports through config_check_error; may fill derived
+     * members of config. */
     void (*check)(void *config, struct config_check *check);
 };
 
-/* In `check`: an error at the place of `key` ("protocols::grpc::endpoint"; "" for the component itself), shown with file:line:column. */
+/* In `check`: an error at the place of `key` ("protocols::grpc::endpoint"; "" for the component
+ * itself), shown with file:line:column. */
 void config_check_error(struct config_check *check, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same as a warning: it is printed and the configuration stays valid. */
@@ -50,6 +67,8 @@ struct config_component {
     const char *file; /* where it stands */
     unsigned line;
     unsigned column;
+    const struct config_node *key; /* as written, after expansion */
+    const struct config_node *node;
 };
 
 struct config_pipeline {
@@ -65,11 +84,17 @@ struct config_pipeline {
 
 /* service::telemetry, as far as profcol obeys it. */
 struct config_telemetry {
-    int log_level;              /* enum log_level */
-    int log_encoding;           /* enum log_encoding */
-    bool metrics_enabled;       /* level is not none, and there is a pull reader */
-    const char *metrics_host;   /* "localhost" */
-    uint64_t metrics_port;      /* 8888 */
+    int log_level;            /* enum log_level */
+    int log_encoding;         /* enum log_encoding */
+    bool metrics_enabled;     /* level is not none, and there is a pull reader */
+    const char *metrics_host; /* "localhost" */
+    uint64_t metrics_port;    /* 8888 */
+    /* Names as the Collector's default has them; a reader that a user writes has suffixes unless
+     * told otherwise. */
+    bool metrics_without_units;       /* _seconds, _bytes */
+    bool metrics_without_type_suffix; /* _total */
+    bool metrics_without_scope_info;  /* otel_scope_* labels */
+    const void *settings;             /* all of it, for config_print */
 };
 
 struct config {
@@ -84,15 +109,16 @@ struct config {
     const struct config_node *root; /* after expansion and merge, for print-config */
 };
 
-/* types: NULL-terminated. uris: as given with --config: a path, "file:PATH", "env:NAME", "yaml:TEXT" (`a::b::c: v`). Merged left to right.
- * NULL when there are errors; `report` then holds all of them, and in any case the warnings, one a line:
- *   FILE:LINE:COLUMN: error: PATH: TEXT
+/* types: NULL-terminated. uris: as given with --config: a path, "file:PATH", "env:NAME",
+ * "yaml:TEXT" (`a::b::c: v`). Merged left to right. NULL when there are errors; `report` then holds
+ * all of them, and in any case the warnings, one a line: FILE:LINE:COLUMN: error: PATH: TEXT
  */
-struct config *config_load(const struct config_type *const *types, const char *const *uris, size_t uri_count,
-                           struct text *report);
-/* The same from one text that is not in a file; name stands for it in messages ("embedded default"). */
-struct config *config_load_text(const struct config_type *const *types, const char *name, struct slice yaml,
-                                struct text *report);
+struct config *config_load(const struct config_type *const *types, const char *const *uris,
+                           size_t uri_count, struct text *report);
+/* The same from one text that is not in a file; name stands for it in messages ("embedded
+ * default"). */
+struct config *config_load_text(const struct config_type *const *types, const char *name,
+                                struct slice yaml, struct text *report);
 void config_free(struct config *config);
 
 /* The configuration with all defaults written out, as YAML; secrets as [REDACTED]. */
@@ -110,7 +136,8 @@ bool config_parse_int(struct slice text, int64_t *out);
 bool config_parse_double(struct slice text, double *out);
 bool config_parse_bool(struct slice text, bool *out);
 /* "host:port", "[::1]:4317", ":4317"; the host is copied without brackets. */
-bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint16_t *port_out, char *why, size_t why_size);
+bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint16_t *port_out,
+                           char *why, size_t why_size);
 
 /* Reading a FIELD_KIND_NODE. */
 enum config_node_kind { CONFIG_NODE_NULL, CONFIG_NODE_SCALAR, CONFIG_NODE_LIST, CONFIG_NODE_MAP };
@@ -119,16 +146,18 @@ enum config_node_kind config_node_kind(const struct config_node *node);
 const char *config_node_text(const struct config_node *node);
 /* Whether it was written in quotes (then it is a string whatever it looks like). */
 bool config_node_quoted(const struct config_node *node);
-size_t config_node_count(const struct config_node *node);                                     /* of a list or map */
-const struct config_node *config_node_at(const struct config_node *node, size_t i);           /* value */
-const char *config_node_key(const struct config_node *node, size_t i);                        /* of a map */
-const struct config_node *config_node_get(const struct config_node *node, const char *key);   /* NULL: not there */
+size_t config_node_count(const struct config_node *node); /* of a list or map */
+const struct config_node *config_node_at(const struct config_node *node, size_t i); /* value */
+const char *config_node_key(const struct config_node *node, size_t i);              /* of a map */
+const struct config_node *config_node_get(const struct config_node *node,
+                                          const char *key); /* NULL: not there */
 /* In `check`: an error at the place of a node. */
-void config_check_node_error(struct config_check *check, const struct config_node *node, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void config_check_node_error(struct config_check *check, const struct config_node *node,
+                             const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Decodes a node by a table, for components whose blocks depend on what they say. */
-bool config_decode(struct config_check *check, const struct config_node *node, const struct field *fields, void *out);
+bool config_decode(struct config_check *check, const struct config_node *node,
+                   const struct field *fields, void *out);
 
 /* Closest of names to what was written, for "did you mean"; NULL when none is near. */
 const char *config_suggest(const char *written, const char *const *names, size_t count);

@@ -1,10 +1,11 @@
 /*
  * field: the table that says what a component can be told.
  *
- * One constant array per component (and per block that several share: server, client, TLS, queue, retry), ended by FIELD_END. From it come
- * parsing, defaults, bounds, errors with "did you mean", print-config, the JSON schema and docs/reference.md. YAML keys equal the C
- * member names and the Collector's keys. The macros check that the member has the C type of the kind.
- * Owner: static data. Values read from YAML live in the configuration's arena. Thread: read-only after parsing.
+ * One constant array per component (and per block that several share: server, client, TLS, queue,
+ * retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did you mean",
+ * print-config, the JSON schema and docs/reference.md. YAML keys equal the C member names and the
+ * Collector's keys. The macros check that the member has the C type of the kind. Owner: static
+ * data. Values read from YAML live in the configuration's arena. Thread: read-only after parsing.
  */
 #ifndef PROFCOL_CONFIG_FIELD_H
 #define PROFCOL_CONFIG_FIELD_H
@@ -21,16 +22,20 @@ enum field_kind {
     FIELD_KIND_UINT,     /* uint64_t; a plain integer, the unit is in the name */
     FIELD_KIND_INT,      /* int64_t */
     FIELD_KIND_DOUBLE,   /* double */
-    FIELD_KIND_DURATION, /* int64_t, nanoseconds; Go syntax, a unit is required (0 may stand alone) */
+    FIELD_KIND_DURATION, /* int64_t, nanoseconds; Go syntax, a unit is required (0 may stand alone)
+                          */
     FIELD_KIND_STRING,   /* const char *, NULL when not given and without a default */
     FIELD_KIND_SECRET,   /* const char *, never printed */
     FIELD_KIND_ENUM,     /* int: position in names */
     FIELD_KIND_STRINGS,  /* struct config_strings */
-    FIELD_KIND_PAIRS,    /* struct config_pairs: a map, or a list of {name, value}; values are secret */
-    FIELD_KIND_BLOCK,    /* a nested struct, always there */
-    FIELD_KIND_OPTIONAL, /* a nested struct whose first member is `bool enabled`: the Collector's optional blocks */
+    FIELD_KIND_PAIRS, /* struct config_pairs: a map, or a list of {name, value}; values are secret
+                       */
+    FIELD_KIND_BLOCK, /* a nested struct, always there */
+    FIELD_KIND_OPTIONAL, /* a nested struct whose first member is `bool enabled`: the Collector's
+                            optional blocks */
     FIELD_KIND_LIST,     /* struct config_list of a nested struct */
-    FIELD_KIND_NODE,     /* const struct config_node *: kept as written, the component reads it in `check` */
+    FIELD_KIND_NODE,     /* const struct config_node *: kept as written, the component reads it in
+                            `check` */
 };
 
 struct config_strings {
@@ -57,23 +62,25 @@ struct field {
     const char *name;
     enum field_kind kind;
     size_t offset;
-    const char *help;          /* one sentence, ends with a full stop */
-    const char *fallback;      /* default, as a user would write it; NULL: zero, absent, empty. For FIELD_KIND_OPTIONAL: "true" when it is on without being
-                                  written */
-    const char *min;           /* bounds, as a user would write them; NULL: none */
+    const char *help;     /* one sentence, ends with a full stop */
+    const char *fallback; /* default, as a user would write it; NULL: zero, absent, empty. For
+                             FIELD_KIND_OPTIONAL: "true" when it is on without being written */
+    const char *min;      /* bounds, as a user would write them; NULL: none */
     const char *max;
     const char *const *names;  /* of an enum, NULL-terminated; compared without case */
     const struct field *block; /* of BLOCK, OPTIONAL, LIST */
     size_t block_size;         /* sizeof the nested struct */
     bool required;             /* must be written, and not empty */
-    bool inlined;              /* a BLOCK whose keys stand directly in the parent (the Collector's "squash") */
-    const char *replaced_by;   /* deprecated: warn once, name the new key; still obeyed */
-    bool ignored;              /* accepted and typed for the Collector's sake, without effect: reference and a warning say so */
+    bool inlined; /* a BLOCK whose keys stand directly in the parent (the Collector's "squash") */
+    const char *replaced_by; /* deprecated: warn once, name the new key; still obeyed */
+    bool ignored; /* accepted and typed for the Collector's sake, without effect: reference and a
+                     warning say so */
 };
 
 #define FIELD_CHECKED_OFFSET(STRUCT, MEMBER, CTYPE)                                                \
     (offsetof(struct STRUCT, MEMBER) +                                                             \
-     0 * sizeof(char[_Generic(&((struct STRUCT *)0)->MEMBER, CTYPE * : 1, default : -1)]))
+     0 * sizeof(char[_Generic(&((struct STRUCT *)0)->MEMBER, CTYPE * : 1, default                  \
+                              : -1)]))
 
 #define FIELD_ENTRY(STRUCT, MEMBER, KIND, CTYPE, HELP, ...)                                        \
     {                                                                                              \
@@ -81,19 +88,25 @@ struct field {
         .help = HELP, __VA_ARGS__                                                                  \
     }
 
-/* FIELD_UINT(batch_config, send_batch_size, "Spans or samples ...", .fallback = "8192", .min = "1") */
+/* FIELD_UINT(batch_config, send_batch_size, "Spans or samples ...", .fallback = "8192", .min = "1")
+ */
 #define FIELD_BOOL(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_BOOL, bool, HELP, __VA_ARGS__)
 #define FIELD_UINT(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_UINT, uint64_t, HELP, __VA_ARGS__)
 #define FIELD_INT(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_INT, int64_t, HELP, __VA_ARGS__)
-#define FIELD_DOUBLE(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_DOUBLE, double, HELP, __VA_ARGS__)
-#define FIELD_DURATION(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_DURATION, int64_t, HELP, __VA_ARGS__)
-#define FIELD_STRING(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_STRING, const char *, HELP, __VA_ARGS__)
-#define FIELD_SECRET(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_SECRET, const char *, HELP, __VA_ARGS__)
+#define FIELD_DOUBLE(S, M, HELP, ...)                                                              \
+    FIELD_ENTRY(S, M, FIELD_KIND_DOUBLE, double, HELP, __VA_ARGS__)
+#define FIELD_DURATION(S, M, HELP, ...)                                                            \
+    FIELD_ENTRY(S, M, FIELD_KIND_DURATION, int64_t, HELP, __VA_ARGS__)
+#define FIELD_STRING(S, M, HELP, ...)                                                              \
+    FIELD_ENTRY(S, M, FIELD_KIND_STRING, const char *, HELP, __VA_ARGS__)
+#define FIELD_SECRET(S, M, HELP, ...)                                                              \
+    FIELD_ENTRY(S, M, FIELD_KIND_SECRET, const char *, HELP, __VA_ARGS__)
 #define FIELD_ENUM(S, M, HELP, NAMES, ...)                                                         \
     FIELD_ENTRY(S, M, FIELD_KIND_ENUM, int, HELP, .names = NAMES, __VA_ARGS__)
 #define FIELD_STRINGS(S, M, HELP, ...)                                                             \
     FIELD_ENTRY(S, M, FIELD_KIND_STRINGS, struct config_strings, HELP, __VA_ARGS__)
-#define FIELD_PAIRS(S, M, HELP, ...) FIELD_ENTRY(S, M, FIELD_KIND_PAIRS, struct config_pairs, HELP, __VA_ARGS__)
+#define FIELD_PAIRS(S, M, HELP, ...)                                                               \
+    FIELD_ENTRY(S, M, FIELD_KIND_PAIRS, struct config_pairs, HELP, __VA_ARGS__)
 #define FIELD_NODE(S, M, HELP, ...)                                                                \
     FIELD_ENTRY(S, M, FIELD_KIND_NODE, const struct config_node *, HELP, __VA_ARGS__)
 #define FIELD_BLOCK(S, M, BLOCK_STRUCT, BLOCK, HELP, ...)                                          \

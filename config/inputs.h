@@ -1,0 +1,25 @@
+/*
+ * inputs: the world outside a configuration file that its placeholders can reach.
+ *
+ * Environment variables and files, behind two functions, so that a test or a fuzzer decides what is
+ * there. Owner: static data. Thread: any.
+ */
+#ifndef PROFCOL_CONFIG_INPUTS_H
+#define PROFCOL_CONFIG_INPUTS_H
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+
+struct config_inputs {
+    /* NULL: not set. */
+    const char *(*environment)(const char *name);
+    /* The content, in the arena with a NUL after it; false when it cannot be read or is larger than
+     * max_bytes. */
+    bool (*read_file)(struct arena *arena, const char *path, size_t max_bytes,
+                      struct slice *content_out, struct error *err);
+};
+
+/* The process's environment and file system. */
+extern const struct config_inputs config_system_inputs;
+
+#endif

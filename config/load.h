@@ -1,0 +1,19 @@
+/*
+ * load: config_load with another world around it, for tests and fuzzers.
+ *
+ * Owner and thread: as config_load in config.h.
+ */
+#ifndef PROFCOL_CONFIG_LOAD_H
+#define PROFCOL_CONFIG_LOAD_H
+
+#include "config/config.h"
+#include "config/inputs.h"
+
+struct config *config_load_from(const struct config_inputs *inputs,
+                                const struct config_type *const *types, const char *const *uris,
+                                size_t uri_count, struct text *report);
+struct config *config_load_text_from(const struct config_inputs *inputs,
+                                     const struct config_type *const *types, const char *name,
+                                     struct slice yaml, struct text *report);
+
+#endif

@@ -1,0 +1,178 @@
+#include "config/node.h"
+
+#include "core/base/hash.h"
+
+#include <assert.h>
+
+/* Below this many keys, looking at each is cheaper than an index. */
+#define INDEX_FROM 16
+
+struct config_node *config_node_new(struct arena *arena, enum config_node_kind kind,
+                                    struct config_place place)
+{
+    struct config_node *node = arena_zalloc(arena, sizeof(*node));
+    node->kind = kind;
+    node->place = place;
+    node->text = "";
+    return node;
+}
+
+bool config_text_is_null(const char *text)
+{
+    static const char *const spellings[] = {"", "~", "null", "Null", "NULL"};
+    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
+        if (strcmp(text, spellings[i]) == 0)
+            return true;
+    return false;
+}
+
+struct config_node *config_node_scalar(struct arena *arena, struct config_place place,
+                                       const char *text, enum config_style style)
+{
+    bool null = style == CONFIG_STYLE_PLAIN && config_text_is_null(text);
+    struct config_node *node =
+        config_node_new(arena, null ? CONFIG_NODE_NULL : CONFIG_NODE_SCALAR, place);
+    node->style = style;
+    if (!null)
+        node->text = text;
+    return node;
+}
+
+static struct config_node **grow(struct arena *arena, struct config_node **old, size_t count,
+                                 size_t capacity)
+{
+    struct config_node **larger = arena_array(arena, capacity, sizeof(struct config_node *));
+    if (count)
+        memcpy(larger, old, count * sizeof(*larger));
+    return larger;
+}
+
+static void reserve_one(struct arena *arena, struct config_node *node)
+{
+    if (node->count < node->capacity)
+        return;
+    node->capacity = node->capacity ? 2 * node->capacity : 4;
+    node->items = grow(arena, node->items, node->count, node->capacity);
+    if (node->kind == CONFIG_NODE_MAP)
+        node->keys = grow(arena, node->keys, node->count, node->capacity);
+}
+
+void config_node_append(struct arena *arena, struct config_node *list, struct config_node *item)
+{
+    assert(list->kind == CONFIG_NODE_LIST);
+    reserve_one(arena, list);
+    list->items[list->count++] = item;
+}
+
+/* The slot that holds key, or the free one where it belongs. */
+static uint32_t *index_slot(const struct config_node *map, const char *key)
+{
+    size_t mask = map->index_size - 1;
+    size_t at = (size_t)hash_bytes(slice_of_string(key)) & mask;
+    while (map->index[at] && strcmp(map->keys[map->index[at] - 1]->text, key) != 0)
+        at = (at + 1) & mask;
+    return &map->index[at];
+}
+
+static void index_rebuild(struct arena *arena, struct config_node *map)
+{
+    map->index_size = map->index_size ? 4 * map->index_size : 4 * INDEX_FROM;
+    map->index = arena_array(arena, map->index_size, sizeof(uint32_t));
+    for (size_t i = 0; i < map->count; i++)
+        *index_slot(map, map->keys[i]->text) = (uint32_t)(i + 1);
+}
+
+static void index_last(struct arena *arena, struct config_node *map)
+{
+    if (map->count < INDEX_FROM)
+        return;
+    if (2 * map->count > map->index_size)
+        index_rebuild(arena, map);
+    else
+        *index_slot(map, map->keys[map->count - 1]->text) = (uint32_t)map->count;
+}
+
+size_t config_node_find(const struct config_node *node, const char *key)
+{
+    if (!node || node->kind != CONFIG_NODE_MAP)
+        return SIZE_MAX;
+    if (node->index) {
+        uint32_t found = *index_slot(node, key);
+        return found ? found - 1 : SIZE_MAX;
+    }
+    for (size_t i = 0; i < node->count; i++)
+        if (strcmp(node->keys[i]->text, key) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+bool config_node_put(struct arena *arena, struct config_node *map, struct config_node *key,
+                     struct config_node *value)
+{
+    assert(map->kind == CONFIG_NODE_MAP);
+    if (config_node_find(map, key->text) != SIZE_MAX)
+        return false;
+    reserve_one(arena, map);
+    map->keys[map->count] = key;
+    map->items[map->count++] = value;
+    index_last(arena, map);
+    return true;
+}
+
+const char *config_node_verbatim(const struct config_node *node)
+{
+    return node->verbatim ? node->verbatim : node->text;
+}
+
+const char *config_node_describe(const struct config_node *node)
+{
+    switch (node->kind) {
+    case CONFIG_NODE_NULL:
+        return "nothing";
+    case CONFIG_NODE_SCALAR:
+        return "text";
+    case CONFIG_NODE_LIST:
+        return "a list";
+    case CONFIG_NODE_MAP:
+        return "a map";
+    }
+    return "";
+}
+
+enum config_node_kind config_node_kind(const struct config_node *node)
+{
+    return node ? node->kind : CONFIG_NODE_NULL;
+}
+
+const char *config_node_text(const struct config_node *node)
+{
+    return node ? node->text : "";
+}
+
+bool config_node_quoted(const struct config_node *node)
+{
+    return node && node->kind == CONFIG_NODE_SCALAR && node->style != CONFIG_STYLE_PLAIN;
+}
+
+size_t config_node_count(const struct config_node *node)
+{
+    return node ? node->count : 0;
+}
+
+const struct config_node *config_node_at(const struct config_node *node, size_t i)
+{
+    assert(node && i < node->count);
+    return node->items[i];
+}
+
+const char *config_node_key(const struct config_node *node, size_t i)
+{
+    assert(node && node->kind == CONFIG_NODE_MAP && i < node->count);
+    return node->keys[i]->text;
+}
+
+const struct config_node *config_node_get(const struct config_node *node, const char *key)
+{
+    size_t found = config_node_find(node, key);
+    return found == SIZE_MAX ? NULL : node->items[found];
+}

@@ -1,0 +1,274 @@
+#include "config/sections.h"
+
+#include "config/decode.h"
+
+#include <assert.h>
+
+enum { COMPONENTS_MAX = 1000 };
+
+const char *const config_section_names[] = {"receivers", "processors", "exporters", "extensions"};
+const char *const config_section_kinds[] = {"receiver", "processor", "exporter", "extension"};
+const char *const config_signal_names[] = {"traces", "profiles"};
+
+/* ---- types ---- */
+
+static const struct config_type *find_type(const struct config_type *const *types,
+                                           enum config_section section, const char *name)
+{
+    for (; *types; types++)
+        if ((*types)->section == section &&
+            (strcmp((*types)->name, name) == 0 ||
+             ((*types)->alias && strcmp((*types)->alias, name) == 0)))
+            return *types;
+    return NULL;
+}
+
+struct type_names {
+    const char *names[64];
+    size_t count;
+};
+
+static struct type_names names_of(const struct config_type *const *types,
+                                  enum config_section section)
+{
+    struct type_names names = {0};
+    for (; *types && names.count < 64; types++)
+        if ((*types)->section == section)
+            names.names[names.count++] = (*types)->name;
+    return names;
+}
+
+static void tell_unknown_type(struct config_check *check, enum config_section section,
+                              const struct config_path *path, struct config_place place,
+                              const char *type)
+{
+    struct arena *arena = check->arena;
+    struct type_names names = names_of(check->types, section);
+    const char *near = config_suggest(type, names.names, names.count);
+    if (section == CONFIG_EXPORTERS && strcmp(type, "logging") == 0)
+        near = "debug";
+    if (near) {
+        config_error_at(check, place, path, "unknown %s type %s, did you mean \"%s\"?",
+                        config_section_kinds[section], config_quote(arena, type), near);
+        return;
+    }
+    struct text list = {0};
+    for (size_t i = 0; i < names.count; i++)
+        text_printf(&list, "%s%s", i ? ", " : "; there are ", names.names[i]);
+    config_error_at(check, place, path, "unknown %s type %s%s", config_section_kinds[section],
+                    config_quote(arena, type), text_string(&list));
+    text_deinit(&list);
+}
+
+/* ---- components ---- */
+
+struct config_component *config_find_component(const struct config *config,
+                                               enum config_section section, const char *id)
+{
+    for (size_t i = 0; i < config->component_count[section]; i++)
+        if (strcmp(config->components[section][i].id, id) == 0)
+            return &config->components[section][i];
+    return NULL;
+}
+
+const char *config_suggest_component(const struct config_check *check, enum config_section section,
+                                     const struct config_id *id)
+{
+    size_t count = check->config->component_count[section];
+    const char **names = arena_array(check->arena, count, sizeof(*names));
+    const struct config_component *components = check->config->components[section];
+    for (size_t i = 0; i < count; i++)
+        names[i] = components[i].id;
+    const char *near = config_suggest(id->text, names, count);
+    /* Or another of the same type: its alias, or one with another name. */
+    const struct config_type *type = find_type(check->types, section, id->type);
+    for (size_t i = 0; i < count && !near && type; i++)
+        if (components[i].type == type)
+            near = components[i].id;
+    return near;
+}
+
+static void decode_component(struct config_check *check, enum config_section section,
+                             const struct config_path *section_path, const struct config_node *key,
+                             const struct config_node *node)
+{
+    struct config *config = check->config;
+    struct config_id id;
+    const char *problem = config_id_parse(check->arena, key->text, &id);
+    if (problem) {
+        config_error_at(check, key->place, section_path, "%s", problem);
+        return;
+    }
+    if (config_find_component(config, section, id.text)) {
+        config_error_at(check, key->place, section_path,
+                        "duplicate name %s: it stands above already",
+                        config_quote(check->arena, id.text));
+        return;
+    }
+    struct config_path path = {.parent = section_path, .name = id.text};
+    const struct config_type *type = find_type(check->types, section, id.type);
+    struct config_component *component =
+        &config->components[section][config->component_count[section]++];
+    *component = (struct config_component){
+        .type = type,
+        .id = id.text,
+        .file = key->place.source->name,
+        .line = key->place.line,
+        .column = key->place.column,
+        .key = key,
+        .node = node,
+    };
+    if (!type) {
+        tell_unknown_type(check, section, section_path, key->place, id.type);
+        return;
+    }
+    if (strcmp(id.type, type->name) != 0)
+        config_warn_at(check, key->place, &path, "\"%s\" alias is deprecated; use \"%s\" instead",
+                       id.type, type->name);
+    component->settings = arena_zalloc(check->arena, type->config_size ? type->config_size : 1);
+    config_decode_block(check, &path, key, node, type->fields, component->settings);
+}
+
+void config_decode_section(struct config_check *check, enum config_section section,
+                           const struct config_node *key, const struct config_node *node)
+{
+    if (!node || node->kind == CONFIG_NODE_NULL || node->broken)
+        return;
+    struct config_path path = {.name = config_section_names[section]};
+    if (node->kind != CONFIG_NODE_MAP) {
+        config_error_at(check, node->place, &path, "expected a map of %s, got %s", path.name,
+                        config_node_describe(node));
+        return;
+    }
+    if (node->count > COMPONENTS_MAX) {
+        config_error_at(check, key->place, &path, "there can be at most %d", COMPONENTS_MAX);
+        return;
+    }
+    check->config->components[section] =
+        arena_array(check->arena, node->count, sizeof(struct config_component));
+    for (size_t i = 0; i < node->count; i++)
+        decode_component(check, section, &path, node->keys[i], node->items[i]);
+}
+
+/* ---- the types' own rules ---- */
+
+void config_run_checks(struct config_check *check)
+{
+    for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
+        for (size_t i = 0; i < check->config->component_count[section]; i++) {
+            const struct config_component *component = &check->config->components[section][i];
+            if (!component->type || !component->type->check)
+                continue;
+            struct config_path section_path = {.name = config_section_names[section]};
+            struct config_path path = {.parent = &section_path, .name = component->id};
+            check->component = component;
+            check->component_path = &path;
+            component->type->check(component->settings, check);
+            check->component = NULL;
+            check->component_path = NULL;
+        }
+}
+
+/* The place of "protocols::grpc::endpoint" below the component, or of as much of it as was written.
+ */
+static struct config_place locate(const struct config_check *check, const char *key)
+{
+    const struct config_node *node = check->component->node;
+    struct config_place place = check->component->key->place;
+    while (*key && node) {
+        const char *end = strstr(key, "::");
+        size_t size = end ? (size_t)(end - key) : strlen(key);
+        const char *part = arena_string(check->arena, slice_of(key, size));
+        uint64_t position;
+        size_t found = config_node_find(node, part);
+        if (node->kind == CONFIG_NODE_LIST && config_parse_uint(slice_of_string(part), &position) &&
+            position < node->count) {
+            node = node->items[position];
+            place = node->place;
+        } else if (found != SIZE_MAX) {
+            place = node->keys[found]->place;
+            node = node->items[found];
+        } else {
+            return place;
+        }
+        key += end ? size + 2 : size;
+    }
+    /* Of a value its own place, of a block that of its key. */
+    return node && node != check->component->node && node->kind == CONFIG_NODE_SCALAR ? node->place
+                                                                                      : place;
+}
+
+static void tell_key(struct config_check *check, bool is_error, const char *key, const char *format,
+                     va_list args)
+{
+    assert(check->component);
+    struct config_path path = {.parent = check->component_path, .name = key};
+    const char *text = config_path_text(check->arena, *key ? &path : check->component_path);
+    config_message_at(check, is_error, locate(check, key), text, format, args);
+}
+
+void config_check_error(struct config_check *check, const char *key, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tell_key(check, true, key, format, args);
+    va_end(args);
+}
+
+void config_check_warn(struct config_check *check, const char *key, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tell_key(check, false, key, format, args);
+    va_end(args);
+}
+
+struct arena *config_check_arena(struct config_check *check)
+{
+    return check->arena;
+}
+
+/* "::actions::0" when node is there below root; NULL when it is not below root. */
+static const char *path_below(struct arena *arena, const struct config_node *root,
+                              const struct config_node *node)
+{
+    if (root == node)
+        return "";
+    for (size_t i = 0; i < root->count; i++) {
+        const char *rest = path_below(arena, root->items[i], node);
+        if (rest && root->kind == CONFIG_NODE_MAP)
+            return arena_printf(arena, "::%s%s", root->keys[i]->text, rest);
+        if (rest)
+            return arena_printf(arena, "::%zu%s", i, rest);
+    }
+    return NULL;
+}
+
+static const char *path_of(const struct config_check *check, const struct config_node *node)
+{
+    const char *path = config_path_text(check->arena, check->component_path);
+    const char *rest = path_below(check->arena, check->component->node, node);
+    return rest ? arena_printf(check->arena, "%s%s", path, rest) : path;
+}
+
+void config_check_node_error(struct config_check *check, const struct config_node *node,
+                             const char *format, ...)
+{
+    assert(check->component);
+    const struct config_node *where = node ? node : check->component->key;
+    va_list args;
+    va_start(args, format);
+    config_message_at(check, true, where->place, path_of(check, where), format, args);
+    va_end(args);
+}
+
+bool config_decode(struct config_check *check, const struct config_node *node,
+                   const struct field *fields, void *out)
+{
+    assert(check->component);
+    size_t before = check->error_count;
+    const struct config_node *key = node ? node : check->component->key;
+    struct config_path path = {.name = path_of(check, key)};
+    config_decode_block(check, &path, key, node, fields, out);
+    return check->error_count == before;
+}
