@@ -11,6 +11,7 @@ printed and searched.
     digest(form)                    form -> sha256, in hex
     counts(form)                    how many resources, spans, profiles, samples
     totals(form)                    what must be equal before and after the server
+    difference(have, want)          where two forms differ first
 
 Rules that are choices rather than protocol: attributes are sorted by key; an absent sub-message equals
 an empty one; a link without a span id and trace id is no link; ids of zero bytes only are empty.
@@ -426,6 +427,28 @@ def flat_profiles(*forms):
             for form in forms for group in form["profiles"]
             for scope in group["scopes"] for profile in scope["profiles"]]
     return sorted(rows, key=digest)
+
+
+def difference(have, want, path="$"):
+    """Where two forms differ first, as "path: have ..., want ..."; "" where they are equal."""
+    if type(have) is type(want) and isinstance(have, (dict, list)):
+        keys = sorted({*have, *want}) if isinstance(have, dict) else range(max(len(have), len(want)))
+        for key in keys:
+            missing = [name for name, node in (("have", have), ("want", want))
+                       if (key not in node if isinstance(node, dict) else key >= len(node))]
+            if missing:
+                other = want if missing == ["have"] else have
+                return f"{path}[{key!r}]: {missing[0]} nothing, the other is {_short(other[key])}"
+            found = difference(have[key], want[key], f"{path}[{key!r}]") if have[key] != want[key] else ""
+            if found:
+                return found
+        return ""
+    return "" if have == want else f"{path}: have {_short(have)}, want {_short(want)}"
+
+
+def _short(node):
+    text = json.dumps(node)
+    return text if len(text) < 300 else text[:300] + "..."
 
 
 def _without(node, name):

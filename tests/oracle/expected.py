@@ -36,17 +36,21 @@ def compute():
     clients = {}
     for name, captures in directories.items():
         spans_name = SPANS_FROM.get(name, name)
-        clients[name] = summary([forms[c.name] for c in captures if c.name in forms],
-                                [forms[c.name] for c in directories[spans_name] if c.signal == "traces"])
+        index = join.SpanIndex(forms[c.name] for c in directories[spans_name] if c.signal == "traces")
+        clients[name] = summary([forms[c.name] for c in captures if c.name in forms], index)
+        for capture in captures:
+            if capture.signal == "profiles":
+                found = [row[4] for row in join.verdicts(forms[capture.name], index)]
+                requests[capture.name]["samples_naming_a_span"] = sum(v.named for v in found)
+                requests[capture.name]["samples_joined"] = sum(v.joined for v in found)
         if spans_name != name:
             clients[name]["spans_from"] = spans_name
     return {"clients": clients, "requests": requests}
 
 
-def summary(forms, traces):
-    """Figures of one client: its requests, spans, samples, and how the samples join these spans."""
+def summary(forms, index):
+    """Figures of one client: its requests, spans, samples, and how the samples join the spans of the index."""
     profiles = [form for form in forms if "profiles" in form]
-    index = join.SpanIndex(traces)
     found = [row for form in profiles for row in join.verdicts(form, index)]
     out = {
         "trace_requests": sum("traces" in form for form in forms),

@@ -100,7 +100,10 @@ class Profcol:
                 return self
             if attempt == 4 or not PORT_TAKEN.search(self.log()):
                 break
-        self._fail(f"did not start (exit code {self.exit_code})")
+        try:
+            self._fail(f"did not start (exit code {self.exit_code})")
+        finally:
+            self._directory.cleanup()
 
     def render(self, template):
         """The YAML with ports and directory filled in; also for a test that rewrites the file and reloads."""

@@ -1,0 +1,16 @@
+"""Runs a test file's unittest cases and says in one line how it went."""
+
+import sys
+import unittest
+
+
+def main():
+    """Run all cases of the calling script; the last line is `N passed, N failed`."""
+    program = unittest.main(module="__main__", exit=False, argv=[sys.argv[0], *sys.argv[1:]])
+    result = program.result
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    passed = result.testsRun - failed - len(result.skipped)
+    skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
+    sys.stderr.flush()
+    print(f"{passed} passed, {failed} failed{skipped}", flush=True)
+    sys.exit(1 if failed or not result.testsRun else 0)
