@@ -1,0 +1,24 @@
+#include "core/components.h"
+
+#include "core/pipeline/component.h"
+
+extern const struct component_type otlp_receiver_type;
+extern const struct component_type batch_processor_type;
+extern const struct component_type resource_processor_type;
+extern const struct component_type spanjoin_processor_type;
+extern const struct component_type debug_exporter_type;
+extern const struct component_type file_exporter_type;
+extern const struct component_type nop_exporter_type;
+extern const struct component_type otlp_grpc_exporter_type;
+extern const struct component_type otlp_http_exporter_type;
+
+const struct config_type *const component_types[] = {
+    &otlp_receiver_type.config,
+
+    &batch_processor_type.config,     &resource_processor_type.config, &spanjoin_processor_type.config,
+
+    &debug_exporter_type.config,      &file_exporter_type.config,      &nop_exporter_type.config,
+    &otlp_grpc_exporter_type.config,  &otlp_http_exporter_type.config,
+
+    NULL,
+};

@@ -1,0 +1,251 @@
+/*
+ * main: the command line.
+ *
+ * Commands, options and exit codes follow the Collector's (0: fine, 1: any error).
+ */
+#include "core/components.h"
+#include "core/run.h"
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "default_config.h"
+#include "version.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "profcol receives OTLP profiles and traces, joins every profile sample to its span, and forwards both.\n"
+    "\n"
+    "Usage:\n"
+    "  profcol [options]               run; without --config on a built-in default configuration\n"
+    "  profcol validate [options]      check a configuration and exit\n"
+    "  profcol print-config [options]  print the configuration with all defaults, secrets masked\n"
+    "  profcol components              list what is built in\n"
+    "  profcol reference               print the configuration reference (Markdown)\n"
+    "  profcol schema                  print the JSON schema of a configuration file\n"
+    "\n"
+    "Options:\n"
+    "  --config URI            a file, file:PATH, env:NAME or yaml:TEXT; several are merged from left to right\n"
+    "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
+    "  --workers N             event loops; default: one per core\n"
+    "  --drain-timeout TIME    how long to deliver what is held after SIGTERM; default 20s\n"
+    "  --feature-gates LIST    accepted for the Collector's sake; profcol has none\n"
+    "  --version, -v           print the version\n"
+    "  --help, -h              print this\n";
+
+struct arguments {
+    const char *command; /* NULL: run */
+    const char **uris;
+    size_t uri_count;
+    const char **sets; /* as yaml: URIs, behind the uris when loading */
+    size_t set_count;
+    struct run_options run;
+};
+
+enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_WORKERS, OPTION_DRAIN, OPTION_GATES };
+
+static const struct option long_options[] = {
+    {"config", required_argument, NULL, OPTION_CONFIG},
+    {"set", required_argument, NULL, OPTION_SET},
+    {"workers", required_argument, NULL, OPTION_WORKERS},
+    {"drain-timeout", required_argument, NULL, OPTION_DRAIN},
+    {"feature-gates", required_argument, NULL, OPTION_GATES},
+    {"version", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static bool complain(const char *format, const char *what)
+{
+    fprintf(stderr, "Error: ");
+    fprintf(stderr, format, what);
+    fprintf(stderr, "\nRun `profcol --help` for the usage.\n");
+    return false;
+}
+
+static void add(const char ***list, size_t *count, const char *item)
+{
+    *list = memory_grow(*list, *count + 1, sizeof(char *));
+    (*list)[(*count)++] = item;
+}
+
+/* "a.b.c=v" -> "yaml:a::b::c: v" */
+static bool add_set(struct arguments *arguments, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals)
+        return complain("invalid argument \"%s\" for \"--set\": missing equal sign", text);
+    struct text uri = {0};
+    text_append(&uri, "yaml:");
+    for (const char *c = text; c < equals; c++) {
+        if (*c == '.')
+            text_append(&uri, "::");
+        else
+            text_append_char(&uri, *c);
+    }
+    text_printf(&uri, ": %s", equals + 1);
+    add(&arguments->sets, &arguments->set_count, uri.data); /* lives as long as the process */
+    return true;
+}
+
+static bool take_option(struct arguments *arguments, int option)
+{
+    uint64_t workers;
+    char why[200];
+    switch (option) {
+    case OPTION_CONFIG:
+        add(&arguments->uris, &arguments->uri_count, optarg);
+        return true;
+    case OPTION_SET:
+        return add_set(arguments, optarg);
+    case OPTION_WORKERS:
+        if (!config_parse_uint(slice_of_string(optarg), &workers) || workers < 1 || workers > 64)
+            return complain("--workers %s: give a number from 1 to 64", optarg);
+        arguments->run.workers = (unsigned)workers;
+        return true;
+    case OPTION_DRAIN:
+        if (!config_parse_duration(slice_of_string(optarg), &arguments->run.drain_timeout_ns, why, sizeof(why)) ||
+            arguments->run.drain_timeout_ns < 0)
+            return complain("--drain-timeout %s: give a time like 20s", optarg);
+        return true;
+    case OPTION_GATES:
+        return true;
+    default:
+        fprintf(stderr, "Run `profcol --help` for the usage.\n"); /* getopt has said what is wrong */
+        return false;
+    }
+}
+
+static bool parse_arguments(struct arguments *arguments, int argc, char **argv)
+{
+    int option;
+    while ((option = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
+        if (option == 'v') {
+            printf("profcol version %s\n", PROFCOL_VERSION);
+            exit(0);
+        }
+        if (option == 'h') {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (!take_option(arguments, option))
+            return false;
+    }
+    if (optind < argc)
+        arguments->command = argv[optind++];
+    if (optind < argc)
+        return complain("unexpected argument \"%s\"", argv[optind]);
+    return true;
+}
+
+/* Prints warnings and errors. NULL: there were errors. */
+static struct config *load(struct arguments *arguments)
+{
+    struct text report = {0};
+    struct config *config;
+    if (arguments->uri_count == 0) /* --set changes the built-in default, too */
+        add(&arguments->uris, &arguments->uri_count, default_config);
+    for (size_t i = 0; i < arguments->set_count; i++)
+        add(&arguments->uris, &arguments->uri_count, arguments->sets[i]);
+    config = config_load(component_types, arguments->uris, arguments->uri_count, &report);
+    fputs(text_string(&report), stderr);
+    text_deinit(&report);
+    return config;
+}
+
+static int print_text(struct text *text)
+{
+    bool written = fwrite(text_string(text), 1, text->size, stdout) == text->size && fflush(stdout) == 0;
+    text_deinit(text);
+    return written ? 0 : 1;
+}
+
+static int command_run(struct arguments *arguments)
+{
+    struct config *config = load(arguments);
+    if (!config)
+        return 1;
+    int status = run(config, &arguments->run);
+    config_free(config);
+    return status;
+}
+
+static int command_validate(struct arguments *arguments)
+{
+    struct config *config = load(arguments);
+    config_free(config);
+    return config ? 0 : 1;
+}
+
+static int command_print_config(struct arguments *arguments)
+{
+    struct config *config = load(arguments);
+    if (!config)
+        return 1;
+    struct text out = {0};
+    config_print(config, &out);
+    config_free(config);
+    return print_text(&out);
+}
+
+static int command_components(struct arguments *arguments)
+{
+    (void)arguments;
+    struct text out = {0};
+    config_print_components(component_types, &out);
+    return print_text(&out);
+}
+
+static int command_reference(struct arguments *arguments)
+{
+    (void)arguments;
+    struct text out = {0};
+    config_print_reference(component_types, &out);
+    return print_text(&out);
+}
+
+static int command_schema(struct arguments *arguments)
+{
+    (void)arguments;
+    struct text out = {0};
+    config_print_schema(component_types, &out);
+    return print_text(&out);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct arguments *arguments);
+} commands[] = {
+    {"validate", command_validate},     {"print-config", command_print_config}, {"print-initial-config", command_print_config},
+    {"components", command_components}, {"reference", command_reference},       {"schema", command_schema},
+};
+
+static int run_command(struct arguments *arguments)
+{
+    if (!arguments->command)
+        return command_run(arguments);
+    const char *names[sizeof(commands) / sizeof(commands[0])];
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        names[i] = commands[i].name;
+        if (strcmp(arguments->command, commands[i].name) == 0)
+            return commands[i].run(arguments);
+    }
+    const char *near = config_suggest(arguments->command, names, sizeof(names) / sizeof(names[0]));
+    fprintf(stderr, "Error: unknown command \"%s\"%s%s%s\nRun `profcol --help` for the usage.\n", arguments->command,
+            near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments = {.run.drain_timeout_ns = 20000000000};
+    hash_init();
+    int status = parse_arguments(&arguments, argc, argv) ? run_command(&arguments) : 1;
+    for (size_t i = 0; i < arguments.set_count; i++)
+        free((char *)arguments.sets[i]);
+    free(arguments.sets);
+    free(arguments.uris);
+    return status;
+}

@@ -1,0 +1,200 @@
+#include "core/run.h"
+
+#include "core/base/budget.h"
+#include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/data/scan.h"
+#include "core/memory_limit.h"
+#include "core/pipeline/graph.h"
+#include "core/telemetry.h"
+#include "version.h"
+
+#include <assert.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct server_process {
+    struct process process;
+    struct budget budget;
+    struct telemetry *telemetry;
+    struct graph *graph;
+};
+
+static unsigned count_workers(unsigned wanted)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned count = wanted ? wanted : cores > 0 ? (unsigned)cores : 1;
+    return count > WORKERS_MAX ? WORKERS_MAX : count;
+}
+
+/* Blocked everywhere (threads inherit it); wait_for_signal takes them. */
+static void block_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void wait_for_signal(const sigset_t *signals)
+{
+    static const char *const names[] = {[SIGHUP] = "hangup", [SIGINT] = "interrupt", [SIGTERM] = "terminated"};
+    for (;;) {
+        int number = 0;
+        sigwait(signals, &number);
+        log_info(NULL, "Received signal from OS: %s", names[number]);
+        if (number != SIGHUP)
+            return;
+        log_warn(NULL, "Reloading is not supported yet; restart profcol to use a changed configuration");
+    }
+}
+
+/* As many descriptors as the hard limit allows: connections are bounded by max_connections. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static bool start_workers(struct process *process, struct error *err)
+{
+    for (unsigned i = 0; i < process->worker_count; i++)
+        if (!worker_init(&process->workers[i], i, err))
+            return false;
+    for (unsigned i = 0; i < process->worker_count; i++)
+        if (!worker_start(&process->workers[i], err))
+            return false;
+    return true;
+}
+
+static void stop_workers(struct process *process)
+{
+    for (unsigned i = 0; i < process->worker_count; i++)
+        worker_stop(&process->workers[i]);
+    for (unsigned i = 0; i < process->worker_count; i++)
+        worker_join(&process->workers[i]);
+    for (unsigned i = 0; i < process->worker_count; i++)
+        worker_deinit(&process->workers[i]);
+}
+
+static bool start_pipelines(struct server_process *self, const struct config *config, struct error *err)
+{
+    self->telemetry = telemetry_new(&config->telemetry, &self->process, err);
+    if (!self->telemetry)
+        return false;
+    self->graph = graph_new(config, &self->process, err);
+    return self->graph && graph_start(self->graph, err);
+}
+
+/* True when everything that was accepted has found its place. */
+static bool drain(struct server_process *self, int64_t timeout_ns)
+{
+    log_info(NULL, "Starting shutdown...");
+    graph_drain(self->graph);
+    bool drained = graph_wait_drained(self->graph, (uint64_t)timeout_ns);
+    if (!drained)
+        log_error(NULL, "Could not deliver everything within --drain-timeout; what remains is lost");
+    return drained;
+}
+
+struct stop_telemetry {
+    struct post post;
+    struct telemetry *telemetry;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool is_done;
+};
+
+static void on_stop_telemetry(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct stop_telemetry *stop = (struct stop_telemetry *)post;
+    telemetry_stop(stop->telemetry);
+    pthread_mutex_lock(&stop->lock);
+    stop->is_done = true;
+    pthread_cond_signal(&stop->done);
+    pthread_mutex_unlock(&stop->lock);
+}
+
+static void stop_pipelines(struct server_process *self)
+{
+    if (self->graph)
+        graph_stop(self->graph);
+    if (!self->telemetry)
+        return;
+    struct stop_telemetry stop = {.post.on_post = on_stop_telemetry, .telemetry = self->telemetry};
+    pthread_mutex_init(&stop.lock, NULL);
+    pthread_cond_init(&stop.done, NULL);
+    worker_post(&self->process.workers[0], &stop.post);
+    pthread_mutex_lock(&stop.lock);
+    while (!stop.is_done)
+        pthread_cond_wait(&stop.done, &stop.lock);
+    pthread_mutex_unlock(&stop.lock);
+}
+
+static void free_process(struct server_process *self)
+{
+    graph_free(self->graph);
+    if (self->telemetry)
+        telemetry_free(self->telemetry);
+    metrics_free(self->process.metrics);
+    free(self->process.workers);
+}
+
+static void init_process(struct server_process *self, unsigned workers)
+{
+    size_t memory = memory_limit_bytes();
+    self->budget.limit_bytes = memory / 4;
+    self->process = (struct process){
+        .workers = memory_array(workers, sizeof(struct worker)),
+        .worker_count = workers,
+        .metrics = metrics_new(workers),
+        .budget = &self->budget,
+        .memory_limit_bytes = memory,
+        .version = PROFCOL_VERSION,
+    };
+    log_info(NULL, "Starting profcol... Version %s, %u worker%s, memory limit %zu MiB, of which %zu MiB for requests",
+             PROFCOL_VERSION, workers, workers == 1 ? "" : "s", memory >> 20, self->budget.limit_bytes >> 20);
+}
+
+int run(const struct config *config, const struct run_options *options)
+{
+    sigset_t signals;
+    block_signals(&signals);
+    raise_descriptor_limit();
+    mallopt(M_ARENA_MAX, 2);
+    hash_init();
+    scan_init();
+    log_init((enum log_level)config->telemetry.log_level, (enum log_encoding)config->telemetry.log_encoding);
+
+    struct server_process self = {0};
+    struct error err;
+    init_process(&self, count_workers(options->workers));
+    if (!start_workers(&self.process, &err)) {
+        log_error(NULL, "%s", err.text);
+        return 1; /* threads may run already: the process ends as it is */
+    }
+    bool fine = start_pipelines(&self, config, &err);
+    if (fine) {
+        log_info(NULL, "Everything is ready. Begin running and processing data.");
+        wait_for_signal(&signals);
+        fine = drain(&self, options->drain_timeout_ns);
+    } else {
+        fprintf(stderr, "Error: cannot start: %s\n", err.text);
+    }
+    stop_pipelines(&self);
+    stop_workers(&self.process);
+    free_process(&self);
+    if (fine)
+        log_info(NULL, "Shutdown complete.");
+    return fine ? 0 : 1;
+}

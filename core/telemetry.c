@@ -1,0 +1,157 @@
+#include "core/telemetry.h"
+
+#include "core/base/budget.h"
+#include "core/base/memory.h"
+#include "core/net/server.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct telemetry {
+    struct process *process;
+    struct server *server; /* NULL: switched off */
+    uint64_t started_ns;
+};
+
+static double read_uptime(void *context)
+{
+    const struct telemetry *telemetry = context;
+    return (double)(clock_monotonic_ns() - telemetry->started_ns) / 1e9;
+}
+
+static double read_cpu_seconds(void *context)
+{
+    (void)context;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double read_rss(void *context)
+{
+    (void)context;
+    unsigned long total, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file) {
+        if (fscanf(file, "%lu %lu", &total, &resident) != 2)
+            resident = 0;
+        fclose(file);
+    }
+    return (double)resident * (double)sysconf(_SC_PAGE_SIZE);
+}
+
+static double read_heap(void *context)
+{
+    (void)context;
+    struct mallinfo2 info = mallinfo2();
+    return (double)info.uordblks + (double)info.hblkhd;
+}
+
+static double read_budget(void *context)
+{
+    const struct telemetry *telemetry = context;
+    return (double)budget_used(telemetry->process->budget);
+}
+
+static double read_budget_limit(void *context)
+{
+    const struct telemetry *telemetry = context;
+    return (double)telemetry->process->budget->limit_bytes;
+}
+
+static void add_process_metrics(struct telemetry *telemetry)
+{
+    struct metrics *metrics = telemetry->process->metrics;
+    metrics_gauge_from(metrics, "otelcol_process_uptime", "Uptime of the process in seconds.", "", read_uptime, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_cpu_seconds", "Total CPU user and system time in seconds.", "",
+                       read_cpu_seconds, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_memory_rss", "Total physical memory (resident set size).", "", read_rss,
+                       telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_runtime_heap_alloc_bytes", "Bytes of allocated heap objects.", "", read_heap,
+                       telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_used_bytes", "Bytes held of what came from outside.", "", read_budget, telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_limit_bytes", "Bytes that may be held of what comes from outside; over it, requests are refused.",
+                       "", read_budget_limit, telemetry);
+}
+
+static bool on_head(void *context, struct exchange *exchange)
+{
+    (void)context;
+    static const char *const text = "text/plain; charset=utf-8";
+    if (!slice_is(exchange_path(exchange), "/metrics"))
+        exchange_respond(exchange, 404, text, SLICE("404 page not found\n"), NULL, 0);
+    else if (!slice_is(exchange_method(exchange), "GET") && !slice_is(exchange_method(exchange), "HEAD"))
+        exchange_respond(exchange, 405, text, SLICE("405 method not allowed, supported: [GET]\n"), NULL, 0);
+    else
+        return true;
+    return false;
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    struct telemetry *telemetry = context;
+    struct http_header no_sniff = {SLICE("x-content-type-options"), SLICE("nosniff")};
+    struct text page = {0};
+    metrics_write(telemetry->process->metrics, &page);
+    buffer_unref(exchange_take_body(exchange));
+    exchange_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", slice_of(page.data, page.size), &no_sniff, 1);
+    text_deinit(&page);
+}
+
+static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
+
+static struct server *open_server(struct telemetry *telemetry, const struct config_telemetry *settings, struct error *err)
+{
+    char endpoint[300];
+    snprintf(endpoint, sizeof(endpoint), strchr(settings->metrics_host, ':') ? "[%s]:%u" : "%s:%u", settings->metrics_host,
+             (unsigned)settings->metrics_port);
+    struct server_options options = {
+        .endpoint = endpoint,
+        .transport = "tcp",
+        .accept_http = true,
+        .max_body_bytes = 1024,
+        .compression_mask = 1u << COMPRESSION_NONE,
+        .max_connections = 64,
+        .label = "telemetry",
+        .budget = telemetry->process->budget,
+        .metrics = telemetry->process->metrics,
+    };
+    struct server *server = server_new(&options, &handler, telemetry, telemetry->process->workers, 1, err);
+    if (!server)
+        error_prefix(err, "service::telemetry::metrics");
+    return server;
+}
+
+struct telemetry *telemetry_new(const struct config_telemetry *settings, struct process *process, struct error *err)
+{
+    struct telemetry *telemetry = memory_zalloc(sizeof(*telemetry));
+    telemetry->process = process;
+    telemetry->started_ns = clock_monotonic_ns();
+    add_process_metrics(telemetry);
+    if (!settings->metrics_enabled)
+        return telemetry;
+    telemetry->server = open_server(telemetry, settings, err);
+    if (!telemetry->server) {
+        telemetry_free(telemetry);
+        return NULL;
+    }
+    server_start(telemetry->server);
+    return telemetry;
+}
+
+void telemetry_stop(struct telemetry *telemetry)
+{
+    if (telemetry->server)
+        server_stop(telemetry->server, &telemetry->process->workers[0]);
+}
+
+void telemetry_free(struct telemetry *telemetry)
+{
+    metrics_forget(telemetry->process->metrics, telemetry);
+    if (telemetry->server)
+        server_free(telemetry->server);
+    free(telemetry);
+}
