@@ -10,7 +10,8 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, decode, expected, join, layout, make, replay, server, testing
+from tests.oracle import (backend, canonical, connections, decode, expected, join, layout, make, replay, server,
+                          testing)
 
 SPAN, OTHER = "00000000000000a1", "00000000000000b2"
 TRACE, OTHER_TRACE = "0" * 30 + "c3", "0" * 30 + "d4"
@@ -538,6 +539,28 @@ class ReplayTest(unittest.TestCase):
                     self.assertEqual(body[at:], b"0\r\n\r\n")
                 else:
                     self.assertEqual(body, c.body)
+
+    def test_expect(self):
+        cases = [(b"HTTP/1.1 100 Continue\r\n\r\n", b"body", 200), (b"", b"", 417)]
+        for interim, arrives, status in cases:
+            with self.subTest(status), socket.create_server(("127.0.0.1", 0)) as listener:
+                seen = []
+
+                def serve():
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(1000)
+                        connection.sendall(interim)
+                        seen.append(connection.recv(1000) if interim else b"")
+                        connection.sendall(b"HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\nok" % status)
+
+                thread = threading.Thread(target=serve)
+                thread.start()
+                client = connections.Http1("127.0.0.1:%d" % listener.getsockname()[1])
+                answer = client.request(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n", b"body", True)
+                thread.join()
+                client.close()
+                self.assertEqual((answer.status, answer.body, seen), (status, b"ok", [arrives]))
 
     def test_shifted_to_now(self):
         names = ("node-http-json/otlp-http-json/001", "go-grpc/otlp-grpc/001", "otelcol/otlp-http-json/046",

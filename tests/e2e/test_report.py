@@ -120,8 +120,8 @@ class ReportTest(unittest.TestCase):
         done = run("report.py", *files, "--html", page)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
-        self.assertIn("710 spans, 1828 samples: 1064 name a span, 1064 of them joined (100.0 %); 131 spans have samples",
-                      lines)
+        self.assertIn("710 spans, 1828 samples: 1064 name a span, 1064 of them joined (100.0 %); "
+                      "131 spans have samples", lines)
         self.assertRegex(done.stdout, r"cap-go-pprof +GET /slow +807 ms +7 +70 ms")
         self.assertRegex(done.stdout, r"cap-go-pprof +GET /slow +32/46 +434 +4.34 s")
         self.assertLessEqual(max(map(len, lines[:20])), 120)

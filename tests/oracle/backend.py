@@ -84,8 +84,8 @@ class Received:
 class Backend:
     """An OTLP sink on a free port of 127.0.0.1.
 
-    "http" is HTTP/1.1; "grpc" is gRPC's own server, strict but only with gzip and deflate; "h2" is gRPC and OTLP/HTTP over
-    cleartext HTTP/2 in all compressions. `tls` is (certificate file, key file), not for "h2".
+    "http" is HTTP/1.1; "grpc" is gRPC's own server, strict but only with gzip and deflate; "h2" is gRPC and
+    OTLP/HTTP over cleartext HTTP/2 in all compressions. `tls` is (certificate file, key file), not for "h2".
     """
 
     def __init__(self, protocol="http", *, port=0, tls=None, default=None):

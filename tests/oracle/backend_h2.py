@@ -1,7 +1,7 @@
 """An HTTP/2 server for backend.Backend that leaves everything visible.
 
-gRPC's own server is strict but takes only gzip and deflate, and cannot break a connection on purpose. This one undoes every
-compression, answers plain OTLP over cleartext HTTP/2 too, and resets streams or drops connections when told.
+gRPC's own server is strict but takes only gzip and deflate, and cannot break a connection on purpose. This one undoes
+every compression, answers plain OTLP over cleartext HTTP/2 too, and resets streams or drops connections when told.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Client connections that send what they are told, byte by byte.
 
-Libraries tidy up: they reorder headers, change their case, join chunks. A replay must not, so HTTP/1.1 is written to the
-socket here, and HTTP/2 goes through `h2`, which leaves headers and frames to its caller.
+Libraries tidy up: they reorder headers, change their case, join chunks. A replay must not, so HTTP/1.1 is written to
+the socket here, and HTTP/2 goes through `h2`, which leaves headers and frames to its caller.
 """
 
 import dataclasses

@@ -2,9 +2,9 @@
 
     python -m tests.oracle.replay --grpc HOST:PORT --http HOST:PORT [--speed 1] [--shift-to-now] [CAPTURE_DIRECTORY...]
 
-HTTP/1.1 requests repeat their header lines in order and case, their chunks and their `Expect`; HTTP/2 requests repeat their
-header fields; gRPC messages are compressed or not as they were. Each recorded connection is one connection. What
-changes is the host, and with shift_to_now the timestamps (and then lengths, where bodies are compressed).
+HTTP/1.1 requests repeat their header lines in order and case, their chunks and their `Expect`; HTTP/2 requests repeat
+their header fields; gRPC messages are compressed or not as they were. Each recorded connection is one connection.
+What changes is the host, and with shift_to_now the timestamps (and then lengths, where bodies are compressed).
 """
 
 import argparse
@@ -107,8 +107,9 @@ class Result:
 def send(captures, *, grpc=None, http=None, speed=0, shift_to_now=False, concurrent=False, timeout=30):
     """Send recorded requests to HOST:PORT addresses and return a Result for each, in their order.
 
-    speed 0 sends without pauses, 1 at the recorded pace, 10 ten times faster. With `concurrent` every recorded connection
-    has a thread of its own, so a late answer on one does not delay the others; otherwise one request follows the other.
+    speed 0 sends without pauses, 1 at the recorded pace, 10 ten times faster. With `concurrent` every recorded
+    connection has a thread of its own, so a late answer on one does not delay the others; otherwise one request follows
+    the other.
     """
     captures = [c for c in captures if (grpc if c.transport == "grpc" else http)]
     if shift_to_now:
