@@ -1,8 +1,8 @@
 #include "core/data/describe.h"
 
+#include "core/data/json.h"
+
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <time.h>
 
 /* Number and wire type of a field in one switch label: a known number with another type is an
@@ -71,15 +71,7 @@ static void print_double(struct text *out, uint64_t bits)
 {
     double value;
     memcpy(&value, &bits, sizeof value);
-    char text[32];
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(text, sizeof text, "%.*g", precision, value);
-        double back;
-        if (sscanf(text, "%lf", &back) != 1 || isnan(value) ||
-            back == value) /* shortest that reads back */
-            break;
-    }
-    text_append(out, text);
+    json_print_double(out, value);
 }
 
 static void print_any_value(struct text *out, struct message_iter it, bool nested);

@@ -1,9 +1,10 @@
 /*
  * json: OTLP/JSON at the edges, from the protobuf-c descriptors of proto/, not by hand per message.
  *
- * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: lowerCamelCase, ids in hex (traceId, spanId, parentSpanId, profileId), other bytes in base64,
- * 64-bit integers as strings, enums as integers, unknown fields ignored, absent fields omitted. Reading is as lenient as the Collector
- * (snake_case names, enum names, numbers for 64-bit integers), see facts in docs/otlp.md.
+ * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: lowerCamelCase, ids in hex
+ * (traceId, spanId, parentSpanId, profileId), other bytes in base64, 64-bit integers as strings,
+ * enums as integers, unknown fields ignored, absent fields omitted. Reading is as lenient as the
+ * Collector (snake_case names, enum names, numbers for 64-bit integers), see facts in docs/otlp.md.
  * Owner: results are buffers of the caller. Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_JSON_H
@@ -14,13 +15,25 @@
 #include "core/base/text.h"
 
 /* Which message the text holds. */
-enum json_message { JSON_TRACES_REQUEST, JSON_PROFILES_REQUEST, JSON_TRACES_RESPONSE, JSON_PROFILES_RESPONSE, JSON_STATUS };
+enum json_message {
+    JSON_TRACES_REQUEST,
+    JSON_PROFILES_REQUEST,
+    JSON_TRACES_RESPONSE,
+    JSON_PROFILES_RESPONSE,
+    JSON_STATUS
+};
 
-/* JSON text to protobuf bytes. NULL: err says what and where ("resourceSpans[0].scopeSpans[0].spans[3].traceId: 31 hex digits, not 32"); `refused_out` tells
- * bad input from an exhausted budget. The result still has to be scanned. */
-struct buffer *json_to_protobuf(enum json_message message, struct slice json, struct budget *budget, bool *over_budget_out,
-                                struct error *err);
+/* JSON text to protobuf bytes. NULL: err says what and where
+ * ("resourceSpans[0].scopeSpans[0].spans[3].traceId: 31 hex digits, not 32"); `over_budget_out`
+ * tells bad input from an exhausted budget. Needs two to three times the size of the result while
+ * it runs, charged to the budget. The result still has to be scanned (UTF-8, indices of profiles).
+ * Text behind the value is ignored, like in the Collector. */
+struct buffer *json_to_protobuf(enum json_message message, struct slice json, struct budget *budget,
+                                bool *over_budget_out, struct error *err);
 /* Protobuf bytes (scanned) to JSON text on one line, without a final newline, appended. */
 void json_from_protobuf(enum json_message message, struct slice protobuf, struct text *out);
+/* The shortest decimal text that reads back as the same number; "NaN", "Infinity", "-Infinity" in
+ * quotes. */
+void json_print_double(struct text *out, double value);
 
 #endif
