@@ -1,0 +1,60 @@
+#!/bin/sh
+# The first run: profcol on its built-in configuration, a recording of real applications played into it, a look at what the join
+# found, and then it keeps serving. `make run` builds profcol and calls this.
+#   PROFCOL   the binary             (build/release/profcol)
+#   OUT       where results go       (build/run)
+#   ONCE=1    stop after the report  (for tests)
+#   GRPC, HTTP, METRICS: host:port to listen on, instead of 127.0.0.1:4317, 127.0.0.1:4318 and localhost:8888
+set -eu
+cd "$(dirname "$0")/.."
+profcol=${PROFCOL:-build/release/profcol}
+out=${OUT:-build/run}
+grpc=${GRPC:-127.0.0.1:4317}
+http=${HTTP:-127.0.0.1:4318}
+metrics=${METRICS:-localhost:8888}
+mkdir -p "$out"
+rm -f "$out"/*.jsonl "$out/flame.html"
+
+# The built-in configuration, with a copy of what leaves each pipeline in a file for the report.
+"$profcol" \
+    --set "receivers.otlp.protocols.grpc.endpoint=$grpc" \
+    --set "receivers.otlp.protocols.http.endpoint=$http" \
+    --set "service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: ${metrics%:*}, port: ${metrics##*:}}}}}]" \
+    --set "exporters.file/traces.path=$out/traces.jsonl" \
+    --set "exporters.file/profiles.path=$out/profiles.jsonl" \
+    --set "service.pipelines.traces.exporters=[debug, file/traces]" \
+    --set "service.pipelines.profiles.exporters=[debug, file/profiles]" \
+    2>"$out/profcol.log" &
+pid=$!
+trap 'kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true' EXIT
+trap 'exit 0' INT TERM
+
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    grep -q 'Everything is ready' "$out/profcol.log" && break
+    if ! kill -0 "$pid" 2>/dev/null; then
+        cat "$out/profcol.log" >&2
+        echo "profcol could not start; is another collector using these ports? Set GRPC, HTTP or METRICS to other addresses." >&2
+        exit 1
+    fi
+    sleep 0.25
+done
+
+echo "profcol is running (log: $out/profcol.log). Playing a recording of real applications into it ..."
+python3 examples/play.py --http "http://$http" --speed 10
+# Samples wait up to 5 s for their spans; then every file is complete.
+sleep 6
+echo
+python3 examples/report.py "$out/traces.jsonl" "$out/profiles.jsonl" --html "$out/flame.html"
+cat <<TEXT
+
+What next:
+  - open $out/flame.html in a browser: where the slowest span spent its CPU time
+  - point an application at profcol:  OTEL_EXPORTER_OTLP_ENDPOINT=http://$http   (OTLP/gRPC: $grpc)
+  - see what it counts:               curl http://$metrics/metrics
+  - forward both signals:             examples/correlation.yaml, sidecar.yaml, gateway.yaml
+                                      $profcol --config FILE
+TEXT
+[ -z "${ONCE:-}" ] || exit 0
+echo
+echo "profcol keeps serving; press Ctrl-C to stop."
+wait "$pid"
