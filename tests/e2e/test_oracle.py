@@ -666,36 +666,53 @@ class ServerTest(unittest.TestCase):
 
     def test_start_and_stop(self):
         binary = self.listener("signal.signal(15, lambda *_: sys.exit(0)); print('ready', flush=True)")
-        with server.Profcol("port=@grpc@ \ndir=@dir@\n", binary=binary) as process:
+        with server.Profcol("port=@grpc@ \ndir=@dir@\n", binary=binary, metrics=False) as process:
             process.wait_for_log("ready")
             self.assertTrue(server.accepts(process.ports["grpc"]))
             self.assertNotIn("@", process.config_path.read_text())
             self.assertGreater(process.rss_bytes(), 1_000_000)
         self.assertEqual(process.exit_code, 0)
 
+    def test_metrics(self):
+        then = ("import http.server\n"
+                "signal.signal(15, lambda *_: sys.exit(0))\n"
+                "class Page(http.server.BaseHTTPRequestHandler):\n"
+                "    def do_GET(self):\n"
+                "        self.send_response(200)\n"
+                "        self.end_headers()\n"
+                "        self.wfile.write(b'# HELP a_total x\\na_total{x=\\'1\\',y=\\'2\\'} 3\\n'\n"
+                "            b'a_total{x=\\'1\\',y=\\'}\\'} 4e0\\nb 5\\n'.replace(bytes([39]), bytes([34])))\n"
+                "port = int(sys.argv[4].split('port: ')[1].split('}')[0])\n"
+                "http.server.HTTPServer(('127.0.0.1', port), Page).serve_forever()")
+        with server.Profcol("port=@grpc@ \n", binary=self.listener(then)) as process:
+            self.assertEqual(process.metric("a_total"), 7)
+            self.assertEqual(process.metric("a_total", x="1", y="2"), 3)
+            self.assertEqual(process.metric("b"), 5)
+            self.assertIsNone(process.metric("c"))
+
     def test_wrong_exit_code(self):
         binary = self.listener("signal.signal(15, lambda *_: sys.exit(3))")
         with self.assertRaisesRegex(server.Failed, "exit code 3"):
-            with server.Profcol("port=@grpc@ \n", binary=binary):
+            with server.Profcol("port=@grpc@ \n", binary=binary, metrics=False):
                 pass
 
     def test_sanitizer_report(self):
         report = "ERROR: AddressSanitizer: heap-use-after-free"
         binary = self.listener(f"signal.signal(15, lambda *_: sys.exit(0)); print('{report}', flush=True)")
         with self.assertRaisesRegex(server.Failed, "sanitizer"):
-            with server.Profcol("port=@grpc@ \n", binary=binary):
+            with server.Profcol("port=@grpc@ \n", binary=binary, metrics=False):
                 pass
 
     def test_does_not_start(self):
         binary = self.script("echo 'bad configuration' >&2; exit 1\n")
         with self.assertRaisesRegex(server.Failed, "(?s)exit code 1.*bad configuration"):
-            server.Profcol("port=@grpc@ \n", binary=binary).start()
+            server.Profcol("port=@grpc@ \n", binary=binary, metrics=False).start()
 
     def test_taken_port_is_tried_again(self):
         counter = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "tries")
         binary = self.script(f"echo x >> {counter}; echo 'bind: Address already in use' >&2; exit 1\n")
         with self.assertRaises(server.Failed):
-            server.Profcol("port=@grpc@ \n", binary=binary).start()
+            server.Profcol("port=@grpc@ \n", binary=binary, metrics=False).start()
         with open(counter, encoding="utf-8") as file:
             self.assertEqual(len(file.read().split()), 5)
 

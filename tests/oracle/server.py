@@ -9,7 +9,8 @@
         profcol.wait_for_log("joined")
     # left by SIGTERM; a crash, a sanitizer report or a wrong exit code raised
 
-Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections.
+Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections. Where
+the YAML says nothing of `telemetry:`, its metrics get a port of their own too, since tests run side by side.
 """
 
 import os
@@ -20,8 +21,11 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 SANITIZER_REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer)|runtime error:")
+METRIC = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)", re.MULTILINE)
+LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 PORT_TAKEN = re.compile(r"address (already )?in use|EADDRINUSE", re.IGNORECASE)
 
 
@@ -63,7 +67,7 @@ class Profcol:
     """
 
     def __init__(self, config, *, binary=None, arguments=(), environment=None, listen=None,
-                 start_timeout=30, expect_exit=0):
+                 start_timeout=30, expect_exit=0, metrics=True):
         self.template = config
         self.binary = binary or os.environ["PROFCOL"]
         self.arguments = list(arguments)
@@ -71,6 +75,7 @@ class Profcol:
         self.listen = listen
         self.start_timeout = start_timeout
         self.expect_exit = expect_exit
+        self.own_metrics = metrics and "telemetry:" not in config
         self.ports = {}
         self.process = None
         self.exit_code = None
@@ -93,7 +98,8 @@ class Profcol:
     def start(self):
         """Start it and wait until it listens; picks other ports when somebody else was faster."""
         for attempt in range(5):
-            self.ports = {name: free_port() for name in re.findall(r"@(\w+)@", self.template) if name != "dir"}
+            names = set(re.findall(r"@(\w+)@", self.template)) - {"dir"}
+            self.ports = {name: free_port() for name in names | ({"metrics"} if self.own_metrics else set())}
             self.config_path.write_text(self.render(self.template))
             self._spawn()
             if self._wait_until_listening():
@@ -113,9 +119,13 @@ class Profcol:
 
     def _spawn(self):
         self.exit_code = None
+        arguments = self.arguments
+        if self.own_metrics:
+            reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {self.ports['metrics']}}}}}}}}}"
+            arguments = ["--set", f"service.telemetry.metrics.readers=[{reader}]", *arguments]
         with open(self.directory / "out", "wb") as out, open(self.directory / "err", "wb") as err:
             self.process = subprocess.Popen(
-                [self.binary, "--config", str(self.config_path), *self.arguments],
+                [self.binary, "--config", str(self.config_path), *arguments],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.environment, cwd=self.directory)
 
     def _wait_until_listening(self):
@@ -153,6 +163,14 @@ class Profcol:
     def wait_for_log(self, pattern, timeout=10):
         """Wait for a line that matches the regular expression; returns the match."""
         return wait_until(lambda: re.search(pattern, self.log()), timeout, f"log line {pattern!r}")
+
+    def metric(self, name, **labels):
+        """The sum of one metric over all series that have these labels; None where there is no such series."""
+        with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        values = [float(value) for found, inside, value in METRIC.findall(text)
+                  if found == name and labels.items() <= dict(LABEL.findall(inside)).items()]
+        return sum(values) if values else None
 
     def signal(self, number):
         """Send a signal, for example signal.SIGHUP."""
