@@ -1,0 +1,597 @@
+/*
+ * One walk over the request that writes it again. What a message may hold is looked up in the
+ * tables of scan_schema.h; a message in which nothing can change is copied. Recursion is bounded:
+ * the request was scanned, so it is at most SCAN_DEPTH_MAX deep.
+ */
+#include "core/data/normalise.h"
+
+#include "core/base/budget.h"
+#include "core/base/memory.h"
+#include "core/data/scan_schema.h"
+#include "core/data/wire.h"
+
+#include <assert.h>
+
+/* What is to be done with the fields of one kind of message. */
+struct plan {
+    uint32_t required; /* bit per field number: an index that must be one, so that 0 is an entry */
+    bool changes;      /* something in it, or below it, may have to change */
+};
+
+struct normaliser {
+    const struct scan_schema_set *set;
+    const struct scan_result *scan;
+    struct slice request;
+    uint32_t shifted; /* bit per table that gets a zero entry in front of others */
+    struct plan plans[SCAN_SCHEMAS_MAX];
+    uint32_t *strings; /* of the string_table: where in the request the length of each stands */
+    bool dictionary_written;
+    struct buffer *out;
+    size_t size_max;
+    bool failed; /* nothing is written any more */
+};
+
+bool normalise_needed(const struct scan_result *scan)
+{
+    return scan->layout != SCAN_LAYOUT_CURRENT || scan->has_references || scan->dictionaries ||
+           scan->misses_zero_entries;
+}
+
+/* Writing */
+
+static void emit(struct normaliser *n, const void *bytes, size_t size)
+{
+    if (!n->failed && !buffer_append(n->out, bytes, size, n->size_max))
+        n->failed = true;
+}
+
+static void emit_slice(struct normaliser *n, struct slice bytes)
+{
+    emit(n, bytes.data, bytes.size);
+}
+
+static void emit_tag(struct normaliser *n, uint32_t number, enum wire_type type)
+{
+    uint8_t tag[WIRE_HEADER_MAX];
+
+    emit(n, tag, (size_t)(wire_write_tag(tag, number, type) - tag));
+}
+
+static void emit_varint(struct normaliser *n, uint64_t value)
+{
+    uint8_t bytes[WIRE_HEADER_MAX];
+
+    emit(n, bytes, (size_t)(wire_write_varint(bytes, value) - bytes));
+}
+
+static void emit_bytes(struct normaliser *n, uint32_t number, struct slice payload)
+{
+    emit_tag(n, number, WIRE_BYTES);
+    emit_varint(n, payload.size);
+    emit_slice(n, payload);
+}
+
+/* Starts a field whose size is not known yet: leaves room for a length of about `guess`. */
+struct open_field {
+    size_t start; /* of the payload */
+    size_t room;
+};
+
+static struct open_field begin_field(struct normaliser *n, uint32_t number, size_t guess)
+{
+    struct open_field field = {0, wire_size_varint(guess)};
+    static const uint8_t blank[WIRE_HEADER_MAX];
+
+    emit_tag(n, number, WIRE_BYTES);
+    emit(n, blank, field.room);
+    field.start = n->out->size;
+    return field;
+}
+
+static void end_field(struct normaliser *n, struct open_field field)
+{
+    static const uint8_t blank[WIRE_HEADER_MAX];
+    size_t size = n->out->size - field.start;
+    size_t room = wire_size_varint(size);
+
+    if (room > field.room)
+        emit(n, blank, room - field.room);
+    if (n->failed)
+        return;
+    if (room != field.room)
+        memmove(n->out->data + field.start - field.room + room, n->out->data + field.start, size);
+    wire_write_varint(n->out->data + field.start - field.room, size);
+    n->out->size = field.start - field.room + room + size;
+}
+
+/* The plan */
+
+static bool is_named(const struct scan_schema *schema, const char *message)
+{
+    return strcmp(schema->descriptor->short_name, message) == 0;
+}
+
+static bool is_required(const struct scan_schema *schema, const char *field)
+{
+    static const struct {
+        const char *message;
+        const char *field;
+    } required[] = {
+        {"Sample", "stack_index"},           {"Sample", "attribute_indices"},
+        {"Profile", "attribute_indices"},    {"Mapping", "attribute_indices"},
+        {"Location", "attribute_indices"},   {"Stack", "location_indices"},
+        {"Line", "function_index"},          {"Function", "name_strindex"},
+        {"KeyValueAndUnit", "key_strindex"}, {"ValueType", "type_strindex"},
+    };
+
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
+        if (is_named(schema, required[i].message) && strcmp(field, required[i].field) == 0)
+            return true;
+    return false;
+}
+
+/* The rule for a field, whatever its wire type; NULL for an unknown one. */
+static const struct scan_rule *rule_of(const struct scan_schema *schema, uint32_t number,
+                                       enum wire_type type)
+{
+    return number < SCAN_NUMBERS && schema->fields[number]
+               ? &schema->rules[number << 3 | (uint32_t)type]
+               : NULL;
+}
+
+static bool is_index(const struct scan_rule *rule)
+{
+    return rule->action == SCAN_INDEX || rule->action == SCAN_INDICES;
+}
+
+static bool is_shifted(const struct normaliser *n, unsigned table)
+{
+    return n->shifted >> table & 1;
+}
+
+/* Something changes in this kind of message itself, or in one that is known to change. */
+static bool plan_changes(const struct normaliser *n, const struct scan_schema *schema)
+{
+    if (schema->is_sample && n->scan->layout == SCAN_LAYOUT_V19)
+        return true;
+    if (n->scan->has_references && (is_named(schema, "KeyValue") || is_named(schema, "AnyValue")))
+        return true;
+    for (unsigned tag = 0; tag < SCAN_TAGS; tag++) {
+        const struct scan_rule *rule = &schema->rules[tag];
+
+        if (is_index(rule) && is_shifted(n, rule->argument))
+            return true;
+        if (rule->action >= SCAN_FIRST_MESSAGE && n->plans[rule->argument].changes)
+            return true;
+    }
+    return false;
+}
+
+static void make_plans(struct normaliser *n)
+{
+    bool again = true;
+
+    for (size_t i = 0; i < n->set->count; i++)
+        for (uint32_t number = 1; number < SCAN_NUMBERS; number++) {
+            const ProtobufCFieldDescriptor *field = n->set->schemas[i].fields[number];
+            if (field && is_required(&n->set->schemas[i], field->name))
+                n->plans[i].required |= 1u << number;
+        }
+    while (again) { /* until what is below has reached what is above */
+        again = false;
+        for (size_t i = 0; i < n->set->count; i++)
+            if (!n->plans[i].changes && plan_changes(n, &n->set->schemas[i]))
+                again = n->plans[i].changes = true;
+    }
+}
+
+/* Fields */
+
+static uint32_t current_number(const struct normaliser *n, const struct scan_schema *schema,
+                               uint32_t number)
+{
+    static const uint32_t of_v19[] = {
+        [SAMPLE_V19_STACK_INDEX] = SAMPLE_STACK_INDEX,
+        [SAMPLE_V19_VALUES] = SAMPLE_VALUES,
+        [SAMPLE_V19_ATTRIBUTE_INDICES] = SAMPLE_ATTRIBUTE_INDICES,
+        [SAMPLE_V19_LINK_INDEX] = SAMPLE_LINK_INDEX,
+        [SAMPLE_V19_TIMESTAMPS_UNIX_NANO] = SAMPLE_TIMESTAMPS_UNIX_NANO,
+    };
+
+    if (!schema->is_sample || n->scan->layout != SCAN_LAYOUT_V19 ||
+        number >= sizeof of_v19 / sizeof of_v19[0])
+        return number;
+    return of_v19[number];
+}
+
+static void copy_field(struct normaliser *n, const struct wire_field *field)
+{
+    emit(n, field->start, (size_t)(field->end - field->start));
+}
+
+/* The same value under another number. */
+static void copy_renumbered(struct normaliser *n, const struct wire_field *field, uint32_t number)
+{
+    const uint8_t *value = field->start;
+
+    if (number == field->number) {
+        copy_field(n, field);
+        return;
+    }
+    while (*value++ >= 0x80) /* the tag */
+        ;
+    emit_tag(n, number, field->type);
+    emit(n, value, (size_t)(field->end - value));
+}
+
+static uint64_t shift_index(uint64_t index, bool required)
+{
+    return index == 0 && !required ? 0 : index + 1;
+}
+
+static void write_index(struct normaliser *n, const struct wire_field *field, uint32_t number,
+                        bool required)
+{
+    struct wire_cursor packed;
+    struct open_field open;
+    uint64_t index;
+
+    if (field->type == WIRE_VARINT) {
+        emit_tag(n, number, WIRE_VARINT);
+        emit_varint(n, shift_index(field->value, required));
+        return;
+    }
+    packed = wire_cursor(field->bytes);
+    open = begin_field(n, number, field->bytes.size);
+    while (wire_packed_varint(&packed, &index))
+        emit_varint(n, shift_index(index, required));
+    end_field(n, open);
+}
+
+static void rewrite_message(struct normaliser *n, unsigned schema, struct slice payload);
+
+/* Of which nothing is set: means "none", whatever the tables hold. */
+static bool stays_zero(const struct scan_schema *parent, const struct scan_schema *child,
+                       const struct wire_field *field)
+{
+    if (is_named(parent, "ProfilesDictionary"))
+        return scan_is_zero_entry((int)field->number, field->bytes);
+    return is_named(child, "ValueType") &&
+           scan_is_zero_entry(DICTIONARY_FUNCTION_TABLE, field->bytes);
+}
+
+static void rewrite_child(struct normaliser *n, const struct scan_schema *parent,
+                          const struct wire_field *field, unsigned schema)
+{
+    struct open_field open;
+
+    if (!n->plans[schema].changes || stays_zero(parent, &n->set->schemas[schema], field)) {
+        copy_field(n, field);
+        return;
+    }
+    open = begin_field(n, field->number, field->bytes.size);
+    rewrite_message(n, schema, field->bytes);
+    end_field(n, open);
+}
+
+/* An index that was left out is 0, and where it must be one, that was the first entry. */
+static void write_missing(struct normaliser *n, unsigned schema_number, uint32_t seen)
+{
+    const struct scan_schema *schema = &n->set->schemas[schema_number];
+    uint32_t missing = n->plans[schema_number].required & ~seen;
+
+    for (uint32_t number = 1; number < SCAN_NUMBERS; number++) {
+        const struct scan_rule *rule = &schema->rules[number << 3 | WIRE_VARINT];
+
+        if (!(missing >> number & 1) || schema->fields[number]->label == PROTOBUF_C_LABEL_REPEATED)
+            continue;
+        assert(rule->action == SCAN_INDEX);
+        if (!is_shifted(n, rule->argument))
+            continue;
+        emit_tag(n, current_number(n, schema, number), WIRE_VARINT);
+        emit_varint(n, 1);
+    }
+}
+
+static void rewrite_fields(struct normaliser *n, unsigned schema_number, struct slice payload)
+{
+    const struct scan_schema *schema = &n->set->schemas[schema_number];
+    uint32_t required = n->plans[schema_number].required;
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    uint32_t seen = 0;
+
+    while (wire_next(&cursor, &field)) {
+        const struct scan_rule *rule = rule_of(schema, field.number, field.type);
+
+        if (!rule) {
+            copy_field(n, &field);
+            continue;
+        }
+        seen |= 1u << field.number;
+        if (rule->action >= SCAN_FIRST_MESSAGE)
+            rewrite_child(n, schema, &field, rule->argument);
+        else if (is_index(rule) && is_shifted(n, rule->argument))
+            write_index(n, &field, current_number(n, schema, field.number),
+                        required >> field.number & 1);
+        else
+            copy_renumbered(n, &field, current_number(n, schema, field.number));
+    }
+    write_missing(n, schema_number, seen);
+}
+
+/* References */
+
+static void find_strings(struct normaliser *n)
+{
+    struct wire_cursor request = wire_cursor(n->request);
+    struct wire_field dictionary;
+    struct wire_field entry;
+    uint32_t count = 0;
+
+    while (wire_next(&request, &dictionary)) {
+        struct wire_cursor cursor;
+
+        if (dictionary.number != PROFILES_DICTIONARY)
+            continue;
+        cursor = wire_cursor(dictionary.bytes);
+        while (wire_next(&cursor, &entry))
+            if (entry.number == DICTIONARY_STRING_TABLE)
+                n->strings[count++] = (uint32_t)(entry.start - n->request.data);
+    }
+    assert(count == n->scan->table_sizes[DICTIONARY_STRING_TABLE]);
+}
+
+static struct slice string_at(const struct normaliser *n, uint64_t index)
+{
+    uint32_t count = n->scan->table_sizes[DICTIONARY_STRING_TABLE];
+    struct wire_cursor cursor;
+    struct wire_field field;
+    bool found;
+
+    if (index == 0 && count == 0)
+        return (struct slice){0};
+    assert(index < count);
+    cursor = wire_cursor(
+        slice_of(n->request.data + n->strings[index], n->request.size - n->strings[index]));
+    found = wire_next(&cursor, &field);
+    assert(found && field.number == DICTIONARY_STRING_TABLE);
+    return field.bytes;
+}
+
+/* key_strindex as it counts: the last one; 0 when it is not there. */
+static uint64_t key_reference(struct slice key_value)
+{
+    struct wire_cursor cursor = wire_cursor(key_value);
+    struct wire_field field;
+    uint64_t reference = 0;
+
+    while (wire_next(&cursor, &field))
+        if (field.number == KEY_VALUE_KEY_STRINDEX)
+            reference = field.value;
+    return reference;
+}
+
+static void rewrite_key_value(struct normaliser *n, unsigned schema_number, struct slice payload)
+{
+    const struct scan_schema *schema = &n->set->schemas[schema_number];
+    struct wire_cursor cursor = wire_cursor(payload);
+    uint64_t reference = key_reference(payload);
+    struct wire_field field;
+
+    if (reference != 0)
+        emit_bytes(n, KEY_VALUE_KEY, string_at(n, reference));
+    while (wire_next(&cursor, &field)) {
+        const struct scan_rule *rule = rule_of(schema, field.number, field.type);
+
+        if (field.number == KEY_VALUE_KEY_STRINDEX ||
+            (field.number == KEY_VALUE_KEY && reference != 0))
+            continue;
+        if (rule && rule->action >= SCAN_FIRST_MESSAGE)
+            rewrite_child(n, schema, &field, rule->argument);
+        else
+            copy_field(n, &field);
+    }
+}
+
+/* Of a oneof the last member on the wire counts. */
+static struct wire_field last_member(const struct scan_schema *schema, struct slice any_value)
+{
+    struct wire_cursor cursor = wire_cursor(any_value);
+    struct wire_field last = {0};
+    struct wire_field field;
+
+    while (wire_next(&cursor, &field))
+        if (rule_of(schema, field.number, field.type))
+            last = field;
+    return last;
+}
+
+static void rewrite_any_value(struct normaliser *n, unsigned schema_number, struct slice payload)
+{
+    const struct scan_schema *schema = &n->set->schemas[schema_number];
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field member = last_member(schema, payload);
+    bool is_reference = member.number == ANY_VALUE_STRING_STRINDEX;
+    struct wire_field field;
+
+    if (is_reference)
+        emit_bytes(n, ANY_VALUE_STRING, string_at(n, member.value));
+    while (wire_next(&cursor, &field)) {
+        const struct scan_rule *rule = rule_of(schema, field.number, field.type);
+
+        if (!rule)
+            copy_field(n, &field);
+        else if (is_reference || field.number == ANY_VALUE_STRING_STRINDEX)
+            continue;
+        else if (rule->action >= SCAN_FIRST_MESSAGE)
+            rewrite_child(n, schema, &field, rule->argument);
+        else
+            copy_field(n, &field);
+    }
+}
+
+static void rewrite_message(struct normaliser *n, unsigned schema_number, struct slice payload)
+{
+    const struct scan_schema *schema = &n->set->schemas[schema_number];
+
+    if (n->failed)
+        return;
+    if (n->scan->has_references && is_named(schema, "KeyValue"))
+        rewrite_key_value(n, schema_number, payload);
+    else if (n->scan->has_references && is_named(schema, "AnyValue"))
+        rewrite_any_value(n, schema_number, payload);
+    else
+        rewrite_fields(n, schema_number, payload);
+}
+
+/* The request */
+
+static void write_zero_entries(struct normaliser *n)
+{
+    static const uint8_t link[] = {
+        LINK_TRACE_ID << 3 | WIRE_BYTES,
+        TRACE_ID_SIZE,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        LINK_SPAN_ID << 3 | WIRE_BYTES,
+        SPAN_ID_SIZE,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    };
+
+    for (uint32_t table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        if (n->scan->table_sizes[table] == 0 || is_shifted(n, table))
+            emit_bytes(n, table,
+                       table == DICTIONARY_LINK_TABLE ? slice_of(link, sizeof link)
+                                                      : slice_of("", 0));
+}
+
+/* All dictionaries of the request as one, with a zero entry at the front of each table. */
+static void write_dictionary(struct normaliser *n)
+{
+    const struct scan_rule *rule = &n->set->schemas[0].rules[PROFILES_DICTIONARY << 3 | WIRE_BYTES];
+    struct open_field open = begin_field(n, PROFILES_DICTIONARY, n->request.size);
+    struct wire_cursor cursor = wire_cursor(n->request);
+    struct wire_field field;
+
+    n->dictionary_written = true;
+    write_zero_entries(n);
+    while (wire_next(&cursor, &field)) {
+        if (field.number != PROFILES_DICTIONARY)
+            continue;
+        if (n->plans[rule->argument].changes)
+            rewrite_message(n, rule->argument, field.bytes);
+        else
+            emit_slice(n, field.bytes);
+    }
+    end_field(n, open);
+}
+
+static void rewrite_request(struct normaliser *n)
+{
+    const struct scan_schema *schema = &n->set->schemas[0];
+    struct wire_cursor cursor = wire_cursor(n->request);
+    struct wire_field field;
+
+    while (wire_next(&cursor, &field)) {
+        const struct scan_rule *rule = rule_of(schema, field.number, field.type);
+
+        if (!rule)
+            copy_field(n, &field);
+        else if (field.number != PROFILES_DICTIONARY)
+            rewrite_child(n, schema, &field, rule->argument);
+        else if (!n->dictionary_written)
+            write_dictionary(n);
+    }
+    if (n->scan->misses_zero_entries && !n->dictionary_written)
+        write_dictionary(n);
+}
+
+/* Tables that are not empty and do not start with their zero value. */
+static uint32_t find_shifted(struct slice request)
+{
+    struct wire_cursor cursor = wire_cursor(request);
+    struct wire_field dictionary;
+    struct wire_field entry;
+    uint32_t seen = 0;
+    uint32_t shifted = 0;
+
+    while (wire_next(&cursor, &dictionary)) {
+        struct wire_cursor tables;
+
+        if (dictionary.number != PROFILES_DICTIONARY)
+            continue;
+        tables = wire_cursor(dictionary.bytes);
+        while (wire_next(&tables, &entry)) {
+            if (entry.number >= DICTIONARY_TABLE_COUNT || (seen >> entry.number & 1))
+                continue;
+            seen |= 1u << entry.number;
+            if (!scan_is_zero_entry((int)entry.number, entry.bytes))
+                shifted |= 1u << entry.number;
+        }
+    }
+    return shifted;
+}
+
+static struct buffer *run(struct normaliser *n, struct budget *budget)
+{
+    n->out = buffer_new(n->request.size + n->request.size / 16 + 256, budget);
+    if (!n->out)
+        return NULL;
+    n->size_max = n->request.size * NORMALISE_GROWTH + NORMALISE_SPARE_BYTES;
+    make_plans(n);
+    if (n->scan->has_references)
+        find_strings(n);
+    rewrite_request(n);
+    if (n->failed) {
+        buffer_unref(n->out);
+        return NULL;
+    }
+    buffer_trim(n->out);
+    return n->out;
+}
+
+struct buffer *normalise_profiles(struct slice request, const struct scan_result *scan,
+                                  struct budget *budget)
+{
+    struct normaliser n = {
+        .set = scan_schema_set(scan->layout == SCAN_LAYOUT_V19 ? SCAN_PROFILES_V19 : SCAN_PROFILES),
+        .scan = scan,
+        .request = request,
+        .shifted = scan->misses_zero_entries ? find_shifted(request) : 0,
+    };
+    size_t strings_size =
+        scan->has_references ? scan->table_sizes[DICTIONARY_STRING_TABLE] * sizeof *n.strings : 0;
+    struct buffer *out;
+
+    assert(normalise_needed(scan));
+    assert(request.size <= UINT32_MAX);
+    if (!budget_reserve(budget, strings_size))
+        return NULL;
+    n.strings = memory_array(strings_size / sizeof *n.strings + 1, sizeof *n.strings);
+    out = run(&n, budget);
+    free(n.strings);
+    budget_release(budget, strings_size);
+    return out;
+}
