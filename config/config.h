@@ -129,6 +129,10 @@ void config_print_schema(const struct config_type *const *types, struct text *ou
 /* `profcol components`: name, signals with their stability. */
 void config_print_components(const struct config_type *const *types, struct text *out);
 
+/* What a table gets wrong: help without a full stop, a default that does not parse or is out of
+ * bounds, a name that is there twice. False when anything; problems then has a line for each. */
+bool config_table_check(const struct field *fields, struct text *problems);
+
 /* One strict parser per kind of value, for defaults and users alike. */
 bool config_parse_duration(struct slice text, int64_t *ns_out, char *why, size_t why_size);
 bool config_parse_uint(struct slice text, uint64_t *out);

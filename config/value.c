@@ -291,7 +291,7 @@ static bool take_amount(struct duration_text *text, struct amount *out)
                            SLICE_ARG(shown(text->whole)));
     if (at < end && *at == '.')
         for (at++; at < end && is_digit(*at); at++, digits++)
-            if (out->fraction_unit < UINT64_C(100000000000)) {
+            if (out->fraction_unit < UINT64_C(1000000000000000000)) {
                 out->fraction = 10 * out->fraction + (uint64_t)(*at - '0');
                 out->fraction_unit *= 10;
             }

@@ -1,0 +1,242 @@
+#include "config/config.h"
+
+#include "config/sections.h"
+#include "config/service.h"
+
+#include "version.h"
+
+#include <ctype.h>
+
+static const char *const stability_names[] = {
+    [STABILITY_NONE] = "Undefined", [STABILITY_DEVELOPMENT] = "Development",
+    [STABILITY_ALPHA] = "Alpha",    [STABILITY_BETA] = "Beta",
+    [STABILITY_STABLE] = "Stable",
+};
+
+/* ---- the Markdown reference ---- */
+
+static const char introduction[] =
+    "# Configuration reference\n"
+    "\n"
+    "Written from the tables in the source, by the command that prints this page; a test keeps it "
+    "current.\n"
+    "Types, keys and defaults are the OpenTelemetry Collector's, so a file for the Collector can "
+    "be used as\n"
+    "far as it names what is listed here.\n"
+    "\n"
+    "| kind | how it is written |\n"
+    "|---|---|\n"
+    "| duration | numbers with units, `300ms`, `1.5s`, `1h30m`; the units are ns, us, ms, s, m, h, "
+    "and one is\n"
+    " required |\n"
+    "| number | a whole number unless the table says otherwise; the unit is in the name of the key "
+    "|\n"
+    "| list of texts | a YAML list, or one text with commas: `a,b` |\n"
+    "| map of texts | a YAML map, or a list of `{name, value}`; values are never shown |\n"
+    "| secret | a text that is never shown |\n"
+    "| optional block | a map; writing its key turns it on, `enabled: false` inside turns it off "
+    "|\n"
+    "\n"
+    "`${env:NAME}`, `${env:NAME:-default}` and `${file:path}` stand for a variable or the content "
+    "of a\n"
+    "file in any value; `$$` is a dollar sign. Several `--config` are merged from left to right.\n";
+
+/* Text for a cell of a table. */
+static void append_cell(struct text *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            text_append_char(out, '\\');
+        text_append_char(out, *text == '\n' ? ' ' : *text);
+    }
+}
+
+static void append_code(struct text *out, const char *text)
+{
+    text_append(out, *text ? "`" : "`\"\"");
+    append_cell(out, text);
+    text_append_char(out, '`');
+}
+
+static void append_kind(struct text *out, const struct field *field)
+{
+    static const char *const kinds[] = {
+        [FIELD_KIND_BOOL] = "true or false",
+        [FIELD_KIND_UINT] = "number",
+        [FIELD_KIND_INT] = "number",
+        [FIELD_KIND_DOUBLE] = "number, may have a fraction",
+        [FIELD_KIND_DURATION] = "duration",
+        [FIELD_KIND_STRING] = "text",
+        [FIELD_KIND_SECRET] = "secret",
+        [FIELD_KIND_STRINGS] = "list of texts",
+        [FIELD_KIND_PAIRS] = "map of texts",
+        [FIELD_KIND_BLOCK] = "block",
+        [FIELD_KIND_OPTIONAL] = "optional block",
+        [FIELD_KIND_LIST] = "list of blocks",
+        [FIELD_KIND_NODE] = "see the text",
+    };
+    if (field->kind != FIELD_KIND_ENUM) {
+        text_append(out, kinds[field->kind]);
+        return;
+    }
+    for (size_t i = 0; field->names[i]; i++) {
+        text_append(out, i ? ", " : "");
+        append_code(out, field->names[i]);
+    }
+}
+
+static void append_default(struct text *out, const struct field *field)
+{
+    if (field->required)
+        text_append(out, "**required**");
+    else if (field->kind == FIELD_KIND_OPTIONAL)
+        text_append(out, field->fallback && strcmp(field->fallback, "true") == 0 ? "on" : "off");
+    else if (field->fallback)
+        append_code(out, field->fallback);
+}
+
+static void append_bounds(struct text *out, const struct field *field)
+{
+    if (field->min && field->max)
+        text_printf(out, "`%s` to `%s`", field->min, field->max);
+    else if (field->min)
+        text_printf(out, "at least `%s`", field->min);
+    else if (field->max)
+        text_printf(out, "at most `%s`", field->max);
+}
+
+static void append_help(struct text *out, const struct field *field)
+{
+    append_cell(out, field->help ? field->help : "");
+    if (field->replaced_by)
+        text_printf(out, " Deprecated: use `%s`.", field->replaced_by);
+    if (field->ignored)
+        text_append(out, " Accepted, without effect in profcol.");
+}
+
+static void append_row(struct text *out, const char *prefix, const struct field *field)
+{
+    text_printf(out, "| `%s%s` | ", prefix, field->name);
+    append_kind(out, field);
+    text_append(out, " | ");
+    append_default(out, field);
+    text_append(out, " | ");
+    append_bounds(out, field);
+    text_append(out, " | ");
+    append_help(out, field);
+    text_append(out, " |\n");
+}
+
+static void append_rows(struct text *out, const char *prefix, const struct field *fields)
+{
+    for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
+        if (field->inlined) {
+            append_rows(out, prefix, field->block);
+            continue;
+        }
+        append_row(out, prefix, field);
+        if (!field->block)
+            continue;
+        struct text inner = {0};
+        text_printf(&inner, "%s%s%s.", prefix, field->name,
+                    field->kind == FIELD_KIND_LIST ? "[]" : "");
+        append_rows(out, text_string(&inner), field->block);
+        text_deinit(&inner);
+    }
+}
+
+static void append_table(struct text *out, const struct field *fields)
+{
+    if (!fields || fields->kind == FIELD_KIND_END) {
+        text_append(out, "\nIt has no settings.\n");
+        return;
+    }
+    text_append(out, "\n| key | kind | default | bounds | what it does |\n|---|---|---|---|---|\n");
+    append_rows(out, "", fields);
+}
+
+static void append_signals(struct text *out, const struct config_type *type)
+{
+    const char *before = "\nSignals: ";
+    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++) {
+        if (type->stability[signal] == STABILITY_NONE)
+            continue;
+        const char *stability = stability_names[type->stability[signal]];
+        text_printf(out, "%s%s (%c%s)", before, config_signal_names[signal],
+                    tolower((unsigned char)stability[0]), stability + 1);
+        before = ", ";
+    }
+    if (*before == ',')
+        text_append(out, ".\n");
+}
+
+static void append_type(struct text *out, const struct config_type *type)
+{
+    text_printf(out, "\n### %s\n\n%s\n", type->name, type->help ? type->help : "");
+    if (type->section != CONFIG_EXTENSIONS)
+        append_signals(out, type);
+    if (type->alias)
+        text_printf(out, "\nThe deprecated name `%s` still works.\n", type->alias);
+    append_table(out, type->fields);
+}
+
+static void append_section(struct text *out, const struct config_type *const *types,
+                           enum config_section section)
+{
+    const char *name = config_section_names[section];
+    text_printf(out, "\n## %c%s\n", toupper((unsigned char)name[0]), name + 1);
+    for (; *types; types++)
+        if ((*types)->section == section)
+            append_type(out, *types);
+}
+
+static const char service[] =
+    "\n## Service\n"
+    "\n"
+    "`service::pipelines` has one entry per pipeline, `traces` or `profiles`, with a name when "
+    "there are\n"
+    "several: `profiles/slow`. Each has the lists `receivers`, `processors` (in the order in which "
+    "data\n"
+    "passes) and `exporters`. `service::extensions` lists the extensions to start.\n"
+    "\n"
+    "### telemetry\n";
+
+void config_print_reference(const struct config_type *const *types, struct text *out)
+{
+    text_append(out, introduction);
+    for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
+        append_section(out, types, (enum config_section)section);
+    text_append(out, service);
+    append_table(out, config_telemetry_fields);
+}
+
+/* ---- the list of components ---- */
+
+static void append_component(struct text *out, const struct config_type *type)
+{
+    text_printf(out, "  - name: %s\n", type->name);
+    if (type->alias)
+        text_printf(out, "    deprecated_alias: %s\n", type->alias);
+    if (type->section == CONFIG_EXTENSIONS)
+        return;
+    text_append(out, "    stability:\n");
+    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
+        text_printf(out, "      %s: %s\n", config_signal_names[signal],
+                    stability_names[type->stability[signal]]);
+}
+
+void config_print_components(const struct config_type *const *types, struct text *out)
+{
+    text_append(out, "buildinfo:\n  command: profcol\n"
+                     "  description: OTLP profiles and traces, joined\n"
+                     "  version: " PROFCOL_VERSION "\n");
+    for (int section = 0; section < CONFIG_SECTION_COUNT; section++) {
+        size_t count = 0;
+        for (size_t i = 0; types[i]; i++)
+            count += types[i]->section == (enum config_section)section;
+        text_printf(out, "%s:%s\n", config_section_names[section], count ? "" : " []");
+        for (size_t i = 0; types[i]; i++)
+            if (types[i]->section == (enum config_section)section)
+                append_component(out, types[i]);
+    }
+}

@@ -1,0 +1,81 @@
+/*
+ * config_fixture: component types, variables and files that exist only in the tests of config/.
+ *
+ * Owner: configurations belong to the test, config_free. Thread: one.
+ */
+#ifndef PROFCOL_TESTS_UNIT_CONFIG_FIXTURE_H
+#define PROFCOL_TESTS_UNIT_CONFIG_FIXTURE_H
+
+/* What cmocka.h needs before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "config/load.h"
+
+/* A processor with a field of every kind. */
+struct kinds_block {
+    bool enabled;
+    uint64_t number;
+    const char *text;
+    const char *token;
+};
+
+struct kinds_settings {
+    bool flag;
+    uint64_t count;
+    int64_t offset;
+    double ratio;
+    int64_t timeout;
+    const char *text;
+    const char *named;
+    const char *secret;
+    int level;
+    struct config_strings keys;
+    struct config_pairs headers;
+    struct kinds_block inner;
+    struct kinds_block off;
+    struct kinds_block on;
+    struct kinds_block squashed;
+    struct config_list rules;
+    const struct config_node *raw;
+    uint64_t old_count;
+    uint64_t unused;
+};
+
+struct rule_settings {
+    const char *key;
+    int action;
+    struct config_pairs extra;
+};
+
+extern const struct field kinds_fields[];
+extern const struct config_type *const fixture_types[];
+/* What the kinds processor's `check` does; NULL: nothing. */
+extern void (*fixture_check)(struct kinds_settings *settings, struct config_check *check);
+
+struct fixture_variable {
+    const char *name;
+    const char *value;
+};
+/* The environment, and the files, by name; ended by a NULL name. */
+extern const struct fixture_variable *fixture_environment;
+extern const struct fixture_variable *fixture_files;
+extern const struct config_inputs fixture_inputs;
+
+/* Loads a whole configuration called "t.yaml"; NULL with the report when it has errors. */
+struct config *fixture_load(const char *yaml, struct text *report);
+/* Loads one whose processor is `kinds: {BODY}` (flow style, at line 2 column 10), everything else
+ * being fine. */
+struct config *fixture_load_kinds(const char *body, struct text *report);
+const struct kinds_settings *fixture_kinds(const struct config *config);
+
+/* The same, and expects exactly this report ("" is success). */
+void expect_report(const char *yaml, const char *expected);
+void expect_kinds_report(const char *body, const char *expected);
+
+#endif
