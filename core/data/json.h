@@ -32,7 +32,7 @@ struct buffer *json_to_protobuf(enum json_message message, struct slice json, st
                                 bool *over_budget_out, struct error *err);
 /* Protobuf bytes (scanned) to JSON text on one line, without a final newline, appended. */
 void json_from_protobuf(enum json_message message, struct slice protobuf, struct text *out);
-/* The shortest decimal text that reads back as the same number; "NaN", "Infinity", "-Infinity" in
+/* A short decimal text that reads back as the same number; "NaN", "Infinity", "-Infinity" in
  * quotes. */
 void json_print_double(struct text *out, double value);
 

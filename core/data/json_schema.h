@@ -27,7 +27,7 @@ size_t json_schema_id_size(const ProtobufCFieldDescriptor *field);
 
 static inline bool json_schema_has_presence(const ProtobufCFieldDescriptor *field)
 {
-    return field->label == PROTOBUF_C_LABEL_OPTIONAL ||
+    return field->type == PROTOBUF_C_TYPE_MESSAGE || field->label == PROTOBUF_C_LABEL_OPTIONAL ||
            (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
 }
 

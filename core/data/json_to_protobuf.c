@@ -49,12 +49,25 @@ static void print_place(const struct place *place, struct text *out)
         text_printf(out, "[%zu]", place->index);
 }
 
+/* Of a path that is too long to be read, both ends. */
+static void print_short_place(const struct place *place, struct text *out)
+{
+    enum { ENDS = 200 };
+    print_place(place, out);
+    if (out->size <= 2 * ENDS)
+        return;
+    struct text whole = *out;
+    *out = (struct text){0};
+    text_printf(out, "%.*s...%s", ENDS, whole.data, whole.data + whole.size - ENDS);
+    text_deinit(&whole);
+}
+
 __attribute__((format(printf, 3, 4))) static bool
 fail(struct transcoder *t, const struct place *place, const char *format, ...)
 {
     struct text text = {0};
     va_list args;
-    print_place(place, &text);
+    print_short_place(place, &text);
     if (text.size > 0)
         text_append(&text, ": ");
     va_start(args, format);
@@ -89,9 +102,6 @@ static void wrote(struct transcoder *t, const uint8_t *end)
 {
     t->out->size = (size_t)(end - t->out->data);
 }
-
-static bool write_number_field(struct transcoder *t, uint32_t number, enum wire_type type,
-                               uint64_t value);
 
 static bool write_tag(struct transcoder *t, uint32_t number, enum wire_type type)
 {
