@@ -161,6 +161,38 @@ static void check_signals(struct config_check *check, const struct config_path *
     }
 }
 
+/* The pipeline of the same signal, above this one, in which the component stands already; NULL: none. */
+static const struct config_pipeline *other_pipeline(const struct config *config,
+                                                    const struct config_component *component,
+                                                    enum config_signal signal)
+{
+    for (size_t i = 0; i < config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        for (size_t k = 0; pipeline->signal == signal && k < pipeline->processor_count; k++)
+            if (pipeline->processors[k] == component)
+                return pipeline;
+    }
+    return NULL;
+}
+
+static void check_single_places(struct config_check *check, const struct config_path *path,
+                                const struct config_node *key,
+                                const struct config_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->processor_count; i++) {
+        const struct config_component *component = pipeline->processors[i];
+        if (!component->type || !component->type->one_pipeline_per_signal)
+            continue;
+        const struct config_pipeline *other =
+            other_pipeline(check->config, component, pipeline->signal);
+        if (other)
+            config_error_at(check, key->place, path,
+                            "the processor \"%s\" stands in pipeline \"%s\" already; give this "
+                            "pipeline one of its own (\"%s/NAME\")",
+                            component->id, other->id, component->type->name);
+    }
+}
+
 static const char *const pipeline_keys[] = {"receivers", "processors", "exporters"};
 
 static void check_pipeline_keys(struct config_check *check, const struct config_path *path,
@@ -227,6 +259,7 @@ static void decode_pipeline(struct config_check *check, const struct config_path
         config_error_at(check, key->place, &path, "must have at least one receiver");
     if (!has_items(node, "exporters"))
         config_error_at(check, key->place, &path, "must have at least one exporter");
+    check_single_places(check, &path, key, &pipeline);
     check->config->pipelines[check->config->pipeline_count++] = pipeline;
 }
 
