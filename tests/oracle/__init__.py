@@ -8,7 +8,9 @@ protobuf classes that OpenTelemetry publishes, so an error in one reading shows 
     join                  what the join must make of it
     make                  small requests, written as what they mean
     replay, connections   sends requests to a server, byte by byte
+    client                requests that a test words itself, right or wrong
     backend, backend_h2   receives what the server sends, and answers as a test wants
+    outputs               what exporter `file` wrote
     server                the server as a process
     recording             makes examples/recording
     testing               runs a test file

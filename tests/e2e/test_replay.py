@@ -1,0 +1,229 @@
+"""Everything that was recorded from real clients, replayed: taken, counted, joined, and passed on unchanged but for the join.
+
+Each recording is played twice into a process of its own, over the protocol, encoding and framing of the recording: with
+all spans first, and in the order of arrival. What leaves is compared, as protobuf and as JSON, with what the oracle
+expects (tests/oracle/join.py, expected.json).
+"""
+
+import collections
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import canonical, decode, expected, join, outputs, replay, server, testing
+
+EXPECTED = expected.load()
+KNOWN = canonical.MESSAGES
+CLIENTS = [path.name for path in decode.clients()]
+# What the acceptance of the join rests on: recordings in which profilers named spans.
+JOINED = {"ebpf-profiler": 65, "ebpf-profiler-obi-links": 94, "pprof-to-otlp": None}
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@", max_recv_msg_size_mib: 64}
+      http: {endpoint: "127.0.0.1:@http@"}
+processors:
+  spanjoin:
+    samples: {wait: 60s}     # what does not find its span leaves at the end, when the process drains
+exporters:
+  file/joined-traces-proto: {path: "@dir@/joined-traces.proto", format: proto}
+  file/joined-traces-json: {path: "@dir@/joined-traces.json"}
+  file/joined-profiles-proto: {path: "@dir@/joined-profiles.proto", format: proto}
+  file/joined-profiles-json: {path: "@dir@/joined-profiles.json"}
+  file/plain-traces-proto: {path: "@dir@/plain-traces.proto", format: proto}
+  file/plain-traces-json: {path: "@dir@/plain-traces.json"}
+  file/plain-profiles-proto: {path: "@dir@/plain-profiles.proto", format: proto}
+  file/plain-profiles-json: {path: "@dir@/plain-profiles.json"}
+service:
+  pipelines:
+    traces:
+      {receivers: [otlp], processors: [spanjoin], exporters: [file/joined-traces-proto, file/joined-traces-json]}
+    traces/plain:
+      {receivers: [otlp], exporters: [file/plain-traces-proto, file/plain-traces-json]}
+    profiles:
+      {receivers: [otlp], processors: [spanjoin], exporters: [file/joined-profiles-proto, file/joined-profiles-json]}
+    profiles/plain:
+      {receivers: [otlp], exporters: [file/plain-profiles-proto, file/plain-profiles-json]}
+"""
+
+CACHE = {}
+
+
+def captures_of(client):
+    """The requests of a client, and the spans that its profiles were recorded with."""
+    if client not in CACHE:
+        found = decode.in_directory(decode.CAPTURES / client)
+        if client in expected.SPANS_FROM:
+            spans = decode.in_directory(decode.CAPTURES / expected.SPANS_FROM[client])
+            found = [c for c in spans if c.signal == "traces"] + found
+        CACHE[client] = [(c, canonical.of(c) if c.signal in KNOWN else None) for c in found]
+    return CACHE[client]
+
+
+def spans_first(captures):
+    """Spans before profiles, otherwise in order."""
+    return sorted(captures, key=lambda pair: pair[0].signal == "profiles")
+
+
+class Run:
+    """One recording through one process: the answers, the counters, and what came out as canonical forms."""
+
+    def __init__(self, captures):
+        with server.Profcol(CONFIG, arguments=["--workers", "1"]) as profcol:
+            self.results = replay.send([capture for capture, _ in captures],
+                                       grpc=profcol.address("grpc"), http=profcol.address("http"))
+            self.accepted = {
+                "traces": profcol.metric("otelcol_receiver_accepted_spans", receiver="otlp"),
+                "profiles": profcol.metric("otelcol_receiver_accepted_profile_samples", receiver="otlp")}
+            self.joined = profcol.metric("profcol_spanjoin_samples_joined")
+            profcol.stop()
+            self.files = {(where, signal, form): outputs.forms(profcol.directory / f"{where}-{signal}.{form}",
+                                                               signal, form)
+                          for where in ("joined", "plain") for signal in KNOWN for form in ("proto", "json")}
+
+
+def span_totals(profile_forms, index):
+    """{(trace id, span id): (samples, cpu nanoseconds or None)} of joined samples."""
+    counts, cpu = collections.Counter(), {}
+    for form in profile_forms:
+        for _, _, profile, sample, found in join.verdicts(form, index):
+            if not found.named:
+                continue
+            key = found.span_id
+            counts[key] += 1
+            cost = cpu_ns(profile, sample)
+            if cost is not None:
+                cpu[key] = cpu.get(key, 0) + cost
+    return counts, cpu
+
+
+def cpu_ns(profile, sample):
+    """CPU time of a sample, as the contract counts it; None where the profile says nothing of CPU."""
+    kind, period = profile["sample_type"], profile["period_type"]
+    if kind == {"type": "cpu", "unit": "nanoseconds"}:
+        return canonical.weight(sample)
+    if kind == {"type": "samples", "unit": "count"} and period == {"type": "cpu", "unit": "nanoseconds"}:
+        return canonical.weight(sample) * profile["period"]
+    return None
+
+
+class ReplayTest(unittest.TestCase):
+    """See the module."""
+
+    maxDiff = 2000
+
+    def check_answers(self, run):
+        for result in run.results:
+            with self.subTest(result.capture.name):
+                if result.capture.signal in KNOWN:
+                    self.assertEqual(result.problem(), "")
+                else:
+                    self.assertTrue(result.unknown_service, f"HTTP {result.status}, not refused as unknown")
+
+    def check_counts(self, run, captures):
+        want = {"traces": 0, "profiles": 0}
+        for capture, form in captures:
+            if form is None:
+                continue
+            counts = canonical.counts(form)
+            stated = EXPECTED["requests"][capture.name]
+            self.assertEqual({key: stated[key] for key in counts}, counts, capture.name)
+            want[capture.signal] += counts["spans" if capture.signal == "traces" else "samples"]
+        self.assertEqual({signal: count or 0 for signal, count in run.accepted.items()}, want)
+
+    def check_same(self, have, want, what):
+        """Equal as multisets; requests without content do not reach a pipeline."""
+        want = [form for form in want if canonical.counts(form).get("spans", 0) + canonical.counts(form).get("samples", 0)]
+        self.assertEqual(len(have), len(want), what)
+        have, want = sorted(have, key=canonical.digest), sorted(want, key=canonical.digest)
+        lost = [form for form in want if form not in have]
+        odd = [form for form in have if form not in want]
+        if lost or odd:
+            self.fail(f"{what}: {len(odd)} of {len(have)} differ; nearest: "
+                      f"{min((canonical.difference(odd[0], form) for form in lost), key=len, default=odd[:1])}")
+
+    def check_plain(self, run, captures):
+        for signal in KNOWN:
+            want = [form for capture, form in captures if capture.signal == signal]
+            for form in ("proto", "json"):
+                self.check_same(run.files["plain", signal, form], want, f"plain {signal} as {form}")
+
+    def check_joined_profiles(self, run, captures):
+        index = join.SpanIndex(form for capture, form in captures if capture.signal == "traces")
+        want = [join.expected(form, index) for capture, form in captures if capture.signal == "profiles"]
+        for form in ("proto", "json"):
+            self.check_same(run.files["joined", "profiles", form], want, f"joined profiles as {form}")
+        verdicts = [row[4] for capture, form in captures if capture.signal == "profiles"
+                    for row in join.verdicts(form, index)]
+        self.assertEqual(run.joined or 0, sum(v.joined for v in verdicts))
+        return verdicts
+
+    def test_spans_first(self):
+        for client in CLIENTS:
+            with self.subTest(client):
+                captures = spans_first(captures_of(client))
+                run = Run(captures)
+                self.check_answers(run)
+                self.check_counts(run, captures)
+                self.check_plain(run, captures)
+                verdicts = self.check_joined_profiles(run, captures)
+                stated = EXPECTED["clients"][client]
+                self.assertEqual(sum(v.joined for v in verdicts), stated["samples_joined"])
+                if client in JOINED:
+                    self.assertTrue(verdicts)
+                    self.assertEqual(sum(v.joined for v in verdicts), sum(v.named for v in verdicts))
+                    self.assertEqual(run.joined, JOINED[client] or run.joined)
+                for form in ("proto", "json"):
+                    self.check_same(run.files["joined", "traces", form],
+                                    [f for capture, f in captures if capture.signal == "traces"],
+                                    f"joined traces as {form}: no samples were seen yet")
+
+    def test_in_the_order_of_arrival(self):
+        for client in CLIENTS:
+            captures = captures_of(client)
+            if len({capture.signal for capture, _ in captures if capture.signal in KNOWN}) < 2 or client == "otelcol":
+                continue    # nothing to join; otelcol repeats the same spans
+            with self.subTest(client):
+                run = Run(captures)
+                self.check_answers(run)
+                self.check_plain(run, captures)
+                self.check_joined_profiles(run, captures)
+                for form in ("proto", "json"):
+                    self.check_spans_of_arrival(run.files["joined", "traces", form], captures)
+
+    def check_spans_of_arrival(self, have, captures):
+        """Spans that come after samples of theirs carry what those cost; nothing else changes."""
+        index = join.SpanIndex(form for capture, form in captures if capture.signal == "traces")
+        want, before = [], []
+        for capture, form in captures:
+            if capture.signal == "profiles":
+                before.append(form)
+            elif capture.signal == "traces":
+                want.append(enriched(form, *span_totals(before, index)))
+        self.check_same(have, want, "spans in the order of arrival")
+
+
+def enriched(form, counts, cpu):
+    """The canonical form of spans with what the join adds by default."""
+    def with_attributes(span):
+        key = span["span_id"]
+        if key not in counts:
+            return span
+        added = {"pyroscope.profile.id": {"string_value": key}, "profile.samples": {"int_value": counts[key]}}
+        if key in cpu:
+            added["profile.cpu_ns"] = {"int_value": cpu[key]}
+        present = {row[0] for row in span["attributes"]}
+        rows = span["attributes"] + [[name, value] for name, value in added.items() if name not in present]
+        return {**span, "attributes": sorted(rows, key=lambda row: row[0])}
+
+    return {**form, "traces": [
+        {**group, "scopes": [{**scope, "spans": [with_attributes(span) for span in scope["spans"]]}
+                             for scope in group["scopes"]]} for group in form["traces"]]}
+
+
+if __name__ == "__main__":
+    testing.main()
