@@ -1,0 +1,691 @@
+#include "core/pipeline/attribute_actions.h"
+
+#include "core/base/memory.h"
+#include "core/data/json.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+/* A pattern comes from the operator, what it is matched with from anybody: no match may take long.
+ */
+enum { MATCH_LIMIT = 100000, HEAP_LIMIT_KIB = 1024 };
+
+enum action {
+    ACTION_INSERT,
+    ACTION_UPDATE,
+    ACTION_UPSERT,
+    ACTION_DELETE,
+    ACTION_HASH,
+    ACTION_EXTRACT,
+    ACTION_CONVERT
+};
+static const char *const action_names[] = {"insert", "update",  "upsert",  "delete",
+                                           "hash",   "extract", "convert", NULL};
+
+enum converted { CONVERTED_NONE, CONVERTED_INT, CONVERTED_DOUBLE, CONVERTED_STRING };
+static const char *const converted_names[] = {"none", "int", "double", "string", NULL};
+
+const struct field attribute_action_fields[] = {
+    FIELD_STRING(attribute_action, key, "The attribute to act on."),
+    FIELD_ENUM(attribute_action, action, "What to do with it.", action_names, .required = true),
+    FIELD_NODE(attribute_action, value,
+               "The value to set, with the type that YAML gives it (insert, update, upsert)."),
+    FIELD_STRING(attribute_action, from_attribute,
+                 "Set the value of this other attribute instead."),
+    FIELD_STRING(attribute_action, from_context,
+                 "Set `metadata.NAME` (a header of the request, kept with include_metadata) or "
+                 "`client.address` instead."),
+    FIELD_NODE(attribute_action, default_value,
+               "The value to set when from_attribute or from_context finds none."),
+    FIELD_STRING(attribute_action, pattern,
+                 "A regular expression: keys to delete or hash; for extract one with named groups, "
+                 "which become attributes."),
+    FIELD_ENUM(attribute_action, converted_type, "The type to convert the value to (convert).",
+               converted_names, .fallback = "none"),
+    FIELD_END,
+};
+
+struct attribute_pattern {
+    pcre2_code *code;
+    uint32_t group_count;
+    struct slice *group_names; /* of group 1, 2, ... */
+};
+
+struct attribute_editor {
+    const struct attribute_action *actions;
+    size_t action_count;
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+};
+
+/* ---- values from YAML ---- */
+
+static bool is_set(const struct config_node *node)
+{
+    return node && config_node_kind(node) != CONFIG_NODE_NULL;
+}
+
+/* Builds a protobuf message in an arena; small, at start only. */
+struct builder {
+    struct arena *arena;
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+};
+
+static uint8_t *build_room(struct builder *builder, size_t more)
+{
+    if (builder->capacity - builder->size < more) {
+        size_t capacity = (builder->size + more) * 2;
+        uint8_t *data = arena_alloc(builder->arena, capacity);
+        if (builder->size > 0)
+            memcpy(data, builder->data, builder->size);
+        builder->data = data;
+        builder->capacity = capacity;
+    }
+    return builder->data + builder->size;
+}
+
+static void build_bytes(struct builder *builder, uint32_t number, struct slice bytes)
+{
+    uint8_t *to = build_room(builder, wire_size_bytes(number, bytes.size));
+    builder->size = (size_t)(wire_write_bytes(to, number, bytes) - builder->data);
+}
+
+static void build_varint(struct builder *builder, uint32_t number, uint64_t value)
+{
+    uint8_t *to = build_room(builder, WIRE_HEADER_MAX);
+    to = wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value);
+    builder->size = (size_t)(to - builder->data);
+}
+
+static void build_double(struct builder *builder, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint8_t *to = build_room(builder, WIRE_HEADER_MAX);
+    builder->size = (size_t)(wire_write_fixed64(to, ANY_VALUE_DOUBLE, bits) - builder->data);
+}
+
+static struct slice built(const struct builder *builder)
+{
+    return slice_of(builder->data, builder->size);
+}
+
+static struct slice encode_string(struct arena *arena, struct slice text)
+{
+    struct builder builder = {.arena = arena};
+    build_bytes(&builder, ANY_VALUE_STRING, text);
+    return built(&builder);
+}
+
+static struct slice encode_int(struct arena *arena, int64_t value)
+{
+    struct builder builder = {.arena = arena};
+    build_varint(&builder, ANY_VALUE_INT, (uint64_t)value);
+    return built(&builder);
+}
+
+static struct slice encode_double(struct arena *arena, double value)
+{
+    struct builder builder = {.arena = arena};
+    build_double(&builder, value);
+    return built(&builder);
+}
+
+/* key and value as the payload of a KeyValue */
+static struct slice encode_pair(struct arena *arena, struct slice key, struct slice value)
+{
+    struct builder builder = {.arena = arena};
+    build_bytes(&builder, KEY_VALUE_KEY, key);
+    build_bytes(&builder, KEY_VALUE_VALUE, value);
+    return built(&builder);
+}
+
+/* YAML's own types: what is quoted is a string; 1 an integer, 1.0 a double. */
+static struct slice encode_scalar(struct arena *arena, const struct config_node *node)
+{
+    struct slice text = slice_of_string(config_node_text(node));
+    struct builder builder = {.arena = arena};
+    bool truth, plain = !config_node_quoted(node);
+    double real;
+    int64_t whole;
+    bool has_point = text.size > 0 && strpbrk(config_node_text(node), ".eE");
+    if (plain && config_parse_bool(text, &truth))
+        build_varint(&builder, ANY_VALUE_BOOL, truth);
+    else if (plain && !has_point && config_parse_int(text, &whole))
+        return encode_int(arena, whole);
+    else if (plain && config_parse_double(text, &real))
+        return encode_double(arena, real);
+    else
+        return encode_string(arena, text);
+    return built(&builder);
+}
+
+static struct slice encode_node(struct arena *arena, const struct config_node *node)
+{
+    enum config_node_kind kind = config_node_kind(node);
+    struct builder items = {.arena = arena}, value = {.arena = arena};
+    if (kind == CONFIG_NODE_NULL)
+        return (struct slice){0};
+    if (kind == CONFIG_NODE_SCALAR)
+        return encode_scalar(arena, node);
+    for (size_t i = 0; i < config_node_count(node); i++) {
+        struct slice item = encode_node(arena, config_node_at(node, i));
+        if (kind == CONFIG_NODE_MAP)
+            item = encode_pair(arena, slice_of_string(config_node_key(node, i)), item);
+        build_bytes(&items, 1, item); /* ArrayValue.values, KeyValueList.values */
+    }
+    build_bytes(&value, kind == CONFIG_NODE_MAP ? ANY_VALUE_KVLIST : ANY_VALUE_ARRAY,
+                built(&items));
+    return built(&value);
+}
+
+/* ---- checks ---- */
+
+struct action_check {
+    struct config_check *check;
+    struct attribute_action *action;
+    char key[96]; /* "attributes::3" */
+};
+
+__attribute__((format(printf, 3, 4))) static void tell(struct action_check *c, const char *field,
+                                                       const char *format, ...)
+{
+    char key[160], text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    snprintf(key, sizeof key, "%s%s%s", c->key, *field ? "::" : "", field);
+    config_check_error(c->check, key, "%s", text);
+}
+
+static const char *name_of(const struct attribute_action *action)
+{
+    return action_names[action->action];
+}
+
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+static void check_sources(struct action_check *c)
+{
+    const struct attribute_action *a = c->action;
+    int sources = is_set(a->value) + is_given(a->from_attribute) + is_given(a->from_context);
+    bool sets = a->action <= ACTION_UPSERT;
+    if (sets && sources == 0)
+        tell(c, "", "%s needs one of value, from_attribute and from_context", name_of(a));
+    if (sets && sources > 1)
+        tell(c, "", "%s takes only one of value, from_attribute and from_context", name_of(a));
+    if (!sets && sources > 0)
+        tell(c, "", "%s does not use value, from_attribute or from_context", name_of(a));
+    if (is_set(a->default_value) && !is_given(a->from_attribute) && !is_given(a->from_context))
+        tell(c, "default_value", "default_value needs from_attribute or from_context");
+    if (is_given(a->from_context) && strncmp(a->from_context, "metadata.", 9) != 0 &&
+        strncmp(a->from_context, "auth.", 5) != 0 && strcmp(a->from_context, "client.address") != 0)
+        tell(c, "from_context", "\"%s\" is neither metadata.NAME nor client.address",
+             a->from_context);
+    if (is_given(a->from_context) && strncmp(a->from_context, "auth.", 5) == 0)
+        tell(c, "from_context", "auth attributes are not supported");
+}
+
+static void check_other_fields(struct action_check *c)
+{
+    const struct attribute_action *a = c->action;
+    bool may_match_keys = a->action == ACTION_DELETE || a->action == ACTION_HASH;
+    if (!is_given(a->key) && !(may_match_keys && is_given(a->pattern)))
+        tell(c, "", may_match_keys ? "%s needs a key or a pattern" : "%s needs a key", name_of(a));
+    if (is_given(a->pattern) && !may_match_keys && a->action != ACTION_EXTRACT)
+        tell(c, "pattern", "%s does not use a pattern", name_of(a));
+    if (!is_given(a->pattern) && a->action == ACTION_EXTRACT)
+        tell(c, "", "extract needs a pattern");
+    if (a->action == ACTION_CONVERT && a->converted_type == CONVERTED_NONE)
+        tell(c, "", "convert needs a converted_type: int, double or string");
+    if (a->action != ACTION_CONVERT && a->converted_type != CONVERTED_NONE)
+        tell(c, "converted_type", "%s does not use converted_type", name_of(a));
+}
+
+/* Compiled patterns live and die with the configuration. */
+static void *pattern_malloc(size_t size, void *arena)
+{
+    return arena_alloc(arena, size);
+}
+
+static void pattern_free(void *memory, void *arena)
+{
+    (void)memory;
+    (void)arena;
+}
+
+/* Group names by group number; false when a group has none. */
+static bool list_groups(struct attribute_pattern *pattern, struct arena *arena)
+{
+    uint32_t named, entry_size;
+    PCRE2_SPTR entry;
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_CAPTURECOUNT, &pattern->group_count);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMECOUNT, &named);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMEENTRYSIZE, &entry_size);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMETABLE, &entry);
+    pattern->group_names = arena_array(arena, pattern->group_count + 1, sizeof(struct slice));
+    for (uint32_t i = 0; i < named; i++, entry += entry_size)
+        pattern->group_names[entry[0] << 8 | entry[1]] = slice_of_string((const char *)entry + 2);
+    for (uint32_t i = 1; i <= pattern->group_count; i++)
+        if (pattern->group_names[i].size == 0)
+            return false;
+    return true;
+}
+
+static void compile_pattern(struct action_check *c)
+{
+    struct attribute_action *a = c->action;
+    struct arena *arena = config_check_arena(c->check);
+    struct attribute_pattern *pattern = arena_zalloc(arena, sizeof *pattern);
+    pcre2_general_context *memory =
+        pcre2_general_context_create(pattern_malloc, pattern_free, arena);
+    pcre2_compile_context *context = pcre2_compile_context_create(memory);
+    int problem;
+    PCRE2_SIZE offset;
+    pattern->code = pcre2_compile((PCRE2_SPTR)a->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF,
+                                  &problem, &offset, context);
+    if (!pattern->code) {
+        char text[120];
+        pcre2_get_error_message(problem, (PCRE2_UCHAR *)text, sizeof text);
+        tell(c, "pattern", "not a regular expression, at character %zu: %s", (size_t)offset + 1,
+             text);
+        return;
+    }
+    bool all_named = list_groups(pattern, arena);
+    if (a->action == ACTION_EXTRACT && pattern->group_count == 0)
+        tell(c, "pattern", "extract needs a pattern with named groups: (?P<name>...)");
+    else if (a->action == ACTION_EXTRACT && !all_named)
+        tell(c, "pattern",
+             "a group of the pattern has no name: (?P<name>...), or (?:...) for one that is not "
+             "extracted");
+    a->compiled = pattern;
+}
+
+void attribute_actions_check(struct config_list *list, struct config_check *check, const char *key)
+{
+    struct attribute_action *actions = list->items;
+    for (size_t i = 0; i < list->count; i++) {
+        struct action_check c = {.check = check, .action = &actions[i]};
+        snprintf(c.key, sizeof c.key, "%s::%zu", key, i);
+        check_sources(&c);
+        check_other_fields(&c);
+        if (is_given(actions[i].pattern))
+            compile_pattern(&c);
+        actions[i].has_value = is_set(actions[i].value);
+        actions[i].has_default = is_set(actions[i].default_value);
+        if (actions[i].has_value)
+            actions[i].value_bytes = encode_node(config_check_arena(check), actions[i].value);
+        if (actions[i].has_default)
+            actions[i].default_bytes =
+                encode_node(config_check_arena(check), actions[i].default_value);
+    }
+}
+
+/* ---- applying ---- */
+
+struct attribute_editor *attribute_editor_new(const struct config_list *list)
+{
+    struct attribute_editor *editor = memory_zalloc(sizeof *editor);
+    uint32_t groups = 0;
+    editor->actions = list->items;
+    editor->action_count = list->count;
+    for (size_t i = 0; i < list->count; i++)
+        if (editor->actions[i].compiled && editor->actions[i].compiled->group_count > groups)
+            groups = editor->actions[i].compiled->group_count;
+    editor->match = pcre2_match_data_create(groups + 1, NULL);
+    editor->limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(editor->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(editor->limits, HEAP_LIMIT_KIB);
+    return editor;
+}
+
+void attribute_editor_free(struct attribute_editor *editor)
+{
+    if (!editor)
+        return;
+    pcre2_match_data_free(editor->match);
+    pcre2_match_context_free(editor->limits);
+    free(editor);
+}
+
+/* One application to one message. */
+struct edit {
+    struct attribute_editor *editor;
+    struct message *message;
+    uint32_t number;
+    struct arena *arena;
+    const struct context *context;
+};
+
+/* An attribute that an iterator stands on. */
+struct attribute {
+    struct message_iter it;
+    struct message_field field;
+    struct slice key;
+    struct slice value; /* AnyValue payload */
+};
+
+static struct attribute first_attribute(struct edit *edit)
+{
+    return (struct attribute){.it = message_iter(edit->message, edit->arena)};
+}
+
+static bool next_attribute(struct edit *edit, struct attribute *attribute)
+{
+    while (message_next(&attribute->it, &attribute->field)) {
+        if (attribute->field.wire.number != edit->number ||
+            attribute->field.wire.type != WIRE_BYTES)
+            continue;
+        struct message_iter pair = message_iter_into(&attribute->field, NULL);
+        struct message_field part;
+        attribute->key = attribute->value = (struct slice){0};
+        while (message_next(&pair, &part))
+            if (part.wire.type == WIRE_BYTES && part.wire.number == KEY_VALUE_KEY)
+                attribute->key = part.wire.bytes;
+            else if (part.wire.type == WIRE_BYTES && part.wire.number == KEY_VALUE_VALUE)
+                attribute->value = part.wire.bytes;
+        return true;
+    }
+    return false;
+}
+
+static bool find_attribute(struct edit *edit, struct slice key, struct attribute *attribute)
+{
+    *attribute = first_attribute(edit);
+    while (next_attribute(edit, attribute))
+        if (slice_equal(attribute->key, key))
+            return true;
+    return false;
+}
+
+static void set_value(struct edit *edit, struct attribute *attribute, struct slice value)
+{
+    if (!slice_equal(attribute->value, value))
+        message_replace(&attribute->it, &attribute->field,
+                        encode_pair(edit->arena, attribute->key, value));
+}
+
+static void append_attribute(struct edit *edit, struct slice key, struct slice value)
+{
+    struct builder field = {.arena = edit->arena};
+    build_bytes(&field, edit->number, encode_pair(edit->arena, key, value));
+    message_append(edit->message, edit->arena, built(&field));
+}
+
+static void upsert(struct edit *edit, struct slice key, struct slice value)
+{
+    struct attribute attribute;
+    if (find_attribute(edit, key, &attribute))
+        set_value(edit, &attribute, value);
+    else
+        append_attribute(edit, key, value);
+}
+
+static bool value_from_context(struct edit *edit, const char *from, struct slice *out)
+{
+    const char *text = NULL;
+    char name[256];
+    if (strcmp(from, "client.address") == 0) {
+        text = edit->context && edit->context->peer[0] ? edit->context->peer : NULL;
+    } else if (strncmp(from, "metadata.", 9) == 0 && strlen(from + 9) < sizeof name) {
+        size_t size = 0;
+        for (const char *c = from + 9; *c; c++)
+            name[size++] = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
+        name[size] = '\0';
+        text = context_get(edit->context, name);
+    }
+    if (text)
+        *out = encode_string(edit->arena, slice_of_string(text));
+    return text;
+}
+
+/* The value that the action sets; false: there is none, the action is left out. */
+static bool source_value(struct edit *edit, const struct attribute_action *action,
+                         struct slice *out)
+{
+    struct attribute source;
+    if (action->has_value) {
+        *out = action->value_bytes;
+        return true;
+    }
+    if (is_given(action->from_attribute) &&
+        find_attribute(edit, slice_of_string(action->from_attribute), &source)) {
+        *out = source.value;
+        return true;
+    }
+    if (is_given(action->from_context) && value_from_context(edit, action->from_context, out))
+        return true;
+    *out = action->default_bytes;
+    return action->has_default;
+}
+
+static void apply_set(struct edit *edit, const struct attribute_action *action)
+{
+    struct slice key = slice_of_string(action->key), value;
+    struct attribute attribute;
+    if (!source_value(edit, action, &value))
+        return;
+    bool exists = find_attribute(edit, key, &attribute);
+    if (exists && action->action != ACTION_INSERT)
+        set_value(edit, &attribute, value);
+    if (!exists && action->action != ACTION_UPDATE)
+        append_attribute(edit, key, value);
+}
+
+/* False also when matching takes too long: then there is no match, as far as we can tell. */
+static bool matches(struct edit *edit, const struct attribute_pattern *pattern, struct slice text)
+{
+    static const uint8_t nothing[1];
+    return pattern && pcre2_match(pattern->code, text.data ? text.data : nothing, text.size, 0, 0,
+                                  edit->editor->match, edit->editor->limits) >= 0;
+}
+
+static bool is_meant(struct edit *edit, const struct attribute_action *action, struct slice key)
+{
+    return (is_given(action->key) && slice_is(key, action->key)) ||
+           matches(edit, action->compiled, key);
+}
+
+static void apply_delete(struct edit *edit, const struct attribute_action *action)
+{
+    struct attribute attribute = first_attribute(edit);
+    while (next_attribute(edit, &attribute))
+        if (is_meant(edit, action, attribute.key))
+            message_remove(&attribute.it, &attribute.field);
+}
+
+/* What an AnyValue holds; number 0: nothing. */
+static struct wire_field value_field(struct slice value)
+{
+    struct wire_cursor cursor = wire_cursor(value);
+    struct wire_field field, last = {0};
+    while (wire_next(&cursor, &field))
+        if (field.number >= ANY_VALUE_STRING && field.number <= ANY_VALUE_BYTES)
+            last = field;
+    return last;
+}
+
+/* SHA-256 in hex of what the Collector takes of each type; "" for lists, maps, bytes and nothing.
+ */
+static struct slice hash_value(struct arena *arena, struct slice value)
+{
+    struct wire_field field = value_field(value);
+    uint8_t bytes[8], digest[32];
+    struct slice input = slice_of(bytes, sizeof bytes);
+    struct text hex = {0};
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(field.value >> (8 * i));
+    if (field.number == ANY_VALUE_STRING)
+        input = field.bytes;
+    else if (field.number == ANY_VALUE_BOOL)
+        input = slice_of(bytes, 1);
+    else if (field.number != ANY_VALUE_INT && field.number != ANY_VALUE_DOUBLE)
+        return encode_string(arena, (struct slice){0});
+    int ok = EVP_Digest(input.data, input.size, digest, NULL, EVP_sha256(), NULL);
+    assert(ok == 1);
+    text_append_hex(&hex, slice_of(digest, sizeof digest));
+    struct slice encoded = encode_string(arena, slice_of(hex.data, hex.size));
+    text_deinit(&hex);
+    return encoded;
+}
+
+static void apply_hash(struct edit *edit, const struct attribute_action *action)
+{
+    struct attribute attribute = first_attribute(edit);
+    while (next_attribute(edit, &attribute))
+        if (is_meant(edit, action, attribute.key))
+            set_value(edit, &attribute, hash_value(edit->arena, attribute.value));
+}
+
+static void apply_extract(struct edit *edit, const struct attribute_action *action)
+{
+    struct attribute attribute;
+    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
+        return;
+    struct wire_field value = value_field(attribute.value);
+    if (value.number != ANY_VALUE_STRING || !matches(edit, action->compiled, value.bytes))
+        return;
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(edit->editor->match);
+    for (uint32_t i = 1; i <= action->compiled->group_count; i++) {
+        struct slice group = {0};
+        if (offsets[2 * i] != PCRE2_UNSET)
+            group =
+                slice_of(value.bytes.data + offsets[2 * i], offsets[2 * i + 1] - offsets[2 * i]);
+        upsert(edit, action->compiled->group_names[i], encode_string(edit->arena, group));
+    }
+}
+
+static double double_of(const struct wire_field *field)
+{
+    double value;
+    memcpy(&value, &field->value, sizeof value);
+    return value;
+}
+
+/* Go's strconv, as far as it can differ: no spaces, all of the text. */
+static bool parse_number(struct slice text, bool real, int64_t *whole_out, double *real_out)
+{
+    char copy[64], *end;
+    if (text.size == 0 || text.size >= sizeof copy || memchr(text.data, ' ', text.size))
+        return false;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    if (copy[0] == '\t' || copy[0] == '\n' || copy[0] == '\v' || copy[0] == '\f' || copy[0] == '\r')
+        return false;
+    errno = 0;
+    if (real)
+        *real_out = strtod(copy, &end);
+    else
+        *whole_out = strtoll(copy, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static struct slice convert_to_number(struct arena *arena, const struct wire_field *from, bool real,
+                                      struct slice old)
+{
+    int64_t whole = 0;
+    double value = 0;
+    switch (from->number) {
+    case ANY_VALUE_STRING:
+        if (!parse_number(from->bytes, real, &whole, &value))
+            return old;
+        break;
+    case ANY_VALUE_BOOL:
+        whole = from->value != 0;
+        value = (double)whole;
+        break;
+    case ANY_VALUE_INT:
+        whole = (int64_t)from->value;
+        value = (double)whole;
+        break;
+    case ANY_VALUE_DOUBLE:
+        value = double_of(from);
+        if (!real && !(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
+            return old;
+        whole = real ? 0 : (int64_t)value;
+        break;
+    default:
+        return old;
+    }
+    return real ? encode_double(arena, value) : encode_int(arena, whole);
+}
+
+static struct slice convert_to_string(struct arena *arena, const struct wire_field *from,
+                                      struct slice old)
+{
+    struct text text = {0};
+    switch (from->number) {
+    case ANY_VALUE_BOOL:
+        text_append(&text, from->value ? "true" : "false");
+        break;
+    case ANY_VALUE_INT:
+        text_printf(&text, "%" PRId64, (int64_t)from->value);
+        break;
+    case ANY_VALUE_DOUBLE:
+        json_print_double(&text, double_of(from));
+        break;
+    default: /* is one already; lists and maps stay what they are */
+        return old;
+    }
+    struct slice encoded = encode_string(arena, slice_of(text.data, text.size));
+    text_deinit(&text);
+    return encoded;
+}
+
+static void apply_convert(struct edit *edit, const struct attribute_action *action)
+{
+    struct attribute attribute;
+    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
+        return;
+    struct wire_field from = value_field(attribute.value);
+    if (action->converted_type == CONVERTED_STRING)
+        set_value(edit, &attribute, convert_to_string(edit->arena, &from, attribute.value));
+    else
+        set_value(edit, &attribute,
+                  convert_to_number(edit->arena, &from, action->converted_type == CONVERTED_DOUBLE,
+                                    attribute.value));
+}
+
+static void apply(struct edit *edit, const struct attribute_action *action)
+{
+    switch ((enum action)action->action) {
+    case ACTION_INSERT:
+    case ACTION_UPDATE:
+    case ACTION_UPSERT:
+        apply_set(edit, action);
+        break;
+    case ACTION_DELETE:
+        apply_delete(edit, action);
+        break;
+    case ACTION_HASH:
+        apply_hash(edit, action);
+        break;
+    case ACTION_EXTRACT:
+        apply_extract(edit, action);
+        break;
+    case ACTION_CONVERT:
+        apply_convert(edit, action);
+        break;
+    }
+}
+
+void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
+                            uint32_t number, struct arena *arena, const struct context *context)
+{
+    struct edit edit = {editor, message, number, arena, context};
+    for (size_t i = 0; i < editor->action_count; i++)
+        apply(&edit, &editor->actions[i]);
+}

@@ -1,0 +1,51 @@
+/*
+ * attribute_actions: the Collector's list of edits to attributes (resource and attributes
+ * processors).
+ *
+ * insert, update, upsert, delete, hash, extract, convert, in order, on one message that has a
+ * repeated KeyValue field. A message whose attributes are already as the actions want them is not
+ * marked as changed, so its bytes pass untouched. Owner: settings and compiled patterns live in the
+ * configuration's arena; an editor belongs to a node. Thread: that of the editor's node; settings
+ * are read-only.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_H
+#define PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_H
+
+#include "config/config.h"
+#include "core/pipeline/batch.h"
+
+struct attribute_pattern; /* a compiled regular expression */
+
+/* One item of the list, as YAML has it. */
+struct attribute_action {
+    const char *key;
+    int action;
+    const struct config_node *value;
+    const char *from_attribute;
+    const char *from_context;
+    const struct config_node *default_value;
+    const char *pattern;
+    int converted_type;
+    /* Derived by attribute_actions_check. */
+    bool has_value;
+    bool has_default;
+    struct slice value_bytes; /* AnyValue payload */
+    struct slice default_bytes;
+    struct attribute_pattern *compiled;
+};
+extern const struct field attribute_action_fields[];
+
+/* list: of struct attribute_action. key: its name in the component's settings, for messages. */
+void attribute_actions_check(struct config_list *list, struct config_check *check, const char *key);
+
+/* What applying needs: scratch memory of the pattern matcher, limits. */
+struct attribute_editor;
+struct attribute_editor *attribute_editor_new(const struct config_list *list);
+void attribute_editor_free(struct attribute_editor *editor);
+
+/* message: an open node whose repeated KeyValue has the field number `number`. New bytes go into
+ * the arena. context may be NULL. */
+void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
+                            uint32_t number, struct arena *arena, const struct context *context);
+
+#endif
