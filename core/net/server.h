@@ -46,12 +46,17 @@ struct server_options {
 
 /* What the server asks of the receiver. */
 struct server_handler {
-    /* The head is there: path without query, method, headers. Return true to have the body read; false after exchange_respond*. */
+    /* The head is there: path without query, method, headers. Return true to have the body read; false after exchange_respond*. Nothing is called when
+     * the exchange ends before on_request, so exchange_set_data must not own anything here. */
     bool (*on_head)(void *context, struct exchange *exchange);
     /* The whole request: exchange_body. Answer now or later, exactly once. */
     void (*on_request)(void *context, struct exchange *exchange);
-    /* The client went away before the answer; exchange_respond must still be called (it is then only a release). May be NULL. */
+    /* The client went away between on_request and the answer; exchange_respond must still be called (it is then only a release). May be NULL. */
     void (*on_gone)(void *context, struct exchange *exchange);
+    /* The server refuses a plain HTTP request that on_head let pass (too large, cannot be decompressed, over budget): respond at once, with `status` and a body that
+     * says verdict->text in the request's encoding; Retry-After when verdict->retry_after_ns >= 0. NULL: the server answers in text/plain. gRPC is always answered by
+     * the server. */
+    void (*on_error)(void *context, struct exchange *exchange, int status, const struct verdict *verdict);
 };
 
 /* Binds and listens (so that a port in use is found at start), accepts after server_start. */
@@ -59,9 +64,12 @@ struct server *server_new(const struct server_options *options, const struct ser
                           struct worker *workers, unsigned worker_count, struct error *err);
 void server_start(struct server *server);
 uint16_t server_port(const struct server *server);
-/* Each on its worker: no new requests (GOAWAY, Connection: close), open exchanges finish; on_drained when none is left on that worker. The first worker also closes the listener. */
+/* "127.0.0.1:4317", for logs; the first when it listens on several. */
+const char *server_address(const struct server *server);
+/* Each on its worker: no new requests (GOAWAY, Connection: close), open exchanges finish; on_drained, perhaps inside this call, when none is left on that worker. The first worker also closes the
+ * listener. */
 void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context), void *context);
-/* Closes all connections of that worker at once. After this on every worker, server_free on main. */
+/* Closes all connections of that worker at once; unanswered exchanges are gone. After this on every worker, server_free on main (memory that libuv still holds is freed by the loops). */
 void server_stop(struct server *server, struct worker *worker);
 void server_free(struct server *server);
 
@@ -73,6 +81,9 @@ struct slice exchange_path(const struct exchange *exchange); /* without the quer
 struct slice exchange_query(const struct exchange *exchange);
 const struct http_headers *exchange_headers(const struct exchange *exchange);
 const char *exchange_peer(const struct exchange *exchange);      /* address without port */
+int64_t exchange_timeout_ns(const struct exchange *exchange);    /* grpc-timeout; -1: none was given */
+/* Whether the connection is TLS. */
+bool exchange_is_secure(const struct exchange *exchange);
 void exchange_set_data(struct exchange *exchange, void *data);   /* the handler's own */
 void *exchange_data(const struct exchange *exchange);
 /* In on_request: the decompressed body (gRPC: the message); the caller gets the reference. */

@@ -1,0 +1,769 @@
+/*
+ * HTTP/2 on a connection, and gRPC's way of answering on it. nghttp2 frames, we limit and collect.
+ */
+#include "core/base/memory.h"
+#include "core/net/grpc_status.h"
+#include "core/net/h2_limits.h"
+#include "core/net/server_private.h"
+
+#include <assert.h>
+#include <nghttp2/nghttp2.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum {
+    STREAM_WINDOW_BYTES = 1024 * 1024,
+    CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
+    HEADER_LIST_BYTES = 16 * 1024,
+    HEADER_FIELDS_MAX = 64,
+    SEND_BATCH_BYTES = 64 * 1024,
+    RESETS_BURST = 200,
+    RESETS_PER_SECOND = 20,
+    FIRST_SETTINGS_S = 10,
+    HEADER_BLOCK_S = 10,
+    IDLE_S = 300,
+    WRITE_S = 30,
+    DRAIN_NOTICE_S = 1,
+    ANSWER_HEADERS_MAX = 32,
+};
+
+struct h2 {
+    nghttp2_session *session;
+    struct exchange *exchanges;
+    struct h2_limits limits;
+    size_t block_bytes; /* of the header block that is coming in */
+    size_t block_fields;
+    uint64_t block_ns;  /* when it began; 0: none */
+    uint64_t idle_ns;   /* since when there is no stream */
+    uint64_t ping_ns;   /* our keepalive PING, unanswered; 0: none */
+    uint64_t drain_ns;  /* when clients were told; 0: not draining */
+    bool settled;       /* the client's SETTINGS came */
+    bool goaway_sent;   /* the last word: no more streams */
+    bool terminated;    /* nothing more is read */
+    uint8_t reason;     /* enum close_reason */
+};
+
+static const uint8_t drain_ping[8] = "drained?";
+
+static uint64_t now_of(const struct connection *connection)
+{
+    return connection->part->worker->now_ns;
+}
+
+/* GOAWAY goes out, then the connection ends. */
+static void terminate(struct connection *connection, uint32_t code, enum close_reason reason)
+{
+    struct h2 *h2 = connection->session;
+    if (h2->terminated)
+        return;
+    h2->terminated = true;
+    h2->reason = (uint8_t)reason;
+    nghttp2_session_terminate_session(h2->session, code);
+    connection_mark_dirty(connection);
+}
+
+static int flooded(struct connection *connection)
+{
+    terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
+    return NGHTTP2_ERR_CALLBACK_FAILURE; /* stops nghttp2 in the middle of its input */
+}
+
+/* Exchanges of the connection. */
+
+static void link_exchange(struct h2 *h2, struct exchange *exchange)
+{
+    exchange->next = h2->exchanges;
+    exchange->link = &h2->exchanges;
+    if (exchange->next)
+        exchange->next->link = &exchange->next;
+    h2->exchanges = exchange;
+}
+
+static void unlink_exchange(struct exchange *exchange)
+{
+    *exchange->link = exchange->next;
+    if (exchange->next)
+        exchange->next->link = exchange->link;
+}
+
+static struct exchange *exchange_of(nghttp2_session *session, int32_t stream_id)
+{
+    return nghttp2_session_get_stream_user_data(session, stream_id);
+}
+
+/* Input. */
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data)
+{
+    (void)session;
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    bool ok = h2_limits_on_frame(&h2->limits, hd->type, hd->flags, hd->length, now_of(connection));
+    return ok ? 0 : flooded(connection);
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    h2->block_bytes = h2->block_fields = 0;
+    h2->block_ns = now_of(connection);
+    connection_watch(connection, h2->block_ns + HEADER_BLOCK_S * SECOND_NS);
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct exchange *exchange = exchange_new(connection);
+    if (!exchange) {
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                  NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
+    exchange->stream_id = frame->hd.stream_id;
+    link_exchange(h2, exchange);
+    nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
+    return 0;
+}
+
+/* A block of references to large entries costs the sender next to nothing: stop at the limit, not after the block. */
+static bool admit_field(struct connection *connection, size_t name_size, size_t value_size)
+{
+    struct h2 *h2 = connection->session;
+    h2->block_bytes += name_size + value_size + 32;
+    h2->block_fields++;
+    if (h2->block_bytes <= HEADER_LIST_BYTES && h2->block_fields <= HEADER_FIELDS_MAX)
+        return true;
+    terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_HEADER_LIST);
+    return false;
+}
+
+static bool store_path(struct exchange *exchange, struct slice value)
+{
+    if (!exchange_store(exchange, value, &exchange->path))
+        return false;
+    const uint8_t *mark =
+        value.size > 0 ? memchr(exchange->path.data, '?', exchange->path.size) : NULL;
+    if (mark) {
+        size_t size = (size_t)(mark - exchange->path.data);
+        exchange->query = slice_of(mark + 1, exchange->path.size - size - 1);
+        exchange->path.size = size;
+    }
+    return true;
+}
+
+static bool store_field(struct exchange *exchange, struct slice name, struct slice value)
+{
+    if (slice_is(name, ":method"))
+        return exchange_store(exchange, value, &exchange->method);
+    if (slice_is(name, ":path"))
+        return store_path(exchange, value);
+    if (slice_is(name, ":authority"))
+        return exchange_add_header(exchange, SLICE("host"), value);
+    if (name.size > 0 && name.data[0] == ':')
+        return true;
+    return exchange_add_header(exchange, name, value);
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                     void *user_data)
+{
+    (void)flags;
+    struct connection *connection = user_data;
+    if (!admit_field(connection, name_size, value_size))
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
+    if (!exchange || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    /* Only the budget can be in the way: the block is within the limits. */
+    bool ok = store_field(exchange, slice_of(name, name_size), slice_of(value, value_size));
+    return ok ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+                             const uint8_t *name, size_t name_size, const uint8_t *value,
+                             size_t value_size, uint8_t flags, void *user_data)
+{
+    (void)session;
+    (void)frame;
+    (void)name;
+    (void)value;
+    (void)flags;
+    return admit_field(user_data, name_size, value_size) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int64_t content_length(const struct exchange *exchange)
+{
+    struct slice value = http_header_get(&exchange->headers, "content-length");
+    if (value.size == 0 || value.size > 18)
+        return -1;
+    int64_t length = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return -1;
+        length = length * 10 + (value.data[i] - '0');
+    }
+    return length;
+}
+
+static void on_request_head(struct connection *connection, struct exchange *exchange)
+{
+    exchange_head_done(exchange, content_length(exchange));
+    if (exchange->state == EXCHANGE_BODY)
+        connection_watch(connection, exchange_body_deadline(exchange));
+}
+
+static void on_headers_received(struct connection *connection, const nghttp2_frame *frame,
+                                struct exchange *exchange)
+{
+    struct h2 *h2 = connection->session;
+    h2->block_ns = 0;
+    if (!exchange)
+        return;
+    bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    exchange->body_complete = ends;
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        on_request_head(connection, exchange);
+    if (ends && exchange->state == EXCHANGE_BODY)
+        exchange_finish(exchange);
+}
+
+static void on_data_received(const nghttp2_frame *frame, struct exchange *exchange)
+{
+    if (!exchange || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return;
+    exchange->body_complete = true;
+    if (exchange->state == EXCHANGE_BODY)
+        exchange_finish(exchange);
+}
+
+static void say_last_word(struct h2 *h2)
+{
+    if (h2->goaway_sent)
+        return;
+    h2->goaway_sent = true;
+    nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(h2->session), NGHTTP2_NO_ERROR,
+                          NULL, 0);
+}
+
+static void on_ping_received(struct connection *connection, const nghttp2_frame *frame)
+{
+    struct h2 *h2 = connection->session;
+    if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+        h2->idle_ns = now_of(connection); /* a client that keeps the connection alive wants it */
+    else if (h2->drain_ns && memcmp(frame->ping.opaque_data, drain_ping, sizeof(drain_ping)) == 0)
+        say_last_word(h2);
+}
+
+static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    struct exchange *exchange =
+        frame->hd.stream_id ? exchange_of(session, frame->hd.stream_id) : NULL;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+        on_headers_received(connection, frame, exchange);
+        break;
+    case NGHTTP2_DATA:
+        on_data_received(frame, exchange);
+        break;
+    case NGHTTP2_SETTINGS:
+        h2->settled = true;
+        break;
+    case NGHTTP2_PING:
+        on_ping_received(connection, frame);
+        break;
+    case NGHTTP2_GOAWAY:
+        h2->reason = CLOSE_CLIENT;
+        break;
+    default:
+        break;
+    }
+    return h2->terminated ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t stream_id,
+                              const uint8_t *data, size_t size, void *user_data)
+{
+    (void)flags;
+    (void)user_data;
+    struct exchange *exchange = exchange_of(session, stream_id);
+    if (exchange && exchange->state == EXCHANGE_BODY)
+        exchange_body(exchange, slice_of(data, size));
+    return 0;
+}
+
+static int on_invalid_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                                 void *user_data)
+{
+    (void)session;
+    (void)frame;
+    (void)error;
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    bool ok = h2_limits_spend(&h2->limits, H2_COST_STREAM, now_of(connection));
+    return ok ? 0 : flooded(connection);
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
+                           void *user_data)
+{
+    (void)error_code;
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    struct exchange *exchange = exchange_of(session, stream_id);
+    if (!exchange)
+        return 0;
+    nghttp2_session_set_stream_user_data(session, stream_id, NULL);
+    unlink_exchange(exchange);
+    exchange_gone(exchange);
+    if (!h2->exchanges) {
+        h2->idle_ns = now_of(connection);
+        connection_watch(connection, h2->idle_ns + IDLE_S * SECOND_NS);
+    }
+    return 0;
+}
+
+/* Output. */
+
+static bool ends_stream(const nghttp2_frame *frame)
+{
+    return (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+           (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
+}
+
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    h2_limits_on_sent(&h2->limits, frame->hd.type);
+    if (ends_stream(frame)) {
+        /* Answered before the client has said everything: it may stop (RFC 9113, section 8.1). */
+        struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
+        if (exchange && !exchange->body_complete)
+            nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                      NGHTTP2_NO_ERROR);
+    } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
+        /* Resets that the client provoked count like its own. */
+        if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
+            !h2_limits_spend(&h2->limits, H2_COST_STREAM, now_of(connection)))
+            terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
+    } else if (frame->hd.type == NGHTTP2_GOAWAY && !h2->terminated) {
+        if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
+            return 0;
+        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets. */
+        h2->reason = frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD
+                                                                        : CLOSE_PROTOCOL_ERROR;
+    }
+    return 0;
+}
+
+static void h2_output(struct connection *connection)
+{
+    struct h2 *h2 = connection->session;
+    struct outgoing *batch = &connection->part->batch;
+    while (!connection_has_unsent(connection) && !connection->broken) {
+        batch->size = 0;
+        ssize_t n = 0;
+        const uint8_t *frame;
+        while (batch->size < SEND_BATCH_BYTES &&
+               (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
+            outgoing_add(batch, frame, (size_t)n);
+        if (n < 0)
+            connection_break(connection, CLOSE_PROTOCOL_ERROR);
+        if (batch->size == 0)
+            break;
+        connection_send(connection, slice_of(batch->data, batch->size));
+    }
+    if (connection_has_unsent(connection))
+        return;
+    bool is_over = h2->terminated || (!nghttp2_session_want_read(h2->session) &&
+                                      !nghttp2_session_want_write(h2->session));
+    if (is_over)
+        connection_finish(connection, (enum close_reason)h2->reason, true);
+}
+
+static void h2_input(struct connection *connection, struct slice data)
+{
+    struct h2 *h2 = connection->session;
+    if (h2->terminated)
+        return;
+    ssize_t n = nghttp2_session_mem_recv(h2->session, data.data, data.size);
+    if (n < 0 && !h2->terminated) {
+        if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+            terminate(connection, NGHTTP2_PROTOCOL_ERROR, CLOSE_BAD_REQUEST);
+        else if (n == NGHTTP2_ERR_FLOODED)
+            terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
+        else
+            terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
+    }
+    connection_mark_dirty(connection);
+}
+
+static void h2_eof(struct connection *connection)
+{
+    connection_break(connection, CLOSE_CLIENT);
+}
+
+/* Answers. */
+
+static nghttp2_nv field(struct slice name, struct slice value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.data, (uint8_t *)(uintptr_t)value.data,
+                        name.size, value.size, NGHTTP2_NV_FLAG_NONE};
+}
+
+/* Of what outlives the session. */
+static nghttp2_nv constant_field(struct slice name, struct slice value)
+{
+    nghttp2_nv nv = field(name, value);
+    nv.flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+    return nv;
+}
+
+static ssize_t read_answer(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t size,
+                           uint32_t *flags, nghttp2_data_source *source, void *user_data)
+{
+    (void)user_data;
+    struct exchange *exchange = source->ptr;
+    size_t left = exchange->answer_size - exchange->answer_sent;
+    size_t take = left < size ? left : size;
+    memcpy(out, exchange->answer + exchange->answer_sent, take);
+    exchange->answer_sent += take;
+    if (take < left)
+        return (ssize_t)take;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (exchange->has_trailers) {
+        nghttp2_nv ok = constant_field(SLICE("grpc-status"), SLICE("0"));
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        nghttp2_submit_trailer(session, stream_id, &ok, 1);
+    }
+    return (ssize_t)take;
+}
+
+static uint8_t *answer_room(struct exchange *exchange, size_t size)
+{
+    exchange->answer_size = size;
+    exchange->answer =
+        size <= sizeof(exchange->answer_inline) ? exchange->answer_inline : memory_alloc(size);
+    return exchange->answer;
+}
+
+static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t count, bool has_data)
+{
+    struct connection *connection = exchange->connection;
+    struct h2 *h2 = connection->session;
+    nghttp2_data_provider provider = {.source.ptr = exchange, .read_callback = read_answer};
+    if (!h2->terminated &&
+        nghttp2_submit_response(h2->session, exchange->stream_id, fields, count,
+                                has_data ? &provider : NULL) != 0)
+        connection_break(connection, CLOSE_PROTOCOL_ERROR);
+    connection_watch(connection, now_of(connection) + WRITE_S * SECOND_NS);
+    connection_mark_dirty(connection);
+}
+
+/* Names as HTTP/2 wants them, in the answer's scratch memory. */
+static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t count,
+                         struct slice name, struct slice value)
+{
+    if (count == ANSWER_HEADERS_MAX || names->capacity - names->size < name.size)
+        return count;
+    uint8_t *lower = names->data + names->size;
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t c = name.data[i];
+        lower[i] = c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
+    }
+    names->size += name.size;
+    fields[count] = field(slice_of(lower, name.size), value);
+    return count + 1;
+}
+
+static void h2_answer(struct exchange *exchange, const struct answer *answer)
+{
+    enum { NAME_BYTES = 2048 };
+    struct server_part *part = exchange->part;
+    const struct config_pairs *pairs = &part->server->options.response_headers;
+    struct outgoing *names = &part->scratch;
+    names->size = 0;
+    outgoing_room(names, NAME_BYTES); /* and it does not move below */
+    nghttp2_nv fields[ANSWER_HEADERS_MAX];
+    char status[8], length[24];
+    int status_size = snprintf(status, sizeof(status), "%03d", answer->status % 1000);
+    int length_size = snprintf(length, sizeof(length), "%zu", answer->body.size);
+    size_t count = 0;
+    fields[count++] = field(SLICE(":status"), slice_of(status, (size_t)status_size));
+    fields[count++] = field(SLICE("date"), slice_of_string(server_date(part)));
+    if (answer->content_type)
+        fields[count++] = field(SLICE("content-type"), slice_of_string(answer->content_type));
+    if (answer->status != 204 && answer->status != 304)
+        fields[count++] = field(SLICE("content-length"), slice_of(length, (size_t)length_size));
+    for (size_t i = 0; i < answer->extra_count; i++)
+        count = add_fields(names, fields, count, answer->extra[i].name, answer->extra[i].value);
+    for (size_t i = 0; i < pairs->count; i++)
+        count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
+                           slice_of_string(pairs->items[i].value));
+    bool has_data = answer->body.size > 0 && !exchange->method_is_head;
+    if (has_data)
+        memcpy(answer_room(exchange, answer->body.size), answer->body.data, answer->body.size);
+    submit(exchange, fields, count, has_data);
+}
+
+static void answer_grpc_ok(struct exchange *exchange, struct slice message)
+{
+    const nghttp2_nv fields[] = {
+        constant_field(SLICE(":status"), SLICE("200")),
+        constant_field(SLICE("content-type"), SLICE("application/grpc")),
+    };
+    uint8_t *out = answer_room(exchange, 5 + message.size);
+    out[0] = 0;
+    for (int i = 0; i < 4; i++)
+        out[1 + i] = (uint8_t)(message.size >> (24 - 8 * i));
+    if (message.size > 0)
+        memcpy(out + 5, message.data, message.size);
+    exchange->has_trailers = true;
+    submit(exchange, fields, 2, true);
+}
+
+/* One block of headers that ends the stream ("Trailers-Only"). */
+static void answer_grpc_error(struct exchange *exchange, const struct verdict *verdict)
+{
+    char status[8], message[GRPC_MESSAGE_MAX_BYTES], details[GRPC_DETAILS_MAX_BYTES];
+    int status_size = snprintf(status, sizeof(status), "%d", (int)verdict->code);
+    size_t message_size = grpc_percent_encode(slice_of_string(verdict->text), message);
+    size_t details_size = grpc_encode_details(verdict, details);
+    nghttp2_nv fields[5] = {
+        constant_field(SLICE(":status"), SLICE("200")),
+        constant_field(SLICE("content-type"), SLICE("application/grpc")),
+        field(SLICE("grpc-status"), slice_of(status, (size_t)status_size)),
+        field(SLICE("grpc-message"), slice_of(message, message_size)),
+    };
+    size_t count = 4;
+    if (details_size > 0)
+        fields[count++] = field(SLICE("grpc-status-details-bin"), slice_of(details, details_size));
+    submit(exchange, fields, count, false);
+}
+
+static void h2_answer_grpc(struct exchange *exchange, const struct verdict *verdict,
+                           struct slice message)
+{
+    if (verdict_is_ok(verdict))
+        answer_grpc_ok(exchange, message);
+    else
+        answer_grpc_error(exchange, verdict);
+}
+
+/* Time. */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t check_exchange(struct connection *connection, struct exchange *exchange,
+                               uint64_t now_ns)
+{
+    struct h2 *h2 = connection->session;
+    uint64_t deadline = UINT64_MAX;
+    if (exchange->state == EXCHANGE_BODY) {
+        deadline = exchange_body_deadline(exchange);
+        if (now_ns >= deadline)
+            nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
+                                      NGHTTP2_CANCEL);
+    } else if (exchange->state == EXCHANGE_ANSWERED) {
+        /* The client grants no window. */
+        int64_t limit = connection->part->server->options.write_timeout_ns;
+        deadline = exchange->since_ns + (limit > 0 ? (uint64_t)limit : WRITE_S * SECOND_NS);
+        if (now_ns >= deadline)
+            connection_break(connection, CLOSE_WRITE_TIMEOUT);
+    }
+    return deadline;
+}
+
+static uint64_t check_idle(struct connection *connection, uint64_t now_ns)
+{
+    struct h2 *h2 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    if (h2->exchanges)
+        return UINT64_MAX;
+    int64_t limit = options->max_connection_idle_ns > 0 ? options->max_connection_idle_ns
+                                                        : options->idle_timeout_ns;
+    uint64_t deadline = h2->idle_ns + (limit > 0 ? (uint64_t)limit : IDLE_S * SECOND_NS);
+    if (now_ns >= deadline)
+        terminate(connection, NGHTTP2_NO_ERROR, CLOSE_IDLE);
+    return deadline;
+}
+
+static void begin_drain(struct connection *connection, enum close_reason reason)
+{
+    struct h2 *h2 = connection->session;
+    if (h2->drain_ns || h2->terminated)
+        return;
+    h2->drain_ns = now_of(connection) | 1;
+    h2->reason = (uint8_t)reason;
+    /* First "no new streams, please", then the last stream's number when the client has read that. */
+    nghttp2_submit_shutdown_notice(h2->session);
+    nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, drain_ping);
+    connection_watch(connection, now_of(connection) + DRAIN_NOTICE_S * SECOND_NS);
+    connection_mark_dirty(connection);
+}
+
+static uint64_t check_age(struct connection *connection, uint64_t now_ns)
+{
+    const struct server_options *options = &connection->part->server->options;
+    if (options->max_connection_age_ns <= 0)
+        return UINT64_MAX;
+    uint64_t age_end = connection->opened_ns + (uint64_t)options->max_connection_age_ns;
+    if (now_ns < age_end)
+        return age_end;
+    begin_drain(connection, CLOSE_AGE);
+    if (options->max_connection_age_grace_ns <= 0)
+        return UINT64_MAX;
+    uint64_t grace_end = age_end + (uint64_t)options->max_connection_age_grace_ns;
+    if (now_ns >= grace_end)
+        connection_break(connection, CLOSE_AGE);
+    return grace_end;
+}
+
+static uint64_t check_keepalive(struct connection *connection, uint64_t now_ns)
+{
+    struct h2 *h2 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    if (options->keepalive_time_ns <= 0)
+        return UINT64_MAX;
+    if (connection->read_ns >= h2->ping_ns)
+        h2->ping_ns = 0;
+    if (h2->ping_ns) {
+        uint64_t limit = options->keepalive_timeout_ns > 0
+                             ? (uint64_t)options->keepalive_timeout_ns
+                             : 20 * SECOND_NS;
+        if (now_ns >= h2->ping_ns + limit)
+            connection_break(connection, CLOSE_KEEPALIVE);
+        return h2->ping_ns + limit;
+    }
+    uint64_t due = connection->read_ns + (uint64_t)options->keepalive_time_ns;
+    if (now_ns < due)
+        return due;
+    nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+    h2->ping_ns = now_ns;
+    return now_ns + SECOND_NS;
+}
+
+static uint64_t check_start(struct connection *connection, uint64_t now_ns)
+{
+    struct h2 *h2 = connection->session;
+    uint64_t deadline = UINT64_MAX;
+    if (!h2->settled) {
+        deadline = connection->opened_ns + FIRST_SETTINGS_S * SECOND_NS;
+        if (now_ns >= deadline)
+            terminate(connection, NGHTTP2_SETTINGS_TIMEOUT, CLOSE_HEAD_TIMEOUT);
+    }
+    if (h2->block_ns) {
+        uint64_t block_end = h2->block_ns + HEADER_BLOCK_S * SECOND_NS;
+        if (now_ns >= block_end)
+            terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_HEAD_TIMEOUT);
+        deadline = earlier(deadline, block_end);
+    }
+    if (h2->drain_ns && !h2->goaway_sent) {
+        uint64_t notice_end = h2->drain_ns + DRAIN_NOTICE_S * SECOND_NS;
+        if (now_ns >= notice_end)
+            say_last_word(h2);
+        deadline = earlier(deadline, notice_end);
+    }
+    return deadline;
+}
+
+static uint64_t h2_check(struct connection *connection, uint64_t now_ns)
+{
+    struct h2 *h2 = connection->session;
+    uint64_t next = check_start(connection, now_ns);
+    for (struct exchange *exchange = h2->exchanges; exchange; exchange = exchange->next)
+        next = earlier(next, check_exchange(connection, exchange, now_ns));
+    next = earlier(next, check_idle(connection, now_ns));
+    next = earlier(next, check_age(connection, now_ns));
+    next = earlier(next, check_keepalive(connection, now_ns));
+    connection_mark_dirty(connection);
+    return next;
+}
+
+static void h2_drain(struct connection *connection)
+{
+    begin_drain(connection, CLOSE_SHUTDOWN);
+}
+
+/* Beginning and end. */
+
+static nghttp2_session_callbacks *callbacks;
+static nghttp2_option *option;
+
+static void make_shared(void)
+{
+    int rc = nghttp2_session_callbacks_new(&callbacks);
+    rc |= nghttp2_option_new(&option);
+    assert(rc == 0);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk_recv);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame_recv);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    nghttp2_option_set_max_reserved_remote_streams(option, 0);
+#ifdef PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT
+    nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
+#endif
+}
+
+static void h2_open(struct connection *connection)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_shared);
+    struct h2 *h2 = memory_zalloc(sizeof(*h2));
+    connection->session = h2;
+    h2->idle_ns = now_of(connection);
+    h2->reason = CLOSE_PROTOCOL_ERROR;
+    h2_limits_init(&h2->limits, h2->idle_ns);
+    int rc = nghttp2_session_server_new2(&h2->session, callbacks, connection, option);
+    assert(rc == 0);
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+         connection->part->server->options.max_concurrent_streams},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+    };
+    nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,
+                            sizeof(settings) / sizeof(settings[0]));
+    nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
+                                          CONNECTION_WINDOW_BYTES);
+    connection_watch(connection, h2->idle_ns + FIRST_SETTINGS_S * SECOND_NS);
+    connection_mark_dirty(connection);
+}
+
+static void h2_close(struct connection *connection)
+{
+    struct h2 *h2 = connection->session;
+    connection->session = NULL;
+    while (h2->exchanges) {
+        struct exchange *exchange = h2->exchanges;
+        unlink_exchange(exchange);
+        exchange_gone(exchange);
+    }
+    nghttp2_session_del(h2->session);
+    free(h2);
+}
+
+const struct protocol h2_protocol = {
+    .name = "h2",
+    .open = h2_open,
+    .input = h2_input,
+    .eof = h2_eof,
+    .output = h2_output,
+    .answer = h2_answer,
+    .answer_grpc = h2_answer_grpc,
+    .check = h2_check,
+    .drain = h2_drain,
+    .close = h2_close,
+};

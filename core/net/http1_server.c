@@ -1,0 +1,537 @@
+/*
+ * HTTP/1.1 on a connection: one request at a time, the next one waits in `pending` until this one is answered.
+ */
+#include "core/base/memory.h"
+#include "core/net/http1_chunked.h"
+#include "core/net/http1_head.h"
+#include "core/net/server_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+    FIRST_HEAD_S = 10,
+    KEEP_ALIVE_S = 60,
+    EMPTY_LINES_MAX = 4, /* before a request line; RFC 9112, section 2.2 */
+};
+
+enum http1_state {
+    HTTP1_HEAD,
+    HTTP1_BODY,     /* with a length */
+    HTTP1_CHUNKED,
+    HTTP1_WAITING,  /* for the answer */
+    HTTP1_OVER,     /* nothing more is read */
+};
+
+struct http1 {
+    struct exchange *exchange;
+    uint8_t state;
+    uint8_t empty_lines;
+    bool keep_alive;    /* the client's wish */
+    bool old_version;   /* HTTP/1.0 */
+    bool processing;
+    struct http1_scan scan;
+    struct http1_chunked chunked;
+    uint64_t remaining; /* of the body */
+    uint64_t head_ns;   /* first byte of this head; 0: none yet */
+    uint64_t idle_ns;   /* end of the last request; 0: there was none */
+    struct outgoing pending;
+};
+
+static void http1_open(struct connection *connection)
+{
+    connection->session = memory_zalloc(sizeof(struct http1));
+}
+
+static const char *reason_phrase(int status)
+{
+    static const struct {
+        int status;
+        const char *phrase;
+    } phrases[] = {
+        {200, "OK"},
+        {204, "No Content"},
+        {304, "Not Modified"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+        if (phrases[i].status == status)
+            return phrases[i].phrase;
+    return "Status";
+}
+
+static void put(struct outgoing *out, const char *text)
+{
+    outgoing_add(out, text, strlen(text));
+}
+
+static void put_header(struct outgoing *out, struct slice name, struct slice value)
+{
+    outgoing_add(out, name.data, name.size);
+    put(out, ": ");
+    outgoing_add(out, value.data, value.size);
+    put(out, "\r\n");
+}
+
+static void put_status(struct connection *connection, struct outgoing *out, int status)
+{
+    char line[128];
+    int size = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
+                        reason_phrase(status), server_date(connection->part));
+    outgoing_add(out, line, (size_t)size);
+}
+
+static void put_length(struct outgoing *out, size_t length)
+{
+    char line[48];
+    int size = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", length);
+    outgoing_add(out, line, (size_t)size);
+}
+
+static void put_configured(struct server *server, struct outgoing *out)
+{
+    const struct config_pairs *pairs = &server->options.response_headers;
+    for (size_t i = 0; i < pairs->count; i++)
+        put_header(out, slice_of_string(pairs->items[i].name),
+                   slice_of_string(pairs->items[i].value));
+}
+
+static void write_answer(struct connection *connection, const struct answer *answer,
+                         const char *persistence, bool without_body)
+{
+    struct outgoing *out = &connection->part->scratch;
+    out->size = 0;
+    put_status(connection, out, answer->status);
+    if (answer->content_type)
+        put_header(out, SLICE("Content-Type"), slice_of_string(answer->content_type));
+    if (answer->status != 204 && answer->status != 304)
+        put_length(out, answer->body.size);
+    for (size_t i = 0; i < answer->extra_count; i++)
+        put_header(out, answer->extra[i].name, answer->extra[i].value);
+    put_configured(connection->part->server, out);
+    put(out, persistence);
+    put(out, "\r\n");
+    if (!without_body)
+        outgoing_add(out, answer->body.data, answer->body.size);
+    connection_send(connection, slice_of(out->data, out->size));
+}
+
+static void http1_answer(struct exchange *exchange, const struct answer *answer)
+{
+    struct connection *connection = exchange->connection;
+    struct http1 *http1 = connection->session;
+    if (!exchange->body_complete || connection->eof || connection->part->draining)
+        http1->keep_alive = false;
+    const char *persistence = "";
+    if (!http1->keep_alive)
+        persistence = "Connection: close\r\n";
+    else if (http1->old_version)
+        persistence = "Connection: keep-alive\r\n";
+    bool without_body =
+        exchange->method_is_head || answer->status == 204 || answer->status == 304;
+    write_answer(connection, answer, persistence, without_body);
+    if (!http1->processing)
+        connection_mark_dirty(connection);
+}
+
+/* For a request that is none, or that came too late to be one: there is no exchange. */
+static void refuse(struct connection *connection, int status, enum close_reason reason)
+{
+    struct http1 *http1 = connection->session;
+    char text[64];
+    int size = snprintf(text, sizeof(text), "%d %s", status, reason_phrase(status));
+    struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL, 0};
+    http1->state = HTTP1_OVER;
+    write_answer(connection, &answer, "Connection: close\r\n", false);
+    connection_finish(connection, reason, true);
+}
+
+static void refuse_over_budget(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    static const struct http_header retry = {SLICE("Retry-After"), SLICE("1")};
+    struct answer answer = {503, "text/plain; charset=utf-8",
+                            SLICE("data refused due to high memory usage"), &retry, 1};
+    http1->state = HTTP1_OVER;
+    write_answer(connection, &answer, "Connection: close\r\n", false);
+    connection_finish(connection, CLOSE_REFUSED, true);
+}
+
+static void drop_exchange(struct http1 *http1)
+{
+    struct exchange *exchange = http1->exchange;
+    http1->exchange = NULL;
+    exchange_free(exchange);
+}
+
+/* After the answer: on to the next request, or the end. */
+static void leave_exchange(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    bool body_was_read = http1->exchange->body_complete;
+    drop_exchange(http1);
+    if (http1->keep_alive) {
+        http1->state = HTTP1_HEAD;
+        http1->scan = (struct http1_scan){0};
+        http1->head_ns = 0;
+        http1->idle_ns = connection->part->worker->now_ns;
+        http1->empty_lines = 0;
+        connection_watch(connection, http1->idle_ns + KEEP_ALIVE_S * SECOND_NS);
+        return;
+    }
+    http1->state = HTTP1_OVER;
+    connection_finish(connection, body_was_read ? CLOSE_DONE : CLOSE_REFUSED, true);
+}
+
+static bool was_answered(const struct http1 *http1)
+{
+    return http1->exchange && http1->exchange->state == EXCHANGE_ANSWERED;
+}
+
+static void begin_body(struct connection *connection, const struct http1_head *head)
+{
+    struct http1 *http1 = connection->session;
+    http1->chunked = (struct http1_chunked){0};
+    http1->remaining = head->content_length;
+    http1->state = head->chunked ? HTTP1_CHUNKED : HTTP1_BODY;
+    connection_watch(connection, exchange_body_deadline(http1->exchange));
+}
+
+static void finish_body(struct http1 *http1)
+{
+    http1->state = HTTP1_WAITING;
+    exchange_finish(http1->exchange);
+}
+
+static void set_headers(struct exchange *exchange, const struct http_headers *headers)
+{
+    /* Names and values are in the exchange's store already. */
+    if (headers->count > exchange->header_capacity) {
+        exchange->headers.items = memory_array(headers->count, sizeof(struct http_header));
+        exchange->header_capacity = headers->count;
+    }
+    memcpy(exchange->headers.items, headers->items, headers->count * sizeof(struct http_header));
+    exchange->headers.count = headers->count;
+}
+
+static void begin_exchange(struct connection *connection, const struct http1_head *head)
+{
+    struct http1 *http1 = connection->session;
+    struct exchange *exchange = http1->exchange;
+    exchange->method = head->method;
+    exchange->path = head->path;
+    exchange->query = head->query;
+    bool has_body = head->chunked || head->content_length > 0;
+    exchange->body_complete = !has_body;
+    http1->keep_alive = head->keep_alive;
+    http1->old_version = head->minor == 0;
+    http1->state = HTTP1_WAITING;
+    exchange_head_done(exchange, head->chunked ? -1 : (int64_t)head->content_length);
+    if (was_answered(http1))
+        return;
+    if (!has_body) {
+        finish_body(http1);
+        return;
+    }
+    begin_body(connection, head);
+    if (head->expect_continue)
+        connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
+/* The whole head is there. */
+static void on_head(struct connection *connection, struct slice bytes)
+{
+    struct http1 *http1 = connection->session;
+    struct http_header items[HTTP1_HEADERS_MAX];
+    struct http_headers headers = {items, 0};
+    struct http1_head head;
+    struct exchange *exchange = exchange_new(connection);
+    uint8_t *room = exchange ? exchange_head_room(exchange, bytes.size) : NULL;
+    if (!room) {
+        if (exchange)
+            exchange_free(exchange);
+        refuse_over_budget(connection);
+        return;
+    }
+    memcpy(room, bytes.data, bytes.size);
+    int status = http1_head_parse(room, bytes.size, &head, &headers);
+    if (status != 0) {
+        exchange_free(exchange);
+        refuse(connection, status, CLOSE_BAD_REQUEST);
+        return;
+    }
+    set_headers(exchange, &headers);
+    http1->exchange = exchange;
+    begin_exchange(connection, &head);
+}
+
+/* Each of these takes bytes off data; false: no progress without more of them. */
+static bool read_head(struct connection *connection, struct slice *data)
+{
+    struct http1 *http1 = connection->session;
+    size_t size;
+    int status;
+    if (http1->head_ns == 0 && data->size > 0) {
+        http1->head_ns = connection->part->worker->now_ns;
+        connection_watch(connection, http1->head_ns + FIRST_HEAD_S * SECOND_NS);
+    }
+    switch (http1_scan(&http1->scan, *data, &size, &status)) {
+    case HTTP1_SCAN_MORE:
+        return false;
+    case HTTP1_SCAN_BAD:
+        refuse(connection, status, CLOSE_BAD_REQUEST);
+        return true;
+    case HTTP1_SCAN_WHOLE:
+        break;
+    }
+    http1->scan = (struct http1_scan){0};
+    struct slice head = slice_of(data->data, size);
+    *data = slice_of(data->data + size, data->size - size);
+    if (size > 2)
+        on_head(connection, head);
+    else if (++http1->empty_lines > EMPTY_LINES_MAX)
+        refuse(connection, 400, CLOSE_BAD_REQUEST);
+    return true;
+}
+
+static bool read_body(struct http1 *http1, struct slice *data)
+{
+    size_t size = data->size < http1->remaining ? data->size : (size_t)http1->remaining;
+    if (size == 0)
+        return false;
+    http1->remaining -= size;
+    exchange_body(http1->exchange, slice_of(data->data, size));
+    *data = slice_of(data->data + size, data->size - size);
+    if (http1->remaining == 0 && !was_answered(http1))
+        finish_body(http1);
+    return true;
+}
+
+static bool read_chunked(struct connection *connection, struct slice *data)
+{
+    struct http1 *http1 = connection->session;
+    if (data->size == 0)
+        return false;
+    struct slice payload;
+    switch (http1_chunked_step(&http1->chunked, data, &payload)) {
+    case HTTP1_CHUNKED_MORE:
+        if (payload.size > 0)
+            exchange_body(http1->exchange, payload);
+        break;
+    case HTTP1_CHUNKED_DONE:
+        finish_body(http1);
+        break;
+    case HTTP1_CHUNKED_BAD:
+        drop_exchange(http1);
+        refuse(connection, 400, CLOSE_BAD_REQUEST);
+        break;
+    }
+    return true;
+}
+
+static bool read_step(struct connection *connection, struct slice *data)
+{
+    struct http1 *http1 = connection->session;
+    switch ((enum http1_state)http1->state) {
+    case HTTP1_HEAD:
+        return read_head(connection, data);
+    case HTTP1_BODY:
+        return read_body(http1, data);
+    case HTTP1_CHUNKED:
+        return read_chunked(connection, data);
+    case HTTP1_OVER:
+        *data = slice_of(data->data, 0);
+        return false;
+    case HTTP1_WAITING:
+        break;
+    }
+    return false;
+}
+
+/* Uses what it can; returns the rest. */
+static struct slice process(struct connection *connection, struct slice data)
+{
+    struct http1 *http1 = connection->session;
+    http1->processing = true;
+    for (;;) {
+        if (was_answered(http1)) {
+            leave_exchange(connection);
+            /* The next answer waits until this one is on its way. */
+            if (connection_has_unsent(connection))
+                break;
+        }
+        if (!read_step(connection, &data) && !was_answered(http1))
+            break;
+    }
+    http1->processing = false;
+    return data;
+}
+
+static void keep_rest(struct connection *connection, struct slice rest)
+{
+    struct http1 *http1 = connection->session;
+    if (rest.size == 0) {
+        outgoing_deinit(&http1->pending);
+    } else if (http1->pending.data) {
+        memmove(http1->pending.data, rest.data, rest.size);
+        http1->pending.size = rest.size;
+    } else {
+        outgoing_add(&http1->pending, rest.data, rest.size);
+    }
+    bool is_stuck = http1->state != HTTP1_HEAD || connection_has_unsent(connection);
+    if (connection->phase == CONNECTION_OPEN)
+        connection->reading =
+            !connection->eof && !(is_stuck && rest.size > SERVER_PIPELINE_MAX_BYTES);
+}
+
+static void http1_input(struct connection *connection, struct slice data)
+{
+    struct http1 *http1 = connection->session;
+    if (http1->pending.size > 0) {
+        outgoing_add(&http1->pending, data.data, data.size);
+        data = slice_of(http1->pending.data, http1->pending.size);
+    }
+    if (connection_has_unsent(connection) && http1->state == HTTP1_HEAD)
+        keep_rest(connection, data);
+    else
+        keep_rest(connection, process(connection, data));
+}
+
+static size_t http1_body_room(struct connection *connection, uint8_t **data_out)
+{
+    struct http1 *http1 = connection->session;
+    if (http1->state != HTTP1_BODY || http1->pending.size > 0)
+        return 0;
+    http1->processing = true;
+    size_t room = exchange_body_room(http1->exchange, data_out);
+    http1->processing = false;
+    if (was_answered(http1))
+        leave_exchange(connection);
+    return room;
+}
+
+static void http1_body_filled(struct connection *connection, size_t size)
+{
+    struct http1 *http1 = connection->session;
+    assert(size <= http1->remaining);
+    http1->remaining -= size;
+    exchange_body_filled(http1->exchange, size);
+    if (http1->remaining > 0)
+        return;
+    http1->processing = true;
+    finish_body(http1);
+    http1->processing = false;
+    if (was_answered(http1))
+        leave_exchange(connection);
+}
+
+/* A client that has said everything may still wait for its answer. */
+static void http1_eof(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    if (http1->state != HTTP1_WAITING)
+        connection_break(connection, http1->state == HTTP1_HEAD && http1->pending.size == 0
+                                         ? CLOSE_CLIENT
+                                         : CLOSE_RESET);
+}
+
+static void http1_output(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    if (!was_answered(http1) && (http1->state != HTTP1_HEAD || connection_has_unsent(connection)))
+        return;
+    struct slice pending = slice_of(http1->pending.data, http1->pending.size);
+    connection->in_input = true;
+    keep_rest(connection, process(connection, pending));
+    connection->in_input = false;
+    if (connection->eof && http1->state == HTTP1_HEAD)
+        connection_finish(connection, CLOSE_CLIENT, false);
+}
+
+static uint64_t or_default(int64_t configured_ns, unsigned seconds)
+{
+    return configured_ns > 0 ? (uint64_t)configured_ns : seconds * SECOND_NS;
+}
+
+static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
+{
+    struct http1 *http1 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    uint64_t deadline = UINT64_MAX;
+    switch ((enum http1_state)http1->state) {
+    case HTTP1_HEAD:
+        if (http1->head_ns == 0 && http1->idle_ns != 0) {
+            deadline = http1->idle_ns + or_default(options->idle_timeout_ns, KEEP_ALIVE_S);
+            if (now_ns >= deadline)
+                connection_finish(connection, CLOSE_IDLE, false);
+        } else {
+            uint64_t since = http1->head_ns ? http1->head_ns : connection->opened_ns;
+            deadline = since + or_default(options->read_header_timeout_ns, FIRST_HEAD_S);
+            if (now_ns >= deadline && http1->head_ns)
+                refuse(connection, 408, CLOSE_HEAD_TIMEOUT);
+            else if (now_ns >= deadline)
+                connection_finish(connection, CLOSE_HEAD_TIMEOUT, false);
+        }
+        break;
+    case HTTP1_BODY:
+    case HTTP1_CHUNKED:
+        deadline = exchange_body_deadline(http1->exchange);
+        if (now_ns >= deadline) {
+            drop_exchange(http1);
+            refuse(connection, 408, CLOSE_BODY_TIMEOUT);
+        }
+        break;
+    case HTTP1_WAITING:
+    case HTTP1_OVER:
+        break;
+    }
+    return deadline;
+}
+
+static void http1_drain(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    if (http1->state == HTTP1_HEAD && http1->pending.size == 0)
+        connection_finish(connection, CLOSE_SHUTDOWN, false);
+}
+
+static void http1_close(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    connection->session = NULL;
+    if (http1->exchange)
+        exchange_gone(http1->exchange);
+    outgoing_deinit(&http1->pending);
+    free(http1);
+}
+
+const struct protocol http1_protocol = {
+    .name = "http/1.1",
+    .open = http1_open,
+    .input = http1_input,
+    .body_room = http1_body_room,
+    .body_filled = http1_body_filled,
+    .eof = http1_eof,
+    .output = http1_output,
+    .answer = http1_answer,
+    .check = http1_check,
+    .drain = http1_drain,
+    .close = http1_close,
+};

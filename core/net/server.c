@@ -1,0 +1,345 @@
+#include "core/net/server.h"
+
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/net/server_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_MAX_CONNECTIONS = 1024,
+    DEFAULT_MAX_STREAMS = 100,
+    DEFAULT_MAX_BODY_BYTES = 20 * 1024 * 1024,
+    DEFAULT_MAX_MESSAGE_BYTES = 4 * 1024 * 1024,
+    DESCRIPTORS_KEPT = 64, /* for everything else */
+};
+
+/* Making. */
+
+static void set_defaults(struct server_options *options)
+{
+    if (options->max_body_bytes == 0)
+        options->max_body_bytes = DEFAULT_MAX_BODY_BYTES;
+    if (options->max_message_bytes == 0)
+        options->max_message_bytes = DEFAULT_MAX_MESSAGE_BYTES;
+    if (options->max_concurrent_streams == 0)
+        options->max_concurrent_streams = DEFAULT_MAX_STREAMS;
+    if (options->compression_mask == 0)
+        options->compression_mask = (1u << COMPRESSION_COUNT) - 1;
+}
+
+static unsigned connection_limit(const struct server_options *options)
+{
+    unsigned limit = options->max_connections ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return limit;
+    rlim_t usable = files.rlim_cur > 2 * DESCRIPTORS_KEPT ? files.rlim_cur - DESCRIPTORS_KEPT
+                                                          : files.rlim_cur / 2;
+    return limit < usable ? limit : (unsigned)usable;
+}
+
+static bool make_tls(struct server *server, struct error *err)
+{
+    static const char *const with_h2[] = {"h2", "http/1.1", NULL};
+    if (!server->options.tls || !server->options.tls->enabled)
+        return true;
+    server->tls = tls_context_server(server->options.tls, with_h2, err);
+    return server->tls != NULL;
+}
+
+static void make_gauge(struct server *server)
+{
+    if (!server->options.metrics)
+        return;
+    struct text labels = {0};
+    metrics_label(&labels, "server", server->label);
+    server->open_gauge = metrics_gauge(server->options.metrics, "profcol_server_connections",
+                                       "Connections that are open.", text_string(&labels));
+    text_deinit(&labels);
+}
+
+struct server *server_new(const struct server_options *options, const struct server_handler *handler,
+                          void *context, struct worker *workers, unsigned worker_count,
+                          struct error *err)
+{
+    assert(handler->on_head && handler->on_request && worker_count > 0);
+    struct server *server = memory_zalloc(sizeof(*server));
+    server->options = *options;
+    set_defaults(&server->options);
+    server->label = memory_strdup(options->label ? options->label : "server");
+    server->handler = handler;
+    server->context = context;
+    server->workers = workers;
+    server->part_count = worker_count;
+    server->parts = memory_zalloc(worker_count * sizeof(*server->parts));
+    server->listen_fd = server->reserve_fd = -1;
+    server->max_connections = connection_limit(options);
+    atomic_init(&server->references, 1);
+    for (unsigned i = 0; i < worker_count; i++) {
+        server->parts[i].server = server;
+        server->parts[i].worker = &workers[i];
+    }
+    /* Without an endpoint nothing listens: tests bring their own connections. */
+    if (!make_tls(server, err) || (options->endpoint && !listener_open(server, err))) {
+        server_unref(server);
+        return NULL;
+    }
+    make_gauge(server);
+    return server;
+}
+
+void server_unref(struct server *server)
+{
+    if (atomic_fetch_sub_explicit(&server->references, 1, memory_order_acq_rel) > 1)
+        return;
+    listener_close(server);
+    tls_context_free(server->tls);
+    free(server->parts);
+    free(server->label);
+    free(server);
+}
+
+void server_free(struct server *server)
+{
+    if (server)
+        server_unref(server);
+}
+
+uint16_t server_port(const struct server *server)
+{
+    return server->port;
+}
+
+/* Parts. */
+
+static struct server_part *part_of(struct server *server, const struct worker *worker)
+{
+    assert(worker >= server->workers && worker < server->workers + server->part_count);
+    return &server->parts[worker - server->workers];
+}
+
+static bool is_first(const struct server_part *part)
+{
+    return part == part->server->parts;
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    server_part_round(prepare->data);
+}
+
+static void part_start(struct server_part *part)
+{
+    part->read_buffer = memory_alloc(SERVER_READ_BYTES);
+    if (part->server->tls)
+        part->plain_buffer = memory_alloc(SERVER_READ_BYTES);
+    if (part->worker->manual)
+        return;
+    uv_prepare_init(&part->worker->loop, &part->prepare);
+    part->prepare.data = part;
+    uv_prepare_start(&part->prepare, on_prepare);
+    uv_unref((uv_handle_t *)&part->prepare);
+    part->live++;
+}
+
+static void on_start(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct server_part *part =
+        (struct server_part *)(void *)((char *)post - offsetof(struct server_part, start_post));
+    if (!part->stopped) {
+        part_start(part);
+        if (is_first(part) && !part->draining)
+            listener_start(part->server);
+    }
+    part->live--;
+    server_part_unlive(part);
+}
+
+void server_start(struct server *server)
+{
+    /* The first worker last: from then on it sends connections to the others. */
+    for (unsigned i = server->part_count; i-- > 0;) {
+        struct server_part *part = &server->parts[i];
+        atomic_fetch_add_explicit(&server->references, 1, memory_order_relaxed);
+        part->started = true;
+        part->live++;
+        part->start_post.on_post = on_start;
+        worker_post(part->worker, &part->start_post);
+    }
+}
+
+void server_part_unlive(struct server_part *part)
+{
+    if (part->live > 0 || !part->stopped)
+        return;
+    free(part->read_buffer);
+    free(part->plain_buffer);
+    outgoing_deinit(&part->scratch);
+    outgoing_deinit(&part->batch);
+    part->read_buffer = part->plain_buffer = NULL;
+    server_unref(part->server);
+}
+
+static void free_buried(struct server_part *part)
+{
+    while (part->buried) {
+        struct connection *connection = part->buried;
+        part->buried = connection->next;
+        free(connection);
+        part->live--;
+    }
+}
+
+void server_part_round(struct server_part *part)
+{
+    while (part->dirty) {
+        struct connection *connection = part->dirty;
+        part->dirty = connection->next_dirty;
+        connection->dirty = false;
+        if (connection->phase == CONNECTION_OPEN && !connection->broken)
+            connection->protocol->output(connection);
+        connection_settle(connection);
+    }
+    server_part_check_drained(part);
+    bool has_buried = part->buried != NULL;
+    free_buried(part);
+    if (has_buried)
+        server_part_unlive(part);
+}
+
+const char *server_date(struct server_part *part)
+{
+    uint64_t now = part->worker->now_ns;
+    if (part->date[0] == '\0' || now - part->date_ns >= SECOND_NS) {
+        time_t wall = (time_t)(clock_wall_ns() / SECOND_NS);
+        struct tm parts;
+        strftime(part->date, sizeof(part->date), "%a, %d %b %Y %H:%M:%S GMT",
+                 gmtime_r(&wall, &parts));
+        part->date_ns = now;
+    }
+    return part->date;
+}
+
+/* Ending. */
+
+void server_part_check_drained(struct server_part *part)
+{
+    if (!part->draining || part->connection_count > 0 || !part->on_drained)
+        return;
+    void (*on_drained)(void *context) = part->on_drained;
+    part->on_drained = NULL;
+    on_drained(part->drained_context);
+}
+
+static void drain_connection(struct connection *connection)
+{
+    switch ((enum connection_phase)connection->phase) {
+    case CONNECTION_HANDSHAKE:
+    case CONNECTION_DETECT:
+        connection_break(connection, CLOSE_SHUTDOWN);
+        break;
+    case CONNECTION_OPEN:
+        connection->protocol->drain(connection);
+        break;
+    case CONNECTION_CLOSING:
+    case CONNECTION_LINGERING:
+    case CONNECTION_CLOSED:
+        break;
+    }
+}
+
+void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
+                  void *context)
+{
+    struct server_part *part = part_of(server, worker);
+    assert(!part->stopped && !part->draining);
+    part->draining = true;
+    part->on_drained = on_drained;
+    part->drained_context = context;
+    if (is_first(part))
+        listener_stop(server);
+    for (struct connection *connection = part->connections; connection;
+         connection = connection->next)
+        drain_connection(connection);
+    server_part_check_drained(part);
+}
+
+static void on_prepare_closed(uv_handle_t *handle)
+{
+    struct server_part *part = handle->data;
+    part->live--;
+    server_part_unlive(part);
+}
+
+void server_stop(struct server *server, struct worker *worker)
+{
+    struct server_part *part = part_of(server, worker);
+    assert(!part->stopped);
+    if (is_first(part))
+        listener_stop(server);
+    if (!part->started)
+        return;
+    part->live++; /* until the end of this function */
+    part->stopped = true;
+    part->on_drained = NULL;
+    while (part->connections)
+        connection_close(part->connections, CLOSE_SHUTDOWN);
+    free_buried(part);
+    if (part->prepare.data)
+        uv_close((uv_handle_t *)&part->prepare, on_prepare_closed);
+    part->live--;
+    server_part_unlive(part);
+}
+
+/* Metrics. */
+
+static const char *const reason_names[CLOSE_REASON_COUNT] = {
+    [CLOSE_CLIENT] = "client",
+    [CLOSE_RESET] = "reset",
+    [CLOSE_DONE] = "done",
+    [CLOSE_REFUSED] = "refused",
+    [CLOSE_BAD_REQUEST] = "bad_request",
+    [CLOSE_PROTOCOL_ERROR] = "protocol_error",
+    [CLOSE_FLOOD] = "flood",
+    [CLOSE_HEADER_LIST] = "header_list",
+    [CLOSE_TLS_FAILED] = "tls_failed",
+    [CLOSE_HANDSHAKE_TIMEOUT] = "handshake_timeout",
+    [CLOSE_HEAD_TIMEOUT] = "head_timeout",
+    [CLOSE_BODY_TIMEOUT] = "body_timeout",
+    [CLOSE_WRITE_TIMEOUT] = "write_timeout",
+    [CLOSE_IDLE] = "idle",
+    [CLOSE_AGE] = "age",
+    [CLOSE_KEEPALIVE] = "keepalive",
+    [CLOSE_NO_DESCRIPTOR] = "no_descriptor",
+    [CLOSE_SHUTDOWN] = "shutdown",
+};
+
+static struct counter *make_counter(struct server *server, enum close_reason reason)
+{
+    struct text labels = {0};
+    metrics_label(&labels, "server", server->label);
+    metrics_label(&labels, "reason", reason_names[reason]);
+    struct counter *counter =
+        metrics_counter(server->options.metrics, "profcol_server_connections_closed",
+                        "Connections that were closed, by reason.", text_string(&labels));
+    text_deinit(&labels);
+    atomic_store_explicit(&server->closed[reason], counter, memory_order_release);
+    return counter;
+}
+
+void server_count_closed(struct server *server, unsigned worker, enum close_reason reason)
+{
+    if (!server->options.metrics)
+        return;
+    struct counter *counter = atomic_load_explicit(&server->closed[reason], memory_order_acquire);
+    if (!counter)
+        counter = make_counter(server, reason);
+    counter_add(counter, worker, 1);
+}

@@ -1,0 +1,610 @@
+/*
+ * How bytes come in and go out: socket or TLS, time limits, and the ways in which a connection ends.
+ */
+#include "core/base/memory.h"
+#include "core/net/server_private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    READS_PER_EVENT = 4, /* then the others' turn */
+    HANDSHAKE_S = 10,
+    WRITE_STALL_S = 30,
+    LINGER_S = 2,
+    LINGER_MAX_BYTES = 1024 * 1024,
+    OUT_KEPT_BYTES = 4 * 1024, /* an idle connection keeps no more */
+};
+
+void outgoing_add(struct outgoing *out, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    memcpy(outgoing_room(out, size), data, size);
+    out->size += size;
+}
+
+uint8_t *outgoing_room(struct outgoing *out, size_t size)
+{
+    if (out->capacity - out->size < size) {
+        size_t capacity = out->capacity * 2 + size;
+        out->data = memory_realloc(out->data, capacity);
+        out->capacity = capacity;
+    }
+    return out->data + out->size;
+}
+
+void outgoing_deinit(struct outgoing *out)
+{
+    free(out->data);
+    *out = (struct outgoing){0};
+}
+
+static void outgoing_sent(struct outgoing *out, size_t size)
+{
+    out->sent += size;
+    if (out->sent < out->size)
+        return;
+    out->sent = out->size = 0;
+    if (out->capacity > OUT_KEPT_BYTES)
+        outgoing_deinit(out);
+}
+
+/* Sending. */
+
+bool connection_has_unsent(const struct connection *connection)
+{
+    if (connection->tls)
+        return tls_stream_output(connection->tls).size > 0;
+    return connection->out.sent < connection->out.size;
+}
+
+/* How much the socket took; breaks the connection when it cannot take any more. */
+static size_t write_socket(struct connection *connection, struct slice data)
+{
+    if (connection->broken)
+        return 0;
+    ssize_t n;
+    if (connection->sink)
+        n = connection->sink(connection->sink_context, data);
+    else
+        do
+            n = send(connection->fd, data.data, data.size, MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        connection->stalled_ns = 0;
+        return (size_t)n;
+    }
+    if (n < 0 && (connection->sink || (errno != EAGAIN && errno != EWOULDBLOCK)))
+        connection_break(connection, CLOSE_RESET);
+    return 0;
+}
+
+static void flush_tls(struct connection *connection)
+{
+    for (;;) {
+        struct slice output = tls_stream_output(connection->tls);
+        if (output.size == 0)
+            return;
+        size_t sent = write_socket(connection, output);
+        if (sent == 0)
+            return;
+        tls_stream_sent(connection->tls, sent);
+    }
+}
+
+static void flush_plain(struct connection *connection)
+{
+    struct outgoing *out = &connection->out;
+    while (out->sent < out->size) {
+        size_t sent = write_socket(connection, slice_of(out->data + out->sent, out->size - out->sent));
+        if (sent == 0)
+            return;
+        outgoing_sent(out, sent);
+    }
+}
+
+static void note_stall(struct connection *connection)
+{
+    if (!connection_has_unsent(connection)) {
+        connection->stalled_ns = 0;
+    } else if (connection->stalled_ns == 0) {
+        connection->stalled_ns = connection->part->worker->now_ns;
+        connection_watch(connection, connection->stalled_ns + WRITE_STALL_S * SECOND_NS);
+    }
+}
+
+static void flush(struct connection *connection)
+{
+    if (connection->tls)
+        flush_tls(connection);
+    else
+        flush_plain(connection);
+    note_stall(connection);
+}
+
+void connection_send(struct connection *connection, struct slice data)
+{
+    if (connection->broken || connection->phase > CONNECTION_CLOSING || data.size == 0)
+        return;
+    if (connection->tls) {
+        if (tls_stream_write(connection->tls, data))
+            flush_tls(connection);
+        else
+            connection_break(connection, CLOSE_TLS_FAILED);
+    } else {
+        size_t sent = connection_has_unsent(connection) ? 0 : write_socket(connection, data);
+        outgoing_add(&connection->out, data.data + sent, data.size - sent);
+    }
+    note_stall(connection);
+}
+
+/* Ending. */
+
+void connection_mark_dirty(struct connection *connection)
+{
+    if (connection->dirty || connection->phase == CONNECTION_CLOSED)
+        return;
+    connection->dirty = true;
+    connection->next_dirty = connection->part->dirty;
+    connection->part->dirty = connection;
+}
+
+void connection_break(struct connection *connection, enum close_reason reason)
+{
+    if (connection->broken)
+        return;
+    connection->broken = true;
+    connection->reason = (uint8_t)reason;
+    connection_mark_dirty(connection);
+}
+
+static void stop_counting(struct connection *connection)
+{
+    if (!connection->counted)
+        return;
+    connection->counted = false;
+    connection->part->connection_count--;
+}
+
+void connection_finish(struct connection *connection, enum close_reason reason, bool linger)
+{
+    if (connection->phase >= CONNECTION_CLOSING)
+        return;
+    connection->phase = CONNECTION_CLOSING;
+    connection->reason = (uint8_t)reason;
+    connection->linger = linger;
+    connection->reading = false;
+    if (connection->tls)
+        tls_stream_shutdown(connection->tls);
+    connection_mark_dirty(connection);
+}
+
+static void bury(struct connection *connection)
+{
+    struct server_part *part = connection->part;
+    free(connection);
+    part->live--;
+    server_part_unlive(part);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    bury(handle->data);
+}
+
+static void unlink_dirty(struct connection *connection)
+{
+    if (!connection->dirty)
+        return;
+    struct connection **link = &connection->part->dirty;
+    while (*link != connection)
+        link = &(*link)->next_dirty;
+    *link = connection->next_dirty;
+    connection->dirty = false;
+}
+
+void connection_close(struct connection *connection, enum close_reason reason)
+{
+    struct server_part *part = connection->part;
+    assert(!connection->in_input);
+    if (connection->phase == CONNECTION_CLOSED)
+        return;
+    unlink_dirty(connection);
+    connection->phase = CONNECTION_CLOSED;
+    stop_counting(connection);
+    server_count_closed(part->server, part->worker->index, reason);
+    worker_cancel_timer(part->worker, &connection->timer);
+    if (connection->session)
+        connection->protocol->close(connection);
+    tls_stream_free(connection->tls);
+    outgoing_deinit(&connection->out);
+    *connection->link = connection->next;
+    if (connection->next)
+        connection->next->link = connection->link;
+    if (connection->sink) {
+        connection->next = part->buried;
+        part->buried = connection;
+    } else {
+        atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
+        listener_connection_ended(part->server);
+        uv_close((uv_handle_t *)&connection->poll, on_poll_closed);
+        close(connection->fd);
+    }
+}
+
+static void begin_lingering(struct connection *connection)
+{
+    if (!connection->linger || connection->eof || connection->sink) {
+        connection_close(connection, (enum close_reason)connection->reason);
+        return;
+    }
+    shutdown(connection->fd, SHUT_WR);
+    connection->phase = CONNECTION_LINGERING;
+    connection->linger_ns = connection->part->worker->now_ns;
+    connection->reading = true;
+    stop_counting(connection);
+    connection_watch(connection, connection->linger_ns + LINGER_S * SECOND_NS);
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+static void update_poll(struct connection *connection)
+{
+    if (connection->sink)
+        return;
+    int wanted = connection->reading ? UV_READABLE : 0;
+    if (connection_has_unsent(connection))
+        wanted |= UV_WRITABLE;
+    /* While the handler thinks, only learn that the client has left. */
+    if (!connection->reading && !connection->eof)
+        wanted |= UV_DISCONNECT;
+    if (wanted == connection->polled)
+        return;
+    connection->polled = wanted;
+    if (wanted)
+        uv_poll_start(&connection->poll, wanted, on_poll);
+    else
+        uv_poll_stop(&connection->poll);
+}
+
+void connection_settle(struct connection *connection)
+{
+    if (connection->phase == CONNECTION_CLOSED)
+        return;
+    if (connection->broken) {
+        connection_close(connection, (enum close_reason)connection->reason);
+        return;
+    }
+    if (connection->phase == CONNECTION_CLOSING && !connection_has_unsent(connection)) {
+        begin_lingering(connection);
+        if (connection->phase == CONNECTION_CLOSED)
+            return;
+    }
+    update_poll(connection);
+}
+
+/* Coming in. */
+
+static const uint8_t h2_preface[] = {'P', 'R', 'I', ' '};
+
+static void choose_protocol(struct connection *connection, const struct protocol *protocol)
+{
+    connection->protocol = protocol;
+    connection->phase = CONNECTION_OPEN;
+    connection->opened_ns = connection->part->worker->now_ns;
+    protocol->open(connection);
+    if (connection->part->draining)
+        protocol->drain(connection);
+}
+
+/* HTTP/2 with prior knowledge begins with a word that is no method. */
+static void detect_protocol(struct connection *connection, struct slice data)
+{
+    while (data.size > 0 && connection->detect_size < sizeof(connection->detect)) {
+        uint8_t c = *data.data;
+        if (c != h2_preface[connection->detect_size])
+            break;
+        connection->detect[connection->detect_size++] = c;
+        data = slice_of(data.data + 1, data.size - 1);
+    }
+    bool is_h2 = connection->detect_size == sizeof(connection->detect);
+    if (!is_h2 && data.size == 0)
+        return;
+    choose_protocol(connection, is_h2 ? &h2_protocol : &http1_protocol);
+    struct slice seen = slice_of(connection->detect, connection->detect_size);
+    if (seen.size > 0)
+        connection->protocol->input(connection, seen);
+    if (data.size > 0 && connection->phase == CONNECTION_OPEN)
+        connection->protocol->input(connection, data);
+}
+
+static void plain_input(struct connection *connection, struct slice data)
+{
+    if (connection->phase == CONNECTION_DETECT)
+        detect_protocol(connection, data);
+    else if (connection->phase == CONNECTION_OPEN)
+        connection->protocol->input(connection, data);
+}
+
+static void end_handshake(struct connection *connection)
+{
+    connection->phase = CONNECTION_DETECT;
+    struct slice alpn = tls_stream_alpn(connection->tls);
+    if (slice_is(alpn, "h2"))
+        choose_protocol(connection, &h2_protocol);
+    else if (slice_is(alpn, "http/1.1"))
+        choose_protocol(connection, &http1_protocol);
+}
+
+static void tls_input(struct connection *connection, struct slice data)
+{
+    enum tls_status status;
+    tls_stream_feed(connection->tls, data);
+    do {
+        size_t size;
+        uint8_t *plain = connection->part->plain_buffer;
+        status = tls_stream_read(connection->tls, plain, SERVER_READ_BYTES, &size);
+        if (connection->phase == CONNECTION_HANDSHAKE && tls_stream_ready(connection->tls))
+            end_handshake(connection);
+        if (size > 0)
+            plain_input(connection, slice_of(plain, size));
+    } while (status == TLS_STATUS_OK);
+    flush_tls(connection);
+    note_stall(connection);
+    if (status == TLS_STATUS_CLOSED)
+        connection_end_of_input(connection);
+    else if (status == TLS_STATUS_FAILED)
+        connection_break(connection, CLOSE_TLS_FAILED);
+}
+
+void connection_input(struct connection *connection, struct slice data)
+{
+    connection->read_ns = connection->part->worker->now_ns;
+    connection->in_input = true;
+    if (connection->tls)
+        tls_input(connection, data);
+    else
+        plain_input(connection, data);
+    connection->in_input = false;
+}
+
+void connection_end_of_input(struct connection *connection)
+{
+    if (connection->eof)
+        return;
+    connection->eof = true;
+    connection->reading = false;
+    if (connection->phase == CONNECTION_OPEN)
+        connection->protocol->eof(connection);
+    else
+        connection_break(connection, CLOSE_CLIENT);
+}
+
+/* What arrived goes straight to its place when that is known, the rest to the worker's buffer. */
+static ssize_t read_socket(struct connection *connection)
+{
+    struct server_part *part = connection->part;
+    struct iovec places[2];
+    int count = 0;
+    size_t room = 0;
+    if (connection->phase == CONNECTION_OPEN && !connection->tls && connection->protocol->body_room) {
+        uint8_t *place;
+        connection->in_input = true;
+        room = connection->protocol->body_room(connection, &place);
+        connection->in_input = false;
+        if (room > 0)
+            places[count++] = (struct iovec){place, room};
+    }
+    places[count++] = (struct iovec){part->read_buffer, SERVER_READ_BYTES};
+    ssize_t n;
+    do
+        n = readv(connection->fd, places, count);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return n;
+    size_t got = (size_t)n;
+    size_t direct = got < room ? got : room;
+    if (direct > 0) {
+        connection->read_ns = part->worker->now_ns;
+        connection->in_input = true;
+        connection->protocol->body_filled(connection, direct);
+        connection->in_input = false;
+    }
+    if (got > direct)
+        connection_input(connection, slice_of(part->read_buffer, got - direct));
+    return got == room + SERVER_READ_BYTES ? 1 : -2;
+}
+
+/* False when there is nothing more for now. */
+static bool read_once(struct connection *connection)
+{
+    ssize_t n = read_socket(connection);
+    if (n == 0)
+        connection_end_of_input(connection);
+    else if (n == -1 && errno != EAGAIN && errno != EWOULDBLOCK)
+        connection_break(connection, CLOSE_RESET);
+    return n > 0;
+}
+
+static void throw_away(struct connection *connection)
+{
+    uint8_t *buffer = connection->part->read_buffer;
+    ssize_t n = recv(connection->fd, buffer, SERVER_READ_BYTES, 0);
+    if (n > 0)
+        connection->lingered_bytes += (size_t)n;
+    bool is_over = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+                   connection->lingered_bytes > LINGER_MAX_BYTES;
+    if (is_over)
+        connection_break(connection, (enum close_reason)connection->reason);
+}
+
+/* Not reading, but something happened: a reset, or only the end of what the client sends? */
+static void look_whether_gone(struct connection *connection)
+{
+    char byte;
+    ssize_t n = recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        connection_break(connection, CLOSE_RESET);
+    else
+        connection_end_of_input(connection);
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct connection *connection = handle->data;
+    if (status < 0) {
+        connection_close(connection, CLOSE_RESET);
+        return;
+    }
+    if (events & UV_WRITABLE) {
+        flush(connection);
+        if (!connection_has_unsent(connection))
+            connection_mark_dirty(connection); /* the protocol may have more */
+    }
+    if (connection->phase == CONNECTION_LINGERING) {
+        if (events & UV_READABLE)
+            throw_away(connection);
+    } else if (connection->reading && (events & UV_READABLE)) {
+        for (int i = 0; i < READS_PER_EVENT && connection->reading && !connection->broken; i++)
+            if (!read_once(connection))
+                break;
+    } else if (events & UV_DISCONNECT) {
+        look_whether_gone(connection);
+    }
+    connection_settle(connection);
+}
+
+/* Time. */
+
+void connection_watch(struct connection *connection, uint64_t deadline_ns)
+{
+    struct worker *worker = connection->part->worker;
+    if (deadline_ns == UINT64_MAX || connection->phase == CONNECTION_CLOSED ||
+        (timer_is_set(&connection->timer) && connection->timer.deadline_ns <= deadline_ns))
+        return;
+    uint64_t now = worker->now_ns;
+    worker_set_timer(worker, &connection->timer, deadline_ns > now ? deadline_ns - now : 0);
+}
+
+static uint64_t check_stall(struct connection *connection, uint64_t now_ns)
+{
+    if (connection->stalled_ns == 0)
+        return UINT64_MAX;
+    int64_t limit = connection->part->server->options.write_timeout_ns;
+    uint64_t deadline =
+        connection->stalled_ns + (limit > 0 ? (uint64_t)limit : WRITE_STALL_S * SECOND_NS);
+    if (now_ns >= deadline)
+        connection_break(connection, CLOSE_WRITE_TIMEOUT);
+    return deadline;
+}
+
+static uint64_t first_head_deadline(const struct connection *connection)
+{
+    int64_t limit = connection->part->server->options.read_header_timeout_ns;
+    return connection->opened_ns + (limit > 0 ? (uint64_t)limit : HANDSHAKE_S * SECOND_NS);
+}
+
+static uint64_t check_phase(struct connection *connection, uint64_t now_ns)
+{
+    uint64_t deadline;
+    switch ((enum connection_phase)connection->phase) {
+    case CONNECTION_HANDSHAKE:
+        deadline = connection->opened_ns + HANDSHAKE_S * SECOND_NS;
+        if (now_ns >= deadline)
+            connection_break(connection, CLOSE_HANDSHAKE_TIMEOUT);
+        return deadline;
+    case CONNECTION_DETECT:
+        deadline = first_head_deadline(connection);
+        if (now_ns >= deadline)
+            connection_break(connection, CLOSE_HEAD_TIMEOUT);
+        return deadline;
+    case CONNECTION_LINGERING:
+        deadline = connection->linger_ns + LINGER_S * SECOND_NS;
+        if (now_ns >= deadline)
+            connection_break(connection, (enum close_reason)connection->reason);
+        return deadline;
+    case CONNECTION_OPEN:
+        return connection->protocol->check(connection, now_ns);
+    case CONNECTION_CLOSING:
+    case CONNECTION_CLOSED:
+        break;
+    }
+    return UINT64_MAX;
+}
+
+static void on_timer(struct timer *timer)
+{
+    struct connection *connection =
+        (struct connection *)(void *)((char *)timer - offsetof(struct connection, timer));
+    uint64_t now = connection->part->worker->now_ns;
+    uint64_t next = check_phase(connection, now);
+    uint64_t stall = check_stall(connection, now);
+    if (stall < next)
+        next = stall;
+    if (!connection->broken)
+        connection_watch(connection, next > now ? next : now + SECOND_NS);
+    connection_settle(connection);
+}
+
+/* Opening. */
+
+static bool begin_tls(struct connection *connection)
+{
+    struct server *server = connection->part->server;
+    if (!server->tls) {
+        connection->phase = CONNECTION_DETECT;
+        return true;
+    }
+    struct error err;
+    connection->phase = CONNECTION_HANDSHAKE;
+    connection->tls = tls_stream_new(server->tls, NULL, &err);
+    return connection->tls != NULL;
+}
+
+static bool begin_polling(struct connection *connection)
+{
+    if (connection->sink)
+        return true;
+    if (uv_poll_init(&connection->part->worker->loop, &connection->poll, connection->fd) != 0)
+        return false;
+    connection->poll.data = connection;
+    return true;
+}
+
+struct connection *connection_open(struct server_part *part, int fd, const struct sockaddr *address,
+                                   ssize_t (*sink)(void *context, struct slice data),
+                                   void *sink_context)
+{
+    struct connection *connection = memory_zalloc(sizeof(*connection));
+    connection->part = part;
+    connection->fd = fd;
+    connection->sink = sink;
+    connection->sink_context = sink_context;
+    connection->reading = true;
+    connection->opened_ns = connection->read_ns = part->worker->now_ns;
+    connection->timer.on_timer = on_timer;
+    if (address && address->sa_family == AF_INET6)
+        memcpy(&connection->address, address, sizeof(struct sockaddr_in6));
+    else if (address && address->sa_family == AF_INET)
+        memcpy(&connection->address, address, sizeof(struct sockaddr_in));
+    if (!begin_tls(connection) || !begin_polling(connection)) {
+        tls_stream_free(connection->tls);
+        free(connection);
+        return NULL;
+    }
+    connection->next = part->connections;
+    connection->link = &part->connections;
+    if (connection->next)
+        connection->next->link = &connection->next;
+    part->connections = connection;
+    connection->counted = true;
+    part->connection_count++;
+    part->live++;
+    connection_watch(connection, first_head_deadline(connection));
+    update_poll(connection);
+    return connection;
+}

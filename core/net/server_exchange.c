@@ -1,0 +1,564 @@
+#include "core/base/budget.h"
+#include "core/base/memory.h"
+#include "core/net/grpc_status.h"
+#include "core/net/server_private.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+    EXCHANGE_COST_BYTES = sizeof(struct exchange) + 1024, /* with what nghttp2 keeps of a stream */
+    BODY_START_BYTES = 256 * 1024, /* a length that was only promised reserves no more */
+    BODY_GRACE_S = 5,
+    BODY_PACE_BYTES = 1024, /* per second, after the grace */
+    GRPC_PREFIX_BYTES = 5,
+};
+
+struct exchange *exchange_new(struct connection *connection)
+{
+    struct server_part *part = connection->part;
+    if (!budget_reserve(part->server->options.budget, EXCHANGE_COST_BYTES))
+        return NULL;
+    struct exchange *exchange = memory_alloc(sizeof(*exchange));
+    memset(exchange, 0, offsetof(struct exchange, answer_inline));
+    exchange->part = part;
+    exchange->connection = connection;
+    exchange->headers.items = exchange->inline_items;
+    exchange->header_capacity = EXCHANGE_INLINE_HEADERS;
+    exchange->store = exchange->inline_store;
+    exchange->store_capacity = sizeof(exchange->inline_store);
+    exchange->body_expected = -1;
+    exchange->since_ns = part->worker->now_ns;
+    exchange->charged_bytes = EXCHANGE_COST_BYTES;
+    part->live++;
+    return exchange;
+}
+
+void exchange_free(struct exchange *exchange)
+{
+    struct server_part *part = exchange->part;
+    budget_release(part->server->options.budget, exchange->charged_bytes);
+    buffer_unref(exchange->body);
+    if (exchange->headers.items != exchange->inline_items)
+        free(exchange->headers.items);
+    free(exchange->more_store);
+    if (exchange->answer != exchange->answer_inline)
+        free(exchange->answer);
+    free(exchange);
+    part->live--;
+    server_part_unlive(part);
+}
+
+void exchange_gone(struct exchange *exchange)
+{
+    bool handler_has_it = exchange->state == EXCHANGE_WAITING;
+    struct server *server = exchange->part->server;
+    exchange->connection = NULL;
+    if (!handler_has_it)
+        exchange_free(exchange);
+    else if (server->handler->on_gone)
+        server->handler->on_gone(server->context, exchange); /* may respond, which frees it */
+}
+
+static bool charge(struct exchange *exchange, size_t size)
+{
+    if (!budget_reserve(exchange->part->server->options.budget, size))
+        return false;
+    exchange->charged_bytes += size;
+    return true;
+}
+
+/* The first store stays where it is: slices point into it. The second is as large as a head may be. */
+static bool grow_store(struct exchange *exchange, size_t size)
+{
+    if (exchange->more_store || !charge(exchange, size))
+        return false;
+    exchange->more_store = exchange->store = memory_alloc(size);
+    exchange->store_capacity = size;
+    exchange->store_used = 0;
+    return true;
+}
+
+uint8_t *exchange_head_room(struct exchange *exchange, size_t size)
+{
+    assert(exchange->store_used == 0);
+    if (size > exchange->store_capacity && !grow_store(exchange, size))
+        return NULL;
+    exchange->store_used = size;
+    return exchange->store;
+}
+
+bool exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out)
+{
+    enum { STORE_BYTES = 16 * 1024 };
+    if (bytes.size > exchange->store_capacity - exchange->store_used &&
+        (bytes.size > STORE_BYTES || !grow_store(exchange, STORE_BYTES)))
+        return false;
+    uint8_t *to = exchange->store + exchange->store_used;
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    exchange->store_used += bytes.size;
+    *out = slice_of(to, bytes.size);
+    return true;
+}
+
+bool exchange_add_header(struct exchange *exchange, struct slice name, struct slice value)
+{
+    struct http_headers *headers = &exchange->headers;
+    if (headers->count == exchange->header_capacity) {
+        enum { MORE_HEADERS = 72 };
+        if (headers->items != exchange->inline_items ||
+            !charge(exchange, MORE_HEADERS * sizeof(struct http_header)))
+            return false;
+        headers->items = memory_array(MORE_HEADERS, sizeof(struct http_header));
+        memcpy(headers->items, exchange->inline_items, sizeof(exchange->inline_items));
+        exchange->header_capacity = MORE_HEADERS;
+    }
+    struct http_header *header = &headers->items[headers->count];
+    if (!exchange_store(exchange, name, &header->name) ||
+        !exchange_store(exchange, value, &header->value))
+        return false;
+    headers->count++;
+    return true;
+}
+
+/* Answers for the server itself. */
+static void refuse(struct exchange *exchange, int status, const struct verdict *verdict)
+{
+    struct server *server = exchange->part->server;
+    if (exchange->dialect == SERVER_GRPC) {
+        exchange_respond_grpc(exchange, verdict, (struct slice){NULL, 0});
+    } else if (server->handler->on_error) {
+        server->handler->on_error(server->context, exchange, status, verdict);
+        assert(exchange->state == EXCHANGE_ANSWERED);
+    } else {
+        struct http_header retry = {SLICE("retry-after"), SLICE("1")};
+        exchange_respond(exchange, status, "text/plain; charset=utf-8",
+                         slice_of_string(verdict->text), &retry, verdict->retry_after_ns >= 0);
+    }
+}
+
+static void refuse_over_budget(struct exchange *exchange)
+{
+    struct verdict verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, (int64_t)SECOND_NS,
+                                               "data refused due to high memory usage");
+    refuse(exchange, 503, &verdict);
+}
+
+static void refuse_too_large(struct exchange *exchange, uint64_t size)
+{
+    size_t max = exchange->part->server->options.max_message_bytes;
+    struct verdict verdict =
+        exchange->dialect == SERVER_GRPC
+            ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
+                         "grpc: received message larger than max (%llu vs. %zu)",
+                         (unsigned long long)size, max)
+            : verdict_of(GRPC_INVALID_ARGUMENT, "http: request body too large");
+    refuse(exchange, 413, &verdict);
+}
+
+static bool is_grpc_content_type(struct slice type)
+{
+    static const char name[] = "application/grpc";
+    size_t size = sizeof(name) - 1;
+    if (type.size < size || memcmp(type.data, name, size) != 0)
+        return false;
+    struct slice rest = slice_of(type.data + size, type.size - size);
+    return rest.size == 0 || rest.data[0] == ';' || slice_is(rest, "+proto") ||
+           (rest.size > 6 && memcmp(rest.data, "+proto;", 7) == 0);
+}
+
+/* What gRPC-Go answers; false after having answered. */
+static bool check_grpc_encoding(struct exchange *exchange)
+{
+    struct slice name = http_header_get(&exchange->headers, "grpc-encoding");
+    int compression = slice_is(name, compression_names[COMPRESSION_NONE]) ? -1
+                                                                         : compression_by_name(name);
+    if (compression >= 0 && compression_in_grpc((enum compression)compression)) {
+        exchange->compression = (uint8_t)compression;
+        return true;
+    }
+    struct verdict verdict =
+        verdict_of(GRPC_UNIMPLEMENTED,
+                   "grpc: Decompressor is not installed for grpc-encoding \"%.*s\"",
+                   SLICE_ARG(name));
+    refuse(exchange, 415, &verdict);
+    return false;
+}
+
+/* As the Collector: "identity" is not among the names, "" has to be to allow a plain body. */
+static bool check_content_encoding(struct exchange *exchange)
+{
+    struct slice name = http_header_get(&exchange->headers, "content-encoding");
+    int compression = compression_by_name(name);
+    if (name.size > 0 && compression == COMPRESSION_NONE)
+        compression = -1;
+    bool one = http_header_count(&exchange->headers, "content-encoding") <= 1;
+    if (one && compression >= 0 &&
+        (exchange->part->server->options.compression_mask & 1u << compression)) {
+        exchange->compression = (uint8_t)compression;
+        return true;
+    }
+    struct verdict verdict = verdict_of(GRPC_INVALID_ARGUMENT,
+                                        "unsupported Content-Encoding: %.*s", SLICE_ARG(name));
+    refuse(exchange, 400, &verdict);
+    return false;
+}
+
+/* A listener that speaks only one of the two says so. */
+static bool check_dialect(struct exchange *exchange)
+{
+    const struct server_options *options = &exchange->part->server->options;
+    struct slice type = http_header_get(&exchange->headers, "content-type");
+    bool is_h2 = exchange->connection->protocol == &h2_protocol;
+    if (options->accept_grpc && is_h2 && is_grpc_content_type(type)) {
+        exchange->dialect = SERVER_GRPC;
+        if (slice_is(exchange->method, "POST"))
+            return true;
+        struct verdict verdict = verdict_of(
+            GRPC_INTERNAL, "Received a HEADERS frame with :method \"%.*s\" which should be POST",
+            SLICE_ARG(exchange->method));
+        refuse(exchange, 405, &verdict);
+        return false;
+    }
+    exchange->dialect = SERVER_HTTP;
+    if (options->accept_http)
+        return true;
+    char text[192];
+    int size = snprintf(text, sizeof(text), "invalid gRPC request content-type \"%.*s\"%s\n",
+                        (int)(type.size > 64 ? 64 : type.size), (const char *)type.data,
+                        is_h2 ? "" : ": this endpoint speaks gRPC, which needs HTTP/2");
+    exchange_respond(exchange, 415, "text/plain; charset=utf-8", slice_of(text, (size_t)size),
+                     NULL, 0);
+    return false;
+}
+
+static size_t body_limit(const struct exchange *exchange)
+{
+    const struct server_options *options = &exchange->part->server->options;
+    return exchange->dialect == SERVER_GRPC ? options->max_message_bytes : options->max_body_bytes;
+}
+
+void exchange_head_done(struct exchange *exchange, int64_t length)
+{
+    struct server *server = exchange->part->server;
+    exchange->method_is_head = slice_is(exchange->method, "HEAD");
+    exchange->since_ns = exchange->part->worker->now_ns;
+    if (!check_dialect(exchange))
+        return;
+    if (!server->handler->on_head(server->context, exchange)) {
+        assert(exchange->state == EXCHANGE_ANSWERED);
+        return;
+    }
+    assert(exchange->state == EXCHANGE_HEAD);
+    if (exchange->dialect == SERVER_GRPC ? !check_grpc_encoding(exchange)
+                                         : !check_content_encoding(exchange))
+        return;
+    if (exchange->dialect == SERVER_HTTP && length >= 0) {
+        if ((uint64_t)length > body_limit(exchange)) {
+            refuse_too_large(exchange, (uint64_t)length);
+            return;
+        }
+        exchange->body_expected = length;
+    }
+    exchange->state = EXCHANGE_BODY;
+}
+
+/* Room for `more` bytes. A length that the client only promised is not reserved at once, or a few idle connections would use up the budget. */
+static bool reserve_body(struct exchange *exchange, size_t more)
+{
+    size_t limit = body_limit(exchange);
+    if (exchange->body_expected >= 0)
+        limit = (size_t)exchange->body_expected;
+    if (!exchange->body) {
+        size_t start = exchange->body_expected < 0       ? 4096
+                       : limit < BODY_START_BYTES ? limit
+                                                  : BODY_START_BYTES;
+        if (start < more)
+            start = more;
+        exchange->body = buffer_new(start, exchange->part->server->options.budget);
+        if (exchange->body)
+            return true;
+    } else if (buffer_reserve(exchange->body, more, limit)) {
+        return true;
+    }
+    refuse_over_budget(exchange);
+    return false;
+}
+
+static void append_body(struct exchange *exchange, struct slice data)
+{
+    size_t have = exchange->body ? exchange->body->size : 0;
+    if (data.size > body_limit(exchange) - have) {
+        refuse_too_large(exchange, (uint64_t)have + data.size);
+        return;
+    }
+    if (data.size == 0 || !reserve_body(exchange, data.size))
+        return;
+    memcpy(exchange->body->data + have, data.data, data.size);
+    exchange->body->size += data.size;
+}
+
+static void refuse_grpc_framing(struct exchange *exchange, const char *text)
+{
+    struct verdict verdict = verdict_of(GRPC_INTERNAL, "%s", text);
+    refuse(exchange, 400, &verdict);
+}
+
+static void on_grpc_prefix(struct exchange *exchange)
+{
+    const uint8_t *prefix = exchange->prefix;
+    uint32_t size = (uint32_t)prefix[1] << 24 | (uint32_t)prefix[2] << 16 |
+                    (uint32_t)prefix[3] << 8 | prefix[4];
+    if (prefix[0] > 1)
+        refuse_grpc_framing(exchange, "grpc: received unexpected payload format");
+    else if (prefix[0] == 1 && exchange->compression == COMPRESSION_NONE)
+        refuse_grpc_framing(exchange,
+                            "grpc: compressed flag set with identity or empty encoding");
+    else if (size > body_limit(exchange))
+        refuse_too_large(exchange, size);
+    else
+        exchange->body_expected = size;
+}
+
+static struct slice take_grpc_prefix(struct exchange *exchange, struct slice data)
+{
+    size_t take = GRPC_PREFIX_BYTES - exchange->prefix_size;
+    if (take > data.size)
+        take = data.size;
+    memcpy(exchange->prefix + exchange->prefix_size, data.data, take);
+    exchange->prefix_size = (uint8_t)(exchange->prefix_size + take);
+    if (exchange->prefix_size == GRPC_PREFIX_BYTES)
+        on_grpc_prefix(exchange);
+    return slice_of(data.data + take, data.size - take);
+}
+
+void exchange_body(struct exchange *exchange, struct slice data)
+{
+    assert(exchange->state == EXCHANGE_BODY);
+    exchange->body_received += data.size;
+    if (exchange->dialect == SERVER_GRPC && exchange->prefix_size < GRPC_PREFIX_BYTES) {
+        data = take_grpc_prefix(exchange, data);
+        if (exchange->state != EXCHANGE_BODY)
+            return;
+    }
+    if (data.size == 0)
+        return;
+    size_t have = exchange->body ? exchange->body->size : 0;
+    if (exchange->dialect == SERVER_GRPC && data.size > (uint64_t)exchange->body_expected - have) {
+        refuse_grpc_framing(exchange, "grpc: more than one message in a unary call");
+        return;
+    }
+    append_body(exchange, data);
+}
+
+size_t exchange_body_room(struct exchange *exchange, uint8_t **data_out)
+{
+    if (exchange->state != EXCHANGE_BODY || exchange->body_expected < 0)
+        return 0;
+    size_t have = exchange->body ? exchange->body->size : 0;
+    size_t missing = (size_t)exchange->body_expected - have;
+    if (missing == 0 || !reserve_body(exchange, missing < SERVER_READ_BYTES ? missing : SERVER_READ_BYTES))
+        return 0;
+    *data_out = exchange->body->data + have;
+    size_t room = exchange->body->capacity - have;
+    return room < missing ? room : missing;
+}
+
+void exchange_body_filled(struct exchange *exchange, size_t size)
+{
+    exchange->body->size += size;
+    exchange->body_received += size;
+    assert(exchange->body->size <= exchange->body->capacity);
+}
+
+/* False after having answered. */
+static bool decompress_body(struct exchange *exchange)
+{
+    struct buffer *plain = NULL;
+    struct error err = {""};
+    enum decompress_result result =
+        decompress((enum compression)exchange->compression, buffer_slice(exchange->body),
+                   body_limit(exchange), exchange->part->server->options.budget, &plain, &err);
+    if (result == DECOMPRESS_OK) {
+        buffer_unref(exchange->body);
+        exchange->body = plain;
+        return true;
+    }
+    bool is_grpc = exchange->dialect == SERVER_GRPC;
+    struct verdict verdict;
+    switch (result) {
+    case DECOMPRESS_TOO_LARGE:
+        if (is_grpc)
+            verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED,
+                                 "grpc: received message after decompression larger than max %zu",
+                                 body_limit(exchange));
+        else
+            verdict = verdict_of(GRPC_INVALID_ARGUMENT, "http: request body too large");
+        refuse(exchange, 413, &verdict);
+        break;
+    case DECOMPRESS_OVER_BUDGET:
+        refuse_over_budget(exchange);
+        break;
+    case DECOMPRESS_CORRUPT:
+    case DECOMPRESS_OK:
+        verdict = verdict_of(is_grpc ? GRPC_INTERNAL : GRPC_INVALID_ARGUMENT, "%s%s",
+                             is_grpc ? "grpc: failed to decompress the received message: " : "",
+                             err.text);
+        refuse(exchange, 400, &verdict);
+        break;
+    }
+    return false;
+}
+
+void exchange_finish(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_BODY);
+    struct server *server = exchange->part->server;
+    exchange->body_complete = true;
+    if (!exchange->body)
+        exchange->body = buffer_new_charged(0, server->options.budget);
+    bool is_compressed = exchange->compression != COMPRESSION_NONE;
+    if (exchange->dialect == SERVER_GRPC) {
+        if (exchange->prefix_size < GRPC_PREFIX_BYTES ||
+            exchange->body->size < (size_t)exchange->body_expected) {
+            refuse_grpc_framing(exchange, "unexpected EOF");
+            return;
+        }
+        is_compressed = exchange->prefix[0] == 1;
+    }
+    if (is_compressed && !decompress_body(exchange))
+        return;
+    buffer_trim(exchange->body);
+    exchange->state = EXCHANGE_WAITING;
+    server->handler->on_request(server->context, exchange);
+}
+
+uint64_t exchange_body_deadline(const struct exchange *exchange)
+{
+    int64_t limit = exchange->part->server->options.read_timeout_ns;
+    uint64_t by_pace = exchange->since_ns + BODY_GRACE_S * SECOND_NS +
+                       exchange->body_received * (SECOND_NS / BODY_PACE_BYTES);
+    uint64_t by_limit = limit > 0 ? exchange->since_ns + (uint64_t)limit : UINT64_MAX;
+    return by_pace < by_limit ? by_pace : by_limit;
+}
+
+/* The public face. */
+
+enum server_dialect exchange_dialect(const struct exchange *exchange)
+{
+    return (enum server_dialect)exchange->dialect;
+}
+
+struct worker *exchange_worker(const struct exchange *exchange)
+{
+    return exchange->part->worker;
+}
+
+struct slice exchange_method(const struct exchange *exchange)
+{
+    return exchange->method;
+}
+
+struct slice exchange_path(const struct exchange *exchange)
+{
+    return exchange->path;
+}
+
+struct slice exchange_query(const struct exchange *exchange)
+{
+    return exchange->query;
+}
+
+const struct http_headers *exchange_headers(const struct exchange *exchange)
+{
+    return &exchange->headers;
+}
+
+const char *exchange_peer(const struct exchange *exchange)
+{
+    struct connection *connection = exchange->connection;
+    if (!connection)
+        return "";
+    if (connection->peer[0] == '\0') {
+        if (connection->address.sin6_family == AF_INET) {
+            const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)&connection->address;
+            inet_ntop(AF_INET, &v4->sin_addr, connection->peer, sizeof(connection->peer));
+        } else if (connection->address.sin6_family == AF_INET6) {
+            inet_ntop(AF_INET6, &connection->address.sin6_addr, connection->peer,
+                      sizeof(connection->peer));
+        }
+    }
+    /* One that came over IPv4 to a listener of both. */
+    bool is_mapped = strncmp(connection->peer, "::ffff:", 7) == 0 && strchr(connection->peer, '.');
+    return connection->peer + (is_mapped ? 7 : 0);
+}
+
+bool exchange_is_secure(const struct exchange *exchange)
+{
+    return exchange->part->server->tls != NULL;
+}
+
+int64_t exchange_timeout_ns(const struct exchange *exchange)
+{
+    return grpc_parse_timeout(http_header_get(&exchange->headers, "grpc-timeout"));
+}
+
+void exchange_set_data(struct exchange *exchange, void *data)
+{
+    exchange->data = data;
+}
+
+void *exchange_data(const struct exchange *exchange)
+{
+    return exchange->data;
+}
+
+struct buffer *exchange_take_body(struct exchange *exchange)
+{
+    assert(exchange->body && exchange->state == EXCHANGE_WAITING);
+    struct buffer *body = exchange->body;
+    exchange->body = NULL;
+    return body;
+}
+
+/* False: there is nobody to answer any more. */
+static bool begin_answer(struct exchange *exchange)
+{
+    assert(exchange->state != EXCHANGE_ANSWERED);
+    if (!exchange->connection) {
+        exchange_free(exchange);
+        return false;
+    }
+    exchange->state = EXCHANGE_ANSWERED;
+    exchange->since_ns = exchange->part->worker->now_ns;
+    return true;
+}
+
+/* Only now: what the answer says may point into it. */
+static void release_body(struct exchange *exchange)
+{
+    buffer_unref(exchange->body);
+    exchange->body = NULL;
+}
+
+void exchange_respond(struct exchange *exchange, int status, const char *content_type,
+                      struct slice body, const struct http_header *extra, size_t extra_count)
+{
+    if (!begin_answer(exchange))
+        return;
+    struct answer answer = {status, content_type, body, extra, extra_count};
+    exchange->connection->protocol->answer(exchange, &answer);
+    release_body(exchange);
+}
+
+void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,
+                           struct slice message)
+{
+    assert(exchange->dialect == SERVER_GRPC);
+    if (!begin_answer(exchange))
+        return;
+    exchange->connection->protocol->answer_grpc(exchange, verdict, message);
+    release_body(exchange);
+}

@@ -1,0 +1,393 @@
+/*
+ * The listening descriptor: bound on main, polled by the first worker, which hands each connection to the worker that has the fewest.
+ */
+#include "config/config.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/net/server_private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    ACCEPTS_PER_EVENT = 64,
+    OUT_OF_DESCRIPTORS_PAUSE_MS = 100,
+};
+
+/* Binding. */
+
+struct bind_address {
+    struct sockaddr_storage storage;
+    socklen_t size;
+    int family;
+    bool v6_only;
+};
+
+static bool is_wildcard(const char *host)
+{
+    return host[0] == '\0' || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* Like Go: "tcp" on all addresses means both families on one socket. */
+static void all_addresses(struct bind_address *address, int family, uint16_t port)
+{
+    if (family == AF_INET) {
+        struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+        memcpy(&address->storage, &v4, sizeof(v4));
+        address->size = sizeof(v4);
+        address->family = AF_INET;
+        return;
+    }
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    memcpy(&address->storage, &v6, sizeof(v6));
+    address->size = sizeof(v6);
+    address->family = AF_INET6;
+    address->v6_only = family == AF_INET6;
+}
+
+/* Like Go: of several addresses of a name the first IPv4 one, so localhost is 127.0.0.1. */
+static bool look_up(struct bind_address *address, const char *host, int family, uint16_t port,
+                    struct error *err)
+{
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found;
+    char service[8];
+    snprintf(service, sizeof(service), "%u", port);
+    int rc = getaddrinfo(host, service, &hints, &found);
+    if (rc != 0)
+        return error_set(err, "%s: %s", host, gai_strerror(rc));
+    const struct addrinfo *chosen = found;
+    for (const struct addrinfo *a = found; a; a = a->ai_next)
+        if (a->ai_family == AF_INET) {
+            chosen = a;
+            break;
+        }
+    memcpy(&address->storage, chosen->ai_addr, chosen->ai_addrlen);
+    address->size = chosen->ai_addrlen;
+    address->family = chosen->ai_family;
+    address->v6_only = family == AF_INET6;
+    freeaddrinfo(found);
+    return true;
+}
+
+static bool try_bind(struct server *server, const struct bind_address *address, struct error *err)
+{
+    int fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return error_set(err, "%s", strerror(errno));
+    int on = 1, v6_only = address->v6_only;
+    if (address->family != AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (address->family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
+    if (bind(fd, (const struct sockaddr *)&address->storage, address->size) != 0 ||
+        listen(fd, SOMAXCONN) != 0) {
+        int why = errno;
+        close(fd);
+        errno = why; /* for the caller */
+        return error_set(err, "%s", strerror(why));
+    }
+    server->listen_fd = fd;
+    return true;
+}
+
+static void learn_port(struct server *server)
+{
+    struct sockaddr_storage bound;
+    socklen_t size = sizeof(bound);
+    if (getsockname(server->listen_fd, (struct sockaddr *)&bound, &size) != 0)
+        return;
+    if (bound.ss_family == AF_INET)
+        server->port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    else if (bound.ss_family == AF_INET6)
+        server->port = ntohs(((struct sockaddr_in6 *)&bound)->sin6_port);
+}
+
+static bool open_tcp(struct server *server, const char *transport, struct error *err)
+{
+    char host[256], why[256];
+    uint16_t port;
+    if (!config_parse_endpoint(slice_of_string(server->options.endpoint), host, sizeof(host), &port,
+                               why, sizeof(why)))
+        return error_set(err, "%s", why);
+    int family = AF_UNSPEC;
+    if (strcmp(transport, "tcp4") == 0)
+        family = AF_INET;
+    else if (strcmp(transport, "tcp6") == 0)
+        family = AF_INET6;
+    struct bind_address address = {.family = AF_UNSPEC};
+    bool is_all = is_wildcard(host);
+    if (is_all)
+        all_addresses(&address, family, port);
+    else if (!look_up(&address, host, family, port, err))
+        return false;
+    bool ok = try_bind(server, &address, err);
+    if (!ok && is_all && family == AF_UNSPEC && errno == EAFNOSUPPORT) {
+        all_addresses(&address, AF_INET, port);
+        ok = try_bind(server, &address, err);
+    }
+    if (ok)
+        learn_port(server);
+    return ok;
+}
+
+/* A socket file whose process is gone. */
+static bool is_stale(const struct bind_address *address)
+{
+    const struct sockaddr_un *path = (const struct sockaddr_un *)&address->storage;
+    struct stat info;
+    if (lstat(path->sun_path, &info) != 0 || !S_ISSOCK(info.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool refused = connect(fd, (const struct sockaddr *)path, address->size) != 0 &&
+                   errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+static bool open_unix(struct server *server, struct error *err)
+{
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    if (strlen(server->options.endpoint) >= sizeof(path.sun_path))
+        return error_set(err, "the path is longer than %zu bytes", sizeof(path.sun_path) - 1);
+    strcpy(path.sun_path, server->options.endpoint);
+    struct bind_address address = {.size = sizeof(path), .family = AF_UNIX};
+    memcpy(&address.storage, &path, sizeof(path));
+    bool ok = try_bind(server, &address, err);
+    if (!ok && errno == EADDRINUSE && is_stale(&address)) {
+        unlink(path.sun_path);
+        ok = try_bind(server, &address, err);
+    }
+    if (ok)
+        server->unix_path = memory_strdup(path.sun_path);
+    return ok;
+}
+
+bool listener_open(struct server *server, struct error *err)
+{
+    const char *transport = server->options.transport ? server->options.transport : "tcp";
+    bool ok = strcmp(transport, "unix") == 0 ? open_unix(server, err)
+                                             : open_tcp(server, transport, err);
+    if (!ok)
+        return error_prefix(err, "listen on %s", server->options.endpoint);
+    server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return true;
+}
+
+void listener_close(struct server *server)
+{
+    if (server->listen_fd >= 0)
+        close(server->listen_fd);
+    if (server->reserve_fd >= 0)
+        close(server->reserve_fd);
+    server->listen_fd = server->reserve_fd = -1;
+    if (server->unix_path)
+        unlink(server->unix_path);
+    free(server->unix_path);
+    server->unix_path = NULL;
+}
+
+/* Accepting. */
+
+struct handover {
+    struct post post;
+    struct server_part *part;
+    int fd;
+    struct sockaddr_in6 address;
+};
+
+static void connection_lost(struct server_part *part, int fd)
+{
+    close(fd);
+    atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
+    listener_connection_ended(part->server);
+}
+
+static void open_here(struct server_part *part, int fd, const struct sockaddr *address)
+{
+    if (part->stopped || part->draining || !connection_open(part, fd, address, NULL, NULL))
+        connection_lost(part, fd);
+}
+
+static void on_handover(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct handover *handover = (struct handover *)(void *)post;
+    struct server *server = handover->part->server;
+    open_here(handover->part, handover->fd, (const struct sockaddr *)&handover->address);
+    free(handover);
+    server_unref(server);
+}
+
+static struct server_part *least_loaded(struct server *server)
+{
+    struct server_part *best = &server->parts[0];
+    unsigned best_load = atomic_load_explicit(&best->load, memory_order_relaxed);
+    for (unsigned i = 1; i < server->part_count; i++) {
+        unsigned load = atomic_load_explicit(&server->parts[i].load, memory_order_relaxed);
+        if (load < best_load) {
+            best = &server->parts[i];
+            best_load = load;
+        }
+    }
+    return best;
+}
+
+static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
+{
+    int on = 1;
+    if (!server->unix_path)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    atomic_fetch_add(&server->connections, 1);
+    if (server->open_gauge)
+        gauge_add(server->open_gauge, 1);
+    struct server_part *part = least_loaded(server);
+    atomic_fetch_add_explicit(&part->load, 1, memory_order_relaxed);
+    if (part == server->parts) {
+        open_here(part, fd, (const struct sockaddr *)address);
+        return;
+    }
+    struct handover *handover = memory_zalloc(sizeof(*handover));
+    *handover = (struct handover){.post.on_post = on_handover, .part = part, .fd = fd, .address = *address};
+    atomic_fetch_add_explicit(&server->references, 1, memory_order_relaxed);
+    worker_post(part->worker, &handover->post);
+}
+
+static void on_listen(uv_poll_t *handle, int status, int events);
+
+static void listen_again(struct server *server)
+{
+    if (server->listening)
+        uv_poll_start(&server->listen_poll, UV_READABLE, on_listen);
+}
+
+/* True: the limit is reached and accepting waits for listener_connection_ended. */
+static bool pause_when_full(struct server *server)
+{
+    if (atomic_load(&server->connections) < server->max_connections)
+        return false;
+    atomic_store(&server->accept_paused, true);
+    /* One may have ended before it could see that. */
+    if (atomic_load(&server->connections) < server->max_connections) {
+        atomic_store(&server->accept_paused, false);
+        return false;
+    }
+    uv_poll_stop(&server->listen_poll);
+    return true;
+}
+
+/* The one that waits gets a closed connection instead of silence; then a pause, so that this does not spin. */
+static void shed_one(struct server *server)
+{
+    if (server->reserve_fd >= 0) {
+        close(server->reserve_fd);
+        int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0) {
+            close(fd);
+            server_count_closed(server, server->parts[0].worker->index, CLOSE_NO_DESCRIPTOR);
+        }
+        server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    uv_poll_stop(&server->listen_poll);
+    worker_set_timer(server->parts[0].worker, &server->accept_timer,
+                     OUT_OF_DESCRIPTORS_PAUSE_MS * (SECOND_NS / 1000));
+}
+
+static void on_listen(uv_poll_t *handle, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct server *server = handle->data;
+    for (int i = 0; i < ACCEPTS_PER_EVENT && !pause_when_full(server); i++) {
+        struct sockaddr_storage peer = {0};
+        socklen_t size = sizeof(peer);
+        int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            struct sockaddr_in6 address;
+            memcpy(&address, &peer, sizeof(address));
+            hand_over(server, fd, &address);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            log_warn(server->label, "cannot accept a connection: %s", strerror(errno));
+            shed_one(server);
+        }
+        if (errno != EINTR && errno != ECONNABORTED)
+            return;
+    }
+}
+
+static void on_accept_timer(struct timer *timer)
+{
+    struct server *server =
+        (struct server *)(void *)((char *)timer - offsetof(struct server, accept_timer));
+    listen_again(server);
+}
+
+static void on_resume(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct server *server =
+        (struct server *)(void *)((char *)post - offsetof(struct server, resume_post));
+    atomic_store(&server->resume_posted, false);
+    listen_again(server);
+    server_unref(server);
+}
+
+void listener_connection_ended(struct server *server)
+{
+    atomic_fetch_sub(&server->connections, 1);
+    if (server->open_gauge)
+        gauge_add(server->open_gauge, -1);
+    if (!atomic_load(&server->accept_paused) || !atomic_exchange(&server->accept_paused, false))
+        return;
+    if (atomic_exchange(&server->resume_posted, true))
+        return;
+    atomic_fetch_add_explicit(&server->references, 1, memory_order_relaxed);
+    server->resume_post.on_post = on_resume;
+    worker_post(server->parts[0].worker, &server->resume_post);
+}
+
+static void on_listen_closed(uv_handle_t *handle)
+{
+    struct server *server = handle->data;
+    struct server_part *part = server->parts;
+    part->live--;
+    server_part_unlive(part);
+}
+
+void listener_start(struct server *server)
+{
+    struct server_part *part = server->parts;
+    if (server->listen_fd < 0 || part->worker->manual)
+        return;
+    int rc = uv_poll_init(&part->worker->loop, &server->listen_poll, server->listen_fd);
+    assert(rc == 0);
+    server->listen_poll.data = server;
+    server->accept_timer.on_timer = on_accept_timer;
+    server->listening = true;
+    part->live++;
+    listen_again(server);
+}
+
+void listener_stop(struct server *server)
+{
+    struct server_part *part = server->parts;
+    if (server->listening) {
+        server->listening = false;
+        worker_cancel_timer(part->worker, &server->accept_timer);
+        uv_close((uv_handle_t *)&server->listen_poll, on_listen_closed);
+    }
+    listener_close(server);
+}
