@@ -1,9 +1,13 @@
 /*
- * client: outgoing requests over HTTP/1.1 and HTTP/2 (prior knowledge or ALPN), cleartext or TLS, of one endpoint on one worker.
+ * client: outgoing requests over HTTP/1.1 and HTTP/2 (prior knowledge or ALPN), cleartext or TLS,
+ * to one endpoint from one worker.
  *
- * Keeps connections, reconnects with back-off, resolves names with a cache, never follows redirects, reads at most 64 KiB of an answer.
- * A body is given as slices that stay valid until on_done; they are written without being copied (cleartext).
- * Owner: the exporter's node. Thread: its worker.
+ * Keeps connections, reconnects with back-off, resolves names with a cache, never follows
+ * redirects, reads at most 64 KiB of an answer's body and 32 KiB of its headers. A body is given as
+ * slices that stay valid until on_done; they are written without being copied (cleartext). A
+ * request that the server provably did not begin (REFUSED_STREAM, behind a GOAWAY) is sent again on
+ * another connection, a few times; any other loss is CLIENT_BROKEN. Owner: the exporter's node.
+ * Thread: its worker.
  */
 #ifndef PROFCOL_CORE_NET_CLIENT_H
 #define PROFCOL_CORE_NET_CLIENT_H
@@ -13,42 +17,49 @@
 #include "core/net/http_types.h"
 #include "core/net/tls.h"
 
+#define CLIENT_BODY_MAX ((size_t)64 * 1024)
+#define CLIENT_HEADERS_MAX ((size_t)32 * 1024)
+
 struct client;
-struct client_request;
+struct client_exchange;
 
 enum client_protocol {
-    CLIENT_HTTP1,     /* and h2 by ALPN when TLS is used and client_options.allow_h2 */
-    CLIENT_H2,        /* prior knowledge in cleartext, ALPN h2 required over TLS: gRPC */
+    CLIENT_HTTP1, /* and h2 by ALPN when TLS is used and client_options.allow_h2 */
+    CLIENT_H2,    /* prior knowledge in cleartext, ALPN h2 required over TLS: gRPC */
 };
 
 struct client_options {
     enum client_protocol protocol;
     bool allow_h2;
-    const char *host;              /* name or address, without brackets; or a path for unix */
+    const char *host; /* name or address, without brackets; or a path for unix */
     uint16_t port;
     bool unix_socket;
-    const struct tls_client_settings *tls; /* NULL: cleartext */
-    const char *authority;         /* Host / :authority */
+    const struct tls_client_settings *tls; /* NULL: cleartext; must live as long as the client */
+    const char *authority; /* Host / :authority; a "host" header of a request goes before it. NULL:
+                              host:port */
     unsigned max_connections;      /* HTTP/1.1: in parallel; 0: 16. HTTP/2: 1 */
+    bool close_after_answer;       /* HTTP/1.1: no keep-alive */
     int64_t idle_timeout_ns;       /* 0: never */
-    int64_t keepalive_time_ns;     /* h2 PING; 0: off */
-    int64_t keepalive_timeout_ns;
+    int64_t keepalive_time_ns;     /* h2 PING after this much silence; 0: off */
+    int64_t keepalive_timeout_ns;  /* 0: 20 s */
+    bool keepalive_without_stream; /* also while no request is under way */
     const char *label;             /* for logs */
 };
 
 enum client_failure {
-    CLIENT_OK,              /* an answer came */
+    CLIENT_OK, /* an answer came */
     CLIENT_CONNECT_FAILED,
     CLIENT_TIMEOUT,
-    CLIENT_BROKEN,          /* the connection ended or the peer broke the protocol before the answer was whole */
+    CLIENT_BROKEN, /* the connection ended or the peer broke the protocol before the answer was
+                      whole */
 };
 
 struct client_answer {
     enum client_failure failure;
-    const char *failure_text;       /* "connect to 127.0.0.1:4317: connection refused" */
+    const char *failure_text; /* "connect to 127.0.0.1:4317: connection refused" */
     int status;
-    struct http_headers headers;    /* including h2 trailers, in order */
-    struct slice body;              /* at most 64 KiB */
+    struct http_headers headers; /* including h2 trailers, in order */
+    struct slice body;           /* at most 64 KiB */
     bool body_cut;
 };
 
@@ -56,25 +67,28 @@ struct client_request {
     /* set by the caller, valid until on_done */
     const char *method; /* "POST" */
     const char *path;
-    const struct http_header *headers;
+    const struct http_header *headers; /* without host and content-length, which are the client's */
     size_t header_count;
     const struct slice *body;
     size_t body_count;
     size_t body_size;
     int64_t timeout_ns; /* 0: none; from client_send to the whole answer, connecting included */
-    void (*on_done)(struct client_request *request, const struct client_answer *answer); /* once, never inside client_send; the answer is valid during the call */
+    void (*on_done)(struct client_request *request,
+                    const struct client_answer *answer); /* once, never inside client_send; the
+                                                            answer is valid during the call */
     /* the client's */
-    struct client *client;
-    void *stream;
+    struct client_exchange *exchange;
     struct timer timer;
-    struct client_request *next;
 };
 
-struct client *client_new(struct worker *worker, const struct client_options *options, struct error *err);
+/* Strings of the options are copied. Connects when there is something to send. */
+struct client *client_new(struct worker *worker, const struct client_options *options,
+                          struct error *err);
 void client_send(struct client *client, struct client_request *request);
 /* No on_done for this one any more. */
 void client_cancel(struct client_request *request);
-/* Cancels nothing: requests must be done or cancelled before. Closing finishes on the loop by itself. */
+/* Cancels nothing: requests must be done or cancelled before (being called from an on_done is
+ * fine). Closing finishes on the loop by itself. NULL is allowed. */
 void client_free(struct client *client);
 
 #endif

@@ -1,0 +1,479 @@
+#include "core/net/client.h"
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/net/client_parts.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <sys/un.h>
+
+#define BACKOFF_FIRST_NS UINT64_C(100000000)
+#define BACKOFF_LAST_NS UINT64_C(2000000000)
+
+enum { CONNECTIONS_DEFAULT = 16, REFUSED_MAX = 3 };
+
+/* Lists */
+
+void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange)
+{
+    exchange->next = NULL;
+    exchange->previous = list->last;
+    if (list->last)
+        list->last->next = exchange;
+    else
+        list->first = exchange;
+    list->last = exchange;
+}
+
+void exchange_list_prepend(struct exchange_list *list, struct client_exchange *exchange)
+{
+    exchange->previous = NULL;
+    exchange->next = list->first;
+    if (list->first)
+        list->first->previous = exchange;
+    else
+        list->last = exchange;
+    list->first = exchange;
+}
+
+void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange)
+{
+    if (exchange->previous)
+        exchange->previous->next = exchange->next;
+    else
+        list->first = exchange->next;
+    if (exchange->next)
+        exchange->next->previous = exchange->previous;
+    else
+        list->last = exchange->previous;
+    exchange->previous = exchange->next = NULL;
+}
+
+/* Life of a client */
+
+void client_ref(struct client *client)
+{
+    assert(client->references > 0);
+    client->references++;
+}
+
+void client_unref(struct client *client)
+{
+    assert(client->references > 0);
+    if (--client->references > 0)
+        return;
+    assert(client->freed && !client->connections && !client->waiting.first);
+    free(client->read_buffer);
+    free(client->plain_buffer);
+    arena_deinit(&client->arena);
+    free(client);
+}
+
+static void copy_options(struct client *client, const struct client_options *options)
+{
+    struct arena *arena = &client->arena;
+    client->options = *options;
+    client->options.host = arena_strdup(arena, options->host);
+    client->options.label = options->label ? arena_strdup(arena, options->label) : NULL;
+    bool v6 = strchr(options->host, ':') != NULL && !options->unix_socket;
+    client->address_text = options->unix_socket ? arena_printf(arena, "unix:%s", options->host)
+                                                : arena_printf(arena, v6 ? "[%s]:%u" : "%s:%u",
+                                                               options->host, options->port);
+    const char *authority = options->unix_socket ? "localhost" : client->address_text;
+    client->options.authority =
+        arena_strdup(arena, options->authority ? options->authority : authority);
+    if (options->max_connections == 0)
+        client->options.max_connections = options->protocol == CLIENT_H2 ? 1 : CONNECTIONS_DEFAULT;
+}
+
+static const char *const *alpn_of(const struct client_options *options)
+{
+    static const char *const only_h2[] = {"h2", NULL};
+    static const char *const only_h1[] = {"http/1.1", NULL};
+    static const char *const both[] = {"h2", "http/1.1", NULL};
+    if (options->protocol == CLIENT_H2)
+        return only_h2;
+    return options->allow_h2 ? both : only_h1;
+}
+
+static void on_kick(struct timer *timer);
+static void on_reconnect(struct timer *timer);
+
+struct client *client_new(struct worker *worker, const struct client_options *options,
+                          struct error *err)
+{
+    if (options->unix_socket &&
+        strlen(options->host) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+        error_set(err, "%s: the path of the socket is too long", options->host);
+        return NULL;
+    }
+    struct tls_context *tls = NULL;
+    if (options->tls) {
+        tls = tls_context_client(options->tls, alpn_of(options), err);
+        if (!tls)
+            return NULL;
+    }
+    struct client *client = memory_zalloc(sizeof(*client));
+    client->worker = worker;
+    client->references = 1;
+    client->tls = tls;
+    arena_init(&client->arena, NULL);
+    copy_options(client, options);
+    client->kick.on_timer = on_kick;
+    client->reconnect.on_timer = on_reconnect;
+    client->read_buffer = memory_alloc(CLIENT_READ_BYTES);
+    if (tls)
+        client->plain_buffer = memory_alloc(CLIENT_PLAIN_BYTES);
+    client->protocol_known = !tls || options->protocol == CLIENT_H2 || !options->allow_h2;
+    client->h2_agreed = options->protocol == CLIENT_H2;
+    client_resolver_init(client);
+    return client;
+}
+
+void client_free(struct client *client)
+{
+    if (!client)
+        return;
+    assert(!client->freed && !client->waiting.first);
+    client->freed = true;
+    worker_cancel_timer(client->worker, &client->kick);
+    worker_cancel_timer(client->worker, &client->reconnect);
+    while (client->connections) {
+        assert(!client->connections->exchanges.first);
+        connection_close(client->connections, "closed");
+    }
+    tls_context_free(client->tls);
+    client->tls = NULL;
+    client_unref(client);
+}
+
+/* The answer as it comes in */
+
+bool exchange_count_header(struct client_exchange *exchange, size_t size)
+{
+    exchange->header_bytes += size + 32; /* as HTTP/2 counts them */
+    return exchange->header_bytes <= CLIENT_HEADERS_MAX;
+}
+
+bool exchange_add_header(struct client_exchange *exchange, struct slice name, struct slice value)
+{
+    if (!exchange_count_header(exchange, name.size + value.size))
+        return false;
+    struct http_headers *headers = &exchange->headers;
+    if (headers->count == exchange->header_capacity) {
+        exchange->header_capacity = exchange->header_capacity ? exchange->header_capacity * 2 : 16;
+        headers->items =
+            memory_grow(headers->items, exchange->header_capacity, sizeof(*headers->items));
+    }
+    struct http_header *header = &headers->items[headers->count++];
+    header->name = arena_copy(&exchange->arena, name);
+    header->value = arena_copy(&exchange->arena, value);
+    return true;
+}
+
+void exchange_begin_answer(struct client_exchange *exchange, int status)
+{
+    exchange->status = status;
+    exchange->headers.count = 0;
+    arena_deinit(&exchange->arena);
+    arena_init(&exchange->arena, NULL);
+}
+
+bool exchange_add_body(struct client_exchange *exchange, struct slice bytes)
+{
+    size_t room = CLIENT_BODY_MAX - exchange->body.size;
+    if (bytes.size > room) {
+        exchange->body_cut = true;
+        bytes.size = room;
+    }
+    text_append_slice(&exchange->body, bytes);
+    return !exchange->body_cut;
+}
+
+struct slice exchange_authority(const struct client_exchange *exchange)
+{
+    const struct client_request *request = exchange->request;
+    for (size_t i = 0; i < request->header_count; i++)
+        if (slice_is(request->headers[i].name, "host"))
+            return request->headers[i].value;
+    return slice_of_string(exchange->client->options.authority);
+}
+
+/* Life of an exchange */
+
+static void take_off(struct client_exchange *exchange)
+{
+    struct client_connection *connection = exchange->connection;
+    if (!connection) {
+        exchange_list_remove(&exchange->client->waiting, exchange);
+        exchange->client->waiting_count--;
+        return;
+    }
+    exchange_list_remove(&connection->exchanges, exchange);
+    assert(connection->active > 0);
+    connection->active--;
+    exchange->connection = NULL;
+    if (connection->hang_up) {
+        connection_close(connection, "hung up");
+        return;
+    }
+    client_output_disown(&connection->output, exchange);
+    connection_rest(connection);
+}
+
+static void free_exchange(struct client_exchange *exchange)
+{
+    arena_deinit(&exchange->arena);
+    free(exchange->headers.items);
+    text_deinit(&exchange->body);
+    free(exchange);
+}
+
+void exchange_finish(struct client_exchange *exchange, enum client_failure failure, const char *why)
+{
+    struct client *client = exchange->client;
+    struct client_request *request = exchange->request;
+    client_ref(client);
+    take_off(exchange);
+    worker_cancel_timer(client->worker, &request->timer);
+    request->exchange = NULL;
+    struct client_answer answer = {
+        .failure = failure,
+        .failure_text = why,
+        .status = failure == CLIENT_OK ? exchange->status : 0,
+        .headers = exchange->headers,
+        .body = slice_of(exchange->body.data, exchange->body.size),
+        .body_cut = exchange->body_cut,
+    };
+    request->on_done(request, &answer);
+    free_exchange(exchange);
+    if (!client->freed)
+        client_kick(client);
+    client_unref(client);
+}
+
+static void forget_answer(struct client_exchange *exchange)
+{
+    exchange_begin_answer(exchange, 0);
+    exchange->header_bytes = 0;
+    exchange->body_cut = false;
+    text_clear(&exchange->body);
+    exchange->stream_id = 0;
+    exchange->body_slice = exchange->body_offset = 0;
+    exchange->body_left = exchange->request->body_size;
+}
+
+void exchange_give_back(struct client_exchange *exchange, const char *why)
+{
+    struct client *client = exchange->client;
+    if (exchange->refused++ >= REFUSED_MAX) {
+        exchange_finish(exchange, CLIENT_BROKEN, why);
+        return;
+    }
+    take_off(exchange);
+    forget_answer(exchange);
+    exchange_list_prepend(&client->waiting, exchange);
+    client->waiting_count++;
+    client_kick(client);
+}
+
+static const char *describe_timeout(const struct client_exchange *exchange, char *out, size_t size)
+{
+    const struct client *client = exchange->client;
+    double seconds = (double)exchange->request->timeout_ns / 1e9;
+    if (!exchange->connection && client->open_count == 0)
+        snprintf(out, size, "connect to %s: no success within %gs%s%s", client->address_text,
+                 seconds, client->connect_error[0] ? "; last error: " : "", client->connect_error);
+    else
+        snprintf(out, size, "no answer from %s within %gs", client->address_text, seconds);
+    return out;
+}
+
+static void on_request_timeout(struct timer *timer)
+{
+    struct client_request *request = container_of(timer, struct client_request, timer);
+    struct client_exchange *exchange = request->exchange;
+    struct client_connection *connection = exchange->connection;
+    char why[512];
+    describe_timeout(exchange, why, sizeof(why));
+    if (connection) {
+        /* Nothing at all came back since it was sent: the peer may be gone, so the next ones go
+         * elsewhere. */
+        if (connection->read_ns < exchange->sent_ns)
+            connection->retiring = true;
+        connection->codec->cancel(connection, exchange);
+    }
+    exchange_finish(exchange, CLIENT_TIMEOUT, why);
+}
+
+void client_send(struct client *client, struct client_request *request)
+{
+    assert(!client->freed && request->on_done);
+    struct client_exchange *exchange = memory_zalloc(sizeof(*exchange));
+    exchange->client = client;
+    exchange->request = request;
+    exchange->body_left = request->body_size;
+    arena_init(&exchange->arena, NULL);
+    request->exchange = exchange;
+    request->timer = (struct timer){.on_timer = on_request_timeout};
+    worker_now(client->worker);
+    if (request->timeout_ns > 0)
+        worker_set_timer(client->worker, &request->timer, (uint64_t)request->timeout_ns);
+    exchange_list_append(&client->waiting, exchange);
+    client->waiting_count++;
+    client_kick(client);
+}
+
+void client_cancel(struct client_request *request)
+{
+    struct client_exchange *exchange = request->exchange;
+    assert(exchange);
+    struct client *client = exchange->client;
+    struct client_connection *connection = exchange->connection;
+    if (connection)
+        connection->codec->cancel(connection, exchange);
+    take_off(exchange);
+    worker_cancel_timer(client->worker, &request->timer);
+    request->exchange = NULL;
+    free_exchange(exchange);
+    client_kick(client);
+}
+
+/* Handing out */
+
+void client_kick(struct client *client)
+{
+    if (!client->freed && !timer_is_set(&client->kick))
+        worker_set_timer(client->worker, &client->kick, 0);
+}
+
+static struct client_connection *find_room(struct client *client)
+{
+    for (struct client_connection *c = client->connections; c; c = c->next)
+        if (c->state == CONNECTION_OPEN && !c->retiring && c->codec->room(c) > 0)
+            return c;
+    return NULL;
+}
+
+static void hand_out(struct client *client)
+{
+    while (client->waiting.first) {
+        struct client_connection *connection = find_room(client);
+        if (!connection)
+            return;
+        struct client_exchange *exchange = client->waiting.first;
+        exchange_list_remove(&client->waiting, exchange);
+        client->waiting_count--;
+        exchange->doomed = false;
+        connection_send(connection, exchange);
+    }
+}
+
+static size_t retiring_count(const struct client *client)
+{
+    size_t count = 0;
+    for (const struct client_connection *c = client->connections; c; c = c->next)
+        count += c->retiring;
+    return count;
+}
+
+static bool wants_connection(const struct client *client)
+{
+    if (client->waiting_count <= client->connecting_count)
+        return false;
+    size_t limit = client->options.max_connections;
+    if (!client->protocol_known || client->h2_agreed)
+        limit = client->options.protocol == CLIENT_H2 ? limit : 1;
+    return client->connection_count < limit + retiring_count(client);
+}
+
+/* Several addresses of one kind: each worker and each connection begins with another one. */
+static size_t pick_address(const struct client *client)
+{
+    const struct client_resolver *resolver = &client->resolver;
+    size_t alike = 1;
+    while (alike < resolver->count &&
+           resolver->addresses[alike].storage.ss_family == resolver->addresses[0].storage.ss_family)
+        alike++;
+    return alike > 1 ? (size_t)(random_u64() % alike) : 0;
+}
+
+static void connect_more(struct client *client)
+{
+    while (wants_connection(client)) {
+        uint64_t now = client->worker->now_ns;
+        if (now < client->connect_after_ns) {
+            worker_set_timer(client->worker, &client->reconnect, client->connect_after_ns - now);
+            return;
+        }
+        if (!client_resolve(client))
+            return;
+        connection_start(client, pick_address(client), client->resolver.count);
+    }
+}
+
+static void on_reconnect(struct timer *timer)
+{
+    client_kick(container_of(timer, struct client, reconnect));
+}
+
+static void fail_doomed(struct client *client)
+{
+    while (client->waiting.first && client->waiting.first->doomed)
+        exchange_finish(client->waiting.first, CLIENT_CONNECT_FAILED, client->connect_error);
+}
+
+static void flush_all(struct client *client)
+{
+    struct client_connection *next;
+    for (struct client_connection *c = client->connections; c; c = next) {
+        next = c->next;
+        connection_flush(c);
+    }
+}
+
+static void on_kick(struct timer *timer)
+{
+    struct client *client = container_of(timer, struct client, kick);
+    client_ref(client);
+    fail_doomed(client);
+    if (!client->freed) {
+        hand_out(client);
+        connect_more(client);
+        flush_all(client);
+    }
+    client_unref(client);
+}
+
+void client_resolved(struct client *client)
+{
+    client_kick(client);
+}
+
+void client_connection_opened(struct client *client)
+{
+    client->connect_failures = 0;
+    client->connect_after_ns = 0;
+    client->connect_error[0] = '\0';
+    client_kick(client);
+}
+
+void client_connect_failed(struct client *client, const char *why)
+{
+    if (client->freed)
+        return;
+    snprintf(client->connect_error, sizeof(client->connect_error), "%s", why);
+    uint64_t wait = BACKOFF_FIRST_NS
+                    << (client->connect_failures < 10 ? client->connect_failures : 10);
+    if (wait > BACKOFF_LAST_NS)
+        wait = BACKOFF_LAST_NS;
+    client->connect_failures++;
+    client->connect_after_ns = worker_now(client->worker) + wait;
+    client_resolver_doubt(client);
+    /* Requests wait on only while another connection can take them. */
+    if (client->open_count == 0 && client->connecting_count == 0)
+        for (struct client_exchange *e = client->waiting.first; e; e = e->next)
+            e->doomed = true;
+    client_kick(client);
+}

@@ -1,0 +1,496 @@
+#include "core/base/memory.h"
+#include "core/net/client_parts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CONNECT_TIMEOUT_NS UINT64_C(10000000000)
+#define CONNECT_NEXT_NS UINT64_C(1000000000) /* when there is another address to try */
+#define PING_TIMEOUT_NS INT64_C(20000000000)
+
+enum { TLS_AHEAD_BYTES = 64 * 1024, TLS_RECORD_BYTES = 16 * 1024, READS_PER_TURN = 8 };
+
+static void try_address(struct client_connection *connection);
+static void connect_failed(struct client_connection *connection, const char *why);
+static enum output_result write_some(struct client_connection *connection);
+
+static void set_why(struct client_connection *connection, const char *text)
+{
+    if (connection->why[0] == '\0')
+        snprintf(connection->why, sizeof(connection->why), "%.200s", text);
+}
+
+/* Beginning and end */
+
+static void free_connection(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    if (connection->session)
+        connection->codec->free(connection);
+    tls_stream_free(connection->tls);
+    client_output_deinit(&connection->output);
+    free(connection);
+    client_unref(client);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    if (handle->data)
+        free_connection(handle->data);
+    free(handle);
+}
+
+static void close_socket(struct client_connection *connection)
+{
+    if (connection->socket >= 0)
+        close(connection->socket);
+    connection->socket = -1;
+}
+
+static void count_state(struct client_connection *connection, size_t by)
+{
+    if (connection->state == CONNECTION_OPEN)
+        connection->client->open_count += by;
+    else if (connection->state != CONNECTION_CLOSED)
+        connection->client->connecting_count += by;
+}
+
+static void set_state(struct client_connection *connection, enum connection_state state)
+{
+    count_state(connection, (size_t)-1);
+    connection->state = state;
+    count_state(connection, 1);
+}
+
+static void unlink_connection(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    struct client_connection **at = &client->connections;
+    while (*at != connection)
+        at = &(*at)->next;
+    *at = connection->next;
+    client->connection_count--;
+}
+
+/* Off the lists and off the loop, which frees it; one that never had a socket is freed here. */
+static void detach(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    set_state(connection, CONNECTION_CLOSED);
+    unlink_connection(connection);
+    worker_cancel_timer(client->worker, &connection->deadline);
+    worker_cancel_timer(client->worker, &connection->keepalive);
+    if (!connection->poll) {
+        free_connection(connection);
+        return;
+    }
+    uv_close((uv_handle_t *)connection->poll, on_poll_closed);
+    close_socket(connection);
+}
+
+void connection_close(struct client_connection *connection, const char *why)
+{
+    if (connection->state == CONNECTION_CLOSED)
+        return;
+    set_why(connection, why);
+    if (connection->state != CONNECTION_OPEN) {
+        connect_failed(connection, connection->why);
+        return;
+    }
+    struct client *client = connection->client;
+    char text[400];
+    snprintf(text, sizeof(text), "%s: %s", client->address_text, connection->why);
+    client_ref(client);
+    detach(connection);
+    while (connection->exchanges.first)
+        exchange_finish(connection->exchanges.first, CLIENT_BROKEN, text);
+    client_kick(client);
+    client_unref(client);
+}
+
+/* Reading */
+
+static void choose_codec(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    bool h2 = client->options.protocol == CLIENT_H2;
+    if (connection->tls) {
+        bool agreed = slice_is(tls_stream_alpn(connection->tls), "h2");
+        if (h2 && !agreed) {
+            connection_close(connection, "the server does not offer HTTP/2 (ALPN h2) over TLS");
+            return;
+        }
+        h2 = agreed;
+    }
+    client->protocol_known = true;
+    client->h2_agreed = h2;
+    connection->codec = h2 ? &client_h2 : &client_h1;
+    worker_cancel_timer(client->worker, &connection->deadline);
+    set_state(connection, CONNECTION_OPEN);
+    connection->read_ns = client->worker->now_ns;
+    connection->codec->start(connection);
+    connection_rest(connection);
+    client_connection_opened(client);
+}
+
+static void feed_codec(struct client_connection *connection, struct slice bytes)
+{
+    connection->read_ns = connection->client->worker->now_ns;
+    if (!connection->codec->feed(connection, bytes))
+        connection_close(connection, "the peer broke the protocol");
+}
+
+static void fail_tls(struct client_connection *connection)
+{
+    char why[300];
+    snprintf(why, sizeof(why), "TLS: %s", tls_stream_error(connection->tls));
+    set_why(connection, why);
+    write_some(connection); /* the alert */
+    connection_close(connection, why);
+}
+
+static void end_of_input(struct client_connection *connection)
+{
+    if (connection->state == CONNECTION_OPEN)
+        connection->codec->end(connection);
+    connection_close(connection, connection->state == CONNECTION_HANDSHAKING
+                                     ? "closed while shaking hands"
+                                     : "the connection was closed");
+}
+
+static void feed_tls(struct client_connection *connection, struct slice bytes)
+{
+    struct client *client = connection->client;
+    tls_stream_feed(connection->tls, bytes);
+    while (connection->state != CONNECTION_CLOSED) {
+        size_t size = 0;
+        enum tls_status status =
+            tls_stream_read(connection->tls, client->plain_buffer, CLIENT_PLAIN_BYTES, &size);
+        if (connection->state == CONNECTION_HANDSHAKING && status != TLS_STATUS_FAILED &&
+            tls_stream_ready(connection->tls))
+            choose_codec(connection);
+        if (connection->state == CONNECTION_CLOSED)
+            return;
+        if (status == TLS_STATUS_OK)
+            feed_codec(connection, slice_of(client->plain_buffer, size));
+        else if (status == TLS_STATUS_FAILED)
+            fail_tls(connection);
+        else if (status == TLS_STATUS_CLOSED)
+            end_of_input(connection);
+        else
+            return;
+    }
+}
+
+static void read_socket(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    for (int i = 0; i < READS_PER_TURN && connection->state != CONNECTION_CLOSED; i++) {
+        ssize_t size = recv(connection->socket, client->read_buffer, CLIENT_READ_BYTES, 0);
+        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return;
+        if (size < 0)
+            connection_close(connection, uv_strerror(-errno));
+        else if (size == 0)
+            end_of_input(connection);
+        else if (connection->tls)
+            feed_tls(connection, slice_of(client->read_buffer, (size_t)size));
+        else
+            feed_codec(connection, slice_of(client->read_buffer, (size_t)size));
+        if (size < CLIENT_READ_BYTES)
+            return;
+    }
+}
+
+/* Writing */
+
+static enum output_result write_tls(struct client_connection *connection)
+{
+    struct client_output *output = &connection->output;
+    for (;;) {
+        while (connection->state == CONNECTION_OPEN && output->bytes > 0 &&
+               tls_stream_output(connection->tls).size < TLS_AHEAD_BYTES) {
+            struct slice plain = client_output_first(output);
+            if (plain.size > TLS_RECORD_BYTES)
+                plain.size = TLS_RECORD_BYTES;
+            if (!tls_stream_write(connection->tls, plain)) {
+                set_why(connection, tls_stream_error(connection->tls));
+                return OUTPUT_FAILED;
+            }
+            client_output_drop(output, plain.size);
+        }
+        struct slice cipher = tls_stream_output(connection->tls);
+        if (cipher.size == 0)
+            return OUTPUT_DONE;
+        ssize_t written =
+            send(connection->socket, cipher.data, cipher.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (written >= 0)
+            tls_stream_sent(connection->tls, (size_t)written);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return OUTPUT_BLOCKED;
+        else if (errno != EINTR)
+            return OUTPUT_FAILED;
+    }
+}
+
+static enum output_result write_some(struct client_connection *connection)
+{
+    return connection->tls ? write_tls(connection)
+                           : client_output_write(&connection->output, connection->socket);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void watch(struct client_connection *connection, bool writing)
+{
+    uv_poll_start(connection->poll, UV_READABLE | (writing ? UV_WRITABLE : 0), on_poll);
+}
+
+void connection_flush(struct client_connection *connection)
+{
+    if (connection->state != CONNECTION_OPEN && connection->state != CONNECTION_HANDSHAKING)
+        return;
+    enum output_result result = OUTPUT_DONE;
+    do {
+        if (connection->state == CONNECTION_OPEN && !connection->codec->fill(connection)) {
+            connection_close(connection, "the peer broke the protocol");
+            return;
+        }
+        bool empty = connection->output.bytes == 0;
+        result = write_some(connection);
+        if (empty)
+            break;
+    } while (result == OUTPUT_DONE);
+    if (result != OUTPUT_FAILED) {
+        watch(connection, result == OUTPUT_BLOCKED);
+        if (connection->retiring && connection->active == 0 && result == OUTPUT_DONE)
+            connection_close(connection, "no longer used");
+        return;
+    }
+    /* The peer may have answered before it closed: what it said counts. */
+    int error = errno;
+    read_socket(connection);
+    connection_close(connection, uv_strerror(-error));
+}
+
+void connection_send(struct client_connection *connection, struct client_exchange *exchange)
+{
+    assert(connection->state == CONNECTION_OPEN && !exchange->connection);
+    worker_cancel_timer(connection->client->worker, &connection->deadline);
+    exchange->connection = connection;
+    exchange->sent_ns = connection->client->worker->now_ns;
+    exchange_list_append(&connection->exchanges, exchange);
+    connection->active++;
+    connection->codec->send(connection, exchange);
+}
+
+/* Being idle */
+
+static void on_deadline(struct timer *timer)
+{
+    struct client_connection *connection = container_of(timer, struct client_connection, deadline);
+    if (connection->state == CONNECTION_OPEN)
+        connection_close(connection, "idle");
+    else if (connection->state == CONNECTION_CONNECTING && connection->addresses_left > 0)
+        try_address(connection);
+    else
+        connection_close(connection, "timed out");
+}
+
+static void on_keepalive(struct timer *timer)
+{
+    struct client_connection *connection = container_of(timer, struct client_connection, keepalive);
+    struct client *client = connection->client;
+    const struct client_options *options = &client->options;
+    uint64_t now = client->worker->now_ns;
+    uint64_t time = (uint64_t)options->keepalive_time_ns;
+    uint64_t patience = (uint64_t)(options->keepalive_timeout_ns > 0 ? options->keepalive_timeout_ns
+                                                                     : PING_TIMEOUT_NS);
+    uint64_t silence = now - connection->read_ns;
+    if (connection->ping_ns > connection->read_ns && now - connection->ping_ns >= patience) {
+        connection_close(connection, "no answer to a keepalive ping");
+        return;
+    }
+    uint64_t wait = silence < time ? time - silence : time;
+    if (silence >= time && (connection->active > 0 || options->keepalive_without_stream)) {
+        connection->codec->ping(connection);
+        connection->ping_ns = now;
+        wait = patience;
+        client_kick(client);
+    }
+    worker_set_timer(client->worker, &connection->keepalive, wait);
+}
+
+void connection_rest(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    const struct client_options *options = &client->options;
+    if (connection->state != CONNECTION_OPEN)
+        return;
+    if (connection->active == 0 && options->idle_timeout_ns > 0)
+        worker_set_timer(client->worker, &connection->deadline, (uint64_t)options->idle_timeout_ns);
+    if (options->keepalive_time_ns > 0 && connection->codec->ping &&
+        !timer_is_set(&connection->keepalive))
+        worker_set_timer(client->worker, &connection->keepalive,
+                         (uint64_t)options->keepalive_time_ns);
+    if (connection->retiring)
+        client_kick(client);
+}
+
+/* Connecting */
+
+static void connect_failed(struct client_connection *connection, const char *why)
+{
+    struct client *client = connection->client;
+    char place[160],
+        text[sizeof(client->connect_error)]; /* a path of a socket has up to 108 bytes */
+    client_address_print(&client->resolver.addresses[connection->address], place, sizeof(place));
+    snprintf(text, sizeof(text), "connect to %.130s: %.100s", place, why);
+    client_ref(client);
+    detach(connection);
+    client_connect_failed(client, text);
+    client_unref(client);
+}
+
+static void shake_hands(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    struct error err;
+    set_state(connection, CONNECTION_HANDSHAKING);
+    worker_set_timer(client->worker, &connection->deadline, CONNECT_TIMEOUT_NS);
+    const char *name = client->options.unix_socket ? "localhost" : client->options.host;
+    connection->tls = tls_stream_new(client->tls, name, &err);
+    if (!connection->tls) {
+        connection_close(connection, err.text);
+        return;
+    }
+    connection_flush(connection);
+}
+
+static int socket_error(const struct client_connection *connection)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(connection->socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+}
+
+static void finish_connect(struct client_connection *connection)
+{
+    int error = socket_error(connection);
+    if (error != 0) {
+        if (connection->addresses_left > 0)
+            try_address(connection);
+        else
+            connection_close(connection, uv_strerror(-error));
+        return;
+    }
+    if (connection->client->tls)
+        shake_hands(connection);
+    else
+        choose_codec(connection);
+    connection_flush(connection);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct client_connection *connection = poll->data;
+    struct client *client = connection->client;
+    worker_now(client->worker);
+    client_ref(client);
+    if (connection->state == CONNECTION_CONNECTING) {
+        finish_connect(connection);
+    } else {
+        if (status < 0 || (events & UV_READABLE))
+            read_socket(connection);
+        if (status < 0 && connection->state != CONNECTION_CLOSED)
+            connection_close(connection, uv_strerror(-socket_error(connection)));
+        else if (connection->state != CONNECTION_CLOSED)
+            connection_flush(connection);
+    }
+    client_unref(client);
+}
+
+static int open_socket(const struct client_address *address)
+{
+    int family = address->storage.ss_family;
+    int s = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int on = 1;
+    if (s >= 0 && family != AF_UNIX) {
+        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    }
+    return s;
+}
+
+/* -1 with errno set, or the socket on its way. */
+static int begin_connect(const struct client_address *address)
+{
+    int s = open_socket(address);
+    if (s < 0)
+        return -1;
+    if (connect(s, (const struct sockaddr *)&address->storage, address->size) == 0 ||
+        errno == EINPROGRESS)
+        return s;
+    int error = errno;
+    close(s);
+    errno = error;
+    return -1;
+}
+
+/* A handle for each socket: one that libuv has seen cannot change its descriptor. */
+static void watch_socket(struct client_connection *connection, int s)
+{
+    if (connection->poll) {
+        connection->poll->data = NULL;
+        uv_close((uv_handle_t *)connection->poll, on_poll_closed);
+        close_socket(connection);
+    }
+    connection->socket = s;
+    connection->poll = memory_zalloc(sizeof(*connection->poll));
+    int rc = uv_poll_init_socket(&connection->client->worker->loop, connection->poll, s);
+    assert(rc == 0);
+    connection->poll->data = connection;
+    uv_poll_start(connection->poll, UV_WRITABLE, on_poll);
+}
+
+/* The next one that does not fail at once. */
+static void try_address(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    const struct client_resolver *resolver = &client->resolver;
+    while (connection->addresses_left > 0) {
+        connection->addresses_left--;
+        connection->address = (connection->address + 1) % resolver->count;
+        int s = begin_connect(&resolver->addresses[connection->address]);
+        if (s < 0)
+            continue;
+        watch_socket(connection, s);
+        worker_set_timer(client->worker, &connection->deadline,
+                         connection->addresses_left > 0 ? CONNECT_NEXT_NS : CONNECT_TIMEOUT_NS);
+        return;
+    }
+    connection_close(connection, uv_strerror(-errno));
+}
+
+void connection_start(struct client *client, size_t address, size_t addresses)
+{
+    assert(address < addresses);
+    struct client_connection *connection = memory_zalloc(sizeof(*connection));
+    client_ref(client);
+    connection->client = client;
+    connection->socket = -1;
+    connection->address = address + addresses - 1;
+    connection->addresses_left = addresses;
+    connection->deadline.on_timer = on_deadline;
+    connection->keepalive.on_timer = on_keepalive;
+    connection->next = client->connections;
+    client->connections = connection;
+    client->connection_count++;
+    count_state(connection, 1);
+    try_address(connection);
+}

@@ -1,0 +1,324 @@
+#include "core/base/memory.h"
+#include "core/net/client_parts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#ifdef PROFCOL_HAVE_LLHTTP
+#include <llhttp.h>
+typedef llhttp_t parser_type;
+typedef llhttp_settings_t parser_settings_type;
+#else
+#include <http_parser.h>
+typedef http_parser parser_type;
+typedef http_parser_settings parser_settings_type;
+#endif
+
+/* One exchange at a time. */
+struct h1_session {
+    parser_type parser;
+    struct client_exchange *exchange; /* NULL: idle */
+    struct text name;                 /* of the header that is being read */
+    struct text value;
+    bool in_value;
+    bool keep_alive;
+    bool whole; /* the answer that was fed last is over */
+};
+
+static parser_settings_type settings;
+
+/* The two parsers differ in how they are called, not in what they call. */
+
+static void parser_begin(struct h1_session *session)
+{
+#ifdef PROFCOL_HAVE_LLHTTP
+    llhttp_init(&session->parser, HTTP_RESPONSE, &settings);
+#else
+    http_parser_init(&session->parser, HTTP_RESPONSE);
+#endif
+}
+
+static const char *parser_feed(struct h1_session *session, struct slice bytes)
+{
+#ifdef PROFCOL_HAVE_LLHTTP
+    enum llhttp_errno error =
+        llhttp_execute(&session->parser, (const char *)bytes.data, bytes.size);
+    return error == HPE_OK ? NULL : llhttp_errno_name(error);
+#else
+    size_t used =
+        http_parser_execute(&session->parser, &settings, (const char *)bytes.data, bytes.size);
+    if (session->parser.upgrade)
+        return "switched protocols";
+    enum http_errno error = HTTP_PARSER_ERRNO(&session->parser);
+    return used == bytes.size && error == HPE_OK ? NULL : http_errno_description(error);
+#endif
+}
+
+static void parser_end(struct h1_session *session)
+{
+#ifdef PROFCOL_HAVE_LLHTTP
+    llhttp_finish(&session->parser);
+#else
+    http_parser_execute(&session->parser, &settings, NULL, 0);
+#endif
+}
+
+static bool parser_keeps_alive(const struct h1_session *session)
+{
+#ifdef PROFCOL_HAVE_LLHTTP
+    return llhttp_should_keep_alive(&session->parser) != 0;
+#else
+    return http_should_keep_alive(&session->parser) != 0;
+#endif
+}
+
+static struct client_connection *connection_of(parser_type *parser)
+{
+    return parser->data;
+}
+
+static struct h1_session *session_of(parser_type *parser)
+{
+    return connection_of(parser)->session;
+}
+
+static int refuse(parser_type *parser, const char *why)
+{
+    struct client_connection *connection = connection_of(parser);
+    if (connection->why[0] == '\0')
+        snprintf(connection->why, sizeof(connection->why), "%s", why);
+    return -1;
+}
+
+/* Answers */
+
+static int on_message_begin(parser_type *parser)
+{
+    struct h1_session *session = session_of(parser);
+    if (!session->exchange)
+        return refuse(parser, "an answer that nobody asked for");
+    text_clear(&session->name);
+    text_clear(&session->value);
+    session->in_value = false;
+    exchange_begin_answer(session->exchange, 0);
+    return 0;
+}
+
+static void make_lower_case(struct text *text)
+{
+    for (size_t i = 0; i < text->size; i++)
+        if (text->data[i] >= 'A' && text->data[i] <= 'Z')
+            text->data[i] = (char)(text->data[i] + 'a' - 'A');
+}
+
+static struct slice text_slice(const struct text *text)
+{
+    return slice_of(text->data, text->size);
+}
+
+/* The header that was read is complete. */
+static bool take_header(struct h1_session *session)
+{
+    if (session->name.size == 0)
+        return true;
+    make_lower_case(&session->name);
+    bool taken = exchange_add_header(session->exchange, text_slice(&session->name),
+                                     text_slice(&session->value));
+    text_clear(&session->name);
+    text_clear(&session->value);
+    session->in_value = false;
+    return taken;
+}
+
+static int add_to(parser_type *parser, struct text *text, const char *at, size_t size)
+{
+    struct h1_session *session = session_of(parser);
+    if (session->name.size + session->value.size + size > CLIENT_HEADERS_MAX)
+        return refuse(parser, "the headers of the answer are too large");
+    text_append_slice(text, slice_of(at, size));
+    return 0;
+}
+
+static int on_header_field(parser_type *parser, const char *at, size_t size)
+{
+    struct h1_session *session = session_of(parser);
+    if (session->in_value && !take_header(session))
+        return refuse(parser, "the headers of the answer are too large");
+    return add_to(parser, &session->name, at, size);
+}
+
+static int on_header_value(parser_type *parser, const char *at, size_t size)
+{
+    struct h1_session *session = session_of(parser);
+    session->in_value = true;
+    return add_to(parser, &session->value, at, size);
+}
+
+static int on_headers_complete(parser_type *parser)
+{
+    struct h1_session *session = session_of(parser);
+    if (!take_header(session))
+        return refuse(parser, "the headers of the answer are too large");
+    session->exchange->status = parser->status_code;
+    session->keep_alive = parser_keeps_alive(session);
+    if (parser->status_code == 101)
+        return refuse(parser, "switched protocols");
+    return 0;
+}
+
+static void finish(struct client_connection *connection, bool reusable)
+{
+    struct h1_session *session = connection->session;
+    struct client_exchange *exchange = session->exchange;
+    session->exchange = NULL;
+    if (!reusable || connection->output.bytes > 0 || connection->client->options.close_after_answer)
+        connection->hang_up = true;
+    exchange_finish(exchange, CLIENT_OK, NULL);
+}
+
+static int on_body(parser_type *parser, const char *at, size_t size)
+{
+    struct h1_session *session = session_of(parser);
+    if (!session->exchange || exchange_add_body(session->exchange, slice_of(at, size)))
+        return 0;
+    finish(connection_of(parser), false);
+    return -1; /* the rest is not wanted */
+}
+
+static int on_message_complete(parser_type *parser)
+{
+    struct h1_session *session = session_of(parser);
+    if (!session->exchange)
+        return 0;
+    if (!take_header(session)) /* a trailer */
+        return refuse(parser, "the headers of the answer are too large");
+    /* 1xx: the answer itself is still to come. Counted in header_bytes, so they end too. */
+    if (session->exchange->status < 200)
+        return exchange_count_header(session->exchange, 0)
+                   ? 0
+                   : refuse(parser, "too many informational answers");
+    finish(connection_of(parser), session->keep_alive);
+    return 0;
+}
+
+static parser_settings_type settings = {
+    .on_message_begin = on_message_begin,
+    .on_header_field = on_header_field,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* The codec */
+
+static void h1_start(struct client_connection *connection)
+{
+    struct h1_session *session = memory_zalloc(sizeof(*session));
+    connection->session = session;
+    parser_begin(session);
+    session->parser.data = connection;
+}
+
+/* Whether the peer hung up, or spoke, while nothing was asked of it. Over TLS it may have sent
+ * session tickets. */
+static bool is_stale(const struct client_connection *connection)
+{
+    char byte;
+    ssize_t size = recv(connection->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (size > 0)
+        return connection->tls == NULL;
+    return size == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static size_t h1_room(struct client_connection *connection)
+{
+    const struct h1_session *session = connection->session;
+    return session->exchange || connection->hang_up || is_stale(connection) ? 0 : 1;
+}
+
+static void print_head(const struct client_exchange *exchange, struct text *head)
+{
+    const struct client_request *request = exchange->request;
+    text_printf(head, "%s %s HTTP/1.1\r\nhost: ", request->method, request->path);
+    text_append_slice(head, exchange_authority(exchange));
+    for (size_t i = 0; i < request->header_count; i++) {
+        const struct http_header *header = &request->headers[i];
+        if (slice_is(header->name, "host"))
+            continue;
+        text_append(head, "\r\n");
+        text_append_slice(head, header->name);
+        text_append(head, ": ");
+        text_append_slice(head, header->value);
+    }
+    text_printf(head, "\r\ncontent-length: %zu\r\n%s\r\n", request->body_size,
+                exchange->client->options.close_after_answer ? "connection: close\r\n" : "");
+}
+
+static void h1_send(struct client_connection *connection, struct client_exchange *exchange)
+{
+    struct h1_session *session = connection->session;
+    const struct client_request *request = exchange->request;
+    assert(!session->exchange);
+    session->exchange = exchange;
+    struct text head = {0};
+    print_head(exchange, &head);
+    client_output_copy(&connection->output, text_slice(&head));
+    text_deinit(&head);
+    for (size_t i = 0; i < request->body_count; i++)
+        client_output_add(&connection->output, request->body[i], exchange);
+}
+
+static void h1_cancel(struct client_connection *connection, struct client_exchange *exchange)
+{
+    struct h1_session *session = connection->session;
+    assert(session->exchange == exchange);
+    (void)exchange;
+    session->exchange = NULL;
+    connection->hang_up = true;
+}
+
+static bool h1_feed(struct client_connection *connection, struct slice bytes)
+{
+    const char *error = parser_feed(connection->session, bytes);
+    if (!error || connection->state == CONNECTION_CLOSED)
+        return true;
+    if (connection->why[0] == '\0')
+        snprintf(connection->why, sizeof(connection->why), "not an HTTP/1.1 answer: %s", error);
+    return false;
+}
+
+static void h1_end(struct client_connection *connection)
+{
+    struct h1_session *session = connection->session;
+    /* An answer without a length ends here; a head that is not whole does not become one. */
+    if (session->exchange)
+        parser_end(session);
+}
+
+static bool h1_fill(struct client_connection *connection)
+{
+    (void)connection;
+    return true;
+}
+
+static void h1_free(struct client_connection *connection)
+{
+    struct h1_session *session = connection->session;
+    text_deinit(&session->name);
+    text_deinit(&session->value);
+    free(session);
+}
+
+const struct client_codec client_h1 = {
+    .start = h1_start,
+    .room = h1_room,
+    .send = h1_send,
+    .cancel = h1_cancel,
+    .feed = h1_feed,
+    .end = h1_end,
+    .fill = h1_fill,
+    .free = h1_free,
+};

@@ -1,0 +1,79 @@
+/*
+ * loopback_peer: a server for tests of what profcol sends, on a port of its own, with a thread per
+ * connection.
+ *
+ * It speaks HTTP/1.1 or HTTP/2 (nghttp2) in cleartext, records each request and answers as the test
+ * says; also wrongly, late, or not at all. Owner: the test; peer_free closes everything and waits
+ * for the threads. Thread: the answer callback runs on a connection's thread.
+ */
+#ifndef PROFCOL_TESTS_LOOPBACK_PEER_H
+#define PROFCOL_TESTS_LOOPBACK_PEER_H
+
+#include "core/base/text.h"
+
+enum peer_protocol { PEER_HTTP1, PEER_HTTP2, PEER_RAW };
+
+enum peer_action {
+    PEER_ANSWER,
+    PEER_SILENT,  /* nothing, for ever */
+    PEER_CLOSE,   /* hangs up */
+    PEER_RESET,   /* HTTP/2: RST_STREAM with peer_answer.code */
+    PEER_GOAWAY,  /* HTTP/2: GOAWAY that excludes this request */
+    PEER_HALF,    /* the head and half of the body, then hangs up (HTTP/2: resets) */
+    PEER_DRIP,    /* HTTP/1.1: the answer at one byte in 20 ms */
+    PEER_RAW_TEXT /* HTTP/1.1: the body is written as it is, then hangs up unless keep is set */
+};
+
+struct peer_header {
+    const char *name;
+    const char *value;
+};
+
+enum { PEER_HEADERS_MAX = 16 };
+
+struct peer_answer {
+    enum peer_action action;
+    int status; /* 200 */
+    struct peer_header headers[PEER_HEADERS_MAX];
+    struct peer_header trailers[PEER_HEADERS_MAX];
+    struct slice body; /* must outlive the peer */
+    bool no_body;      /* HTTP/2: the head ends the stream (trailers-only) */
+    bool keep;
+    uint32_t code;
+};
+
+struct peer_request {
+    unsigned connection; /* from 0 */
+    struct text head;    /* "name: value\n", lower case, pseudo headers too; HTTP/1.1: ":method",
+                            ":path" and "host" */
+    struct text body;
+};
+
+struct peer;
+
+struct peer_options {
+    enum peer_protocol protocol;
+    const char *unix_path; /* NULL: TCP on 127.0.0.1 */
+    uint32_t max_streams;  /* HTTP/2; 0: 100 */
+    bool slow_reader;      /* a small receive buffer and pauses */
+    /* number: of the request, from 0. */
+    void (*answer)(void *context, unsigned number, const struct peer_request *request,
+                   struct peer_answer *answer);
+    /* PEER_RAW: what to do with a connection. */
+    void (*serve)(void *context, int socket, unsigned connection);
+    void *context;
+};
+
+struct peer *peer_new(const struct peer_options *options);
+uint16_t peer_port(const struct peer *peer);
+void peer_free(struct peer *peer);
+unsigned peer_connections(struct peer *peer);
+size_t peer_requests(struct peer *peer);
+/* Valid until peer_free. */
+const struct peer_request *peer_request(struct peer *peer, size_t number);
+/* Value of a header, "" when it is not there; in a static buffer. */
+const char *peer_header(const struct peer_request *request, const char *name);
+/* A port of 127.0.0.1 that nobody listens on. */
+uint16_t peer_unused_port(void);
+
+#endif
