@@ -29,8 +29,8 @@ static const char *yaml_name(struct arena *arena, const char *text)
         size++;
     while (size && text[size - 1] == ':')
         size--;
-    if (text[size] != ':')
-        size = 0;
+    if (size == 0 || text[size] != ':')
+        return "yaml";
     return arena_printf(arena, "yaml:%.*s", (int)(size < 100 ? size : 100), text);
 }
 

@@ -44,7 +44,8 @@ struct config_type {
     const char *help;                              /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;
-    /* An id of it may stand in at most one pipeline of each signal, because its places share what they know. */
+    /* An id of it may stand in at most one pipeline of each signal, because its places share what
+     * they know. */
     bool one_pipeline_per_signal;
     /* Cross-field rules, after decoding. Reports through config_check_error; may fill derived
      * members of config. */

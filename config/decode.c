@@ -531,13 +531,69 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
 
 /* ---- the map of a table ---- */
 
-static void warn_about(const struct decoding *at)
+/* A value of any kind that a field without effect can have, to see whether it is the default. */
+union value {
+    bool boolean;
+    uint64_t natural;
+    int position;
+    const char *text;
+    struct config_strings strings;
+};
+
+static size_t value_size(enum field_kind kind)
+{
+    switch (kind) {
+    case FIELD_KIND_BOOL:
+        return sizeof(bool);
+    case FIELD_KIND_UINT:
+    case FIELD_KIND_INT:
+    case FIELD_KIND_DOUBLE:
+    case FIELD_KIND_DURATION:
+        return sizeof(uint64_t);
+    case FIELD_KIND_ENUM:
+        return sizeof(int);
+    case FIELD_KIND_STRINGS:
+        return sizeof(struct config_strings);
+    case FIELD_KIND_STRING:
+        return sizeof(const char *);
+    default:
+        return 0;
+    }
+}
+
+static bool same_strings(const struct config_strings *a, const struct config_strings *b)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    return a->count == b->count;
+}
+
+static bool same_value(enum field_kind kind, const union value *a, const union value *b)
+{
+    if (kind == FIELD_KIND_STRINGS)
+        return same_strings(&a->strings, &b->strings);
+    if (kind == FIELD_KIND_STRING)
+        return a->text && b->text && strcmp(a->text, b->text) == 0;
+    size_t size = value_size(kind);
+    return size > 0 && memcmp(a, b, size) == 0;
+}
+
+/* Reads a value. What is without effect needs no warning when it says what is the case anyway. */
+static void read_value(const struct decoding *at, void *member)
 {
     const struct field *field = at->field;
+    union value before = {0};
+    union value after = {0};
+    size_t size = value_size(field->kind);
     if (field->replaced_by)
         config_warn_at(at->check, at->key->place, at->path,
                        "\"%s\" is deprecated; use \"%s\" instead", field->name, field->replaced_by);
-    if (field->ignored)
+    memcpy(&before, member, size);
+    if (!at->node->broken && !readers[field->kind](at, member))
+        return;
+    memcpy(&after, member, size);
+    if (field->ignored && !same_value(field->kind, &before, &after))
         config_warn_at(at->check, at->key->place, at->path,
                        "is accepted but has no effect in profcol");
 }
@@ -558,9 +614,7 @@ static void decode_keys(struct config_check *check, const struct config_path *pa
         }
         struct config_path inner = {.parent = path, .name = field->name};
         struct decoding at = {check, &inner, key, node->items[i], field};
-        warn_about(&at);
-        if (!at.node->broken)
-            readers[field->kind](&at, (char *)out + offset);
+        read_value(&at, (char *)out + offset);
     }
 }
 

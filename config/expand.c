@@ -186,11 +186,9 @@ static bool find_placeholder(const char *text, size_t *from, struct placeholder 
     return false;
 }
 
-/* `$$` is `$`. */
+/* A copy in which `$$` is `$`. */
 static const char *unescape(struct arena *arena, const char *text)
 {
-    if (!strstr(text, "$$"))
-        return text;
     char *out = arena_strdup(arena, text);
     char *to = out;
     for (const char *from = text; *from; from++) {
@@ -232,18 +230,15 @@ static bool expand_text(const struct expansion *at, struct text *text,
 /* The text behind a list or map, for the case that the field wants text: expanded like any text. */
 static const char *expand_verbatim(const struct expansion *at, const char *verbatim)
 {
-    if (!strstr(verbatim, "${"))
-        return unescape(at->check->arena, verbatim);
     struct expansion quiet = *at;
     quiet.quiet = true;
     struct text text = {0};
     struct config_node *whole = NULL;
     text_append(&text, verbatim);
-    if (expand_text(&quiet, &text, &whole))
-        verbatim = whole ? config_node_verbatim(whole)
-                         : arena_strdup(at->check->arena, text_string(&text));
+    expand_text(&quiet, &text, &whole);
+    verbatim = whole ? config_node_verbatim(whole) : unescape(at->check->arena, text_string(&text));
     text_deinit(&text);
-    return unescape(at->check->arena, verbatim);
+    return verbatim;
 }
 
 /* The value of a scalar that is one placeholder: a node when YAML sees more than a string in it,
@@ -313,7 +308,8 @@ static bool expand_text(const struct expansion *at, struct text *text,
 static struct config_node *expand_scalar(const struct expansion *at, struct config_node *node)
 {
     if (!strstr(node->text, "${")) {
-        node->text = unescape(at->check->arena, node->text);
+        if (strstr(node->text, "$$"))
+            node->text = unescape(at->check->arena, node->text);
         return node;
     }
     struct text text = {0};

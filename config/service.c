@@ -161,7 +161,8 @@ static void check_signals(struct config_check *check, const struct config_path *
     }
 }
 
-/* The pipeline of the same signal, above this one, in which the component stands already; NULL: none. */
+/* The pipeline of the same signal, above this one, in which the component stands already; NULL:
+ * none. */
 static const struct config_pipeline *other_pipeline(const struct config *config,
                                                     const struct config_component *component,
                                                     enum config_signal signal)
