@@ -55,18 +55,21 @@ static void set_capacity(struct buffer *buffer, size_t capacity)
 bool buffer_reserve(struct buffer *buffer, size_t more, size_t max_capacity)
 {
     assert(atomic_load_explicit(&buffer->references, memory_order_relaxed) == 1);
-    if (buffer->capacity - buffer->size >= more)
-        return true;
     if (more > max_capacity || buffer->size > max_capacity - more)
         return false;
+    if (buffer->capacity - buffer->size >= more)
+        return true;
     size_t need = buffer->size + more;
     size_t capacity = buffer->capacity < 1024 ? 1024 : buffer->capacity * 2;
     if (capacity < need)
         capacity = need;
     if (capacity > max_capacity)
         capacity = max_capacity;
-    if (!budget_reserve(buffer->budget, capacity - buffer->capacity))
-        return false;
+    if (!budget_reserve(buffer->budget, capacity - buffer->capacity)) {
+        capacity = need; /* room to grow is a comfort; what is needed may still fit */
+        if (!budget_reserve(buffer->budget, capacity - buffer->capacity))
+            return false;
+    }
     set_capacity(buffer, capacity);
     return true;
 }

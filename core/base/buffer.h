@@ -30,7 +30,7 @@ struct buffer *buffer_ref(struct buffer *buffer);
 void buffer_unref(struct buffer *buffer); /* NULL is allowed */
 
 /* The following three are for its maker, while there is one reference. */
-/* Room for at least `more` bytes after size, at most max_capacity in all; false when over it or over the budget. */
+/* Room for at least `more` bytes after size; false when size and more are over max_capacity, or over the budget. Never grows over max_capacity. */
 bool buffer_reserve(struct buffer *buffer, size_t more, size_t max_capacity);
 /* Reserves and copies; the same answers. */
 bool buffer_append(struct buffer *buffer, const void *data, size_t size, size_t max_capacity);
