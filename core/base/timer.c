@@ -61,7 +61,7 @@ static void insert(struct timer_queue *queue, struct timer *timer)
 void timer_queue_set(struct timer_queue *queue, struct timer *timer, uint64_t deadline_ns)
 {
     assert(timer->on_timer);
-    timer->deadline_ns = deadline_ns;
+    timer->deadline_ns = deadline_ns < queue->run_ns ? queue->run_ns : deadline_ns;
     timer->sequence = ++queue->sequence;
     if (!timer_is_set(timer))
         insert(queue, timer);
@@ -88,6 +88,7 @@ size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
 {
     uint64_t latest = queue->sequence; /* what is set from now on waits for the next run */
     size_t called = 0;
+    queue->run_ns = now_ns;
     while (queue->count > 0) {
         struct timer *first = queue->heap[1];
         if (first->deadline_ns > now_ns || first->sequence > latest)
@@ -96,6 +97,7 @@ size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
         first->on_timer(first);
         called++;
     }
+    queue->run_ns = 0;
     return called;
 }
 

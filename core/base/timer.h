@@ -24,10 +24,11 @@ struct timer_queue {
     size_t count;
     size_t capacity;
     uint64_t sequence;
+    uint64_t run_ns; /* while timer_queue_run calls: its now_ns; else 0 */
 };
 
 void timer_queue_deinit(struct timer_queue *queue);
-/* Sets or moves it. */
+/* Sets or moves it. Inside timer_queue_run a deadline in its past counts as its now_ns, so that it cannot hold up what was due already. */
 void timer_queue_set(struct timer_queue *queue, struct timer *timer, uint64_t deadline_ns);
 void timer_queue_cancel(struct timer_queue *queue, struct timer *timer);
 /* Calls what is due at now_ns, in order; a timer set while this runs is not called in the same run. Returns how many. */
