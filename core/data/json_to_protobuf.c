@@ -292,7 +292,7 @@ static bool read_enum(struct transcoder *t, const struct place *place, uint64_t 
 /* As it stands on the wire. */
 static bool read_scalar(struct transcoder *t, const struct place *place, uint64_t *out)
 {
-    double number;
+    double number = 0;
     switch (place->field->type) {
     case PROTOBUF_C_TYPE_BOOL:
         return read_bool(t, place, out);
