@@ -1,8 +1,144 @@
 /*
  * span_index: what is known of each span id, for as long as the window lasts.
  *
- * The memory of the join (docs/spanjoin.md, section 4). Sharded, a lock per shard; one open-addressed table per shard with the
- * arrival tick in the slot; ids are hashed with the process' key and verified by trace id; strings live in per-tick arenas; expired lazily, evicted first in, first out.
- * Owner: a spanjoin component. Thread: any; time is an argument.
- * (To be written by the join's author; the processor is its only user.)
+ * The memory of the join (docs/spanjoin.md). An entry holds the facts of a span, the totals of the
+ * samples that named it, and which held requests wait for either; both live `window` from their
+ * arrival. Ids are hashed with the process' key and verified by trace id. Everything works on many
+ * keys at once: a lock per shard is held for one key, for no more than copying. Owner: a spanjoin
+ * component; results are copies in the caller's arena, no pointer leads inside. Thread: any; time
+ * is an argument (monotonic).
  */
+#ifndef PROFCOL_CORE_DATA_SPAN_INDEX_H
+#define PROFCOL_CORE_DATA_SPAN_INDEX_H
+
+#include "core/base/arena.h"
+#include "core/data/otlp.h"
+
+enum {
+    SPAN_INDEX_TYPES_MAX = 16,
+    SPAN_INDEX_VALUES_MAX = 4096,  /* bytes that a span may want to have kept */
+    SPAN_INDEX_CANDIDATES_MAX = 8, /* spans with one span id in different traces */
+};
+
+struct span_index;
+
+struct span_index_options {
+    uint64_t max_spans; /* entries; over it the oldest leaves */
+    uint64_t window_ns;
+    unsigned
+        type_count; /* sample types whose counts and sums are kept, at most SPAN_INDEX_TYPES_MAX */
+};
+
+struct span_index *span_index_new(const struct span_index_options *options);
+void span_index_free(struct span_index *index);
+
+struct span_key {
+    uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known */
+    uint8_t span_id[SPAN_ID_SIZE];
+};
+
+struct span_facts {
+    uint64_t start_ns; /* since 1970 */
+    uint64_t end_ns;
+    uint8_t kind;
+    uint8_t status;
+    struct slice values; /* what the caller wants to have kept, at most SPAN_INDEX_VALUES_MAX */
+};
+
+/* Totals of samples are an array of span_totals_count numbers: [0] samples; of type i: [1 + 2 i]
+ * their count, [2 + 2 i] their sum (signed). */
+static inline unsigned span_totals_count(unsigned type_count)
+{
+    return 1 + 2 * type_count;
+}
+
+enum span_waits_for { SPAN_WAITS_FOR_SPAN, SPAN_WAITS_FOR_SAMPLES };
+
+/* A held request, as its worker knows it. */
+struct span_waiter {
+    uint64_t hold;
+    uint32_t worker;
+};
+
+/* Requests for which something came; malloc'ed, all-zero is empty. A request stands in it once for
+ * each key it waited for. */
+struct span_wakeups {
+    struct span_wakeup {
+        struct span_waiter waiter;
+        enum span_waits_for waits_for;
+    } * items;
+    size_t count;
+    size_t capacity;
+};
+void span_wakeups_deinit(struct span_wakeups *wakeups);
+
+/* A span that came. */
+struct span_put {
+    struct span_key key; /* both ids known */
+    struct span_facts facts;
+
+    const uint64_t *totals; /* of the samples seen; NULL: none */
+    uint64_t samples_left;  /* samples that had gone on without it */
+    int64_t lag_ns;         /* arrival of its first sample minus its own, <= 0 */
+    bool has_lag;           /* samples came first, and the span for the first time */
+    bool waits;             /* the waiter was registered: no samples yet */
+};
+/* waiter: for samples, where none were seen (NULL: nobody waits). */
+void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
+                         size_t count, const struct span_waiter *waiter, struct arena *arena,
+                         struct span_wakeups *wakeups);
+/* Later: fills `totals` again and takes the waiter out. */
+void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
+                             size_t count, const struct span_waiter *waiter, struct arena *arena);
+
+enum span_presence { SPAN_MISSING, SPAN_FOUND, SPAN_EXPIRED };
+
+/* A span that a key may mean. */
+struct span_match {
+    struct span_key key;
+    struct span_facts facts; /* values in the arena */
+    uint64_t arrived_ns;
+};
+
+/* A span id that samples name. */
+struct span_find {
+    struct span_key key;
+    const uint64_t *totals; /* of span_index_add_many: what to add; NULL: nothing */
+    uint64_t samples_left;  /* of span_index_leave_many: samples that go on without the span */
+
+    enum span_presence presence;
+    const struct span_match
+        *matches; /* of span_index_find_many: newest first; more than one only without a trace id */
+    unsigned match_count;
+    bool waits; /* of span_index_add_many: the waiter was registered */
+};
+/* Only looks. */
+void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
+                          size_t count, struct arena *arena);
+/* Adds totals. waiter: for spans that are missing (NULL: nobody waits). */
+void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
+                         size_t count, const struct span_waiter *waiter,
+                         struct span_wakeups *wakeups);
+/* The samples go on: takes the waiter out where the span is still missing, and remembers how many
+ * samples it missed. */
+void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
+                           size_t count, const struct span_waiter *waiter);
+
+/* True when a profile with this id came within the window in another request. remember: this one
+ * came. */
+bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
+                            const uint8_t profile_id[PROFILE_ID_SIZE], uint64_t request,
+                            bool remember);
+
+/* Takes out what is over its window, some of every shard; to be called now and then, because
+ * otherwise only arrivals do so. */
+void span_index_sweep(struct span_index *index, uint64_t now_ns);
+
+uint64_t span_index_entries(const struct span_index *index);
+size_t span_index_memory(struct span_index *index);
+/* Reasons in the order of their names, ended by NULL; evictions of each since this was last asked.
+ */
+extern const char *const span_index_eviction_names[];
+uint64_t span_index_take_evicted(struct span_index *index, unsigned reason);
+
+#endif

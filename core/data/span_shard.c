@@ -1,0 +1,477 @@
+#include "core/data/span_shard.h"
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+
+enum {
+    CHUNK_ENTRIES = 128,
+    PAGE_SIZE_BYTES = 16384, /* aligned to its size, so that a block leads to its page */
+    SLOTS_MIN = 64,
+};
+
+struct span_chunk {
+    struct span_entry entries[CHUNK_ENTRIES];
+};
+
+struct span_page {
+    struct span_page *next;
+    struct span_page *previous;
+    uint32_t blocks; /* in use */
+    uint32_t used;   /* bytes, this header included */
+};
+
+_Static_assert(sizeof(struct span_entry) <= 88, "an entry and its slot stay below 128 bytes");
+_Static_assert(SPAN_SHARD_BLOCK_MAX + sizeof(struct span_page) < PAGE_SIZE_BYTES, "a block fits");
+
+static struct span_slot *slots_of(const struct span_shard *shard)
+{
+    return atomic_load_explicit(&shard->slots, memory_order_relaxed);
+}
+
+static uint32_t mask_of(const struct span_shard *shard)
+{
+    return atomic_load_explicit(&shard->mask, memory_order_relaxed);
+}
+
+static void set_table(struct span_shard *shard, struct span_slot *slots, uint32_t mask)
+{
+    atomic_store_explicit(&shard->slots, slots, memory_order_relaxed);
+    atomic_store_explicit(&shard->mask, mask, memory_order_relaxed);
+}
+
+void span_shard_init(struct span_shard *shard, size_t totals_size, size_t memory_max_bytes)
+{
+    assert(totals_size % sizeof(uint64_t) == 0 && totals_size <= SPAN_SHARD_BLOCK_MAX);
+    memset(shard, 0, sizeof *shard);
+    pthread_mutex_init(&shard->lock, NULL);
+    set_table(shard, memory_zalloc(SLOTS_MIN * sizeof(struct span_slot)), SLOTS_MIN - 1);
+    shard->chunks_size = 4;
+    shard->chunks = memory_zalloc(shard->chunks_size * sizeof(struct span_chunk *));
+    shard->pages_max = memory_max_bytes / PAGE_SIZE_BYTES;
+    if (shard->pages_max < 4)
+        shard->pages_max = 4;
+    shard->totals_size = totals_size;
+}
+
+void span_shard_deinit(struct span_shard *shard)
+{
+    for (uint32_t i = 0; i < shard->chunks_size; i++)
+        free(shard->chunks[i]);
+    free(shard->chunks);
+    while (shard->pages) {
+        struct span_page *page = shard->pages;
+        shard->pages = page->next;
+        free(page);
+    }
+    free(shard->waiters);
+    free(slots_of(shard));
+    pthread_mutex_destroy(&shard->lock);
+}
+
+/* --- entries by number --- */
+
+static struct span_chunk **chunk_at(struct span_shard *shard, uint32_t number)
+{
+    return &shard->chunks[(number / CHUNK_ENTRIES) & (shard->chunks_size - 1)];
+}
+
+static struct span_entry *entry_at(struct span_shard *shard, uint32_t number)
+{
+    assert(number - shard->first < shard->next - shard->first);
+    return &(*chunk_at(shard, number))->entries[number % CHUNK_ENTRIES];
+}
+
+static void grow_chunks(struct span_shard *shard)
+{
+    uint32_t size = shard->chunks_size * 2;
+    struct span_chunk **chunks = memory_zalloc(size * sizeof *chunks);
+    uint32_t begin = shard->first / CHUNK_ENTRIES;
+    for (uint32_t i = 0; i < shard->chunks_size; i++)
+        chunks[(begin + i) & (size - 1)] = shard->chunks[(begin + i) & (shard->chunks_size - 1)];
+    free(shard->chunks);
+    shard->chunks = chunks;
+    shard->chunks_size = size;
+}
+
+static struct span_entry *append_entry(struct span_shard *shard, uint32_t *number_out)
+{
+    uint32_t number = shard->next;
+    uint32_t used = number / CHUNK_ENTRIES - shard->first / CHUNK_ENTRIES;
+    if (number % CHUNK_ENTRIES == 0 && (used & (UINT32_MAX / CHUNK_ENTRIES)) >= shard->chunks_size)
+        grow_chunks(shard);
+    struct span_chunk **chunk = chunk_at(shard, number);
+    if (*chunk == NULL)
+        *chunk = memory_alloc(sizeof **chunk);
+    shard->next++;
+    *number_out = number;
+    struct span_entry *entry = &(*chunk)->entries[number % CHUNK_ENTRIES];
+    memset(entry, 0, sizeof *entry);
+    return entry;
+}
+
+/* Dead entries at the front go, and with them the chunks that they filled. */
+static void trim_front(struct span_shard *shard)
+{
+    while (shard->first != shard->next &&
+           (entry_at(shard, shard->first)->flags & SPAN_ENTRY_DEAD)) {
+        struct span_chunk **chunk = chunk_at(shard, shard->first);
+        shard->first++;
+        if (shard->first % CHUNK_ENTRIES == 0) {
+            free(*chunk);
+            *chunk = NULL;
+        }
+    }
+}
+
+struct span_entry *span_shard_oldest(struct span_shard *shard)
+{
+    trim_front(shard);
+    return shard->first == shard->next ? NULL : entry_at(shard, shard->first);
+}
+
+/* --- the table --- */
+
+/* Where the table says that entry is. */
+static struct span_slot *slot_of(struct span_shard *shard, const struct span_entry *entry)
+{
+    struct span_slot *slots = slots_of(shard);
+    uint32_t mask = mask_of(shard);
+    uint32_t tag = span_shard_tag(hash_u64(entry->span_id));
+    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
+        struct span_slot *slot = &slots[(tag + i) & mask];
+        if (slot->tag == tag && entry_at(shard, slot->number) == entry)
+            return slot;
+    }
+    abort(); /* an entry that is not in its table */
+}
+
+/* NULL: no empty slot near enough. */
+static struct span_slot *empty_slot(struct span_slot *slots, uint32_t mask, uint32_t tag)
+{
+    for (uint32_t i = 0; i < SPAN_SHARD_PROBES && i <= mask; i++)
+        if (slots[(tag + i) & mask].tag == 0)
+            return &slots[(tag + i) & mask];
+    return NULL;
+}
+
+/* Empties a slot and moves up what stands behind it, so that no probe stops early. */
+static void clear_slot(struct span_shard *shard, struct span_slot *slot)
+{
+    struct span_slot *slots = slots_of(shard);
+    uint32_t mask = mask_of(shard);
+    uint32_t hole = (uint32_t)(slot - slots);
+    for (uint32_t i = (hole + 1) & mask; slots[i].tag; i = (i + 1) & mask) {
+        uint32_t from_home = (i - slots[i].tag) & mask;
+        if (from_home >= ((i - hole) & mask)) {
+            slots[hole] = slots[i];
+            hole = i;
+        }
+    }
+    slots[hole] = (struct span_slot){0};
+    shard->live--;
+}
+
+/* Frees what the entry refers to; its slot is the caller's. */
+static void bury(struct span_shard *shard, struct span_entry *entry);
+
+static void note_evicted(struct span_shard *shard, enum span_eviction reason, uint32_t count)
+{
+    shard->evicted[reason] += count;
+    shard->evicted_any = count > 0 || shard->evicted_any;
+}
+
+/* At most max_spans / shards entries move, 8 bytes each: a tenth of a millisecond at the default.
+ */
+static void grow_table(struct span_shard *shard)
+{
+    struct span_slot *old = slots_of(shard);
+    uint32_t old_mask = mask_of(shard);
+    uint32_t mask = old_mask * 2 + 1;
+    struct span_slot *slots = memory_zalloc(((size_t)mask + 1) * sizeof *slots);
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i <= old_mask; i++) {
+        struct span_slot *slot = old[i].tag ? empty_slot(slots, mask, old[i].tag) : NULL;
+        if (slot) {
+            *slot = old[i];
+        } else if (old[i].tag) {
+            bury(shard, entry_at(shard, old[i].number));
+            lost++;
+        }
+    }
+    note_evicted(shard, SPAN_EVICTED_CROWDED, lost);
+    shard->live -= lost;
+    set_table(shard, slots, mask);
+    free(old);
+}
+
+/* The oldest entry among those that a probe for tag passes has to go. */
+static void evict_crowded(struct span_shard *shard, uint32_t tag)
+{
+    struct span_slot *slots = slots_of(shard);
+    uint32_t mask = mask_of(shard);
+    struct span_slot *oldest = NULL;
+    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
+        struct span_slot *slot = &slots[(tag + i) & mask];
+        if (!oldest || slot->number - shard->first < oldest->number - shard->first)
+            oldest = slot;
+    }
+    struct span_entry *entry = entry_at(shard, oldest->number);
+    clear_slot(shard, oldest);
+    bury(shard, entry);
+    note_evicted(shard, SPAN_EVICTED_CROWDED, 1);
+}
+
+static void put_slot(struct span_shard *shard, uint32_t tag, uint32_t number)
+{
+    if ((uint64_t)shard->live * 8 >= ((uint64_t)mask_of(shard) + 1) * 5)
+        grow_table(shard);
+    struct span_slot *slot = empty_slot(slots_of(shard), mask_of(shard), tag);
+    if (!slot && (uint64_t)shard->live * 4 >= mask_of(shard)) {
+        grow_table(shard);
+        slot = empty_slot(slots_of(shard), mask_of(shard), tag);
+    }
+    while (!slot) { /* again when what moved up filled the hole: a cluster has an end */
+        evict_crowded(shard, tag);
+        slot = empty_slot(slots_of(shard), mask_of(shard), tag);
+    }
+    *slot = (struct span_slot){tag, number};
+    shard->live++;
+}
+
+unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
+                            uint8_t profile_flag, struct span_entry **out)
+{
+    struct span_slot *slots = slots_of(shard);
+    uint32_t mask = mask_of(shard);
+    unsigned count = 0;
+    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
+        const struct span_slot *slot = &slots[(tag + i) & mask];
+        if (slot->tag == 0)
+            break;
+        if (slot->tag != tag)
+            continue;
+        struct span_entry *entry = entry_at(shard, slot->number);
+        if (entry->span_id == span_id && (entry->flags & SPAN_ENTRY_PROFILE) == profile_flag) {
+            assert(count < SPAN_SHARD_SAME_ID);
+            out[count++] = entry;
+        }
+    }
+    return count;
+}
+
+static void evict_same_id(struct span_shard *shard, uint32_t tag, uint64_t span_id,
+                          uint8_t profile_flag)
+{
+    struct span_entry *same[SPAN_SHARD_SAME_ID];
+    if (span_shard_matches(shard, tag, span_id, profile_flag, same) < SPAN_SHARD_SAME_ID)
+        return;
+    struct span_entry *oldest = same[0];
+    for (unsigned i = 1; i < SPAN_SHARD_SAME_ID; i++)
+        if (slot_of(shard, same[i])->number - shard->first <
+            slot_of(shard, oldest)->number - shard->first)
+            oldest = same[i];
+    span_shard_remove(shard, oldest);
+    note_evicted(shard, SPAN_EVICTED_SAME_ID, 1);
+}
+
+struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
+                                     uint8_t profile_flag)
+{
+    evict_same_id(shard, tag, span_id, profile_flag);
+    uint32_t number;
+    struct span_entry *entry = append_entry(shard, &number);
+    entry->span_id = span_id;
+    entry->flags = profile_flag;
+    put_slot(shard, tag, number);
+    return entry;
+}
+
+struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry)
+{
+    struct span_slot *slot = slot_of(shard, entry);
+    if (slot->number == shard->next - 1)
+        return entry;
+    struct span_entry *moved = append_entry(shard, &slot->number);
+    *moved = *entry;
+    entry->flags = SPAN_ENTRY_DEAD;
+    return moved;
+}
+
+void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
+{
+    clear_slot(shard, slot_of(shard, entry));
+    bury(shard, entry);
+    trim_front(shard);
+}
+
+bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
+                      enum span_eviction reason)
+{
+    struct span_entry *oldest = span_shard_oldest(shard);
+    if (!oldest || oldest == keep)
+        return false;
+    uint64_t last = oldest->samples_last_ns > oldest->span_arrived_ns ? oldest->samples_last_ns
+                                                                      : oldest->span_arrived_ns;
+    if (last >= shard->live_since_ns)
+        note_evicted(shard, reason, 1);
+    span_shard_remove(shard, oldest);
+    return true;
+}
+
+/* --- pages --- */
+
+static struct span_page *page_of(const uint8_t *block)
+{
+    return (struct span_page *)((uintptr_t)block & ~(uintptr_t)(PAGE_SIZE_BYTES - 1));
+}
+
+static void new_page(struct span_shard *shard, const struct span_entry *keep)
+{
+    while (shard->page_count >= shard->pages_max &&
+           span_shard_evict(shard, keep, SPAN_EVICTED_MEMORY)) {
+    }
+    struct span_page *page = aligned_alloc(PAGE_SIZE_BYTES, PAGE_SIZE_BYTES);
+    if (!page)
+        memory_alloc(SIZE_MAX); /* ends the process, and says why */
+    assert(page);
+    *page = (struct span_page){.next = shard->pages, .used = sizeof *page};
+    if (shard->pages)
+        shard->pages->previous = page;
+    shard->pages = page;
+    shard->page_count++;
+}
+
+static void release_block(struct span_shard *shard, uint8_t *block)
+{
+    if (!block)
+        return;
+    struct span_page *page = page_of(block);
+    assert(page->blocks > 0);
+    if (--page->blocks > 0)
+        return;
+    if (page == shard->pages) { /* the current one starts again */
+        page->used = sizeof *page;
+        return;
+    }
+    page->previous->next = page->next;
+    if (page->next)
+        page->next->previous = page->previous;
+    shard->page_count--;
+    free(page);
+}
+
+static uint8_t *new_block(struct span_shard *shard, size_t size, const struct span_entry *keep)
+{
+    size = (size + 7) & ~(size_t)7;
+    if (!shard->pages || shard->pages->used + size > PAGE_SIZE_BYTES)
+        new_page(shard, keep);
+    struct span_page *page = shard->pages;
+    uint8_t *block = (uint8_t *)page + page->used;
+    page->used += (uint32_t)size;
+    page->blocks++;
+    return block;
+}
+
+struct slice span_entry_values(const struct span_shard *shard, const struct span_entry *entry)
+{
+    if (!entry->block)
+        return (struct slice){0};
+    size_t offset = entry->flags & SPAN_ENTRY_HAS_TOTALS ? shard->totals_size : 0;
+    return slice_of(entry->block + offset, entry->values_size);
+}
+
+void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
+                      struct slice values)
+{
+    size_t head = totals ? shard->totals_size : 0;
+    assert(head + values.size <= SPAN_SHARD_BLOCK_MAX);
+    uint8_t *old = entry->block;
+    uint8_t *block = head + values.size ? new_block(shard, head + values.size, entry) : NULL;
+    if (totals)
+        memcpy(block, totals, head);
+    if (values.size)
+        memcpy(block + head, values.data, values.size);
+    entry->block = block;
+    entry->values_size = (uint32_t)values.size;
+    entry->flags =
+        (uint8_t)((entry->flags & ~SPAN_ENTRY_HAS_TOTALS) | (totals ? SPAN_ENTRY_HAS_TOTALS : 0));
+    release_block(shard, old);
+}
+
+/* --- waiters --- */
+
+static uint32_t new_waiter(struct span_shard *shard)
+{
+    if (shard->waiters_free) {
+        uint32_t index = shard->waiters_free;
+        shard->waiters_free = shard->waiters[index].next;
+        return index;
+    }
+    if (shard->waiters_used + 1 >= shard->waiters_size) {
+        shard->waiters_size = shard->waiters_size ? shard->waiters_size * 2 : 16;
+        shard->waiters = memory_grow(shard->waiters, shard->waiters_size, sizeof *shard->waiters);
+    }
+    return ++shard->waiters_used;
+}
+
+static void free_waiter(struct span_shard *shard, uint32_t *link)
+{
+    uint32_t index = *link;
+    *link = shard->waiters[index].next;
+    shard->waiters[index].next = shard->waiters_free;
+    shard->waiters_free = index;
+}
+
+void span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
+                           uint64_t hold, uint32_t waits_for)
+{
+    uint32_t index = new_waiter(shard);
+    shard->waiters[index] = (struct span_waiter_node){hold, worker, waits_for, entry->waiters};
+    entry->waiters = index;
+}
+
+bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t waits_for,
+                            uint32_t *worker_out, uint64_t *hold_out)
+{
+    for (uint32_t *link = &entry->waiters; *link; link = &shard->waiters[*link].next) {
+        const struct span_waiter_node *waiter = &shard->waiters[*link];
+        if (waiter->waits_for != waits_for)
+            continue;
+        *worker_out = waiter->worker;
+        *hold_out = waiter->hold;
+        free_waiter(shard, link);
+        return true;
+    }
+    return false;
+}
+
+void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
+                            uint64_t hold, uint32_t waits_for)
+{
+    for (uint32_t *link = &entry->waiters; *link; link = &shard->waiters[*link].next) {
+        const struct span_waiter_node *waiter = &shard->waiters[*link];
+        if (waiter->worker == worker && waiter->hold == hold && waiter->waits_for == waits_for) {
+            free_waiter(shard, link);
+            return;
+        }
+    }
+}
+
+static void bury(struct span_shard *shard, struct span_entry *entry)
+{
+    while (entry->waiters)
+        free_waiter(shard, &entry->waiters);
+    release_block(shard, entry->block);
+    entry->block = NULL;
+    entry->flags = SPAN_ENTRY_DEAD;
+}
+
+size_t span_shard_memory(const struct span_shard *shard)
+{
+    uint32_t chunks = shard->next / CHUNK_ENTRIES - shard->first / CHUNK_ENTRIES + 1;
+    return ((size_t)mask_of(shard) + 1) * sizeof(struct span_slot) +
+           chunks * sizeof(struct span_chunk) + shard->page_count * PAGE_SIZE_BYTES +
+           shard->waiters_size * sizeof(struct span_waiter_node);
+}

@@ -1,0 +1,156 @@
+/*
+ * span_shard: one part of the span index: where its entries, their strings and who waits for them
+ * are stored.
+ *
+ * Entries stand in chunks in the order of their arrival, so that the oldest is always the first
+ * one: expiry and eviction take from the front. Above them an open-addressed table of (hash, entry
+ * number) with bounded probing and without tombstones. Strings and totals stand in pages that are
+ * given back when their last entry is gone. What an entry means is span_index.c's business. Owner:
+ * a span_index. Thread: whoever holds the shard's lock; only `slots` and `mask` may be read without
+ * it, for a prefetch.
+ */
+#ifndef PROFCOL_CORE_DATA_SPAN_SHARD_H
+#define PROFCOL_CORE_DATA_SPAN_SHARD_H
+
+#include "core/base/slice.h"
+#include "core/data/otlp.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    SPAN_SHARD_PROBES = 64,      /* no entry stands further from its home slot */
+    SPAN_SHARD_SAME_ID = 8,      /* entries with equal span ids and different trace ids */
+    SPAN_SHARD_BLOCK_MAX = 4608, /* bytes of strings and totals of one entry */
+};
+
+enum span_eviction {
+    SPAN_EVICTED_FULL,
+    SPAN_EVICTED_MEMORY,
+    SPAN_EVICTED_SAME_ID,
+    SPAN_EVICTED_CROWDED,
+    SPAN_EVICTION_COUNT
+};
+
+enum {
+    SPAN_ENTRY_DEAD = 1,       /* moved or removed; passed over at the front */
+    SPAN_ENTRY_HAS_SPAN = 2,   /* the span came */
+    SPAN_ENTRY_HAS_TOTALS = 4, /* samples came; the block starts with their totals */
+    SPAN_ENTRY_PROFILE = 8,    /* no span at all: a profile id that was seen */
+};
+
+struct span_entry {
+    uint64_t span_id;
+    uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known yet */
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t span_arrived_ns;
+    uint64_t samples_first_ns;
+    uint64_t samples_last_ns;
+    uint8_t *block; /* totals, then values; in a page */
+    uint32_t values_size;
+    uint32_t waiters;      /* in the shard's pool, from 1; 0: none */
+    uint32_t samples_left; /* that went on without the span */
+    uint8_t kind;
+    uint8_t status;
+    uint8_t flags;
+};
+
+struct span_slot {
+    uint32_t tag; /* of the hash; 0: empty */
+    uint32_t number;
+};
+
+struct span_waiter_node {
+    uint64_t hold;
+    uint32_t worker;
+    uint32_t waits_for; /* enum span_waits_for */
+    uint32_t next;
+};
+
+struct span_chunk;
+struct span_page;
+
+struct span_shard {
+    pthread_mutex_t lock;
+    _Atomic(struct span_slot *) slots;
+    _Atomic uint32_t mask;
+    uint32_t live; /* entries in the table */
+
+    struct span_chunk **chunks; /* a ring, by entry number */
+    uint32_t chunks_size;       /* a power of two */
+    uint32_t first;             /* number of the oldest entry; numbers wrap */
+    uint32_t next;              /* number of the entry that comes next */
+
+    struct span_page *pages; /* newest first */
+    size_t page_count;
+    size_t pages_max;
+    size_t totals_size; /* bytes, of each entry that has them */
+
+    struct span_waiter_node *waiters; /* from 1 */
+    uint32_t waiters_size;
+    uint32_t waiters_used;
+    uint32_t waiters_free;
+
+    bool evicted_any;
+    size_t evicted[SPAN_EVICTION_COUNT];
+    uint64_t live_since_ns; /* what came before is no loss any more when it has to go */
+} __attribute__((aligned(64)));
+
+void span_shard_init(struct span_shard *shard, size_t totals_size, size_t memory_max_bytes);
+void span_shard_deinit(struct span_shard *shard);
+
+static inline void span_shard_prefetch(const struct span_shard *shard, uint32_t tag)
+{
+    const struct span_slot *slots = atomic_load_explicit(&shard->slots, memory_order_relaxed);
+    uint32_t mask = atomic_load_explicit(&shard->mask, memory_order_relaxed);
+    __builtin_prefetch((const void *)((uintptr_t)slots + (tag & mask) * sizeof *slots));
+}
+
+/* Entries with this span id (profile ids and spans apart), at most SPAN_SHARD_SAME_ID. An entry
+ * pointer stays valid until the entry is touched or removed. */
+unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
+                            uint8_t profile_flag, struct span_entry **out);
+
+/* A new, zeroed entry at the end. Entries that stand in its way are evicted; entry pointers taken
+ * before are void. */
+struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
+                                     uint8_t profile_flag);
+/* Moves an entry to the end, as if it had just arrived; the block stays until span_shard_store. */
+struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry);
+void span_shard_remove(struct span_shard *shard, struct span_entry *entry);
+/* The oldest entry; NULL when there is none. */
+struct span_entry *span_shard_oldest(struct span_shard *shard);
+/* Takes the oldest entry out; false when there is none but `keep`. */
+bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
+                      enum span_eviction reason);
+
+/* Stores totals (NULL: none) and values, which may lie in the entry's old block. The entry must be
+ * the newest one. */
+void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
+                      struct slice values);
+static inline uint64_t *span_entry_totals(const struct span_entry *entry)
+{
+    return entry->flags & SPAN_ENTRY_HAS_TOTALS ? (uint64_t *)(void *)entry->block : NULL;
+}
+struct slice span_entry_values(const struct span_shard *shard, const struct span_entry *entry);
+
+void span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
+                           uint64_t hold, uint32_t waits_for);
+/* Takes one waiter for this out; false when there is none (left). */
+bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t waits_for,
+                            uint32_t *worker_out, uint64_t *hold_out);
+void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
+                            uint64_t hold, uint32_t waits_for);
+
+/* Bytes of everything. */
+size_t span_shard_memory(const struct span_shard *shard);
+
+/* The part of an id's hash that stands in the table; another part chooses the shard. */
+static inline uint32_t span_shard_tag(uint64_t hash)
+{
+    uint32_t tag = (uint32_t)hash;
+    return tag ? tag : 1;
+}
+
+#endif

@@ -1,0 +1,212 @@
+#include "processors/spanjoin/enrich_spans.h"
+
+#include <assert.h>
+
+/* The payload of the field `number`; empty when there is none. */
+static struct slice field_of(struct slice message, uint32_t number)
+{
+    struct message_iter it = message_iter_bytes(message);
+    struct message_field field;
+    struct slice found = {0};
+    while (message_next(&it, &field))
+        if (field.wire.number == number && field.wire.type == WIRE_BYTES)
+            found = field.wire.bytes;
+    return found;
+}
+
+/* --- reading --- */
+
+struct reading {
+    struct batch *batch;
+    const struct spanjoin_settings *settings;
+    bool with_values;
+    struct request_spans *spans;
+    size_t capacity;
+};
+
+static struct span_put *next_put(struct reading *reading)
+{
+    struct request_spans *spans = reading->spans;
+    if (spans->count == reading->capacity) {
+        size_t capacity = reading->capacity ? reading->capacity * 2 : reading->batch->items + 1;
+        struct span_put *puts = arena_array(&reading->batch->arena, capacity, sizeof *puts);
+        if (spans->count > 0)
+            memcpy(puts, spans->puts, spans->count * sizeof *puts);
+        spans->puts = puts;
+        reading->capacity = capacity;
+    }
+    return &spans->puts[spans->count];
+}
+
+static void read_span(struct reading *reading, struct slice raw, const struct span_place *place)
+{
+    struct span_view span = span_view_read(raw);
+    struct span_put *put = next_put(reading);
+    if (!span_view_key(&span, &put->key))
+        return;
+    put->facts = (struct span_facts){
+        .start_ns = span.start_ns, .end_ns = span.end_ns, .kind = span.kind, .status = span.status};
+    if (reading->with_values)
+        put->facts.values =
+            values_to_keep(&reading->settings->samples, &span, place, &reading->batch->arena);
+    reading->spans->count++;
+}
+
+static void read_scope(struct reading *reading, struct slice scope_spans, struct slice resource)
+{
+    struct span_place place = {resource, field_of(scope_spans, SCOPE_SPANS_SCOPE)};
+    struct message_iter it = message_iter_bytes(scope_spans);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == SCOPE_SPANS_SPANS && field.wire.type == WIRE_BYTES)
+            read_span(reading, field.wire.bytes, &place);
+}
+
+static void read_resource(struct reading *reading, struct slice resource_spans)
+{
+    struct slice resource = field_of(resource_spans, RESOURCE_SPANS_RESOURCE);
+    struct message_iter it = message_iter_bytes(resource_spans);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == RESOURCE_SPANS_SCOPE_SPANS && field.wire.type == WIRE_BYTES)
+            read_scope(reading, field.wire.bytes, resource);
+}
+
+struct request_spans request_spans_read(struct batch *batch,
+                                        const struct spanjoin_settings *settings, bool with_values)
+{
+    assert(!batch_is_changed(batch));
+    struct request_spans spans = {0};
+    struct reading reading = {
+        .batch = batch, .settings = settings, .with_values = with_values, .spans = &spans};
+    for (size_t i = 0; i < batch->part_count; i++) {
+        struct message_iter it = message_iter_bytes(batch->parts[i].root.raw);
+        struct message_field field;
+        while (message_next(&it, &field))
+            if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
+                read_resource(&reading, field.wire.bytes);
+    }
+    return spans;
+}
+
+/* --- enriching --- */
+
+struct enriching {
+    struct arena *arena;
+    const struct spanjoin_settings *settings;
+    const struct span_put *next; /* of the spans that have ids */
+    const struct span_put *end;
+    uint64_t enriched;
+};
+
+/* Spans without ids have no put. */
+static bool has_key(struct slice raw)
+{
+    struct span_view span = span_view_read(raw);
+    struct span_key key;
+    return span_view_key(&span, &key);
+}
+
+static void append_attribute(struct message *span, struct arena *arena, struct slice key,
+                             struct slice value)
+{
+    size_t inner =
+        wire_size_bytes(KEY_VALUE_KEY, key.size) + wire_size_bytes(KEY_VALUE_VALUE, value.size);
+    size_t size = wire_size_bytes(SPAN_ATTRIBUTES, inner);
+    uint8_t *fields = arena_alloc(arena, size);
+    uint8_t *to = wire_write_header(fields, SPAN_ATTRIBUTES, inner);
+    to = wire_write_bytes(to, KEY_VALUE_KEY, key);
+    wire_write_bytes(to, KEY_VALUE_VALUE, value);
+    message_append(span, arena, slice_of(fields, size));
+}
+
+/* Whether the key is among the span's attributes, with or without a value. */
+static bool has_attribute(struct slice span, struct slice key)
+{
+    struct message_iter it = message_iter_bytes(span);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == SPAN_ATTRIBUTES && field.wire.type == WIRE_BYTES &&
+            slice_equal(field_of(field.wire.bytes, KEY_VALUE_KEY), key))
+            return true;
+    return false;
+}
+
+static void enrich_span(struct enriching *enriching, struct message_iter *it,
+                        struct message_field *field, const struct span_place *place,
+                        const uint64_t *totals)
+{
+    const struct spanjoin_side *side = &enriching->settings->spans;
+    struct span_view span = span_view_read(field->wire.bytes);
+    struct message *node = NULL;
+    for (size_t i = 0; i < side->joined_count; i++) {
+        if (has_attribute(span.raw, side->joined[i].key))
+            continue;
+        struct slice value = value_for_span(side, i, &span, place, totals, enriching->arena);
+        if (value.size == 0)
+            continue;
+        if (!node)
+            node = message_open(it, field);
+        append_attribute(node, enriching->arena, side->joined[i].key, value);
+    }
+    enriching->enriched += node != NULL;
+}
+
+/* Opens the way down only where a span has totals. */
+static void enrich_scope(struct enriching *enriching, struct message_iter *parent,
+                         struct message_field *scope, struct slice resource)
+{
+    struct span_place place = {resource, field_of(scope->wire.bytes, SCOPE_SPANS_SCOPE)};
+    struct message *node = message_open(parent, scope);
+    struct message_iter it = message_iter(node, enriching->arena);
+    struct message_field field;
+    while (message_next(&it, &field)) {
+        if (field.wire.number != SCOPE_SPANS_SPANS || field.wire.type != WIRE_BYTES ||
+            !has_key(field.wire.bytes))
+            continue;
+        assert(enriching->next < enriching->end);
+        const uint64_t *totals = enriching->next++->totals;
+        if (totals)
+            enrich_span(enriching, &it, &field, &place, totals);
+    }
+}
+
+static void enrich_resource(struct enriching *enriching, struct message_iter *parent,
+                            struct message_field *resource_spans)
+{
+    struct slice resource = field_of(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE);
+    struct message *node = message_open(parent, resource_spans);
+    struct message_iter it = message_iter(node, enriching->arena);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == RESOURCE_SPANS_SCOPE_SPANS && field.wire.type == WIRE_BYTES)
+            enrich_scope(enriching, &it, &field, resource);
+}
+
+static bool any_totals(const struct request_spans *spans)
+{
+    for (size_t i = 0; i < spans->count; i++)
+        if (spans->puts[i].totals)
+            return true;
+    return false;
+}
+
+uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
+                              const struct request_spans *spans)
+{
+    if (!any_totals(spans) || settings->spans.joined_count == 0)
+        return 0;
+    struct enriching enriching = {.arena = &batch->arena,
+                                  .settings = settings,
+                                  .next = spans->puts,
+                                  .end = spans->puts + spans->count};
+    for (size_t i = 0; i < batch->part_count; i++) {
+        struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
+        struct message_field field;
+        while (message_next(&it, &field))
+            if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
+                enrich_resource(&enriching, &it, &field);
+    }
+    assert(enriching.next == enriching.end);
+    return enriching.enriched;
+}

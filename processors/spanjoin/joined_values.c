@@ -1,0 +1,291 @@
+#include "processors/spanjoin/joined_values.h"
+
+#include "core/data/message.h"
+
+#include <assert.h>
+
+/* --- AnyValue payloads --- */
+
+static struct slice any_string(struct arena *arena, struct slice text)
+{
+    size_t size = wire_size_bytes(ANY_VALUE_STRING, text.size);
+    uint8_t *payload = arena_alloc(arena, size);
+    wire_write_bytes(payload, ANY_VALUE_STRING, text);
+    return slice_of(payload, size);
+}
+
+static struct slice any_int(struct arena *arena, uint64_t value)
+{
+    size_t size = wire_size_tag(ANY_VALUE_INT) + wire_size_varint(value);
+    uint8_t *payload = arena_alloc(arena, size);
+    wire_write_varint(wire_write_tag(payload, ANY_VALUE_INT, WIRE_VARINT), value);
+    return slice_of(payload, size);
+}
+
+static struct slice any_hex(struct arena *arena, struct slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[2 * TRACE_ID_SIZE];
+    assert(bytes.size <= TRACE_ID_SIZE);
+    for (size_t i = 0; i < bytes.size; i++) {
+        text[2 * i] = digits[bytes.data[i] >> 4];
+        text[2 * i + 1] = digits[bytes.data[i] & 15];
+    }
+    return any_string(arena, slice_of(text, 2 * bytes.size));
+}
+
+static struct slice any_word(struct arena *arena, const char *const *words, size_t count, size_t i)
+{
+    return i < count ? any_string(arena, slice_of_string(words[i])) : (struct slice){0};
+}
+
+/* --- reading a span --- */
+
+static void read_status(struct span_view *span, struct slice status)
+{
+    struct message_iter it = message_iter_bytes(status);
+    struct message_field field;
+    while (message_next(&it, &field)) {
+        if (field.wire.number == STATUS_MESSAGE && field.wire.type == WIRE_BYTES)
+            span->status_message = field.wire.bytes;
+        else if (field.wire.number == STATUS_CODE && field.wire.type == WIRE_VARINT)
+            span->status = field.wire.value < UINT8_MAX ? (uint8_t)field.wire.value : UINT8_MAX;
+    }
+}
+
+static void read_bytes_field(struct span_view *span, const struct wire_field *field)
+{
+    switch (field->number) {
+    case SPAN_TRACE_ID:
+        span->trace_id = field->bytes;
+        break;
+    case SPAN_SPAN_ID:
+        span->span_id = field->bytes;
+        break;
+    case SPAN_PARENT_SPAN_ID:
+        span->parent_id = field->bytes;
+        break;
+    case SPAN_NAME:
+        span->name = field->bytes;
+        break;
+    case SPAN_STATUS:
+        read_status(span, field->bytes);
+        break;
+    default:
+        break;
+    }
+}
+
+struct span_view span_view_read(struct slice raw)
+{
+    struct span_view span = {.raw = raw};
+    struct message_iter it = message_iter_bytes(raw);
+    struct message_field field;
+    while (message_next(&it, &field)) {
+        if (field.wire.type == WIRE_BYTES)
+            read_bytes_field(&span, &field.wire);
+        else if (field.wire.number == SPAN_START_TIME_UNIX_NANO)
+            span.start_ns = field.wire.value;
+        else if (field.wire.number == SPAN_END_TIME_UNIX_NANO)
+            span.end_ns = field.wire.value;
+        else if (field.wire.number == SPAN_KIND)
+            span.kind = field.wire.value < UINT8_MAX ? (uint8_t)field.wire.value : UINT8_MAX;
+    }
+    return span;
+}
+
+static bool copy_id(uint8_t *to, size_t size, struct slice id)
+{
+    static const uint8_t zero[TRACE_ID_SIZE];
+    if (id.size != size || memcmp(id.data, zero, size) == 0)
+        return false;
+    memcpy(to, id.data, size);
+    return true;
+}
+
+bool span_view_key(const struct span_view *span, struct span_key *key_out)
+{
+    return copy_id(key_out->span_id, SPAN_ID_SIZE, span->span_id) &&
+           copy_id(key_out->trace_id, TRACE_ID_SIZE, span->trace_id);
+}
+
+struct slice attribute_value(struct slice message, uint32_t number, struct slice key)
+{
+    struct message_iter it = message_iter_bytes(message);
+    struct message_field field;
+    while (message_next(&it, &field)) {
+        if (field.wire.number != number || field.wire.type != WIRE_BYTES ||
+            field.wire.bytes.size < key.size)
+            continue;
+        struct slice name = {0}, value = {0};
+        struct message_iter inner = message_iter_bytes(field.wire.bytes);
+        struct message_field part;
+        while (message_next(&inner, &part)) {
+            if (part.wire.number == KEY_VALUE_KEY && part.wire.type == WIRE_BYTES)
+                name = part.wire.bytes;
+            else if (part.wire.number == KEY_VALUE_VALUE && part.wire.type == WIRE_BYTES)
+                value = part.wire.bytes;
+        }
+        if (slice_equal(name, key))
+            return value;
+    }
+    return (struct slice){0};
+}
+
+static struct slice scope_name(struct slice scope)
+{
+    struct message_iter it = message_iter_bytes(scope);
+    struct message_field field;
+    struct slice name = {0};
+    while (message_next(&it, &field))
+        if (field.wire.number == SCOPE_NAME && field.wire.type == WIRE_BYTES)
+            name = field.wire.bytes;
+    return name;
+}
+
+/* --- paths --- */
+
+static struct slice text_or_nothing(struct arena *arena, struct slice text)
+{
+    return text.size > 0 ? any_string(arena, text) : (struct slice){0};
+}
+
+/* Values that only the span itself has; the rest is computed from facts. */
+static bool has_to_be_kept(enum join_path path)
+{
+    switch (path) {
+    case JOIN_SPAN_NAME:
+    case JOIN_SPAN_PARENT_ID:
+    case JOIN_SPAN_STATUS_MESSAGE:
+    case JOIN_SCOPE_NAME:
+    case JOIN_SPAN_ATTRIBUTE:
+    case JOIN_RESOURCE_ATTRIBUTE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct slice own_value(const struct joined_attribute *joined, const struct span_view *span,
+                              const struct span_place *place, struct arena *arena)
+{
+    switch (joined->path) {
+    case JOIN_SPAN_NAME:
+        return text_or_nothing(arena, span->name);
+    case JOIN_SPAN_PARENT_ID:
+        return span->parent_id.size == SPAN_ID_SIZE ? any_hex(arena, span->parent_id)
+                                                    : (struct slice){0};
+    case JOIN_SPAN_STATUS_MESSAGE:
+        return text_or_nothing(arena, span->status_message);
+    case JOIN_SCOPE_NAME:
+        return text_or_nothing(arena, scope_name(place->scope));
+    case JOIN_SPAN_ATTRIBUTE:
+        return attribute_value(span->raw, SPAN_ATTRIBUTES, joined->name);
+    case JOIN_RESOURCE_ATTRIBUTE:
+        return attribute_value(place->resource, RESOURCE_ATTRIBUTES, joined->name);
+    default:
+        return (struct slice){0};
+    }
+}
+
+static struct slice computed_value(enum join_path path, const struct span_key *key,
+                                   const struct span_facts *facts, struct arena *arena)
+{
+    static const char *const kinds[] = {"unspecified", "internal", "server",
+                                        "client",      "producer", "consumer"};
+    static const char *const codes[] = {"unset", "ok", "error"};
+    switch (path) {
+    case JOIN_SPAN_KIND:
+        return any_word(arena, kinds, sizeof kinds / sizeof *kinds, facts->kind);
+    case JOIN_SPAN_STATUS_CODE:
+        return any_word(arena, codes, sizeof codes / sizeof *codes, facts->status);
+    case JOIN_SPAN_ID:
+        return any_hex(arena, slice_of(key->span_id, SPAN_ID_SIZE));
+    case JOIN_SPAN_TRACE_ID:
+        return any_hex(arena, slice_of(key->trace_id, TRACE_ID_SIZE));
+    case JOIN_SPAN_START_TIME:
+        return any_int(arena, facts->start_ns);
+    case JOIN_SPAN_DURATION_NS:
+        return facts->end_ns >= facts->start_ns ? any_int(arena, facts->end_ns - facts->start_ns)
+                                                : (struct slice){0};
+    default:
+        return (struct slice){0};
+    }
+}
+
+/* --- what is kept: position (1 byte), size (2 bytes), payload --- */
+
+enum { KEPT_HEADER = 3 };
+
+struct slice values_to_keep(const struct spanjoin_side *side, const struct span_view *span,
+                            const struct span_place *place, struct arena *arena)
+{
+    uint8_t kept[SPAN_INDEX_VALUES_MAX];
+    size_t size = 0;
+    for (size_t i = 0; i < side->joined_count; i++) {
+        if (!has_to_be_kept(side->joined[i].path))
+            continue;
+        struct slice value = own_value(&side->joined[i], span, place, arena);
+        if (value.size == 0 || value.size > sizeof kept - KEPT_HEADER ||
+            size > sizeof kept - KEPT_HEADER - value.size)
+            continue;
+        kept[size] = (uint8_t)i;
+        kept[size + 1] = (uint8_t)(value.size & 0xff);
+        kept[size + 2] = (uint8_t)(value.size >> 8);
+        memcpy(kept + size + KEPT_HEADER, value.data, value.size);
+        size += KEPT_HEADER + value.size;
+    }
+    return size ? arena_copy(arena, slice_of(kept, size)) : (struct slice){0};
+}
+
+static struct slice kept_value(struct slice kept, size_t position)
+{
+    const uint8_t *at = kept.data;
+    const uint8_t *end = kept.data + kept.size;
+    while (at < end) {
+        size_t size = at[1] | (size_t)at[2] << 8;
+        if (at[0] == position)
+            return slice_of(at + KEPT_HEADER, size);
+        at += KEPT_HEADER + size;
+    }
+    return (struct slice){0};
+}
+
+struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
+                              const struct span_match *match, struct arena *arena)
+{
+    enum join_path path = side->joined[i].path;
+    if (has_to_be_kept(path))
+        return kept_value(match->facts.values, i);
+    return computed_value(path, &match->key, &match->facts, arena);
+}
+
+static struct slice value_of_totals(const struct joined_attribute *joined, const uint64_t *totals,
+                                    struct arena *arena)
+{
+    if (joined->type < 0)
+        return any_int(arena, totals[0]);
+    uint64_t count = totals[1 + 2 * joined->type];
+    if (count == 0)
+        return (struct slice){0};
+    return any_int(arena,
+                   joined->path == JOIN_SAMPLES_COUNT ? count : totals[2 + 2 * joined->type]);
+}
+
+struct slice value_for_span(const struct spanjoin_side *side, size_t i,
+                            const struct span_view *span, const struct span_place *place,
+                            const uint64_t *totals, struct arena *arena)
+{
+    const struct joined_attribute *joined = &side->joined[i];
+    if (joined->path == JOIN_SAMPLES_COUNT || joined->path == JOIN_SAMPLES_SUM)
+        return value_of_totals(joined, totals, arena);
+    if (has_to_be_kept(joined->path))
+        return own_value(joined, span, place, arena);
+    struct span_key key;
+    struct span_facts facts = {.start_ns = span->start_ns,
+                               .end_ns = span->end_ns,
+                               .kind = span->kind,
+                               .status = span->status};
+    return span_view_key(span, &key) ? computed_value(joined->path, &key, &facts, arena)
+                                     : (struct slice){0};
+}

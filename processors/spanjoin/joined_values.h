@@ -1,0 +1,56 @@
+/*
+ * joined_values: the values that joined attributes have, as encoded AnyValue payloads.
+ *
+ * A span gives values by the paths of the settings. Those that cannot be computed from its facts
+ * are kept in the index in a compact form (position in the list of attributes, size, payload), from
+ * which the values of a sample's span are read again. Owner: results live in the given arena, or
+ * point into what was given. Thread: any.
+ */
+#ifndef PROFCOL_SPANJOIN_JOINED_VALUES_H
+#define PROFCOL_SPANJOIN_JOINED_VALUES_H
+
+#include "core/base/arena.h"
+#include "core/data/span_index.h"
+#include "processors/spanjoin/spanjoin_settings.h"
+
+/* An encoded Span, read as far as the join needs it. */
+struct span_view {
+    struct slice raw;
+    struct slice trace_id;
+    struct slice span_id;
+    struct slice parent_id;
+    struct slice name;
+    struct slice status_message;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint8_t kind;
+    uint8_t status;
+};
+struct span_view span_view_read(struct slice raw);
+/* Both ids are there and not all zero. */
+bool span_view_key(const struct span_view *span, struct span_key *key_out);
+
+/* Where the span stands. */
+struct span_place {
+    struct slice resource; /* encoded Resource, may be empty */
+    struct slice scope;    /* encoded InstrumentationScope, may be empty */
+};
+
+/* The value of an attribute among the KeyValue fields `number` of a message; empty: not there, or
+ * without a value. */
+struct slice attribute_value(struct slice message, uint32_t number, struct slice key);
+
+/* What the index has to keep so that samples can gain `side->joined` from the span: at most
+ * SPAN_INDEX_VALUES_MAX bytes, what does not fit is left out. */
+struct slice values_to_keep(const struct spanjoin_side *side, const struct span_view *span,
+                            const struct span_place *place, struct arena *arena);
+
+/* The value of side->joined[i] for a sample of this span; empty: none. */
+struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
+                              const struct span_match *match, struct arena *arena);
+/* The value of side->joined[i] for a span with these totals of its samples. */
+struct slice value_for_span(const struct spanjoin_side *side, size_t i,
+                            const struct span_view *span, const struct span_place *place,
+                            const uint64_t *totals, struct arena *arena);
+
+#endif

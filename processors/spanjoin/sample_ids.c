@@ -1,0 +1,550 @@
+#include "processors/spanjoin/sample_ids.h"
+
+#include "core/base/hash.h"
+#include "processors/spanjoin/sample_totals.h"
+
+#include <assert.h>
+
+/* An array in the arena with room for one more behind `count`; new elements are zero. */
+static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    uint32_t more = *capacity ? *capacity * 2 : 16;
+    void *grown = arena_array(arena, more, size);
+    if (count > 0)
+        memcpy(grown, array, count * size);
+    *capacity = more;
+    return grown;
+}
+
+/* --- ids as texts --- */
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool parse_hex(struct slice text, uint8_t *id, size_t size)
+{
+    if (text.size != 2 * size)
+        return false;
+    uint8_t any = 0;
+    for (size_t i = 0; i < size; i++) {
+        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        id[i] = (uint8_t)(high << 4 | low);
+        any |= id[i];
+    }
+    return any != 0;
+}
+
+static bool write_number(uint64_t number, uint8_t *id)
+{
+    for (size_t i = 0; i < SPAN_ID_SIZE; i++)
+        id[i] = (uint8_t)(number >> (8 * (SPAN_ID_SIZE - 1 - i)));
+    return number != 0;
+}
+
+static bool parse_decimal(struct slice text, uint8_t *id)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' ||
+            __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
+            return false;
+    }
+    return write_number(number, id);
+}
+
+/* From an AnyValue payload. */
+static bool parse_id(const struct id_source *source, struct slice any, uint8_t *id, size_t size)
+{
+    struct wire_cursor cursor = wire_cursor(any);
+    struct wire_field field;
+    if (!wire_next(&cursor, &field))
+        return false;
+    if (field.number == ANY_VALUE_INT && field.type == WIRE_VARINT)
+        return source->is_decimal && size == SPAN_ID_SIZE && write_number(field.value, id);
+    if (field.number != ANY_VALUE_STRING || field.type != WIRE_BYTES)
+        return false;
+    return source->is_decimal && size == SPAN_ID_SIZE ? parse_decimal(field.bytes, id)
+                                                      : parse_hex(field.bytes, id, size);
+}
+
+/* --- attributes --- */
+
+static uint8_t position_of(struct slice key, const struct id_source *sources, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(key, sources[i].key))
+            return (uint8_t)i;
+    return UINT8_MAX;
+}
+
+static struct attribute_class classify(const struct spanjoin_settings *settings, struct slice key)
+{
+    struct attribute_class class = {.role = ATTRIBUTE_PLAIN, .joined = JOIN_ATTRIBUTES_MAX};
+    for (size_t i = 0; i < settings->samples.joined_count; i++)
+        if (slice_equal(key, settings->samples.joined[i].key))
+            class.joined = (uint8_t)i;
+    class.rank = position_of(key, settings->span_ids, settings->sources.count);
+    if (class.rank != UINT8_MAX) {
+        class.role = ATTRIBUTE_SPAN_ID;
+        return class;
+    }
+    class.rank = position_of(key, settings->trace_ids, settings->trace_sources.count);
+    if (class.rank != UINT8_MAX) {
+        class.role = ATTRIBUTE_TRACE_ID;
+        return class;
+    }
+    for (size_t i = 0; i < settings->beside_count; i++)
+        if (slice_equal(key, settings->beside[i]))
+            class.role = ATTRIBUTE_SPAN_NAME;
+    return class;
+}
+
+const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32_t attribute)
+{
+    if (!plan->classes) {
+        plan->class_count = dictionary_count(plan->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+        plan->classes = arena_array(plan->arena, plan->class_count + 1, sizeof *plan->classes);
+    }
+    assert(attribute < plan->class_count || attribute == 0);
+    struct attribute_class *class = &plan->classes[attribute];
+    if (class->role == ATTRIBUTE_UNREAD) {
+        struct dictionary_attribute entry = dictionary_attribute(plan->dictionary, attribute);
+        *class = classify(plan->settings, dictionary_string(plan->dictionary, entry.key));
+    }
+    return class;
+}
+
+/* What the attributes of a sample, a profile or a resource name. */
+struct named_ids {
+    bool has_span;
+    bool has_trace;
+    uint8_t span_id[SPAN_ID_SIZE];
+    uint8_t trace_id[TRACE_ID_SIZE];
+};
+
+static struct named_ids ids_of_attributes(struct sample_plan *plan, const uint32_t *attributes,
+                                          uint32_t count)
+{
+    const struct spanjoin_settings *settings = plan->settings;
+    struct named_ids ids = {.has_span = false};
+    uint8_t span_rank = UINT8_MAX, trace_rank = UINT8_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct attribute_class *class = sample_plan_class(plan, attributes[i]);
+        bool is_span = class->role == ATTRIBUTE_SPAN_ID;
+        if (!is_span && class->role != ATTRIBUTE_TRACE_ID)
+            continue;
+        if (class->rank >= (is_span ? span_rank : trace_rank))
+            continue;
+        struct slice value = dictionary_attribute(plan->dictionary, attributes[i]).value;
+        uint8_t id[TRACE_ID_SIZE];
+        if (is_span && parse_id(&settings->span_ids[class->rank], value, id, SPAN_ID_SIZE)) {
+            memcpy(ids.span_id, id, SPAN_ID_SIZE);
+            span_rank = class->rank;
+            ids.has_span = true;
+        } else if (!is_span &&
+                   parse_id(&settings->trace_ids[class->rank], value, id, TRACE_ID_SIZE)) {
+            memcpy(ids.trace_id, id, TRACE_ID_SIZE);
+            trace_rank = class->rank;
+            ids.has_trace = true;
+        }
+    }
+    return ids;
+}
+
+static struct named_ids ids_of_resource(const struct spanjoin_settings *settings,
+                                        struct slice resource)
+{
+    struct named_ids ids = {.has_span = false};
+    for (size_t i = 0; i < settings->sources.count && !ids.has_span; i++) {
+        struct slice value =
+            attribute_value(resource, RESOURCE_ATTRIBUTES, settings->span_ids[i].key);
+        ids.has_span = parse_id(&settings->span_ids[i], value, ids.span_id, SPAN_ID_SIZE);
+    }
+    for (size_t i = 0; i < settings->trace_sources.count && !ids.has_trace; i++) {
+        struct slice value =
+            attribute_value(resource, RESOURCE_ATTRIBUTES, settings->trace_ids[i].key);
+        ids.has_trace = parse_id(&settings->trace_ids[i], value, ids.trace_id, TRACE_ID_SIZE);
+    }
+    return ids;
+}
+
+/* --- keys --- */
+
+/* All of the key, or who sends many keys that are equal in a part would make them collide. */
+static uint64_t key_hash(const struct span_key *ids, uint64_t from_ns, uint64_t to_ns)
+{
+    uint8_t whole[sizeof *ids + 2 * sizeof from_ns];
+    memcpy(whole, ids, sizeof *ids);
+    memcpy(whole + sizeof *ids, &from_ns, sizeof from_ns);
+    memcpy(whole + sizeof *ids + sizeof from_ns, &to_ns, sizeof to_ns);
+    return hash_bytes(slice_of(whole, sizeof whole));
+}
+
+static void grow_map(struct sample_plan *plan)
+{
+    uint32_t size = plan->map_mask ? (plan->map_mask + 1) * 2 : 64;
+    plan->map = arena_array(plan->arena, size, sizeof *plan->map);
+    plan->map_mask = size - 1;
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        uint64_t at = key_hash(&plan->finds[k].key, plan->keys[k].from_ns, plan->keys[k].to_ns);
+        while (plan->map[at & plan->map_mask])
+            at++;
+        plan->map[at & plan->map_mask] = k + 1;
+    }
+}
+
+static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
+                        uint64_t from_ns, uint64_t to_ns)
+{
+    uint32_t capacity = plan->key_capacity;
+    plan->finds = grow(plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
+    plan->keys =
+        grow(plan->arena, plan->keys, plan->key_count, &plan->key_capacity, sizeof *plan->keys);
+    uint32_t k = plan->key_count++;
+    plan->finds[k].key = *ids;
+    plan->keys[k] =
+        (struct sample_key){.from_ns = from_ns, .to_ns = to_ns, .trace_given = has_trace};
+    return k;
+}
+
+/* The position of the key; time counts only without a trace id. */
+static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const uint8_t *trace_id,
+                         uint64_t from_ns, uint64_t to_ns)
+{
+    struct span_key ids = {.trace_id = {0}};
+    memcpy(ids.span_id, span_id, SPAN_ID_SIZE);
+    if (trace_id) {
+        memcpy(ids.trace_id, trace_id, TRACE_ID_SIZE);
+        from_ns = to_ns = 0;
+    }
+    if (!plan->map || plan->key_count * 2 > plan->map_mask)
+        grow_map(plan);
+    uint64_t at = key_hash(&ids, from_ns, to_ns);
+    for (uint32_t k; (k = plan->map[at & plan->map_mask]) != 0; at++) {
+        const struct sample_key *key = &plan->keys[k - 1];
+        if (memcmp(&plan->finds[k - 1].key, &ids, sizeof ids) == 0 && key->from_ns == from_ns &&
+            key->to_ns == to_ns)
+            return k - 1;
+    }
+    uint32_t k = new_key(plan, &ids, trace_id != NULL, from_ns, to_ns);
+    plan->map[at & plan->map_mask] = k + 1;
+    return k;
+}
+
+/* --- one sample --- */
+
+static void add_attribute(struct sample_plan *plan, uint32_t count, uint64_t index)
+{
+    plan->attributes = grow(plan->arena, plan->attributes, count, &plan->attribute_capacity,
+                            sizeof *plan->attributes);
+    plan->attributes[count] = (uint32_t)index;
+}
+
+static void add_timestamp(struct sample_view *view, uint64_t time_ns)
+{
+    if (view->timestamps == 0 || time_ns < view->from_ns)
+        view->from_ns = time_ns;
+    if (view->timestamps == 0 || time_ns > view->to_ns)
+        view->to_ns = time_ns;
+    view->timestamps++;
+}
+
+static void add_value(struct sample_view *view, uint64_t value)
+{
+    view->sum += value;
+    view->values++;
+}
+
+static void read_packed(struct sample_plan *plan, struct sample_view *view,
+                        const struct wire_field *field)
+{
+    struct wire_cursor packed = wire_cursor(field->bytes);
+    uint64_t value;
+    if (field->number == SAMPLE_ATTRIBUTE_INDICES)
+        while (wire_packed_varint(&packed, &value))
+            add_attribute(plan, view->attribute_count++, value);
+    else if (field->number == SAMPLE_VALUES)
+        while (wire_packed_varint(&packed, &value))
+            add_value(view, value);
+    else if (field->number == SAMPLE_TIMESTAMPS_UNIX_NANO)
+        while (wire_packed_fixed64(&packed, &value))
+            add_timestamp(view, value);
+}
+
+struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw)
+{
+    struct sample_view view = {.raw = raw};
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.type == WIRE_BYTES)
+            read_packed(plan, &view, &field);
+        else if (field.number == SAMPLE_LINK_INDEX)
+            view.link = (uint32_t)field.value;
+        else if (field.number == SAMPLE_ATTRIBUTE_INDICES)
+            add_attribute(plan, view.attribute_count++, field.value);
+        else if (field.number == SAMPLE_VALUES)
+            add_value(&view, field.value);
+        else if (field.number == SAMPLE_TIMESTAMPS_UNIX_NANO)
+            add_timestamp(&view, field.value);
+    }
+    assert(!cursor.broken);
+    view.attributes = plan->attributes;
+    return view;
+}
+
+/* --- which span --- */
+
+/* What surrounds a sample. */
+struct surroundings {
+    struct resource_plan *resource;
+    struct profile_plan *profile;
+    const struct profile_header *header;
+    struct named_ids resource_ids;
+    struct named_ids profile_ids;
+};
+
+static bool any_byte(struct slice id, size_t size)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < id.size; i++)
+        any |= id.data[i];
+    return any != 0 && id.size == size;
+}
+
+static void time_of(const struct sample_view *view, const struct profile_header *header,
+                    uint64_t *from_out, uint64_t *to_out)
+{
+    *from_out = view->timestamps ? view->from_ns : header->time_ns;
+    *to_out = view->timestamps ? view->to_ns : header->time_ns + header->duration_ns;
+    if (*to_out < *from_out)
+        *to_out = UINT64_MAX;
+}
+
+/* Rule 1. False: the link names no span. */
+static bool key_of_link(struct sample_plan *plan, const struct sample_view *view,
+                        const struct profile_header *header, uint32_t *key_out)
+{
+    if (!plan->link_keys) {
+        plan->link_count = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
+        plan->link_keys = arena_array(plan->arena, plan->link_count + 1, sizeof *plan->link_keys);
+    }
+    assert(view->link < plan->link_count);
+    uint32_t *known = &plan->link_keys[view->link];
+    if (*known > 0) {
+        *key_out = *known - 2;
+        return *known > 1;
+    }
+    struct dictionary_link link = dictionary_link(plan->dictionary, view->link);
+    if (!any_byte(link.span_id, SPAN_ID_SIZE)) {
+        *known = 1;
+        return false;
+    }
+    bool has_trace = any_byte(link.trace_id, TRACE_ID_SIZE);
+    uint64_t from_ns, to_ns;
+    time_of(view, header, &from_ns, &to_ns);
+    *key_out =
+        find_key(plan, link.span_id.data, has_trace ? link.trace_id.data : NULL, from_ns, to_ns);
+    if (has_trace)
+        *known = *key_out + 2;
+    return true;
+}
+
+/* Rule 2. */
+static bool key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
+                              struct surroundings *around, uint32_t *key_out)
+{
+    struct named_ids own = ids_of_attributes(plan, view->attributes, view->attribute_count);
+    const struct named_ids *levels[] = {&own, &around->profile_ids, &around->resource_ids};
+    const struct named_ids *span = NULL, *trace = NULL;
+    for (size_t i = 3; i-- > 0;) {
+        span = levels[i]->has_span ? levels[i] : span;
+        trace = levels[i]->has_trace ? levels[i] : trace;
+    }
+    if (!span)
+        return false;
+    around->profile->span_taken |= span == &around->profile_ids;
+    around->profile->trace_taken |= trace == &around->profile_ids;
+    around->resource->span_taken |= span == &around->resource_ids;
+    around->resource->trace_taken |= trace == &around->resource_ids;
+    uint64_t from_ns, to_ns;
+    time_of(view, around->header, &from_ns, &to_ns);
+    *key_out = find_key(plan, span->span_id, trace ? trace->trace_id : NULL, from_ns, to_ns);
+    return true;
+}
+
+static void add_totals(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
+                       const struct sample_view *view)
+{
+    struct span_find *find = &plan->finds[key];
+    if (!find->totals)
+        find->totals = arena_array(plan->arena, span_totals_count(plan->settings->type_count),
+                                   sizeof(uint64_t));
+    profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
+}
+
+static void plan_sample(struct sample_plan *plan, struct surroundings *around, struct slice raw,
+                        bool with_totals)
+{
+    struct sample_view view = sample_view_read(plan, raw);
+    uint32_t key, named = 0;
+    if (view.link != 0 && key_of_link(plan, &view, around->header, &key))
+        named = key + 1;
+    else if (key_of_attributes(plan, &view, around, &key))
+        named = (key + 1) | SAMPLE_PROMOTED;
+    plan->samples = grow(plan->arena, plan->samples, plan->sample_count, &plan->sample_capacity,
+                         sizeof *plan->samples);
+    plan->samples[plan->sample_count++] = named;
+    plan->without_id += named == 0;
+    if (named == 0)
+        return;
+    plan->keys[key].samples++;
+    plan->keys[key].promoted |= (named & SAMPLE_PROMOTED) != 0;
+    if (with_totals)
+        add_totals(plan, key, around->header, &view);
+}
+
+/* --- the whole request --- */
+
+static struct named_ids ids_of_profile(struct sample_plan *plan, struct slice raw)
+{
+    struct message_iter it = message_iter_bytes(raw);
+    struct message_field field;
+    uint32_t count = 0;
+    uint64_t value;
+    while (message_next(&it, &field)) {
+        if (field.wire.number != PROFILE_ATTRIBUTE_INDICES)
+            continue;
+        struct wire_cursor packed = wire_cursor(field.wire.bytes);
+        if (field.wire.type == WIRE_VARINT)
+            add_attribute(plan, count++, field.wire.value);
+        else
+            while (wire_packed_varint(&packed, &value))
+                add_attribute(plan, count++, value);
+    }
+    return ids_of_attributes(plan, plan->attributes, count);
+}
+
+static void plan_profile(struct sample_plan *plan, struct surroundings *around)
+{
+    const struct profile_header *header = around->header;
+    plan->profiles = grow(plan->arena, plan->profiles, plan->profile_count, &plan->profile_capacity,
+                          sizeof *plan->profiles);
+    around->profile = &plan->profiles[plan->profile_count++];
+    *around->profile =
+        (struct profile_plan){.first_sample = plan->sample_count, .profile_id = header->profile_id};
+    around->profile_ids = ids_of_profile(plan, header->raw);
+    bool with_totals =
+        plan->index && !(header->profile_id.size > 0 &&
+                         span_index_see_profile(plan->index, plan->now_ns, header->profile_id.data,
+                                                plan->request, false));
+    struct message_iter it = message_iter_bytes(header->raw);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES)
+            plan_sample(plan, around, field.wire.bytes, with_totals);
+    around->profile->sample_count = plan->sample_count - around->profile->first_sample;
+}
+
+static void plan_resource(struct sample_plan *plan, struct slice resource_profiles)
+{
+    struct surroundings around = {.resource = NULL};
+    plan->resources = grow(plan->arena, plan->resources, plan->resource_count,
+                           &plan->resource_capacity, sizeof *plan->resources);
+    around.resource = &plan->resources[plan->resource_count++];
+    *around.resource = (struct resource_plan){.first_profile = plan->profile_count};
+    struct message_iter it = message_iter_bytes(resource_profiles);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == RESOURCE_PROFILES_RESOURCE && field.wire.type == WIRE_BYTES)
+            around.resource_ids = ids_of_resource(plan->settings, field.wire.bytes);
+    it = message_iter_bytes(resource_profiles);
+    while (message_next(&it, &field)) {
+        if (field.wire.number != RESOURCE_PROFILES_SCOPE_PROFILES || field.wire.type != WIRE_BYTES)
+            continue;
+        size_t count;
+        struct profile_header *headers = profile_headers_read(plan, field.wire.bytes, &count);
+        for (size_t i = 0; i < count; i++) {
+            around.header = &headers[i];
+            plan_profile(plan, &around);
+        }
+    }
+    around.resource->profile_count = plan->profile_count - around.resource->first_profile;
+}
+
+struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_settings *settings,
+                                    struct span_index *index, uint64_t now_ns, uint64_t request)
+{
+    assert(batch->part_count == 1 && !batch_is_changed(batch));
+    struct sample_plan *plan = arena_zalloc(&batch->arena, sizeof *plan);
+    plan->batch = batch;
+    plan->arena = &batch->arena;
+    plan->dictionary = batch_dictionary(batch);
+    plan->settings = settings;
+    plan->index = index;
+    plan->now_ns = now_ns;
+    plan->request = request;
+    plan->sample_capacity = batch->items + 1;
+    plan->samples = arena_array(plan->arena, plan->sample_capacity, sizeof *plan->samples);
+    struct message_iter it = message_iter_bytes(batch->parts[0].root.raw);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == PROFILES_RESOURCE_PROFILES && field.wire.type == WIRE_BYTES)
+            plan_resource(plan, field.wire.bytes);
+    return plan;
+}
+
+/* --- after the index was asked --- */
+
+static bool covers(const struct span_facts *facts, const struct sample_key *key, uint64_t skew_ns)
+{
+    uint64_t from = facts->start_ns > skew_ns ? facts->start_ns - skew_ns : 0;
+    uint64_t to = facts->end_ns < UINT64_MAX - skew_ns ? facts->end_ns + skew_ns : UINT64_MAX;
+    return from <= key->to_ns && key->from_ns <= to;
+}
+
+void sample_plan_choose(struct sample_plan *plan)
+{
+    uint64_t skew_ns = (uint64_t)plan->settings->clock_skew;
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        struct span_find *find = &plan->finds[k];
+        struct sample_key *key = &plan->keys[k];
+        key->match = find->match_count > 0 ? &find->matches[0] : NULL;
+        key->ambiguous = find->match_count > 1;
+        for (unsigned i = 0; key->ambiguous && i < find->match_count; i++) {
+            if (covers(&find->matches[i].facts, key, skew_ns)) {
+                key->match = &find->matches[i];
+                break;
+            }
+        }
+        if (key->match)
+            find->key = key->match->key;
+    }
+}
+
+uint32_t sample_plan_missing(const struct sample_plan *plan)
+{
+    uint32_t missing = 0;
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        missing += plan->finds[k].presence == SPAN_MISSING;
+    return missing;
+}
+
+void sample_plan_remember_profiles(const struct sample_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->profile_count; i++)
+        if (plan->profiles[i].profile_id.size > 0)
+            span_index_see_profile(plan->index, plan->now_ns, plan->profiles[i].profile_id.data,
+                                   plan->request, true);
+}

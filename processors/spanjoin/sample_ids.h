@@ -1,0 +1,128 @@
+/*
+ * sample_ids: which span each sample of a request names, and what the samples of each span sum up
+ * to.
+ *
+ * A plan is made from the bytes of a profiles request in one pass: every distinct id becomes a key,
+ * every sample refers to one (or none). The index is then asked about the keys, and
+ * enrich_samples.c changes the request by the plan. Owner: everything lives in the batch's arena.
+ * Thread: the batch's worker.
+ */
+#ifndef PROFCOL_SPANJOIN_SAMPLE_IDS_H
+#define PROFCOL_SPANJOIN_SAMPLE_IDS_H
+
+#include "core/pipeline/batch.h"
+#include "processors/spanjoin/joined_values.h"
+
+/* What samples name: ids, and where there is no trace id, the time in which they were taken. */
+struct sample_key {
+    uint64_t from_ns;
+    uint64_t to_ns;
+    const struct span_match *match; /* NULL: not joined */
+    uint32_t
+        *attributes;  /* of a joined one: dictionary index for each attribute it adds; 0: none */
+    uint32_t link;    /* that its samples are to have; 0: the one they came with */
+    uint32_t samples; /* Sample messages */
+    bool trace_given;
+    bool promoted;  /* some sample named it by an attribute */
+    bool ambiguous; /* several spans have the id */
+};
+
+/* An entry of the attribute table, by its key. */
+enum attribute_role {
+    ATTRIBUTE_UNREAD,
+    ATTRIBUTE_PLAIN,
+    ATTRIBUTE_SPAN_ID,
+    ATTRIBUTE_TRACE_ID,
+    ATTRIBUTE_SPAN_NAME, /* as it stands beside an id */
+};
+struct attribute_class {
+    uint8_t role;
+    uint8_t rank;   /* in sources or trace_sources */
+    uint8_t joined; /* position in samples.attributes of the same key; JOIN_ATTRIBUTES_MAX: none */
+};
+
+enum {
+    SAMPLE_PROMOTED = 1u << 31
+}; /* in sample_plan.samples; the rest is a key's position + 1, or 0 */
+
+struct profile_plan {
+    uint32_t first_sample;
+    uint32_t sample_count;
+    struct slice profile_id;
+    bool span_taken; /* its attributes named the span of a sample */
+    bool trace_taken;
+};
+
+struct resource_plan {
+    uint32_t first_profile;
+    uint32_t profile_count;
+    bool span_taken;
+    bool trace_taken;
+};
+
+struct sample_plan {
+    struct batch *batch;
+    struct arena *arena;
+    struct dictionary *dictionary;
+    const struct spanjoin_settings *settings;
+
+    struct span_find *finds; /* one per key, for the index */
+    struct sample_key *keys;
+    uint32_t key_count;
+    uint32_t *samples; /* in wire order */
+    uint32_t sample_count;
+    uint32_t without_id;
+    struct profile_plan *profiles;
+    uint32_t profile_count;
+    struct resource_plan *resources;
+    uint32_t resource_count;
+    struct attribute_class *classes; /* of the attribute table, when first asked for */
+
+    /* workings of the pass */
+    uint32_t key_capacity;
+    uint32_t sample_capacity;
+    uint32_t profile_capacity;
+    uint32_t resource_capacity;
+    uint32_t *map; /* hash of an id -> position + 1 of its key */
+    uint32_t map_mask;
+    uint32_t *link_keys; /* of the link table: position + 2; 1: names no span; 0: not asked yet */
+    uint32_t link_count;
+    uint32_t class_count;
+    uint32_t *attributes; /* of one sample */
+    uint32_t attribute_capacity;
+    uint32_t *scratch; /* of one sample on its way out */
+    size_t scratch_capacity;
+    struct span_index *index; /* NULL: no totals */
+    uint64_t now_ns;
+    uint64_t request;
+};
+
+/* A sample as far as the join reads it. */
+struct sample_view {
+    struct slice raw;
+    const uint32_t *attributes; /* valid until the next one is read */
+    uint32_t attribute_count;
+    uint32_t link;
+    uint64_t timestamps;
+    uint64_t values;
+    uint64_t sum;
+    uint64_t from_ns; /* of the timestamps */
+    uint64_t to_ns;
+};
+struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw);
+
+/* batch must be unchanged. index: totals are computed, except for profiles whose id came in another
+ * request (a number that no other request has); NULL: no totals. */
+struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_settings *settings,
+                                    struct span_index *index, uint64_t now_ns, uint64_t request);
+/* After span_index_find_many on plan->finds: decides which span each key means. Keys without a
+ * trace id take that of their span. */
+void sample_plan_choose(struct sample_plan *plan);
+/* Keys whose span did not come yet. */
+uint32_t sample_plan_missing(const struct sample_plan *plan);
+/* Tells the index about the profile ids, once the request is admitted. */
+void sample_plan_remember_profiles(const struct sample_plan *plan);
+
+const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32_t attribute);
+
+#endif

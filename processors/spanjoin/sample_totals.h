@@ -1,0 +1,38 @@
+/*
+ * sample_totals: what a profile's samples add to the totals of their spans.
+ *
+ * One upload often shows the same samples in several units (Go: samples/count and cpu/nanoseconds),
+ * as sibling profiles of one scope with one time. CPU time and the number of samples are taken from
+ * one of them only. Owner: arrays live in the batch's arena. Thread: the batch's worker.
+ */
+#ifndef PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
+#define PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
+
+#include "processors/spanjoin/sample_ids.h"
+
+/* A Profile without its samples. */
+struct profile_header {
+    struct slice raw;
+    struct slice type; /* texts */
+    struct slice unit;
+    struct slice period_type;
+    struct slice period_unit;
+    uint64_t period;
+    uint64_t time_ns;
+    uint64_t duration_ns;
+    struct slice profile_id; /* empty: none, or all zero */
+    /* What its samples add. */
+    bool counts_samples;
+    bool counts_values;     /* values are numbers of samples */
+    int type_position;      /* in settings.types; -1: not asked for */
+    uint64_t cpu_per_value; /* nanoseconds of CPU that a value stands for; 0: none */
+};
+
+/* The profiles of an encoded ScopeProfiles, in wire order. */
+struct profile_header *profile_headers_read(struct sample_plan *plan, struct slice scope_profiles,
+                                            size_t *count_out);
+void profile_header_add(const struct spanjoin_settings *settings,
+                        const struct profile_header *profile, const struct sample_view *sample,
+                        uint64_t *totals);
+
+#endif

@@ -1,0 +1,123 @@
+#include "processors/spanjoin/spanjoin.h"
+
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/data/span_index.h"
+
+#include <inttypes.h>
+
+enum {
+    BYTES_PER_SPAN = 256,
+    SPANS_MIN = 10000,
+    SPANS_MAX = 4000000,
+    HELD_MIN_MIB = 8,
+    HELD_MAX_MIB = 512
+};
+
+static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
+{
+    return value < min ? min : value > max ? max : value;
+}
+
+static const double lag_bounds[] = {-300, -120, -60,  -30,  -20, -15, -10, -7.5, -5,
+                                    -2.5, -1,   -0.5, -0.1, 0,   0.1, 0.5, 1,    2.5,
+                                    5,    7.5,  10,   15,   20,  30,  60,  120,  300};
+
+static struct counter *counter_with(struct component *component, const char *name, const char *help,
+                                    const char *key, const char *value)
+{
+    struct text labels = {0};
+    metrics_label(&labels, "spanjoin", component->id);
+    if (key)
+        metrics_label(&labels, key, value);
+    struct counter *counter =
+        metrics_counter(component->process->metrics, name, help, text_string(&labels));
+    text_deinit(&labels);
+    return counter;
+}
+
+static void make_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
+    static const char *const reasons[] = {"no_id", "not_found", "span_open", "expired", "overflow"};
+    metrics->joined = counter_with(component, "profcol_spanjoin_samples_joined",
+                                   "Samples that left with their span.", NULL, NULL);
+    for (int i = 0; i < UNJOINED_COUNT; i++)
+        metrics->unjoined[i] =
+            counter_with(component, "profcol_spanjoin_samples_unjoined",
+                         "Samples that left without a span; span_open: whose span came afterwards.",
+                         "reason", reasons[i]);
+    metrics->ambiguous = counter_with(component, "profcol_spanjoin_ambiguous",
+                                      "Samples whose span id several spans have.", NULL, NULL);
+    metrics->spans_enriched = counter_with(component, "profcol_spanjoin_spans_enriched",
+                                           "Spans that gained attributes.", NULL, NULL);
+    for (int i = 0; i < EVICTION_REASONS; i++)
+        metrics->evicted[i] =
+            counter_with(component, "profcol_spanjoin_evicted",
+                         "Entries that left the index before their window was over.", "reason",
+                         span_index_eviction_names[i]);
+    metrics->dropped_refused =
+        counter_with(component, "profcol_spanjoin_dropped",
+                     "Held spans and samples that were lost.", "reason", "refused");
+    metrics->dropped_stopped =
+        counter_with(component, "profcol_spanjoin_dropped",
+                     "Held spans and samples that were lost.", "reason", "stopped");
+}
+
+static double read_entries(void *context)
+{
+    return (double)span_index_entries(((struct spanjoin *)context)->index);
+}
+
+static double read_held_bytes(void *context)
+{
+    return (double)budget_used(&((struct spanjoin *)context)->held);
+}
+
+static void make_gauges(struct component *component, struct spanjoin *join)
+{
+    struct metrics *metrics = component->process->metrics;
+    struct text labels = {0};
+    metrics_label(&labels, "spanjoin", component->id);
+    const char *text = text_string(&labels);
+    join->metrics.held_requests =
+        metrics_gauge(metrics, "profcol_spanjoin_held_requests", "Requests that wait.", text);
+    join->metrics.lag = metrics_histogram(metrics, "profcol_spanjoin_lag_seconds",
+                                          "Arrival of a sample minus arrival of its span.", text,
+                                          lag_bounds, sizeof lag_bounds / sizeof *lag_bounds);
+    metrics_gauge_from(metrics, "profcol_spanjoin_entries", "Spans in the index.", text,
+                       read_entries, join);
+    metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes", "Memory of what waits.", text,
+                       read_held_bytes, join);
+    text_deinit(&labels);
+}
+
+struct spanjoin *spanjoin_new(struct component *component)
+{
+    struct spanjoin *join = memory_zalloc(sizeof *join);
+    const struct spanjoin_settings *settings = component->settings;
+    uint64_t share = component->process->memory_limit_bytes / 8;
+    uint64_t spans = settings->max_spans ? settings->max_spans
+                                         : clamp(share / BYTES_PER_SPAN, SPANS_MIN, SPANS_MAX);
+    uint64_t held = settings->max_held_mib ? settings->max_held_mib
+                                           : clamp(share >> 20, HELD_MIN_MIB, HELD_MAX_MIB);
+    atomic_init(&join->references, 1);
+    join->settings = settings;
+    join->process = component->process;
+    join->held.limit_bytes = (size_t)held << 20;
+    join->index =
+        span_index_new(&(struct span_index_options){.max_spans = spans,
+                                                    .window_ns = (uint64_t)settings->window,
+                                                    .type_count = settings->type_count});
+    make_counters(component, &join->metrics);
+    make_gauges(component, join);
+    log_info(component->label, "max_spans %" PRIu64 ", max_held_mib %" PRIu64, spans, held);
+    return join;
+}
+
+void spanjoin_unref(struct spanjoin *join)
+{
+    if (!join || atomic_fetch_sub_explicit(&join->references, 1, memory_order_acq_rel) > 1)
+        return;
+    span_index_free(join->index);
+    free(join);
+}

@@ -1,0 +1,369 @@
+#include "processors/spanjoin/spanjoin_settings.h"
+
+#include <stdio.h>
+
+static const struct field samples_fields[] = {
+    FIELD_DURATION(
+        spanjoin_side, wait,
+        "A profiles request waits at most this long for the spans that its samples name.",
+        .fallback = "10s", .min = "0s"),
+    FIELD_NODE(
+        spanjoin_side, attributes,
+        "What a joined sample gains: a list of {key, from}. When not written: span_name from "
+        "span.name, span_kind from span.kind, span_status from span.status.code, http.route "
+        "from span.attributes[\"http.route\"]."),
+    FIELD_END,
+};
+
+static const struct field spans_fields[] = {
+    FIELD_DURATION(
+        spanjoin_side, wait,
+        "A traces request waits at most this long for samples of its spans; 0: it passes "
+        "at once, with what was already seen.",
+        .fallback = "0s", .min = "0s"),
+    FIELD_NODE(spanjoin_side, attributes,
+               "What a span gains that samples were seen for: a list of {key, from}. When not "
+               "written: pyroscope.profile.id from span.id, profile.samples from samples.count, "
+               "profile.cpu_ns from samples.sum[\"cpu\"]."),
+    FIELD_END,
+};
+
+const struct field spanjoin_fields[] = {
+    FIELD_DURATION(spanjoin_settings, window,
+                   "A span, and what is known of its samples, stays joinable this long after it "
+                   "arrived.",
+                   .fallback = "120s", .min = "1s", .max = "24h"),
+    FIELD_UINT(
+        spanjoin_settings, max_spans,
+        "Entries in the index, over which the oldest leaves; 0: an eighth of the memory limit "
+        "at 256 bytes each, from 10,000 to 4,000,000.",
+        .fallback = "0", .max = "67108864"),
+    FIELD_UINT(spanjoin_settings, max_held_mib,
+               "Memory of everything that waits; 0: an eighth of the memory limit, from 8 to 512.",
+               .fallback = "0", .max = "1048576"),
+    FIELD_BLOCK(spanjoin_settings, samples, spanjoin_side, samples_fields,
+                "What happens to samples."),
+    FIELD_BLOCK(spanjoin_settings, spans, spanjoin_side, spans_fields, "What happens to spans."),
+    FIELD_STRINGS(
+        spanjoin_settings, sources,
+        "Attributes of a sample, its profile or its resource that name its span, the first "
+        "one wins.",
+        .fallback = "span_id, profile_id, span.id, otel.span_id, "
+                    "process.context.label.span_id, span id, local root span id"),
+    FIELD_STRINGS(spanjoin_settings, trace_sources, "Attributes that name its trace.",
+                  .fallback = "trace_id, otel.traceid, process.context.label.trace_id"),
+    FIELD_DURATION(
+        spanjoin_settings, clock_skew,
+        "How far clocks may be apart where time has to choose between spans with one id.",
+        .fallback = "5s", .min = "0s"),
+    FIELD_BOOL(spanjoin_settings, attribute_children, "Not supported yet.", .fallback = "false"),
+    FIELD_STRING(spanjoin_settings, ack, "Not supported yet."),
+    FIELD_STRING(spanjoin_settings, storage, "Not supported yet."),
+    FIELD_NODE(spanjoin_settings, keep, "Not supported yet."),
+    FIELD_END,
+};
+
+/* --- paths --- */
+
+struct path_form {
+    const char *text; /* up to the bracket, where there is one */
+    enum join_path path;
+    bool in_brackets; /* ["name"] */
+    bool of_samples;  /* for spans only */
+};
+
+static const struct path_form forms[] = {
+    {"span.name", JOIN_SPAN_NAME, false, false},
+    {"span.kind", JOIN_SPAN_KIND, false, false},
+    {"span.id", JOIN_SPAN_ID, false, false},
+    {"span.trace_id", JOIN_SPAN_TRACE_ID, false, false},
+    {"span.parent_id", JOIN_SPAN_PARENT_ID, false, false},
+    {"span.status.code", JOIN_SPAN_STATUS_CODE, false, false},
+    {"span.status.message", JOIN_SPAN_STATUS_MESSAGE, false, false},
+    {"span.start_time", JOIN_SPAN_START_TIME, false, false},
+    {"span.duration_ns", JOIN_SPAN_DURATION_NS, false, false},
+    {"scope.name", JOIN_SCOPE_NAME, false, false},
+    {"span.attributes", JOIN_SPAN_ATTRIBUTE, true, false},
+    {"resource.attributes", JOIN_RESOURCE_ATTRIBUTE, true, false},
+    {"samples.count", JOIN_SAMPLES_COUNT, false, true},
+    {"samples.count", JOIN_SAMPLES_COUNT, true, true},
+    {"samples.sum", JOIN_SAMPLES_SUM, true, true},
+};
+enum { FORM_COUNT = sizeof forms / sizeof *forms };
+
+static const char *const later_paths[] = {"root.", "span.duration_bucket", "samples.top_functions"};
+
+static const char *const names[] = {
+    "span.name",           "span.kind",       "span.id",
+    "span.trace_id",       "span.parent_id",  "span.status.code",
+    "span.status.message", "span.start_time", "span.duration_ns",
+    "scope.name",          "span.attributes", "resource.attributes",
+    "samples.count",       "samples.sum",
+};
+
+static bool comes_later(const char *text)
+{
+    for (size_t i = 0; i < sizeof later_paths / sizeof *later_paths; i++)
+        if (strncmp(text, later_paths[i], strlen(later_paths[i])) == 0)
+            return true;
+    return false;
+}
+
+/* ["name"] up to the end of the text. */
+static bool read_brackets(const char *text, struct slice *name_out)
+{
+    size_t size = strlen(text);
+    if (size < 5 || text[0] != '[' || text[size - 1] != ']' ||
+        (text[1] != '"' && text[1] != '\'') || text[size - 2] != text[1])
+        return false;
+    *name_out = slice_of(text + 2, size - 4);
+    return memchr(name_out->data, text[1], name_out->size) == NULL;
+}
+
+static const struct path_form *find_form(const char *text, struct slice *name_out)
+{
+    size_t size = strcspn(text, "[");
+    *name_out = (struct slice){0};
+    for (const struct path_form *form = forms; form < forms + FORM_COUNT; form++) {
+        if (strlen(form->text) != size || strncmp(form->text, text, size) != 0)
+            continue;
+        if (form->in_brackets ? read_brackets(text + size, name_out) : text[size] == 0)
+            return form;
+    }
+    return NULL;
+}
+
+static void tell_unknown_path(struct config_check *check, const struct config_node *node,
+                              const char *text)
+{
+    char head[64];
+    size_t size = strcspn(text, "[");
+    snprintf(head, sizeof head, "%.*s", (int)(size < sizeof head ? size : sizeof head - 1), text);
+    const char *near = config_suggest(head, names, sizeof names / sizeof *names);
+    bool wants_brackets = near && strcmp(near, head) == 0;
+    if (wants_brackets && (strcmp(near, "samples.count") == 0 || strstr(near, "attributes") ||
+                           strcmp(near, "samples.sum") == 0))
+        config_check_node_error(check, node, "\"%s\" is not a path: write %s[\"...\"]", text, near);
+    else if (wants_brackets)
+        config_check_node_error(check, node, "\"%s\" is not a path, did you mean \"%s\"?", text,
+                                near);
+    else
+        config_check_node_error(
+            check, node,
+            "\"%s\" is not a path%s%s%s (span.*, span.attributes[\"...\"], "
+            "resource.attributes[\"...\"], scope.name, and for spans samples.*)",
+            text, near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Position of a sample type in types, added when it is new; -1: too many. */
+static int type_position(struct spanjoin_settings *settings, struct slice name)
+{
+    for (unsigned i = 0; i < settings->type_count; i++)
+        if (slice_equal(settings->types[i], name))
+            return (int)i;
+    if (settings->type_count == JOIN_TYPES_MAX)
+        return -1;
+    settings->types[settings->type_count] = name;
+    return (int)settings->type_count++;
+}
+
+static bool read_path(struct spanjoin_settings *settings, const char *text, bool of_spans,
+                      struct joined_attribute *out, struct config_check *check,
+                      const struct config_node *node)
+{
+    if (comes_later(text)) {
+        config_check_node_error(check, node, "\"%s\" is not supported yet", text);
+        return false;
+    }
+    struct slice name;
+    const struct path_form *form = find_form(text, &name);
+    if (!form) {
+        tell_unknown_path(check, node, text);
+        return false;
+    }
+    if (form->of_samples && !of_spans) {
+        config_check_node_error(check, node, "\"%s\" is for spans: a sample has no totals", text);
+        return false;
+    }
+    out->path = form->path;
+    out->name = name;
+    out->type = -1;
+    if (form->of_samples && form->in_brackets) {
+        out->type = type_position(settings, name);
+        if (out->type < 0)
+            config_check_node_error(check, node, "more than %d sample types are named",
+                                    JOIN_TYPES_MAX);
+    }
+    return !form->of_samples || !form->in_brackets || out->type >= 0;
+}
+
+/* --- lists of attributes --- */
+
+struct written_attribute {
+    const char *key;
+    const char *from;
+};
+
+static const struct field written_fields[] = {
+    FIELD_STRING(written_attribute, key, "The attribute's key.", .required = true),
+    FIELD_STRING(written_attribute, from, "Where its value comes from.", .required = true),
+    FIELD_END,
+};
+
+static const struct written_attribute sample_defaults[] = {
+    {"span_name", "span.name"},
+    {"span_kind", "span.kind"},
+    {"span_status", "span.status.code"},
+    {"http.route", "span.attributes[\"http.route\"]"},
+};
+
+static const struct written_attribute span_defaults[] = {
+    {"pyroscope.profile.id", "span.id"},
+    {"profile.samples", "samples.count"},
+    {"profile.cpu_ns", "samples.sum[\"cpu\"]"},
+};
+
+static bool is_taken(const struct spanjoin_side *side, const char *key)
+{
+    for (size_t i = 0; i < side->joined_count; i++)
+        if (slice_is(side->joined[i].key, key))
+            return true;
+    return false;
+}
+
+static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_side *side,
+                          const struct written_attribute *written, struct config_check *check,
+                          const struct config_node *node)
+{
+    const struct config_node *from = node ? config_node_get(node, "from") : NULL;
+    if (is_taken(side, written->key)) {
+        config_check_node_error(check, node, "\"%s\" is added twice", written->key);
+        return;
+    }
+    struct joined_attribute *joined = &side->joined[side->joined_count];
+    if (!read_path(settings, written->from, side == &settings->spans, joined, check, from))
+        return;
+    joined->key = slice_of_string(written->key);
+    side->joined_count++;
+}
+
+static void read_written(struct spanjoin_settings *settings, struct spanjoin_side *side,
+                         struct config_check *check)
+{
+    const struct config_node *list = side->attributes;
+    if (config_node_kind(list) != CONFIG_NODE_LIST) {
+        config_check_node_error(check, list, "expected a list of {key: ..., from: ...}");
+        return;
+    }
+    size_t count = config_node_count(list);
+    if (count > JOIN_ATTRIBUTES_MAX) {
+        config_check_node_error(check, list, "more than %d attributes", JOIN_ATTRIBUTES_MAX);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct written_attribute written = {0};
+        const struct config_node *node = config_node_at(list, i);
+        if (config_decode(check, node, written_fields, &written))
+            add_attribute(settings, side, &written, check, node);
+    }
+}
+
+static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *side,
+                      struct config_check *check)
+{
+    bool of_spans = side == &settings->spans;
+    side->joined =
+        arena_array(config_check_arena(check), JOIN_ATTRIBUTES_MAX, sizeof *side->joined);
+    side->joined_count = 0;
+    if (side->attributes && config_node_kind(side->attributes) != CONFIG_NODE_NULL) {
+        read_written(settings, side, check);
+        return;
+    }
+    size_t count = of_spans ? sizeof span_defaults / sizeof *span_defaults
+                            : sizeof sample_defaults / sizeof *sample_defaults;
+    for (size_t i = 0; i < count; i++)
+        add_attribute(settings, side, of_spans ? &span_defaults[i] : &sample_defaults[i], check,
+                      NULL);
+}
+
+/* --- sources of ids --- */
+
+static struct id_source *read_sources(const struct config_strings *sources, const char *key,
+                                      struct config_check *check)
+{
+    if (sources->count > JOIN_SOURCES_MAX) {
+        config_check_error(check, key, "has more than %d keys", JOIN_SOURCES_MAX);
+        return NULL;
+    }
+    struct id_source *ids = arena_array(config_check_arena(check), sources->count + 1, sizeof *ids);
+    for (size_t i = 0; i < sources->count; i++) {
+        if (*sources->items[i] == 0)
+            config_check_error(check, key, "has an empty key");
+        ids[i].key = slice_of_string(sources->items[i]);
+        ids[i].is_decimal =
+            slice_is(ids[i].key, "span id") || slice_is(ids[i].key, "local root span id");
+    }
+    return ids;
+}
+
+/* "span_id" has its name in "span_name", "process.context.label.span_id" in "...label.span_name".
+ */
+static void read_beside(struct spanjoin_settings *settings, struct arena *arena)
+{
+    size_t count = settings->sources.count;
+    settings->beside = arena_array(arena, count + 1, sizeof *settings->beside);
+    settings->beside[settings->beside_count++] = SLICE("span_name");
+    for (size_t i = 0; i < count; i++) {
+        size_t size = settings->span_ids[i].key.size;
+        const char *key = settings->sources.items[i];
+        if (size < 7 || strcmp(key + size - 2, "id") != 0 ||
+            strncmp(key + size - 7, "span", 4) != 0)
+            continue;
+        char *name = arena_printf(arena, "%.*sname", (int)size - 2, key);
+        settings->beside[settings->beside_count++] = slice_of_string(name);
+    }
+}
+
+static void refuse_what_comes_later(const struct spanjoin_settings *settings,
+                                    struct config_check *check)
+{
+    if (settings->attribute_children)
+        config_check_error(check, "attribute_children", "is not supported yet");
+    if (settings->ack)
+        config_check_error(check, "ack", "is not supported yet");
+    if (settings->storage)
+        config_check_error(check, "storage", "is not supported yet");
+    if (settings->keep)
+        config_check_error(check, "keep", "is not supported yet");
+}
+
+/* What came longer ago than the window is not found any more. */
+static void bound_wait(int64_t *wait, int64_t window, const char *key, struct config_check *check)
+{
+    if (*wait <= window)
+        return;
+    config_check_warn(check, key, "is longer than window: window counts");
+    *wait = window;
+}
+
+void spanjoin_check(void *config, struct config_check *check)
+{
+    struct spanjoin_settings *settings = config;
+    refuse_what_comes_later(settings, check);
+    bound_wait(&settings->samples.wait, settings->window, "samples::wait", check);
+    bound_wait(&settings->spans.wait, settings->window, "spans::wait", check);
+
+    settings->span_ids = read_sources(&settings->sources, "sources", check);
+    settings->trace_ids = read_sources(&settings->trace_sources, "trace_sources", check);
+    if (settings->span_ids)
+        read_beside(settings, config_check_arena(check));
+
+    read_side(settings, &settings->samples, check);
+    read_side(settings, &settings->spans, check);
+    settings->cpu_type = -1;
+    for (unsigned i = 0; i < settings->type_count; i++)
+        if (slice_is(settings->types[i], "cpu"))
+            settings->cpu_type = (int)i;
+    for (size_t i = 0; i < settings->samples.joined_count; i++)
+        settings->adds_span_name |= settings->samples.joined[i].path == JOIN_SPAN_NAME;
+}

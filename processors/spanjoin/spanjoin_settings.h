@@ -1,0 +1,87 @@
+/*
+ * spanjoin_settings: what the join can be told, and the paths in it read once.
+ *
+ * The keys are described in docs/spanjoin.md. `check` turns the lists of attributes into
+ * joined_attributes, so that the data path compares no path texts. Owner: the configuration;
+ * everything lives in its arena. Thread: read-only after the check.
+ */
+#ifndef PROFCOL_SPANJOIN_SETTINGS_H
+#define PROFCOL_SPANJOIN_SETTINGS_H
+
+#include "config/config.h"
+#include "core/base/slice.h"
+
+enum {
+    JOIN_ATTRIBUTES_MAX = 32, /* of one side */
+    JOIN_TYPES_MAX = 16,      /* sample types whose totals are kept */
+    JOIN_SOURCES_MAX = 32,
+};
+
+enum join_path {
+    JOIN_SPAN_NAME,
+    JOIN_SPAN_KIND,
+    JOIN_SPAN_ID,
+    JOIN_SPAN_TRACE_ID,
+    JOIN_SPAN_PARENT_ID,
+    JOIN_SPAN_STATUS_CODE,
+    JOIN_SPAN_STATUS_MESSAGE,
+    JOIN_SPAN_START_TIME,
+    JOIN_SPAN_DURATION_NS,
+    JOIN_SCOPE_NAME,
+    JOIN_SPAN_ATTRIBUTE,
+    JOIN_RESOURCE_ATTRIBUTE,
+    JOIN_SAMPLES_COUNT,
+    JOIN_SAMPLES_SUM,
+};
+
+/* `key` of the output, from a path. */
+struct joined_attribute {
+    struct slice key;
+    enum join_path path;
+    struct slice name; /* of the attribute or sample type in the brackets */
+    int type;          /* in types; -1: all samples */
+};
+
+/* An attribute key that names a span or a trace. */
+struct id_source {
+    struct slice key;
+    bool is_decimal; /* Datadog's, else hex digits */
+};
+
+struct spanjoin_side {
+    int64_t wait;
+    const struct config_node *attributes;
+    /* derived */
+    struct joined_attribute *joined;
+    size_t joined_count;
+};
+
+struct spanjoin_settings {
+    int64_t window;
+    uint64_t max_spans;
+    uint64_t max_held_mib;
+    struct spanjoin_side samples;
+    struct spanjoin_side spans;
+    struct config_strings sources;
+    struct config_strings trace_sources;
+    int64_t clock_skew;
+    /* later */
+    bool attribute_children;
+    const char *ack;
+    const char *storage;
+    const struct config_node *keep;
+    /* derived */
+    struct id_source *span_ids;  /* as many as sources */
+    struct id_source *trace_ids; /* as many as trace_sources */
+    struct slice *beside;        /* keys under which senders put the span's name beside its id */
+    size_t beside_count;
+    struct slice types[JOIN_TYPES_MAX];
+    unsigned type_count;
+    int cpu_type;        /* position of "cpu" in types, or -1 */
+    bool adds_span_name; /* samples gain an attribute from span.name */
+};
+
+extern const struct field spanjoin_fields[];
+void spanjoin_check(void *settings, struct config_check *check);
+
+#endif
