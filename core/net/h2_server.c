@@ -23,6 +23,7 @@ enum {
     HEADER_BLOCK_S = 10,
     IDLE_S = 300,
     WRITE_S = 30,
+    RESET_DELAY_MS = 50,
     DRAIN_NOTICE_S = 1,
     ANSWER_HEADERS_MAX = 32,
 };
@@ -332,17 +333,23 @@ static bool ends_stream(const nghttp2_frame *frame)
            (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
 }
 
+/* Answered before the client has said everything: it may stop (RFC 9113, section 8.1). A little later, because curl 7 loses an answer that the reset comes
+ * together with. */
+static void begin_reset(struct connection *connection, struct exchange *exchange)
+{
+    exchange->reset_ns = now_of(connection) + RESET_DELAY_MS * (SECOND_NS / 1000);
+    connection_watch(connection, exchange->reset_ns);
+}
+
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     h2_limits_on_sent(&h2->limits, frame->hd.type);
     if (ends_stream(frame)) {
-        /* Answered before the client has said everything: it may stop (RFC 9113, section 8.1). */
         struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
         if (exchange && !exchange->body_complete)
-            nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                      NGHTTP2_NO_ERROR);
+            begin_reset(connection, exchange);
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
         /* Resets that the client provoked count like its own. */
         if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
@@ -569,6 +576,11 @@ static uint64_t check_exchange(struct connection *connection, struct exchange *e
         if (now_ns >= deadline)
             nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
                                       NGHTTP2_CANCEL);
+    } else if (exchange->reset_ns) {
+        deadline = exchange->reset_ns;
+        if (now_ns >= deadline)
+            nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
+                                      NGHTTP2_NO_ERROR);
     } else if (exchange->state == EXCHANGE_ANSWERED) {
         /* The client grants no window. */
         int64_t limit = connection->part->server->options.write_timeout_ns;

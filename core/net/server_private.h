@@ -258,6 +258,7 @@ struct exchange {
     uint8_t prefix[5];     /* of the gRPC message */
     uint8_t prefix_size;
     size_t charged_bytes;
+    uint64_t reset_ns; /* HTTP/2: when to tell the client to stop sending; 0: no need */
     /* HTTP/2: the answer while it is sent. */
     uint8_t *answer;
     size_t answer_size, answer_sent;
