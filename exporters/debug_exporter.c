@@ -200,8 +200,9 @@ static void show(struct debug_exporter *exporter, struct batch *batch)
     struct text text = {0};
 
     if (settings->use_internal_logger)
-        log_info(exporter->component.label, "%s {resource %s: %" PRIu32 ", %s: %" PRIu32 "}",
-                 message, groups, group_count, items, batch->items);
+        log_write_all(LOG_INFO, exporter->component.label,
+                      "%s {resource %s: %" PRIu32 ", %s: %" PRIu32 "}", message, groups,
+                      group_count, items, batch->items);
     else
         text_printf(&text, "%s\t{\"resource %s\": %" PRIu32 ", \"%s\": %" PRIu32 "}\n", message,
                     groups, group_count, items, batch->items);

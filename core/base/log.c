@@ -38,7 +38,8 @@ bool log_enabled(enum log_level level)
 
 static bool sampled_out(const char *format, const char *component)
 {
-    uint64_t hash = hash_bytes(slice_of_string(format)) ^ (hash_bytes(slice_of_string(component)) << 1);
+    uint64_t hash =
+        hash_bytes(slice_of_string(format)) ^ (hash_bytes(slice_of_string(component)) << 1);
     uint64_t now_ns = clock_monotonic_ns();
     pthread_mutex_lock(&sampler_lock);
     struct sample_slot *slot = &slots[hash % SAMPLE_SLOTS];
@@ -82,7 +83,8 @@ static void append_component(struct text *line, const char *component)
     append_member(line, "otelcol.component.kind", kind);
 }
 
-static void format_console(struct text *line, enum log_level level, const char *component, const char *message)
+static void format_console(struct text *line, enum log_level level, const char *component,
+                           const char *message)
 {
     append_time(line);
     text_printf(line, "\t%s\t", level_names[level]);
@@ -95,7 +97,8 @@ static void format_console(struct text *line, enum log_level level, const char *
     text_append_char(line, '\n');
 }
 
-static void format_json(struct text *line, enum log_level level, const char *component, const char *message)
+static void format_json(struct text *line, enum log_level level, const char *component,
+                        const char *message)
 {
     text_printf(line, "{\"level\":\"%s\",\"ts\":\"", level_names[level]);
     append_time(line);
@@ -108,15 +111,11 @@ static void format_json(struct text *line, enum log_level level, const char *com
     text_append(line, "}\n");
 }
 
-void log_write(enum log_level level, const char *component, const char *format, ...)
+static void write_line(enum log_level level, const char *component, const char *format,
+                       va_list args)
 {
-    if (!log_enabled(level) || sampled_out(format, component))
-        return;
     struct text message = {0};
-    va_list args;
-    va_start(args, format);
     text_vprintf(&message, format, args);
-    va_end(args);
     struct text line = {0};
     if (encoding == LOG_JSON)
         format_json(&line, level, component, text_string(&message));
@@ -126,4 +125,24 @@ void log_write(enum log_level level, const char *component, const char *format, 
     (void)written; /* nowhere left to complain */
     text_deinit(&line);
     text_deinit(&message);
+}
+
+void log_write(enum log_level level, const char *component, const char *format, ...)
+{
+    if (!log_enabled(level) || sampled_out(format, component))
+        return;
+    va_list args;
+    va_start(args, format);
+    write_line(level, component, format, args);
+    va_end(args);
+}
+
+void log_write_all(enum log_level level, const char *component, const char *format, ...)
+{
+    if (!log_enabled(level))
+        return;
+    va_list args;
+    va_start(args, format);
+    write_line(level, component, format, args);
+    va_end(args);
 }

@@ -20,6 +20,9 @@ bool log_enabled(enum log_level level);
 /* component: the id as written in the configuration ("otlp/profiles", with its kind before it: "exporter otlp"), or NULL for the process itself. */
 void log_write(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Without sampling, for records that are the point (exporter debug). */
+void log_write_all(enum log_level level, const char *component, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #define log_debug(component, ...)                                                                  \
     do {                                                                                           \
