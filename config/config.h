@@ -47,8 +47,8 @@ struct config_type {
     /* An id of it may stand in at most one pipeline of each signal, because its places share what
      * they know. */
     bool one_pipeline_per_signal;
-    /* Cross-field rules, after decoding. Reports through config_check_error; may fill derived
-     * members of config. */
+    /* Cross-field rules, after decoding without errors. Reports through config_check_error; may
+     * fill derived members of config. */
     void (*check)(void *config, struct config_check *check);
 };
 
@@ -72,6 +72,7 @@ struct config_component {
     unsigned column;
     const struct config_node *key; /* as written, after expansion */
     const struct config_node *node;
+    bool is_decoded; /* without errors */
 };
 
 struct config_pipeline {

@@ -211,19 +211,6 @@ static struct config_node *text_node(const struct expansion *at, const char *tex
     return config_node_scalar(arena, at->place, unescape(arena, text), CONFIG_STYLE_JOINED);
 }
 
-/* Whether YAML sees a number, a boolean or null in a plain text, as opposed to a string. */
-static bool is_typed(const char *text)
-{
-    double number;
-    bool boolean;
-    int64_t integer;
-    uint64_t natural;
-    struct slice s = slice_of_string(text);
-    return config_text_is_null(text) || config_parse_double(s, &number) ||
-           config_parse_bool(s, &boolean) || config_parse_int(s, &integer) ||
-           config_parse_uint(s, &natural);
-}
-
 static bool expand_text(const struct expansion *at, struct text *text,
                         struct config_node **whole_out);
 
@@ -253,7 +240,7 @@ static struct config_node *typed_node(const struct expansion *at, const struct p
     if (!node)
         return NULL;
     bool scalar = node->kind == CONFIG_NODE_SCALAR;
-    if (scalar && (node->style != CONFIG_STYLE_PLAIN || !is_typed(node->text)))
+    if (scalar && (node->style != CONFIG_STYLE_PLAIN || !config_text_is_typed(node->text)))
         return NULL;
     if (!at->quiet && (node->kind == CONFIG_NODE_LIST || node->kind == CONFIG_NODE_MAP)) {
         struct expansion deeper = *at;

@@ -26,6 +26,18 @@ bool config_text_is_null(const char *text)
     return false;
 }
 
+bool config_text_is_typed(const char *text)
+{
+    double number;
+    bool boolean;
+    int64_t integer;
+    uint64_t natural;
+    struct slice s = slice_of_string(text);
+    return config_text_is_null(text) || config_parse_double(s, &number) ||
+           config_parse_bool(s, &boolean) || config_parse_int(s, &integer) ||
+           config_parse_uint(s, &natural);
+}
+
 struct config_node *config_node_scalar(struct arena *arena, struct config_place place,
                                        const char *text, enum config_style style)
 {

@@ -18,20 +18,15 @@ struct printer {
 
 /* ---- scalars ---- */
 
+/* Whether a text needs no quotes to be read as this text. */
 static bool is_plain_text(const char *text)
 {
     static const char safe[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-";
     size_t size = strlen(text);
-    double number;
-    bool boolean;
-    int64_t integer;
-    struct slice s = slice_of_string(text);
-    if (size == 0 || strspn(text, safe) != size || text[0] == '-' || text[0] == ':' ||
-        text[0] == '.' || text[size - 1] == ':')
+    if (size == 0 || strspn(text, safe) != size || strchr("-:.0", text[0]) || text[size - 1] == ':')
         return false;
-    return !config_text_is_null(text) && !config_parse_bool(s, &boolean) &&
-           !config_parse_int(s, &integer) && !config_parse_double(s, &number) && text[0] != '0';
+    return !config_text_is_typed(text);
 }
 
 /* The size of the UTF-8 character at text, 0 when there is none. */
@@ -203,10 +198,10 @@ static void print_node_value(const struct printer *printer, const struct config_
         return;
     case CONFIG_NODE_SCALAR:
         text_append_char(printer->out, ' ');
-        if (config_node_quoted(node) || strpbrk(node->text, "$ \t\n#:"))
-            append_value(printer->out, node->text);
-        else
+        if (!config_node_quoted(node) && config_text_is_typed(node->text))
             text_append(printer->out, node->text);
+        else
+            append_value(printer->out, node->text);
         text_append_char(printer->out, '\n');
         return;
     case CONFIG_NODE_LIST:
@@ -271,22 +266,29 @@ static void print_list(const struct printer *printer, const struct field *field,
     }
 }
 
-static void print_block(const struct printer *printer, const struct field *field,
+static void cut(struct text *text, size_t size)
+{
+    text->data[size] = '\0';
+    text->size = size;
+}
+
+/* False, and nothing printed, when all of it is left out. */
+static bool print_block(const struct printer *printer, const struct field *field,
                         const void *object, const void *defaults)
 {
     struct printer inner = inside(printer);
     bool optional = field->kind == FIELD_KIND_OPTIONAL;
     bool enabled = !optional || *(const bool *)object;
-    size_t line_end = printer->out->size;
+    size_t start = printer->out->size;
     text_append_char(printer->out, '\n');
     if (optional)
         text_printf(printer->out, "%*senabled: %s\n", inner.indent, "", enabled ? "true" : "false");
     if (enabled)
         print_fields(&inner, field->block, object, defaults);
-    if (printer->out->size == line_end + 1) {
-        printer->out->size = line_end;
-        text_append(printer->out, " {}\n");
-    }
+    if (printer->out->size > start + 1)
+        return true;
+    cut(printer->out, start);
+    return false;
 }
 
 static void append_scalar(struct text *out, const struct field *field, const void *member)
@@ -337,9 +339,13 @@ static void print_field(const struct printer *printer, const struct field *field
 {
     if (is_absent(field, member))
         return;
+    size_t start = printer->out->size;
     start_line(printer, field->name);
     switch (field->kind) {
     case FIELD_KIND_BLOCK:
+        if (!print_block(printer, field, member, default_member))
+            cut(printer->out, start);
+        return;
     case FIELD_KIND_OPTIONAL:
         print_block(printer, field, member, default_member);
         return;
@@ -400,7 +406,8 @@ static void print_struct(const struct printer *printer, const struct field *fiel
     void *defaults = arena_zalloc(printer->arena, size ? size : 1);
     config_decode_defaults(printer->arena, fields, defaults);
     const struct field block = {.kind = FIELD_KIND_BLOCK, .block = fields};
-    print_block(printer, &block, object, defaults);
+    if (!print_block(printer, &block, object, defaults))
+        text_append(printer->out, " {}\n");
 }
 
 /* ---- sections ---- */

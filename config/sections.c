@@ -88,6 +88,15 @@ const char *config_suggest_component(const struct config_check *check, enum conf
     return near;
 }
 
+/* Whether a placeholder in it was told about. */
+static bool has_broken(const struct config_node *node)
+{
+    for (size_t i = 0; i < node->count; i++)
+        if (has_broken(node->items[i]))
+            return true;
+    return node->broken;
+}
+
 static void decode_component(struct config_check *check, enum config_section section,
                              const struct config_path *section_path, const struct config_node *key,
                              const struct config_node *node)
@@ -125,8 +134,10 @@ static void decode_component(struct config_check *check, enum config_section sec
     if (strcmp(id.type, type->name) != 0)
         config_warn_at(check, key->place, &path, "\"%s\" alias is deprecated; use \"%s\" instead",
                        id.type, type->name);
+    size_t errors_before = check->error_count;
     component->settings = arena_zalloc(check->arena, type->config_size ? type->config_size : 1);
     config_decode_block(check, &path, key, node, type->fields, component->settings);
+    component->is_decoded = check->error_count == errors_before && !has_broken(node);
 }
 
 void config_decode_section(struct config_check *check, enum config_section section,
@@ -157,7 +168,8 @@ void config_run_checks(struct config_check *check)
     for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
         for (size_t i = 0; i < check->config->component_count[section]; i++) {
             const struct config_component *component = &check->config->components[section][i];
-            if (!component->type || !component->type->check)
+            /* With defaults in place of what is wrong, the rules would tell about those. */
+            if (!component->is_decoded || !component->type->check)
                 continue;
             struct config_path section_path = {.name = config_section_names[section]};
             struct config_path path = {.parent = &section_path, .name = component->id};

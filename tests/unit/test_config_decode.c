@@ -269,6 +269,26 @@ static void messages_of_a_component_find_their_place(void **state)
     fixture_check = NULL;
 }
 
+static void count_calls(struct kinds_settings *settings, struct config_check *check)
+{
+    (void)settings;
+    config_check_error(check, "", "called");
+}
+
+static void rules_wait_until_the_fields_are_right(void **state)
+{
+    (void)state;
+    fixture_check = count_calls;
+    expect_kinds_report("count: 1", "t.yaml:2:3: error: processors::kinds: called\n");
+    expect_kinds_report(
+        "count: x",
+        "t.yaml:2:18: error: processors::kinds::count: expected a whole number, got \"x\"\n");
+    expect_kinds_report("inner: {text: '${x:}'}",
+                        "t.yaml:2:25: error: processors::kinds::inner::text: scheme \"x\" is not "
+                        "supported; there are env, file and yaml\n");
+    fixture_check = NULL;
+}
+
 struct shape {
     uint64_t width;
     const char *name;
@@ -347,6 +367,7 @@ int main(void)
         cmocka_unit_test(values_arrive),
         cmocka_unit_test(null_is_zero_for_scalars_and_the_default_for_the_rest),
         cmocka_unit_test(messages_of_a_component_find_their_place),
+        cmocka_unit_test(rules_wait_until_the_fields_are_right),
         cmocka_unit_test(a_component_can_decode_by_another_table),
         cmocka_unit_test(no_message_shows_a_secret),
     };
