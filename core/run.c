@@ -1,7 +1,6 @@
 #include "core/run.h"
 
 #include "core/base/budget.h"
-#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/scan.h"
@@ -82,6 +81,7 @@ static void stop_workers(struct process *process)
         worker_stop(&process->workers[i]);
     for (unsigned i = 0; i < process->worker_count; i++)
         worker_join(&process->workers[i]);
+    workers_settle(process->workers, process->worker_count);
     for (unsigned i = 0; i < process->worker_count; i++)
         worker_deinit(&process->workers[i]);
 }
@@ -139,6 +139,8 @@ static void stop_pipelines(struct server_process *self)
     while (!stop.is_done)
         pthread_cond_wait(&stop.done, &stop.lock);
     pthread_mutex_unlock(&stop.lock);
+    pthread_cond_destroy(&stop.done);
+    pthread_mutex_destroy(&stop.lock);
 }
 
 static void free_process(struct server_process *self)
@@ -172,7 +174,6 @@ int run(const struct config *config, const struct run_options *options)
     block_signals(&signals);
     raise_descriptor_limit();
     mallopt(M_ARENA_MAX, 2);
-    hash_init();
     scan_init();
     log_init((enum log_level)config->telemetry.log_level, (enum log_encoding)config->telemetry.log_encoding);
 

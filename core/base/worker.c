@@ -122,9 +122,29 @@ void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns)
     *worker = (struct worker){.index = index, .manual = true, .now_ns = now_ns};
 }
 
+static bool has_messages(const struct worker *workers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (atomic_load_explicit(&workers[i].inbox, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+void workers_settle(struct worker *workers, unsigned count)
+{
+    do
+        for (unsigned i = 0; i < count; i++) {
+            assert(!atomic_load(&workers[i].running));
+            if (!workers[i].manual)
+                uv_run(&workers[i].loop, UV_RUN_NOWAIT);
+            run_messages(&workers[i]);
+        }
+    while (has_messages(workers, count));
+}
+
 void worker_deinit(struct worker *worker)
 {
-    run_messages(worker);
+    workers_settle(worker, 1);
     if (!worker->manual) {
         uv_close((uv_handle_t *)&worker->mail, NULL);
         uv_close((uv_handle_t *)&worker->wake, NULL);
@@ -138,27 +158,53 @@ void worker_deinit(struct worker *worker)
     timer_queue_deinit(&worker->timers);
 }
 
-void worker_run(struct worker *worker)
+/* From here on the worker is this thread's. */
+static void begin_run(struct worker *worker)
 {
     assert(!worker->manual);
     worker_now(worker);
     worker->self = pthread_self();
     atomic_store(&worker->running, true);
+}
+
+static void run_loop(struct worker *worker)
+{
     while (!atomic_load_explicit(&worker->stopping, memory_order_acquire))
         uv_run(&worker->loop, UV_RUN_ONCE);
     run_messages(worker);
     atomic_store(&worker->running, false);
 }
 
+void worker_run(struct worker *worker)
+{
+    begin_run(worker);
+    run_loop(worker);
+}
+
+struct thread_start {
+    struct worker *worker;
+    uv_sem_t begun;
+};
+
 static void *thread_main(void *context)
 {
-    worker_run(context);
+    struct thread_start *start = context;
+    struct worker *worker = start->worker;
+    begin_run(worker);
+    uv_sem_post(&start->begun); /* start is gone from here on */
+    run_loop(worker);
     return NULL;
 }
 
 bool worker_start(struct worker *worker, struct error *err)
 {
-    int rc = pthread_create(&worker->thread, NULL, thread_main, worker);
+    struct thread_start start = {.worker = worker};
+    uv_sem_init(&start.begun, 0);
+    int rc = pthread_create(&worker->thread, NULL, thread_main, &start);
+    /* Until it has begun, worker_is_current would let the caller touch what the thread is about to use. */
+    if (rc == 0)
+        uv_sem_wait(&start.begun);
+    uv_sem_destroy(&start.begun);
     return rc == 0 || error_set(err, "worker %u: cannot start a thread: %s", worker->index, strerror(rc));
 }
 
@@ -203,7 +249,8 @@ void worker_advance(struct worker *worker, uint64_t now_ns)
     assert(worker->manual && now_ns >= worker->now_ns);
     /* Step from deadline to deadline, so that what fires sees the time it was set for. */
     for (;;) {
-        run_messages(worker);
+        while (run_messages(worker) > 0)
+            ; /* messages may answer with messages */
         uint64_t next = timer_queue_next(&worker->timers);
         if (next > now_ns)
             break;
@@ -212,5 +259,4 @@ void worker_advance(struct worker *worker, uint64_t now_ns)
         timer_queue_run(&worker->timers, worker->now_ns);
     }
     worker->now_ns = now_ns;
-    run_messages(worker);
 }

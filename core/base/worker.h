@@ -48,11 +48,14 @@ bool worker_init(struct worker *worker, unsigned index, struct error *err);
 void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
 void worker_deinit(struct worker *worker);
 
-/* Runs the loop on a new thread / on the calling thread, until worker_stop. */
+/* Runs the loop on a new thread (it has begun when this returns) / on the calling thread, until worker_stop. */
 bool worker_start(struct worker *worker, struct error *err);
 void worker_run(struct worker *worker);
 void worker_stop(struct worker *worker); /* any thread */
 void worker_join(struct worker *worker);
+/* When none of them runs any more: delivers what they still have for each other and ends closed handles, until nothing is left. Before the first worker_deinit,
+ * because a message to a worker that is gone would be lost, or worse. */
+void workers_settle(struct worker *workers, unsigned count);
 
 /* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs inside this call. */
 void worker_post(struct worker *worker, struct post *post);
