@@ -57,7 +57,7 @@ void text_printf(struct text *text, const char *format, ...)
 }
 
 /* Bytes of the well-formed UTF-8 sequence at the start; 0: none (Unicode 15, table 3-7). */
-static size_t utf8_length(const uint8_t *p, size_t size)
+size_t text_utf8_length(const uint8_t *p, size_t size)
 {
     if (p[0] < 0x80)
         return 1;
@@ -72,20 +72,27 @@ static size_t utf8_length(const uint8_t *p, size_t size)
     return overlong || beyond ? 0 : length;
 }
 
-static bool needs_escape(uint8_t c)
+/* What a terminal or a reader of lines could take for more than text. Two and three bytes: C1, U+2028, U+2029. */
+static bool needs_escape(const uint8_t *p, size_t length)
 {
-    return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+    if (length == 1)
+        return p[0] < 0x20 || p[0] == '"' || p[0] == '\\' || p[0] == 0x7f;
+    if (length == 2)
+        return p[0] == 0xc2 && p[1] < 0xa0;
+    return length == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
 }
 
-static void append_escaped(struct text *text, uint8_t c)
+static void append_escaped(struct text *text, const uint8_t *p, size_t length)
 {
     static const char *const shorts[128] = {
         ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t",
     };
-    if (shorts[c])
-        text_append(text, shorts[c]);
+    if (length == 1 && shorts[p[0]])
+        text_append(text, shorts[p[0]]);
+    else if (length < 3) /* of two bytes the second is the character: they begin at U+0080 */
+        text_printf(text, "\\u%04x", p[length - 1]);
     else
-        text_printf(text, "\\u%04x", c);
+        text_printf(text, "\\u20%02x", p[2] - 0x80);
 }
 
 void text_append_json(struct text *text, struct slice bytes)
@@ -93,8 +100,8 @@ void text_append_json(struct text *text, struct slice bytes)
     size_t plain = 0; /* start of the run that needs no change */
     size_t i = 0;
     while (i < bytes.size) {
-        size_t length = utf8_length(bytes.data + i, bytes.size - i);
-        if (length > 0 && !needs_escape(bytes.data[i])) {
+        size_t length = text_utf8_length(bytes.data + i, bytes.size - i);
+        if (length > 0 && !needs_escape(bytes.data + i, length)) {
             i += length;
             continue;
         }
@@ -102,8 +109,8 @@ void text_append_json(struct text *text, struct slice bytes)
         if (length == 0)
             text_append(text, "\xef\xbf\xbd");
         else
-            append_escaped(text, bytes.data[i]);
-        i++;
+            append_escaped(text, bytes.data + i, length);
+        i += length ? length : 1;
         plain = i;
     }
     if (plain < i)

@@ -22,8 +22,10 @@ void text_append_slice(struct text *text, struct slice bytes);
 void text_append_char(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);
-/* As the inside of a JSON string: quotes, backslashes and control bytes escaped, invalid UTF-8 as U+FFFD. */
+/* As the inside of a JSON string: quotes, backslashes, control characters (C0, DEL, C1) and the line separators U+2028 and U+2029 escaped, invalid UTF-8 as U+FFFD. */
 void text_append_json(struct text *text, struct slice bytes);
+/* Bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0: there is none. */
+size_t text_utf8_length(const uint8_t *p, size_t size);
 /* Lower-case hex. */
 void text_append_hex(struct text *text, struct slice bytes);
 const char *text_string(const struct text *text); /* "" when empty */

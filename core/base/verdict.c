@@ -1,14 +1,30 @@
 #include "core/base/verdict.h"
 
+#include "core/base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 const struct verdict verdict_ok = {.code = GRPC_OK, .retry_after_ns = -1};
 
+/* The text goes into protobuf strings, which must be UTF-8: what is not, or was cut, becomes a question mark. */
+static void make_utf8(char *text)
+{
+    size_t size = strlen(text);
+    for (size_t i = 0, length; i < size; i += length) {
+        length = text_utf8_length((const uint8_t *)text + i, size - i);
+        if (length > 0)
+            continue;
+        text[i] = '?';
+        length = 1;
+    }
+}
+
 static struct verdict make(enum grpc_code code, int64_t retry_after_ns, const char *format, va_list args)
 {
     struct verdict verdict = {.code = code, .retry_after_ns = retry_after_ns};
     vsnprintf(verdict.text, sizeof(verdict.text), format, args);
+    make_utf8(verdict.text);
     return verdict;
 }
 

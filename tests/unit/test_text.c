@@ -1,0 +1,147 @@
+#include "core/base/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+static void appending_grows(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    assert_string_equal(text_string(&text), "");
+    text_append(&text, "");
+    assert_string_equal(text_string(&text), "");
+    for (int i = 0; i < 1000; i++)
+        text_printf(&text, "%d,", i % 10);
+    text_append_char(&text, '\0');
+    text_append_slice(&text, SLICE("a\0b"));
+    assert_int_equal(text.size, 2004);
+    assert_memory_equal(text.data, "0,1,2,3,4,5,6,7,8,9,0,", 22);
+    assert_memory_equal(text.data + 1998, "9,\0a\0b\0", 7);
+    text_clear(&text);
+    assert_string_equal(text_string(&text), "");
+    text_printf(&text, "%5000s|", "x"); /* longer than twice the capacity */
+    assert_int_equal(text.size, 5001);
+    assert_memory_equal(text.data + 4998, " x|", 4);
+    text_deinit(&text);
+    assert_null(text.data);
+}
+
+static void hex_is_lower_case(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    text_append(&text, "id ");
+    text_append_hex(&text, SLICE("\x00\x1f\xab\xff"));
+    assert_string_equal(text_string(&text), "id 001fabff");
+    text_append_hex(&text, (struct slice){0});
+    assert_string_equal(text_string(&text), "id 001fabff");
+    text_deinit(&text);
+}
+
+#define REPLACED "\xef\xbf\xbd"
+
+/* Inputs are of different lengths and may hold NULs, so each is given with its size. */
+#define IN(literal)                                                                                \
+    {                                                                                              \
+        (const uint8_t *)("" literal), sizeof(literal) - 1                                         \
+    }
+
+static const struct {
+    struct slice in;
+    const char *expected;
+} json_cases[] = {
+    {IN(""), ""},
+    {IN("plain"), "plain"},
+    {IN("say \"hi\""), "say \\\"hi\\\""},
+    {IN("C:\\dir"), "C:\\\\dir"},
+    {IN("a\nb\rc\td"), "a\\nb\\rc\\td"},
+    {IN("\x01\x1f\x7f"), "\\u0001\\u001f\\u007f"},
+    {IN("a\0b"), "a\\u0000b"},
+    {IN("\x1b[31mred"), "\\u001b[31mred"},
+    {IN("/"), "/"},
+    /* well-formed UTF-8 of each length, first and last of each range */
+    {IN("\xc3\xa4\xdf\xbf"), "\xc3\xa4\xdf\xbf"},
+    {IN("\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"),
+     "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"},
+    {IN("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"), "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
+    /* control characters and line separators of more than one byte */
+    {IN("\xc2\x80\xc2\x85\xc2\x9b\xc2\x9f\xc2\xa0"), "\\u0080\\u0085\\u009b\\u009f\xc2\xa0"},
+    {IN("\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa"),
+     "\xe2\x80\xa7\\u2028\\u2029\xe2\x80\xaa"},
+    /* overlong, surrogates, beyond Unicode, stray and missing continuations */
+    {IN("\xc0\x80"), REPLACED REPLACED},
+    {IN("\xc1\xbf"), REPLACED REPLACED},
+    {IN("\xe0\x9f\xbf"), REPLACED REPLACED REPLACED},
+    {IN("\xf0\x8f\xbf\xbf"), REPLACED REPLACED REPLACED REPLACED},
+    {IN("\xed\xa0\x80"), REPLACED REPLACED REPLACED},
+    {IN("\xf4\x90\x80\x80"), REPLACED REPLACED REPLACED REPLACED},
+    {IN("\xf5\xff\xfe"), REPLACED REPLACED REPLACED},
+    {IN("\x80"), REPLACED},
+    {IN("a\xc3"), "a" REPLACED},
+    {IN("\xc3\xc3\xa4"), REPLACED "\xc3\xa4"},
+    {IN("\xe2\x82"), REPLACED REPLACED},
+    {IN("\xe2\"\x82"), REPLACED "\\\"" REPLACED},
+    {IN("\xf0\x9f\x98x"), REPLACED REPLACED REPLACED "x"},
+};
+
+static void json_is_escaped(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(json_cases) / sizeof(json_cases[0]); i++) {
+        struct text text = {0};
+        text_append(&text, "<");
+        text_append_json(&text, json_cases[i].in);
+        text_append_char(&text, '>');
+        struct text expected = {0};
+        text_printf(&expected, "<%s>", json_cases[i].expected);
+        assert_string_equal(text_string(&text), text_string(&expected));
+        text_deinit(&text);
+        text_deinit(&expected);
+    }
+}
+
+static uint64_t random_state = 11;
+
+static uint8_t random_byte(void)
+{
+    /* Most are the beginnings and continuations that decide. */
+    static const uint8_t likely[] = {0xc2, 0xe0, 0xed, 0xf0, 0xf4, 0x80, 0x8f, 0x90,
+                                     0x9f, 0xa0, 0xbf, '"',  '\\', 'a',  0xe2, 0xa8};
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    unsigned value = (unsigned)(random_state >> 40);
+    return value & 1 ? likely[value >> 1 & 15] : (uint8_t)(value >> 8);
+}
+
+/* Whatever comes in, a JSON parser takes it, and so nothing got out of the string. */
+static void json_of_random_bytes_parses(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        uint8_t bytes[12];
+        for (size_t i = 0; i < sizeof(bytes); i++)
+            bytes[i] = random_byte();
+        struct text text = {0};
+        text_append_char(&text, '"');
+        text_append_json(&text, slice_of(bytes, sizeof(bytes)));
+        text_append_char(&text, '"');
+        json_t *parsed = json_loadb(text.data, text.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        assert_true(json_is_string(parsed));
+        json_decref(parsed);
+        text_deinit(&text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(appending_grows),
+        cmocka_unit_test(hex_is_lower_case),
+        cmocka_unit_test(json_is_escaped),
+        cmocka_unit_test(json_of_random_bytes_parses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
