@@ -9,15 +9,16 @@
 
 #include "core/base/verdict.h"
 
-#include <stddef.h>
 #include "core/base/slice.h"
+#include <stddef.h>
 
 enum {
     GRPC_MESSAGE_MAX_BYTES = 3 * 256, /* grpc-message of a verdict's text */
     GRPC_DETAILS_MAX_BYTES = 640,     /* grpc-status-details-bin of a verdict */
 };
 
-/* Percent-encodes all but printable ASCII. Returns the size; out has room for three times the text. */
+/* Percent-encodes all but printable ASCII. Returns the size; out has room for three times the text.
+ */
 size_t grpc_percent_encode(struct slice text, char *out);
 /* google.rpc.Status with RetryInfo in base64; 0 when the verdict says nothing about a delay. */
 size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_MAX_BYTES]);

@@ -34,14 +34,14 @@ struct h2 {
     struct h2_limits limits;
     size_t block_bytes; /* of the header block that is coming in */
     size_t block_fields;
-    uint64_t block_ns;  /* when it began; 0: none */
-    uint64_t idle_ns;   /* since when there is no stream */
-    uint64_t ping_ns;   /* our keepalive PING, unanswered; 0: none */
-    uint64_t drain_ns;  /* when clients were told; 0: not draining */
-    bool settled;       /* the client's SETTINGS came */
-    bool goaway_sent;   /* the last word: no more streams */
-    bool terminated;    /* nothing more is read */
-    uint8_t reason;     /* enum close_reason */
+    uint64_t block_ns; /* when it began; 0: none */
+    uint64_t idle_ns;  /* since when there is no stream */
+    uint64_t ping_ns;  /* our keepalive PING, unanswered; 0: none */
+    uint64_t drain_ns; /* when clients were told; 0: not draining */
+    bool settled;      /* the client's SETTINGS came */
+    bool goaway_sent;  /* the last word: no more streams */
+    bool terminated;   /* nothing more is read */
+    uint8_t reason;    /* enum close_reason */
 };
 
 static const uint8_t drain_ping[8] = "drained?";
@@ -60,7 +60,7 @@ static void terminate(struct connection *connection, uint32_t code, enum close_r
     h2->terminated = true;
     h2->reason = (uint8_t)reason;
     nghttp2_session_terminate_session(h2->session, code);
-    connection_mark_dirty(connection);
+    server_connection_mark_dirty(connection);
 }
 
 static int flooded(struct connection *connection)
@@ -109,10 +109,10 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct h2 *h2 = connection->session;
     h2->block_bytes = h2->block_fields = 0;
     h2->block_ns = now_of(connection);
-    connection_watch(connection, h2->block_ns + HEADER_BLOCK_S * SECOND_NS);
+    server_connection_watch(connection, h2->block_ns + HEADER_BLOCK_S * SECOND_NS);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    struct exchange *exchange = exchange_new(connection);
+    struct exchange *exchange = server_exchange_new(connection);
     if (!exchange) {
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                   NGHTTP2_REFUSED_STREAM);
@@ -124,7 +124,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-/* A block of references to large entries costs the sender next to nothing: stop at the limit, not after the block. */
+/* A block of references to large entries costs the sender next to nothing: stop at the limit, not
+ * after the block. */
 static bool admit_field(struct connection *connection, size_t name_size, size_t value_size)
 {
     struct h2 *h2 = connection->session;
@@ -138,7 +139,7 @@ static bool admit_field(struct connection *connection, size_t name_size, size_t 
 
 static bool store_path(struct exchange *exchange, struct slice value)
 {
-    if (!exchange_store(exchange, value, &exchange->path))
+    if (!server_exchange_store(exchange, value, &exchange->path))
         return false;
     const uint8_t *mark =
         value.size > 0 ? memchr(exchange->path.data, '?', exchange->path.size) : NULL;
@@ -153,14 +154,14 @@ static bool store_path(struct exchange *exchange, struct slice value)
 static bool store_field(struct exchange *exchange, struct slice name, struct slice value)
 {
     if (slice_is(name, ":method"))
-        return exchange_store(exchange, value, &exchange->method);
+        return server_exchange_store(exchange, value, &exchange->method);
     if (slice_is(name, ":path"))
         return store_path(exchange, value);
     if (slice_is(name, ":authority"))
-        return exchange_add_header(exchange, SLICE("host"), value);
+        return server_exchange_add_header(exchange, SLICE("host"), value);
     if (name.size > 0 && name.data[0] == ':')
         return true;
-    return exchange_add_header(exchange, name, value);
+    return server_exchange_add_header(exchange, name, value);
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -207,9 +208,9 @@ static int64_t content_length(const struct exchange *exchange)
 
 static void on_request_head(struct connection *connection, struct exchange *exchange)
 {
-    exchange_head_done(exchange, content_length(exchange));
+    server_exchange_head_done(exchange, content_length(exchange));
     if (exchange->state == EXCHANGE_BODY)
-        connection_watch(connection, exchange_body_deadline(exchange));
+        server_connection_watch(connection, server_exchange_body_deadline(exchange));
 }
 
 static void on_headers_received(struct connection *connection, const nghttp2_frame *frame,
@@ -224,7 +225,7 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         on_request_head(connection, exchange);
     if (ends && exchange->state == EXCHANGE_BODY)
-        exchange_finish(exchange);
+        server_exchange_finish(exchange);
 }
 
 static void on_data_received(const nghttp2_frame *frame, struct exchange *exchange)
@@ -233,7 +234,7 @@ static void on_data_received(const nghttp2_frame *frame, struct exchange *exchan
         return;
     exchange->body_complete = true;
     if (exchange->state == EXCHANGE_BODY)
-        exchange_finish(exchange);
+        server_exchange_finish(exchange);
 }
 
 static void say_last_word(struct h2 *h2)
@@ -290,7 +291,7 @@ static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t s
     (void)user_data;
     struct exchange *exchange = exchange_of(session, stream_id);
     if (exchange && exchange->state == EXCHANGE_BODY)
-        exchange_body(exchange, slice_of(data, size));
+        server_exchange_body(exchange, slice_of(data, size));
     return 0;
 }
 
@@ -317,10 +318,10 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
         return 0;
     nghttp2_session_set_stream_user_data(session, stream_id, NULL);
     unlink_exchange(exchange);
-    exchange_gone(exchange);
+    server_exchange_gone(exchange);
     if (!h2->exchanges) {
         h2->idle_ns = now_of(connection);
-        connection_watch(connection, h2->idle_ns + IDLE_S * SECOND_NS);
+        server_connection_watch(connection, h2->idle_ns + IDLE_S * SECOND_NS);
     }
     return 0;
 }
@@ -333,12 +334,12 @@ static bool ends_stream(const nghttp2_frame *frame)
            (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
 }
 
-/* Answered before the client has said everything: it may stop (RFC 9113, section 8.1). A little later, because curl 7 loses an answer that the reset comes
- * together with. */
+/* Answered before the client has said everything: it may stop (RFC 9113, section 8.1). A little
+ * later, because curl 7 loses an answer that the reset comes together with. */
 static void begin_reset(struct connection *connection, struct exchange *exchange)
 {
     exchange->reset_ns = now_of(connection) + RESET_DELAY_MS * (SECOND_NS / 1000);
-    connection_watch(connection, exchange->reset_ns);
+    server_connection_watch(connection, exchange->reset_ns);
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -359,8 +360,8 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
             return 0;
         /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets. */
-        h2->reason = frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD
-                                                                        : CLOSE_PROTOCOL_ERROR;
+        h2->reason =
+            frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR;
     }
     return 0;
 }
@@ -369,7 +370,7 @@ static void h2_output(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
     struct outgoing *batch = &connection->part->batch;
-    while (!connection_has_unsent(connection) && !connection->broken) {
+    while (!server_connection_has_unsent(connection) && !connection->broken) {
         batch->size = 0;
         ssize_t n = 0;
         const uint8_t *frame;
@@ -377,17 +378,17 @@ static void h2_output(struct connection *connection)
                (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
             outgoing_add(batch, frame, (size_t)n);
         if (n < 0)
-            connection_break(connection, CLOSE_PROTOCOL_ERROR);
+            server_connection_break(connection, CLOSE_PROTOCOL_ERROR);
         if (batch->size == 0)
             break;
-        connection_send(connection, slice_of(batch->data, batch->size));
+        server_connection_send(connection, slice_of(batch->data, batch->size));
     }
-    if (connection_has_unsent(connection))
+    if (server_connection_has_unsent(connection))
         return;
     bool is_over = h2->terminated || (!nghttp2_session_want_read(h2->session) &&
                                       !nghttp2_session_want_write(h2->session));
     if (is_over)
-        connection_finish(connection, (enum close_reason)h2->reason, true);
+        server_connection_finish(connection, (enum close_reason)h2->reason, true);
 }
 
 static void h2_input(struct connection *connection, struct slice data)
@@ -404,12 +405,12 @@ static void h2_input(struct connection *connection, struct slice data)
         else
             terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
     }
-    connection_mark_dirty(connection);
+    server_connection_mark_dirty(connection);
 }
 
 static void h2_eof(struct connection *connection)
 {
-    connection_break(connection, CLOSE_CLIENT);
+    server_connection_break(connection, CLOSE_CLIENT);
 }
 
 /* Answers. */
@@ -461,12 +462,11 @@ static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t c
     struct connection *connection = exchange->connection;
     struct h2 *h2 = connection->session;
     nghttp2_data_provider provider = {.source.ptr = exchange, .read_callback = read_answer};
-    if (!h2->terminated &&
-        nghttp2_submit_response(h2->session, exchange->stream_id, fields, count,
-                                has_data ? &provider : NULL) != 0)
-        connection_break(connection, CLOSE_PROTOCOL_ERROR);
-    connection_watch(connection, now_of(connection) + WRITE_S * SECOND_NS);
-    connection_mark_dirty(connection);
+    if (!h2->terminated && nghttp2_submit_response(h2->session, exchange->stream_id, fields, count,
+                                                   has_data ? &provider : NULL) != 0)
+        server_connection_break(connection, CLOSE_PROTOCOL_ERROR);
+    server_connection_watch(connection, now_of(connection) + WRITE_S * SECOND_NS);
+    server_connection_mark_dirty(connection);
 }
 
 /* Names as HTTP/2 wants them, in the answer's scratch memory. */
@@ -572,7 +572,7 @@ static uint64_t check_exchange(struct connection *connection, struct exchange *e
     struct h2 *h2 = connection->session;
     uint64_t deadline = UINT64_MAX;
     if (exchange->state == EXCHANGE_BODY) {
-        deadline = exchange_body_deadline(exchange);
+        deadline = server_exchange_body_deadline(exchange);
         if (now_ns >= deadline)
             nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
                                       NGHTTP2_CANCEL);
@@ -586,7 +586,7 @@ static uint64_t check_exchange(struct connection *connection, struct exchange *e
         int64_t limit = connection->part->server->options.write_timeout_ns;
         deadline = exchange->since_ns + (limit > 0 ? (uint64_t)limit : WRITE_S * SECOND_NS);
         if (now_ns >= deadline)
-            connection_break(connection, CLOSE_WRITE_TIMEOUT);
+            server_connection_break(connection, CLOSE_WRITE_TIMEOUT);
     }
     return deadline;
 }
@@ -612,11 +612,12 @@ static void begin_drain(struct connection *connection, enum close_reason reason)
         return;
     h2->drain_ns = now_of(connection) | 1;
     h2->reason = (uint8_t)reason;
-    /* First "no new streams, please", then the last stream's number when the client has read that. */
+    /* First "no new streams, please", then the last stream's number when the client has read that.
+     */
     nghttp2_submit_shutdown_notice(h2->session);
     nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, drain_ping);
-    connection_watch(connection, now_of(connection) + DRAIN_NOTICE_S * SECOND_NS);
-    connection_mark_dirty(connection);
+    server_connection_watch(connection, now_of(connection) + DRAIN_NOTICE_S * SECOND_NS);
+    server_connection_mark_dirty(connection);
 }
 
 static uint64_t check_age(struct connection *connection, uint64_t now_ns)
@@ -632,7 +633,7 @@ static uint64_t check_age(struct connection *connection, uint64_t now_ns)
         return UINT64_MAX;
     uint64_t grace_end = age_end + (uint64_t)options->max_connection_age_grace_ns;
     if (now_ns >= grace_end)
-        connection_break(connection, CLOSE_AGE);
+        server_connection_break(connection, CLOSE_AGE);
     return grace_end;
 }
 
@@ -645,11 +646,10 @@ static uint64_t check_keepalive(struct connection *connection, uint64_t now_ns)
     if (connection->read_ns >= h2->ping_ns)
         h2->ping_ns = 0;
     if (h2->ping_ns) {
-        uint64_t limit = options->keepalive_timeout_ns > 0
-                             ? (uint64_t)options->keepalive_timeout_ns
-                             : 20 * SECOND_NS;
+        uint64_t limit = options->keepalive_timeout_ns > 0 ? (uint64_t)options->keepalive_timeout_ns
+                                                           : 20 * SECOND_NS;
         if (now_ns >= h2->ping_ns + limit)
-            connection_break(connection, CLOSE_KEEPALIVE);
+            server_connection_break(connection, CLOSE_KEEPALIVE);
         return h2->ping_ns + limit;
     }
     uint64_t due = connection->read_ns + (uint64_t)options->keepalive_time_ns;
@@ -693,7 +693,7 @@ static uint64_t h2_check(struct connection *connection, uint64_t now_ns)
     next = earlier(next, check_idle(connection, now_ns));
     next = earlier(next, check_age(connection, now_ns));
     next = earlier(next, check_keepalive(connection, now_ns));
-    connection_mark_dirty(connection);
+    server_connection_mark_dirty(connection);
     return next;
 }
 
@@ -750,8 +750,8 @@ static void h2_open(struct connection *connection)
                             sizeof(settings) / sizeof(settings[0]));
     nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
                                           CONNECTION_WINDOW_BYTES);
-    connection_watch(connection, h2->idle_ns + FIRST_SETTINGS_S * SECOND_NS);
-    connection_mark_dirty(connection);
+    server_connection_watch(connection, h2->idle_ns + FIRST_SETTINGS_S * SECOND_NS);
+    server_connection_mark_dirty(connection);
 }
 
 static void h2_close(struct connection *connection)
@@ -761,7 +761,7 @@ static void h2_close(struct connection *connection)
     while (h2->exchanges) {
         struct exchange *exchange = h2->exchanges;
         unlink_exchange(exchange);
-        exchange_gone(exchange);
+        server_exchange_gone(exchange);
     }
     nghttp2_session_del(h2->session);
     free(h2);

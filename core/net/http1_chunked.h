@@ -17,7 +17,7 @@ enum {
 struct http1_chunked {
     uint8_t state;
     uint8_t digits;
-    uint16_t skipped; /* bytes of the extension, or of all trailers */
+    uint16_t skipped;   /* bytes of the extension, or of all trailers */
     uint64_t remaining; /* of the chunk */
 };
 
@@ -27,6 +27,7 @@ enum http1_chunked_result {
     HTTP1_CHUNKED_BAD,
 };
 /* Takes bytes off `data` up to and including the next piece of payload, which may be empty. */
-enum http1_chunked_result http1_chunked_step(struct http1_chunked *chunked, struct slice *data, struct slice *payload);
+enum http1_chunked_result http1_chunked_step(struct http1_chunked *chunked, struct slice *data,
+                                             struct slice *payload);
 
 #endif

@@ -15,9 +15,8 @@ enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, si
     *status_out = 400;
     for (;;) {
         const uint8_t *from = data.data + scan->scanned;
-        const uint8_t *lf = data.size > scan->scanned
-                                ? memchr(from, '\n', data.size - scan->scanned)
-                                : NULL;
+        const uint8_t *lf =
+            data.size > scan->scanned ? memchr(from, '\n', data.size - scan->scanned) : NULL;
         if (!lf)
             break;
         size_t at = (size_t)(lf - data.data);
@@ -101,8 +100,7 @@ static bool is_field_value(struct slice text)
 
 static bool equal_ignoring_case(struct slice text, const char *word)
 {
-    return text.size == strlen(word) &&
-           strncasecmp((const char *)text.data, word, text.size) == 0;
+    return text.size == strlen(word) && strncasecmp((const char *)text.data, word, text.size) == 0;
 }
 
 static struct slice trim_blanks(struct slice text)
@@ -111,8 +109,7 @@ static struct slice trim_blanks(struct slice text)
         text.data++;
         text.size--;
     }
-    while (text.size > 0 &&
-           (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
         text.size--;
     return text;
 }
@@ -242,9 +239,8 @@ static int decide_rest(const struct http_headers *headers, struct http1_head *he
     size_t hosts = http_header_count(headers, "host");
     if (hosts > 1 || (hosts == 0 && head->minor == 1))
         return 400;
-    head->keep_alive = head->minor == 1
-                           ? !header_has_word(headers, "connection", "close")
-                           : header_has_word(headers, "connection", "keep-alive");
+    head->keep_alive = head->minor == 1 ? !header_has_word(headers, "connection", "close")
+                                        : header_has_word(headers, "connection", "keep-alive");
     struct slice expect = http_header_get(headers, "expect");
     if (expect.data && head->minor == 1) {
         if (!equal_ignoring_case(expect, "100-continue"))

@@ -1,9 +1,12 @@
 /*
- * http1_head: the head of an HTTP/1.1 request, read twice: by the parser library and by our own stricter rules.
+ * http1_head: the head of an HTTP/1.1 request, read twice: by the parser library and by our own
+ * stricter rules.
  *
- * What two readers of one connection could understand differently is refused (RFC 9112, sections 3, 5, 6, 11.2): bare CR or LF, folded lines, blanks around a
- * name, Content-Length with Transfer-Encoding, either of them twice, any transfer coding but "chunked".
- * Owner: the caller owns the bytes; names are made lower case in place and all slices point into them. Thread: plain data.
+ * What two readers of one connection could understand differently is refused (RFC 9112, sections 3,
+ * 5, 6, 11.2): bare CR or LF, folded lines, blanks around a name, Content-Length with
+ * Transfer-Encoding, either of them twice, any transfer coding but "chunked". Owner: the caller
+ * owns the bytes; names are made lower case in place and all slices point into them. Thread: plain
+ * data.
  */
 #ifndef PROFCOL_CORE_NET_HTTP1_HEAD_H
 #define PROFCOL_CORE_NET_HTTP1_HEAD_H
@@ -23,8 +26,10 @@ struct http1_scan {
 };
 
 enum http1_scan_result { HTTP1_SCAN_MORE, HTTP1_SCAN_WHOLE, HTTP1_SCAN_BAD };
-/* data: everything since the first byte of the head. WHOLE: *size_out bytes of it are the head, with its empty line. BAD: *status_out says how to answer. */
-enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, size_t *size_out, int *status_out);
+/* data: everything since the first byte of the head. WHOLE: *size_out bytes of it are the head,
+ * with its empty line. BAD: *status_out says how to answer. */
+enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, size_t *size_out,
+                                  int *status_out);
 
 struct http1_head {
     struct slice method;
@@ -38,7 +43,9 @@ struct http1_head {
     uint64_t content_length;
 };
 
-/* A whole head. headers->items has room for HTTP1_HEADERS_MAX. 0, or the status to refuse it with. */
-int http1_head_parse(uint8_t *data, size_t size, struct http1_head *head, struct http_headers *headers);
+/* A whole head. headers->items has room for HTTP1_HEADERS_MAX. 0, or the status to refuse it with.
+ */
+int http1_head_parse(uint8_t *data, size_t size, struct http1_head *head,
+                     struct http_headers *headers);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * HTTP/1.1 on a connection: one request at a time, the next one waits in `pending` until this one is answered.
+ * HTTP/1.1 on a connection: one request at a time, the next one waits in `pending` until this one
+ * is answered.
  */
 #include "core/base/memory.h"
 #include "core/net/http1_chunked.h"
@@ -17,18 +18,18 @@ enum {
 
 enum http1_state {
     HTTP1_HEAD,
-    HTTP1_BODY,     /* with a length */
+    HTTP1_BODY, /* with a length */
     HTTP1_CHUNKED,
-    HTTP1_WAITING,  /* for the answer */
-    HTTP1_OVER,     /* nothing more is read */
+    HTTP1_WAITING, /* for the answer */
+    HTTP1_OVER,    /* nothing more is read */
 };
 
 struct http1 {
     struct exchange *exchange;
     uint8_t state;
     uint8_t empty_lines;
-    bool keep_alive;    /* the client's wish */
-    bool old_version;   /* HTTP/1.0 */
+    bool keep_alive;  /* the client's wish */
+    bool old_version; /* HTTP/1.0 */
     bool processing;
     struct http1_scan scan;
     struct http1_chunked chunked;
@@ -130,7 +131,7 @@ static void write_answer(struct connection *connection, const struct answer *ans
     put(out, "\r\n");
     if (!without_body)
         outgoing_add(out, answer->body.data, answer->body.size);
-    connection_send(connection, slice_of(out->data, out->size));
+    server_connection_send(connection, slice_of(out->data, out->size));
 }
 
 static void http1_answer(struct exchange *exchange, const struct answer *answer)
@@ -144,11 +145,10 @@ static void http1_answer(struct exchange *exchange, const struct answer *answer)
         persistence = "Connection: close\r\n";
     else if (http1->old_version)
         persistence = "Connection: keep-alive\r\n";
-    bool without_body =
-        exchange->method_is_head || answer->status == 204 || answer->status == 304;
+    bool without_body = exchange->method_is_head || answer->status == 204 || answer->status == 304;
     write_answer(connection, answer, persistence, without_body);
     if (!http1->processing)
-        connection_mark_dirty(connection);
+        server_connection_mark_dirty(connection);
 }
 
 /* For a request that is none, or that came too late to be one: there is no exchange. */
@@ -157,10 +157,11 @@ static void refuse(struct connection *connection, int status, enum close_reason 
     struct http1 *http1 = connection->session;
     char text[64];
     int size = snprintf(text, sizeof(text), "%d %s", status, reason_phrase(status));
-    struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL, 0};
+    struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
+                            0};
     http1->state = HTTP1_OVER;
     write_answer(connection, &answer, "Connection: close\r\n", false);
-    connection_finish(connection, reason, true);
+    server_connection_finish(connection, reason, true);
 }
 
 static void refuse_over_budget(struct connection *connection)
@@ -171,14 +172,14 @@ static void refuse_over_budget(struct connection *connection)
                             SLICE("data refused due to high memory usage"), &retry, 1};
     http1->state = HTTP1_OVER;
     write_answer(connection, &answer, "Connection: close\r\n", false);
-    connection_finish(connection, CLOSE_REFUSED, true);
+    server_connection_finish(connection, CLOSE_REFUSED, true);
 }
 
 static void drop_exchange(struct http1 *http1)
 {
     struct exchange *exchange = http1->exchange;
     http1->exchange = NULL;
-    exchange_free(exchange);
+    server_exchange_free(exchange);
 }
 
 /* After the answer: on to the next request, or the end. */
@@ -193,11 +194,11 @@ static void leave_exchange(struct connection *connection)
         http1->head_ns = 0;
         http1->idle_ns = connection->part->worker->now_ns;
         http1->empty_lines = 0;
-        connection_watch(connection, http1->idle_ns + KEEP_ALIVE_S * SECOND_NS);
+        server_connection_watch(connection, http1->idle_ns + KEEP_ALIVE_S * SECOND_NS);
         return;
     }
     http1->state = HTTP1_OVER;
-    connection_finish(connection, body_was_read ? CLOSE_DONE : CLOSE_REFUSED, true);
+    server_connection_finish(connection, body_was_read ? CLOSE_DONE : CLOSE_REFUSED, true);
 }
 
 static bool was_answered(const struct http1 *http1)
@@ -211,13 +212,13 @@ static void begin_body(struct connection *connection, const struct http1_head *h
     http1->chunked = (struct http1_chunked){0};
     http1->remaining = head->content_length;
     http1->state = head->chunked ? HTTP1_CHUNKED : HTTP1_BODY;
-    connection_watch(connection, exchange_body_deadline(http1->exchange));
+    server_connection_watch(connection, server_exchange_body_deadline(http1->exchange));
 }
 
 static void finish_body(struct http1 *http1)
 {
     http1->state = HTTP1_WAITING;
-    exchange_finish(http1->exchange);
+    server_exchange_finish(http1->exchange);
 }
 
 static void set_headers(struct exchange *exchange, const struct http_headers *headers)
@@ -243,7 +244,7 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
     http1->keep_alive = head->keep_alive;
     http1->old_version = head->minor == 0;
     http1->state = HTTP1_WAITING;
-    exchange_head_done(exchange, head->chunked ? -1 : (int64_t)head->content_length);
+    server_exchange_head_done(exchange, head->chunked ? -1 : (int64_t)head->content_length);
     if (was_answered(http1))
         return;
     if (!has_body) {
@@ -252,7 +253,7 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
     }
     begin_body(connection, head);
     if (head->expect_continue)
-        connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+        server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
 /* The whole head is there. */
@@ -262,18 +263,18 @@ static void on_head(struct connection *connection, struct slice bytes)
     struct http_header items[HTTP1_HEADERS_MAX];
     struct http_headers headers = {items, 0};
     struct http1_head head;
-    struct exchange *exchange = exchange_new(connection);
-    uint8_t *room = exchange ? exchange_head_room(exchange, bytes.size) : NULL;
+    struct exchange *exchange = server_exchange_new(connection);
+    uint8_t *room = exchange ? server_exchange_head_room(exchange, bytes.size) : NULL;
     if (!room) {
         if (exchange)
-            exchange_free(exchange);
+            server_exchange_free(exchange);
         refuse_over_budget(connection);
         return;
     }
     memcpy(room, bytes.data, bytes.size);
     int status = http1_head_parse(room, bytes.size, &head, &headers);
     if (status != 0) {
-        exchange_free(exchange);
+        server_exchange_free(exchange);
         refuse(connection, status, CLOSE_BAD_REQUEST);
         return;
     }
@@ -290,7 +291,7 @@ static bool read_head(struct connection *connection, struct slice *data)
     int status;
     if (http1->head_ns == 0 && data->size > 0) {
         http1->head_ns = connection->part->worker->now_ns;
-        connection_watch(connection, http1->head_ns + FIRST_HEAD_S * SECOND_NS);
+        server_connection_watch(connection, http1->head_ns + FIRST_HEAD_S * SECOND_NS);
     }
     switch (http1_scan(&http1->scan, *data, &size, &status)) {
     case HTTP1_SCAN_MORE:
@@ -317,7 +318,7 @@ static bool read_body(struct http1 *http1, struct slice *data)
     if (size == 0)
         return false;
     http1->remaining -= size;
-    exchange_body(http1->exchange, slice_of(data->data, size));
+    server_exchange_body(http1->exchange, slice_of(data->data, size));
     *data = slice_of(data->data + size, data->size - size);
     if (http1->remaining == 0 && !was_answered(http1))
         finish_body(http1);
@@ -333,7 +334,7 @@ static bool read_chunked(struct connection *connection, struct slice *data)
     switch (http1_chunked_step(&http1->chunked, data, &payload)) {
     case HTTP1_CHUNKED_MORE:
         if (payload.size > 0)
-            exchange_body(http1->exchange, payload);
+            server_exchange_body(http1->exchange, payload);
         break;
     case HTTP1_CHUNKED_DONE:
         finish_body(http1);
@@ -374,7 +375,7 @@ static struct slice process(struct connection *connection, struct slice data)
         if (was_answered(http1)) {
             leave_exchange(connection);
             /* The next answer waits until this one is on its way. */
-            if (connection_has_unsent(connection))
+            if (server_connection_has_unsent(connection))
                 break;
         }
         if (!read_step(connection, &data) && !was_answered(http1))
@@ -395,7 +396,7 @@ static void keep_rest(struct connection *connection, struct slice rest)
     } else {
         outgoing_add(&http1->pending, rest.data, rest.size);
     }
-    bool is_stuck = http1->state != HTTP1_HEAD || connection_has_unsent(connection);
+    bool is_stuck = http1->state != HTTP1_HEAD || server_connection_has_unsent(connection);
     if (connection->phase == CONNECTION_OPEN)
         connection->reading =
             !connection->eof && !(is_stuck && rest.size > SERVER_PIPELINE_MAX_BYTES);
@@ -408,7 +409,7 @@ static void http1_input(struct connection *connection, struct slice data)
         outgoing_add(&http1->pending, data.data, data.size);
         data = slice_of(http1->pending.data, http1->pending.size);
     }
-    if (connection_has_unsent(connection) && http1->state == HTTP1_HEAD)
+    if (server_connection_has_unsent(connection) && http1->state == HTTP1_HEAD)
         keep_rest(connection, data);
     else
         keep_rest(connection, process(connection, data));
@@ -420,7 +421,7 @@ static size_t http1_body_room(struct connection *connection, uint8_t **data_out)
     if (http1->state != HTTP1_BODY || http1->pending.size > 0)
         return 0;
     http1->processing = true;
-    size_t room = exchange_body_room(http1->exchange, data_out);
+    size_t room = server_exchange_body_room(http1->exchange, data_out);
     http1->processing = false;
     if (was_answered(http1))
         leave_exchange(connection);
@@ -432,7 +433,7 @@ static void http1_body_filled(struct connection *connection, size_t size)
     struct http1 *http1 = connection->session;
     assert(size <= http1->remaining);
     http1->remaining -= size;
-    exchange_body_filled(http1->exchange, size);
+    server_exchange_body_filled(http1->exchange, size);
     if (http1->remaining > 0)
         return;
     http1->processing = true;
@@ -447,22 +448,23 @@ static void http1_eof(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
     if (http1->state != HTTP1_WAITING)
-        connection_break(connection, http1->state == HTTP1_HEAD && http1->pending.size == 0
-                                         ? CLOSE_CLIENT
-                                         : CLOSE_RESET);
+        server_connection_break(connection, http1->state == HTTP1_HEAD && http1->pending.size == 0
+                                                ? CLOSE_CLIENT
+                                                : CLOSE_RESET);
 }
 
 static void http1_output(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
-    if (!was_answered(http1) && (http1->state != HTTP1_HEAD || connection_has_unsent(connection)))
+    if (!was_answered(http1) &&
+        (http1->state != HTTP1_HEAD || server_connection_has_unsent(connection)))
         return;
     struct slice pending = slice_of(http1->pending.data, http1->pending.size);
     connection->in_input = true;
     keep_rest(connection, process(connection, pending));
     connection->in_input = false;
     if (connection->eof && http1->state == HTTP1_HEAD)
-        connection_finish(connection, CLOSE_CLIENT, false);
+        server_connection_finish(connection, CLOSE_CLIENT, false);
 }
 
 static uint64_t or_default(int64_t configured_ns, unsigned seconds)
@@ -480,19 +482,19 @@ static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
         if (http1->head_ns == 0 && http1->idle_ns != 0) {
             deadline = http1->idle_ns + or_default(options->idle_timeout_ns, KEEP_ALIVE_S);
             if (now_ns >= deadline)
-                connection_finish(connection, CLOSE_IDLE, false);
+                server_connection_finish(connection, CLOSE_IDLE, false);
         } else {
             uint64_t since = http1->head_ns ? http1->head_ns : connection->opened_ns;
             deadline = since + or_default(options->read_header_timeout_ns, FIRST_HEAD_S);
             if (now_ns >= deadline && http1->head_ns)
                 refuse(connection, 408, CLOSE_HEAD_TIMEOUT);
             else if (now_ns >= deadline)
-                connection_finish(connection, CLOSE_HEAD_TIMEOUT, false);
+                server_connection_finish(connection, CLOSE_HEAD_TIMEOUT, false);
         }
         break;
     case HTTP1_BODY:
     case HTTP1_CHUNKED:
-        deadline = exchange_body_deadline(http1->exchange);
+        deadline = server_exchange_body_deadline(http1->exchange);
         if (now_ns >= deadline) {
             drop_exchange(http1);
             refuse(connection, 408, CLOSE_BODY_TIMEOUT);
@@ -509,7 +511,7 @@ static void http1_drain(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
     if (http1->state == HTTP1_HEAD && http1->pending.size == 0)
-        connection_finish(connection, CLOSE_SHUTDOWN, false);
+        server_connection_finish(connection, CLOSE_SHUTDOWN, false);
 }
 
 static void http1_close(struct connection *connection)
@@ -517,7 +519,7 @@ static void http1_close(struct connection *connection)
     struct http1 *http1 = connection->session;
     connection->session = NULL;
     if (http1->exchange)
-        exchange_gone(http1->exchange);
+        server_exchange_gone(http1->exchange);
     outgoing_deinit(&http1->pending);
     free(http1);
 }

@@ -64,9 +64,9 @@ static void make_gauge(struct server *server)
     text_deinit(&labels);
 }
 
-struct server *server_new(const struct server_options *options, const struct server_handler *handler,
-                          void *context, struct worker *workers, unsigned worker_count,
-                          struct error *err)
+struct server *server_new(const struct server_options *options,
+                          const struct server_handler *handler, void *context,
+                          struct worker *workers, unsigned worker_count, struct error *err)
 {
     assert(handler->on_head && handler->on_request && worker_count > 0);
     struct server *server = memory_zalloc(sizeof(*server));
@@ -205,7 +205,7 @@ void server_part_round(struct server_part *part)
         connection->dirty = false;
         if (connection->phase == CONNECTION_OPEN && !connection->broken)
             connection->protocol->output(connection);
-        connection_settle(connection);
+        server_connection_settle(connection);
     }
     server_part_check_drained(part);
     bool has_buried = part->buried != NULL;
@@ -243,7 +243,7 @@ static void drain_connection(struct connection *connection)
     switch ((enum connection_phase)connection->phase) {
     case CONNECTION_HANDSHAKE:
     case CONNECTION_DETECT:
-        connection_break(connection, CLOSE_SHUTDOWN);
+        server_connection_break(connection, CLOSE_SHUTDOWN);
         break;
     case CONNECTION_OPEN:
         connection->protocol->drain(connection);
@@ -290,7 +290,7 @@ void server_stop(struct server *server, struct worker *worker)
     part->stopped = true;
     part->on_drained = NULL;
     while (part->connections)
-        connection_close(part->connections, CLOSE_SHUTDOWN);
+        server_connection_close(part->connections, CLOSE_SHUTDOWN);
     free_buried(part);
     if (part->prepare.data)
         uv_close((uv_handle_t *)&part->prepare, on_prepare_closed);

@@ -1,9 +1,12 @@
 /*
- * server: listens, and turns what arrives into whole requests: HTTP/1.1 and HTTP/2 on one listener, cleartext or TLS, gRPC on top.
+ * server: listens, and turns what arrives into whole requests: HTTP/1.1 and HTTP/2 on one listener,
+ * cleartext or TLS, gRPC on top.
  *
- * The listening descriptor is polled by one worker, accepted descriptors are posted to the least loaded one and opened there; a connection stays on
- * its worker. Limits, time-outs and framing rules are in facts "attacks" and docs/architecture.md. A request is announced at its head (so that a wrong path, method, media type or
- * a missing credential is answered before the body is read) and handed over whole, decompressed, with its bytes in one buffer.
+ * The listening descriptor is polled by one worker, accepted descriptors are posted to the least
+ * loaded one and opened there; a connection stays on its worker. Limits, time-outs and framing
+ * rules are in facts "attacks" and docs/architecture.md. A request is announced at its head (so
+ * that a wrong path, method, media type or a missing credential is answered before the body is
+ * read) and handed over whole, decompressed, with its bytes in one buffer.
  *
  * Owner: the receiver owns the server; an exchange is the server's until exchange_respond.
  * Thread: server_new/free on main; handlers and exchange_ functions on the exchange's worker.
@@ -14,9 +17,9 @@
 #include "core/base/buffer.h"
 #include "core/base/metrics.h"
 #include "core/base/worker.h"
+#include "core/net/compression.h"
 #include "core/net/http_types.h"
 #include "core/net/tls.h"
-#include "core/net/compression.h"
 
 struct server;
 struct exchange;
@@ -25,51 +28,59 @@ struct verdict;
 enum server_dialect { SERVER_HTTP, SERVER_GRPC }; /* of an exchange */
 
 struct server_options {
-    const char *endpoint;         /* host:port; or a path with transport unix */
-    const char *transport;        /* tcp, tcp4, tcp6, unix */
+    const char *endpoint;  /* host:port; or a path with transport unix */
+    const char *transport; /* tcp, tcp4, tcp6, unix */
     const struct tls_server_settings *tls;
-    bool accept_http;             /* plain HTTP requests (1.1 and 2) */
-    bool accept_grpc;             /* application/grpc over HTTP/2 */
-    size_t max_body_bytes;        /* before and after decompression, of plain HTTP */
-    size_t max_message_bytes;     /* of gRPC */
+    bool accept_http;         /* plain HTTP requests (1.1 and 2) */
+    bool accept_grpc;         /* application/grpc over HTTP/2 */
+    size_t max_body_bytes;    /* before and after decompression, of plain HTTP */
+    size_t max_message_bytes; /* of gRPC */
     uint32_t max_concurrent_streams;
-    uint32_t compression_mask;    /* of plain HTTP: bit per enum compression that is accepted */
+    uint32_t compression_mask; /* of plain HTTP: bit per enum compression that is accepted */
     bool include_metadata;
-    uint32_t max_connections;     /* 0: 1024 */
-    int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns, idle_timeout_ns; /* 0: our own bounds */
-    int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns, keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
+    uint32_t max_connections; /* 0: 1024 */
+    int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns,
+        idle_timeout_ns; /* 0: our own bounds */
+    int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,
+        keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
     struct config_pairs response_headers;
-    const char *label;            /* for logs: "receiver otlp" */
+    const char *label; /* for logs: "receiver otlp" */
     struct budget *budget;
     struct metrics *metrics;
 };
 
 /* What the server asks of the receiver. */
 struct server_handler {
-    /* The head is there: path without query, method, headers. Return true to have the body read; false after exchange_respond*. Nothing is called when
-     * the exchange ends before on_request, so exchange_set_data must not own anything here. */
+    /* The head is there: path without query, method, headers. Return true to have the body read;
+     * false after exchange_respond*. Nothing is called when the exchange ends before on_request, so
+     * exchange_set_data must not own anything here. */
     bool (*on_head)(void *context, struct exchange *exchange);
     /* The whole request: exchange_body. Answer now or later, exactly once. */
     void (*on_request)(void *context, struct exchange *exchange);
-    /* The client went away between on_request and the answer; exchange_respond must still be called (it is then only a release). May be NULL. */
+    /* The client went away between on_request and the answer; exchange_respond must still be called
+     * (it is then only a release). May be NULL. */
     void (*on_gone)(void *context, struct exchange *exchange);
-    /* The server refuses a plain HTTP request that on_head let pass (too large, cannot be decompressed, over budget): respond at once, with `status` and a body that
-     * says verdict->text in the request's encoding; Retry-After when verdict->retry_after_ns >= 0. NULL: the server answers in text/plain. gRPC is always answered by
-     * the server. */
-    void (*on_error)(void *context, struct exchange *exchange, int status, const struct verdict *verdict);
+    /* The server refuses a plain HTTP request that on_head let pass (too large, cannot be
+     * decompressed, over budget): respond at once, with `status` and a body that says verdict->text
+     * in the request's encoding; Retry-After when verdict->retry_after_ns >= 0. NULL: the server
+     * answers in text/plain. gRPC is always answered by the server. */
+    void (*on_error)(void *context, struct exchange *exchange, int status,
+                     const struct verdict *verdict);
 };
 
 /* Binds and listens (so that a port in use is found at start), accepts after server_start. */
-struct server *server_new(const struct server_options *options, const struct server_handler *handler, void *context,
+struct server *server_new(const struct server_options *options,
+                          const struct server_handler *handler, void *context,
                           struct worker *workers, unsigned worker_count, struct error *err);
 void server_start(struct server *server);
 uint16_t server_port(const struct server *server);
-/* "127.0.0.1:4317", for logs; the first when it listens on several. */
-const char *server_address(const struct server *server);
-/* Each on its worker: no new requests (GOAWAY, Connection: close), open exchanges finish; on_drained, perhaps inside this call, when none is left on that worker. The first worker also closes the
- * listener. */
-void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context), void *context);
-/* Closes all connections of that worker at once; unanswered exchanges are gone. After this on every worker, server_free on main (memory that libuv still holds is freed by the loops). */
+/* Each on its worker: no new requests (GOAWAY, Connection: close), open exchanges finish;
+ * on_drained, perhaps inside this call, when none is left on that worker. The first worker also
+ * closes the listener. */
+void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
+                  void *context);
+/* Closes all connections of that worker at once; unanswered exchanges are gone. After this on every
+ * worker, server_free on main (memory that libuv still holds is freed by the loops). */
 void server_stop(struct server *server, struct worker *worker);
 void server_free(struct server *server);
 
@@ -80,19 +91,22 @@ struct slice exchange_method(const struct exchange *exchange);
 struct slice exchange_path(const struct exchange *exchange); /* without the query */
 struct slice exchange_query(const struct exchange *exchange);
 const struct http_headers *exchange_headers(const struct exchange *exchange);
-const char *exchange_peer(const struct exchange *exchange);      /* address without port */
-int64_t exchange_timeout_ns(const struct exchange *exchange);    /* grpc-timeout; -1: none was given */
+const char *exchange_peer(const struct exchange *exchange);   /* address without port */
+int64_t exchange_timeout_ns(const struct exchange *exchange); /* grpc-timeout; -1: none was given */
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
-void exchange_set_data(struct exchange *exchange, void *data);   /* the handler's own */
+void exchange_set_data(struct exchange *exchange, void *data); /* the handler's own */
 void *exchange_data(const struct exchange *exchange);
 /* In on_request: the decompressed body (gRPC: the message); the caller gets the reference. */
 struct buffer *exchange_take_body(struct exchange *exchange);
 
-/* Plain HTTP answer. content_type may be NULL; body is copied. extra: more headers, may be NULL. Closes the connection afterwards when the body was not read. */
-void exchange_respond(struct exchange *exchange, int status, const char *content_type, struct slice body,
-                      const struct http_header *extra, size_t extra_count);
-/* gRPC answer: OK with a message, or a status with text and (retry_after_ns >= 0) RetryInfo in grpc-status-details-bin. */
-void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict, struct slice message);
+/* Plain HTTP answer. content_type may be NULL; body is copied. extra: more headers, may be NULL.
+ * Closes the connection afterwards when the body was not read. */
+void exchange_respond(struct exchange *exchange, int status, const char *content_type,
+                      struct slice body, const struct http_header *extra, size_t extra_count);
+/* gRPC answer: OK with a message, or a status with text and (retry_after_ns >= 0) RetryInfo in
+ * grpc-status-details-bin. */
+void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,
+                           struct slice message);
 
 #endif

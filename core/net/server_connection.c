@@ -1,5 +1,6 @@
 /*
- * How bytes come in and go out: socket or TLS, time limits, and the ways in which a connection ends.
+ * How bytes come in and go out: socket or TLS, time limits, and the ways in which a connection
+ * ends.
  */
 #include "core/base/memory.h"
 #include "core/net/server_private.h"
@@ -55,7 +56,7 @@ static void outgoing_sent(struct outgoing *out, size_t size)
 
 /* Sending. */
 
-bool connection_has_unsent(const struct connection *connection)
+bool server_connection_has_unsent(const struct connection *connection)
 {
     if (connection->tls)
         return tls_stream_output(connection->tls).size > 0;
@@ -79,7 +80,7 @@ static size_t write_socket(struct connection *connection, struct slice data)
         return (size_t)n;
     }
     if (n < 0 && (connection->sink || (errno != EAGAIN && errno != EWOULDBLOCK)))
-        connection_break(connection, CLOSE_RESET);
+        server_connection_break(connection, CLOSE_RESET);
     return 0;
 }
 
@@ -100,7 +101,8 @@ static void flush_plain(struct connection *connection)
 {
     struct outgoing *out = &connection->out;
     while (out->sent < out->size) {
-        size_t sent = write_socket(connection, slice_of(out->data + out->sent, out->size - out->sent));
+        size_t sent =
+            write_socket(connection, slice_of(out->data + out->sent, out->size - out->sent));
         if (sent == 0)
             return;
         outgoing_sent(out, sent);
@@ -109,11 +111,11 @@ static void flush_plain(struct connection *connection)
 
 static void note_stall(struct connection *connection)
 {
-    if (!connection_has_unsent(connection)) {
+    if (!server_connection_has_unsent(connection)) {
         connection->stalled_ns = 0;
     } else if (connection->stalled_ns == 0) {
         connection->stalled_ns = connection->part->worker->now_ns;
-        connection_watch(connection, connection->stalled_ns + WRITE_STALL_S * SECOND_NS);
+        server_connection_watch(connection, connection->stalled_ns + WRITE_STALL_S * SECOND_NS);
     }
 }
 
@@ -126,7 +128,7 @@ static void flush(struct connection *connection)
     note_stall(connection);
 }
 
-void connection_send(struct connection *connection, struct slice data)
+void server_connection_send(struct connection *connection, struct slice data)
 {
     if (connection->broken || connection->phase > CONNECTION_CLOSING || data.size == 0)
         return;
@@ -134,9 +136,9 @@ void connection_send(struct connection *connection, struct slice data)
         if (tls_stream_write(connection->tls, data))
             flush_tls(connection);
         else
-            connection_break(connection, CLOSE_TLS_FAILED);
+            server_connection_break(connection, CLOSE_TLS_FAILED);
     } else {
-        size_t sent = connection_has_unsent(connection) ? 0 : write_socket(connection, data);
+        size_t sent = server_connection_has_unsent(connection) ? 0 : write_socket(connection, data);
         outgoing_add(&connection->out, data.data + sent, data.size - sent);
     }
     note_stall(connection);
@@ -144,7 +146,7 @@ void connection_send(struct connection *connection, struct slice data)
 
 /* Ending. */
 
-void connection_mark_dirty(struct connection *connection)
+void server_connection_mark_dirty(struct connection *connection)
 {
     if (connection->dirty || connection->phase == CONNECTION_CLOSED)
         return;
@@ -153,13 +155,13 @@ void connection_mark_dirty(struct connection *connection)
     connection->part->dirty = connection;
 }
 
-void connection_break(struct connection *connection, enum close_reason reason)
+void server_connection_break(struct connection *connection, enum close_reason reason)
 {
     if (connection->broken)
         return;
     connection->broken = true;
     connection->reason = (uint8_t)reason;
-    connection_mark_dirty(connection);
+    server_connection_mark_dirty(connection);
 }
 
 static void stop_counting(struct connection *connection)
@@ -170,7 +172,7 @@ static void stop_counting(struct connection *connection)
     connection->part->connection_count--;
 }
 
-void connection_finish(struct connection *connection, enum close_reason reason, bool linger)
+void server_connection_finish(struct connection *connection, enum close_reason reason, bool linger)
 {
     if (connection->phase >= CONNECTION_CLOSING)
         return;
@@ -180,7 +182,7 @@ void connection_finish(struct connection *connection, enum close_reason reason, 
     connection->reading = false;
     if (connection->tls)
         tls_stream_shutdown(connection->tls);
-    connection_mark_dirty(connection);
+    server_connection_mark_dirty(connection);
 }
 
 static void bury(struct connection *connection)
@@ -207,7 +209,7 @@ static void unlink_dirty(struct connection *connection)
     connection->dirty = false;
 }
 
-void connection_close(struct connection *connection, enum close_reason reason)
+void server_connection_close(struct connection *connection, enum close_reason reason)
 {
     struct server_part *part = connection->part;
     assert(!connection->in_input);
@@ -239,7 +241,7 @@ void connection_close(struct connection *connection, enum close_reason reason)
 static void begin_lingering(struct connection *connection)
 {
     if (!connection->linger || connection->eof || connection->sink) {
-        connection_close(connection, (enum close_reason)connection->reason);
+        server_connection_close(connection, (enum close_reason)connection->reason);
         return;
     }
     shutdown(connection->fd, SHUT_WR);
@@ -247,7 +249,7 @@ static void begin_lingering(struct connection *connection)
     connection->linger_ns = connection->part->worker->now_ns;
     connection->reading = true;
     stop_counting(connection);
-    connection_watch(connection, connection->linger_ns + LINGER_S * SECOND_NS);
+    server_connection_watch(connection, connection->linger_ns + LINGER_S * SECOND_NS);
 }
 
 static void on_poll(uv_poll_t *handle, int status, int events);
@@ -257,7 +259,7 @@ static void update_poll(struct connection *connection)
     if (connection->sink)
         return;
     int wanted = connection->reading ? UV_READABLE : 0;
-    if (connection_has_unsent(connection))
+    if (server_connection_has_unsent(connection))
         wanted |= UV_WRITABLE;
     /* While the handler thinks, only learn that the client has left. */
     if (!connection->reading && !connection->eof)
@@ -271,15 +273,15 @@ static void update_poll(struct connection *connection)
         uv_poll_stop(&connection->poll);
 }
 
-void connection_settle(struct connection *connection)
+void server_connection_settle(struct connection *connection)
 {
     if (connection->phase == CONNECTION_CLOSED)
         return;
     if (connection->broken) {
-        connection_close(connection, (enum close_reason)connection->reason);
+        server_connection_close(connection, (enum close_reason)connection->reason);
         return;
     }
-    if (connection->phase == CONNECTION_CLOSING && !connection_has_unsent(connection)) {
+    if (connection->phase == CONNECTION_CLOSING && !server_connection_has_unsent(connection)) {
         begin_lingering(connection);
         if (connection->phase == CONNECTION_CLOSED)
             return;
@@ -356,12 +358,12 @@ static void tls_input(struct connection *connection, struct slice data)
     flush_tls(connection);
     note_stall(connection);
     if (status == TLS_STATUS_CLOSED)
-        connection_end_of_input(connection);
+        server_connection_end_of_input(connection);
     else if (status == TLS_STATUS_FAILED)
-        connection_break(connection, CLOSE_TLS_FAILED);
+        server_connection_break(connection, CLOSE_TLS_FAILED);
 }
 
-void connection_input(struct connection *connection, struct slice data)
+void server_connection_input(struct connection *connection, struct slice data)
 {
     connection->read_ns = connection->part->worker->now_ns;
     connection->in_input = true;
@@ -372,7 +374,7 @@ void connection_input(struct connection *connection, struct slice data)
     connection->in_input = false;
 }
 
-void connection_end_of_input(struct connection *connection)
+void server_connection_end_of_input(struct connection *connection)
 {
     if (connection->eof)
         return;
@@ -381,7 +383,7 @@ void connection_end_of_input(struct connection *connection)
     if (connection->phase == CONNECTION_OPEN)
         connection->protocol->eof(connection);
     else
-        connection_break(connection, CLOSE_CLIENT);
+        server_connection_break(connection, CLOSE_CLIENT);
 }
 
 /* What arrived goes straight to its place when that is known, the rest to the worker's buffer. */
@@ -391,7 +393,8 @@ static ssize_t read_socket(struct connection *connection)
     struct iovec places[2];
     int count = 0;
     size_t room = 0;
-    if (connection->phase == CONNECTION_OPEN && !connection->tls && connection->protocol->body_room) {
+    if (connection->phase == CONNECTION_OPEN && !connection->tls &&
+        connection->protocol->body_room) {
         uint8_t *place;
         connection->in_input = true;
         room = connection->protocol->body_room(connection, &place);
@@ -415,7 +418,7 @@ static ssize_t read_socket(struct connection *connection)
         connection->in_input = false;
     }
     if (got > direct)
-        connection_input(connection, slice_of(part->read_buffer, got - direct));
+        server_connection_input(connection, slice_of(part->read_buffer, got - direct));
     return got == room + SERVER_READ_BYTES ? 1 : -2;
 }
 
@@ -424,9 +427,9 @@ static bool read_once(struct connection *connection)
 {
     ssize_t n = read_socket(connection);
     if (n == 0)
-        connection_end_of_input(connection);
+        server_connection_end_of_input(connection);
     else if (n == -1 && errno != EAGAIN && errno != EWOULDBLOCK)
-        connection_break(connection, CLOSE_RESET);
+        server_connection_break(connection, CLOSE_RESET);
     return n > 0;
 }
 
@@ -439,7 +442,7 @@ static void throw_away(struct connection *connection)
     bool is_over = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
                    connection->lingered_bytes > LINGER_MAX_BYTES;
     if (is_over)
-        connection_break(connection, (enum close_reason)connection->reason);
+        server_connection_break(connection, (enum close_reason)connection->reason);
 }
 
 /* Not reading, but something happened: a reset, or only the end of what the client sends? */
@@ -448,22 +451,22 @@ static void look_whether_gone(struct connection *connection)
     char byte;
     ssize_t n = recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
-        connection_break(connection, CLOSE_RESET);
+        server_connection_break(connection, CLOSE_RESET);
     else
-        connection_end_of_input(connection);
+        server_connection_end_of_input(connection);
 }
 
 static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct connection *connection = handle->data;
     if (status < 0) {
-        connection_close(connection, CLOSE_RESET);
+        server_connection_close(connection, CLOSE_RESET);
         return;
     }
     if (events & UV_WRITABLE) {
         flush(connection);
-        if (!connection_has_unsent(connection))
-            connection_mark_dirty(connection); /* the protocol may have more */
+        if (!server_connection_has_unsent(connection))
+            server_connection_mark_dirty(connection); /* the protocol may have more */
     }
     if (connection->phase == CONNECTION_LINGERING) {
         if (events & UV_READABLE)
@@ -475,12 +478,12 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     } else if (events & UV_DISCONNECT) {
         look_whether_gone(connection);
     }
-    connection_settle(connection);
+    server_connection_settle(connection);
 }
 
 /* Time. */
 
-void connection_watch(struct connection *connection, uint64_t deadline_ns)
+void server_connection_watch(struct connection *connection, uint64_t deadline_ns)
 {
     struct worker *worker = connection->part->worker;
     if (deadline_ns == UINT64_MAX || connection->phase == CONNECTION_CLOSED ||
@@ -498,7 +501,7 @@ static uint64_t check_stall(struct connection *connection, uint64_t now_ns)
     uint64_t deadline =
         connection->stalled_ns + (limit > 0 ? (uint64_t)limit : WRITE_STALL_S * SECOND_NS);
     if (now_ns >= deadline)
-        connection_break(connection, CLOSE_WRITE_TIMEOUT);
+        server_connection_break(connection, CLOSE_WRITE_TIMEOUT);
     return deadline;
 }
 
@@ -515,17 +518,17 @@ static uint64_t check_phase(struct connection *connection, uint64_t now_ns)
     case CONNECTION_HANDSHAKE:
         deadline = connection->opened_ns + HANDSHAKE_S * SECOND_NS;
         if (now_ns >= deadline)
-            connection_break(connection, CLOSE_HANDSHAKE_TIMEOUT);
+            server_connection_break(connection, CLOSE_HANDSHAKE_TIMEOUT);
         return deadline;
     case CONNECTION_DETECT:
         deadline = first_head_deadline(connection);
         if (now_ns >= deadline)
-            connection_break(connection, CLOSE_HEAD_TIMEOUT);
+            server_connection_break(connection, CLOSE_HEAD_TIMEOUT);
         return deadline;
     case CONNECTION_LINGERING:
         deadline = connection->linger_ns + LINGER_S * SECOND_NS;
         if (now_ns >= deadline)
-            connection_break(connection, (enum close_reason)connection->reason);
+            server_connection_break(connection, (enum close_reason)connection->reason);
         return deadline;
     case CONNECTION_OPEN:
         return connection->protocol->check(connection, now_ns);
@@ -546,8 +549,8 @@ static void on_timer(struct timer *timer)
     if (stall < next)
         next = stall;
     if (!connection->broken)
-        connection_watch(connection, next > now ? next : now + SECOND_NS);
-    connection_settle(connection);
+        server_connection_watch(connection, next > now ? next : now + SECOND_NS);
+    server_connection_settle(connection);
 }
 
 /* Opening. */
@@ -575,9 +578,10 @@ static bool begin_polling(struct connection *connection)
     return true;
 }
 
-struct connection *connection_open(struct server_part *part, int fd, const struct sockaddr *address,
-                                   ssize_t (*sink)(void *context, struct slice data),
-                                   void *sink_context)
+struct connection *server_connection_open(struct server_part *part, int fd,
+                                          const struct sockaddr *address,
+                                          ssize_t (*sink)(void *context, struct slice data),
+                                          void *sink_context)
 {
     struct connection *connection = memory_zalloc(sizeof(*connection));
     connection->part = part;
@@ -604,7 +608,7 @@ struct connection *connection_open(struct server_part *part, int fd, const struc
     connection->counted = true;
     part->connection_count++;
     part->live++;
-    connection_watch(connection, first_head_deadline(connection));
+    server_connection_watch(connection, first_head_deadline(connection));
     update_poll(connection);
     return connection;
 }

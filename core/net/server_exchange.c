@@ -15,7 +15,7 @@ enum {
     GRPC_PREFIX_BYTES = 5,
 };
 
-struct exchange *exchange_new(struct connection *connection)
+struct exchange *server_exchange_new(struct connection *connection)
 {
     struct server_part *part = connection->part;
     if (!budget_reserve(part->server->options.budget, EXCHANGE_COST_BYTES))
@@ -35,7 +35,7 @@ struct exchange *exchange_new(struct connection *connection)
     return exchange;
 }
 
-void exchange_free(struct exchange *exchange)
+void server_exchange_free(struct exchange *exchange)
 {
     struct server_part *part = exchange->part;
     budget_release(part->server->options.budget, exchange->charged_bytes);
@@ -50,13 +50,13 @@ void exchange_free(struct exchange *exchange)
     server_part_unlive(part);
 }
 
-void exchange_gone(struct exchange *exchange)
+void server_exchange_gone(struct exchange *exchange)
 {
     bool handler_has_it = exchange->state == EXCHANGE_WAITING;
     struct server *server = exchange->part->server;
     exchange->connection = NULL;
     if (!handler_has_it)
-        exchange_free(exchange);
+        server_exchange_free(exchange);
     else if (server->handler->on_gone)
         server->handler->on_gone(server->context, exchange); /* may respond, which frees it */
 }
@@ -69,7 +69,8 @@ static bool charge(struct exchange *exchange, size_t size)
     return true;
 }
 
-/* The first store stays where it is: slices point into it. The second is as large as a head may be. */
+/* The first store stays where it is: slices point into it. The second is as large as a head may be.
+ */
 static bool grow_store(struct exchange *exchange, size_t size)
 {
     if (exchange->more_store || !charge(exchange, size))
@@ -80,7 +81,7 @@ static bool grow_store(struct exchange *exchange, size_t size)
     return true;
 }
 
-uint8_t *exchange_head_room(struct exchange *exchange, size_t size)
+uint8_t *server_exchange_head_room(struct exchange *exchange, size_t size)
 {
     assert(exchange->store_used == 0);
     if (size > exchange->store_capacity && !grow_store(exchange, size))
@@ -89,7 +90,7 @@ uint8_t *exchange_head_room(struct exchange *exchange, size_t size)
     return exchange->store;
 }
 
-bool exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out)
+bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out)
 {
     enum { STORE_BYTES = 16 * 1024 };
     if (bytes.size > exchange->store_capacity - exchange->store_used &&
@@ -103,7 +104,7 @@ bool exchange_store(struct exchange *exchange, struct slice bytes, struct slice 
     return true;
 }
 
-bool exchange_add_header(struct exchange *exchange, struct slice name, struct slice value)
+bool server_exchange_add_header(struct exchange *exchange, struct slice name, struct slice value)
 {
     struct http_headers *headers = &exchange->headers;
     if (headers->count == exchange->header_capacity) {
@@ -116,8 +117,8 @@ bool exchange_add_header(struct exchange *exchange, struct slice name, struct sl
         exchange->header_capacity = MORE_HEADERS;
     }
     struct http_header *header = &headers->items[headers->count];
-    if (!exchange_store(exchange, name, &header->name) ||
-        !exchange_store(exchange, value, &header->value))
+    if (!server_exchange_store(exchange, name, &header->name) ||
+        !server_exchange_store(exchange, value, &header->value))
         return false;
     headers->count++;
     return true;
@@ -173,16 +174,15 @@ static bool is_grpc_content_type(struct slice type)
 static bool check_grpc_encoding(struct exchange *exchange)
 {
     struct slice name = http_header_get(&exchange->headers, "grpc-encoding");
-    int compression = slice_is(name, compression_names[COMPRESSION_NONE]) ? -1
-                                                                         : compression_by_name(name);
+    int compression =
+        slice_is(name, compression_names[COMPRESSION_NONE]) ? -1 : compression_by_name(name);
     if (compression >= 0 && compression_in_grpc((enum compression)compression)) {
         exchange->compression = (uint8_t)compression;
         return true;
     }
-    struct verdict verdict =
-        verdict_of(GRPC_UNIMPLEMENTED,
-                   "grpc: Decompressor is not installed for grpc-encoding \"%.*s\"",
-                   SLICE_ARG(name));
+    struct verdict verdict = verdict_of(
+        GRPC_UNIMPLEMENTED, "grpc: Decompressor is not installed for grpc-encoding \"%.*s\"",
+        SLICE_ARG(name));
     refuse(exchange, 415, &verdict);
     return false;
 }
@@ -200,8 +200,8 @@ static bool check_content_encoding(struct exchange *exchange)
         exchange->compression = (uint8_t)compression;
         return true;
     }
-    struct verdict verdict = verdict_of(GRPC_INVALID_ARGUMENT,
-                                        "unsupported Content-Encoding: %.*s", SLICE_ARG(name));
+    struct verdict verdict =
+        verdict_of(GRPC_INVALID_ARGUMENT, "unsupported Content-Encoding: %.*s", SLICE_ARG(name));
     refuse(exchange, 400, &verdict);
     return false;
 }
@@ -229,8 +229,8 @@ static bool check_dialect(struct exchange *exchange)
     int size = snprintf(text, sizeof(text), "invalid gRPC request content-type \"%.*s\"%s\n",
                         (int)(type.size > 64 ? 64 : type.size), (const char *)type.data,
                         is_h2 ? "" : ": this endpoint speaks gRPC, which needs HTTP/2");
-    exchange_respond(exchange, 415, "text/plain; charset=utf-8", slice_of(text, (size_t)size),
-                     NULL, 0);
+    exchange_respond(exchange, 415, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
+                     0);
     return false;
 }
 
@@ -240,7 +240,7 @@ static size_t body_limit(const struct exchange *exchange)
     return exchange->dialect == SERVER_GRPC ? options->max_message_bytes : options->max_body_bytes;
 }
 
-void exchange_head_done(struct exchange *exchange, int64_t length)
+void server_exchange_head_done(struct exchange *exchange, int64_t length)
 {
     struct server *server = exchange->part->server;
     exchange->method_is_head = slice_is(exchange->method, "HEAD");
@@ -265,16 +265,17 @@ void exchange_head_done(struct exchange *exchange, int64_t length)
     exchange->state = EXCHANGE_BODY;
 }
 
-/* Room for `more` bytes. A length that the client only promised is not reserved at once, or a few idle connections would use up the budget. */
+/* Room for `more` bytes. A length that the client only promised is not reserved at once, or a few
+ * idle connections would use up the budget. */
 static bool reserve_body(struct exchange *exchange, size_t more)
 {
     size_t limit = body_limit(exchange);
     if (exchange->body_expected >= 0)
         limit = (size_t)exchange->body_expected;
     if (!exchange->body) {
-        size_t start = exchange->body_expected < 0       ? 4096
-                       : limit < BODY_START_BYTES ? limit
-                                                  : BODY_START_BYTES;
+        size_t start = exchange->body_expected < 0 ? 4096
+                       : limit < BODY_START_BYTES  ? limit
+                                                   : BODY_START_BYTES;
         if (start < more)
             start = more;
         exchange->body = buffer_new(start, exchange->part->server->options.budget);
@@ -314,8 +315,7 @@ static void on_grpc_prefix(struct exchange *exchange)
     if (prefix[0] > 1)
         refuse_grpc_framing(exchange, "grpc: received unexpected payload format");
     else if (prefix[0] == 1 && exchange->compression == COMPRESSION_NONE)
-        refuse_grpc_framing(exchange,
-                            "grpc: compressed flag set with identity or empty encoding");
+        refuse_grpc_framing(exchange, "grpc: compressed flag set with identity or empty encoding");
     else if (size > body_limit(exchange))
         refuse_too_large(exchange, size);
     else
@@ -334,7 +334,7 @@ static struct slice take_grpc_prefix(struct exchange *exchange, struct slice dat
     return slice_of(data.data + take, data.size - take);
 }
 
-void exchange_body(struct exchange *exchange, struct slice data)
+void server_exchange_body(struct exchange *exchange, struct slice data)
 {
     assert(exchange->state == EXCHANGE_BODY);
     exchange->body_received += data.size;
@@ -353,20 +353,21 @@ void exchange_body(struct exchange *exchange, struct slice data)
     append_body(exchange, data);
 }
 
-size_t exchange_body_room(struct exchange *exchange, uint8_t **data_out)
+size_t server_exchange_body_room(struct exchange *exchange, uint8_t **data_out)
 {
     if (exchange->state != EXCHANGE_BODY || exchange->body_expected < 0)
         return 0;
     size_t have = exchange->body ? exchange->body->size : 0;
     size_t missing = (size_t)exchange->body_expected - have;
-    if (missing == 0 || !reserve_body(exchange, missing < SERVER_READ_BYTES ? missing : SERVER_READ_BYTES))
+    if (missing == 0 ||
+        !reserve_body(exchange, missing < SERVER_READ_BYTES ? missing : SERVER_READ_BYTES))
         return 0;
     *data_out = exchange->body->data + have;
     size_t room = exchange->body->capacity - have;
     return room < missing ? room : missing;
 }
 
-void exchange_body_filled(struct exchange *exchange, size_t size)
+void server_exchange_body_filled(struct exchange *exchange, size_t size)
 {
     exchange->body->size += size;
     exchange->body_received += size;
@@ -412,7 +413,7 @@ static bool decompress_body(struct exchange *exchange)
     return false;
 }
 
-void exchange_finish(struct exchange *exchange)
+void server_exchange_finish(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY);
     struct server *server = exchange->part->server;
@@ -435,7 +436,7 @@ void exchange_finish(struct exchange *exchange)
     server->handler->on_request(server->context, exchange);
 }
 
-uint64_t exchange_body_deadline(const struct exchange *exchange)
+uint64_t server_exchange_body_deadline(const struct exchange *exchange)
 {
     int64_t limit = exchange->part->server->options.read_timeout_ns;
     uint64_t by_pace = exchange->since_ns + BODY_GRACE_S * SECOND_NS +
@@ -483,7 +484,8 @@ const char *exchange_peer(const struct exchange *exchange)
         return "";
     if (connection->peer[0] == '\0') {
         if (connection->address.sin6_family == AF_INET) {
-            const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)&connection->address;
+            const struct sockaddr_in *v4 =
+                (const struct sockaddr_in *)(const void *)&connection->address;
             inet_ntop(AF_INET, &v4->sin_addr, connection->peer, sizeof(connection->peer));
         } else if (connection->address.sin6_family == AF_INET6) {
             inet_ntop(AF_INET6, &connection->address.sin6_addr, connection->peer,
@@ -528,7 +530,7 @@ static bool begin_answer(struct exchange *exchange)
 {
     assert(exchange->state != EXCHANGE_ANSWERED);
     if (!exchange->connection) {
-        exchange_free(exchange);
+        server_exchange_free(exchange);
         return false;
     }
     exchange->state = EXCHANGE_ANSWERED;

@@ -1,5 +1,6 @@
 /*
- * The listening descriptor: bound on main, polled by the first worker, which hands each connection to the worker that has the fewest.
+ * The listening descriptor: bound on main, polled by the first worker, which hands each connection
+ * to the worker that has the fewest.
  */
 #include "config/config.h"
 #include "core/base/log.h"
@@ -57,7 +58,8 @@ static void all_addresses(struct bind_address *address, int family, uint16_t por
 static bool look_up(struct bind_address *address, const char *host, int family, uint16_t port,
                     struct error *err)
 {
-    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo hints = {
+        .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found;
     char service[8];
     snprintf(service, sizeof(service), "%u", port);
@@ -149,8 +151,8 @@ static bool is_stale(const struct bind_address *address)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    bool refused = connect(fd, (const struct sockaddr *)path, address->size) != 0 &&
-                   errno == ECONNREFUSED;
+    bool refused =
+        connect(fd, (const struct sockaddr *)path, address->size) != 0 && errno == ECONNREFUSED;
     close(fd);
     return refused;
 }
@@ -176,8 +178,8 @@ static bool open_unix(struct server *server, struct error *err)
 bool listener_open(struct server *server, struct error *err)
 {
     const char *transport = server->options.transport ? server->options.transport : "tcp";
-    bool ok = strcmp(transport, "unix") == 0 ? open_unix(server, err)
-                                             : open_tcp(server, transport, err);
+    bool ok =
+        strcmp(transport, "unix") == 0 ? open_unix(server, err) : open_tcp(server, transport, err);
     if (!ok)
         return error_prefix(err, "listen on %s", server->options.endpoint);
     server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -215,7 +217,7 @@ static void connection_lost(struct server_part *part, int fd)
 
 static void open_here(struct server_part *part, int fd, const struct sockaddr *address)
 {
-    if (part->stopped || part->draining || !connection_open(part, fd, address, NULL, NULL))
+    if (part->stopped || part->draining || !server_connection_open(part, fd, address, NULL, NULL))
         connection_lost(part, fd);
 }
 
@@ -258,7 +260,8 @@ static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *
         return;
     }
     struct handover *handover = memory_zalloc(sizeof(*handover));
-    *handover = (struct handover){.post.on_post = on_handover, .part = part, .fd = fd, .address = *address};
+    *handover =
+        (struct handover){.post.on_post = on_handover, .part = part, .fd = fd, .address = *address};
     atomic_fetch_add_explicit(&server->references, 1, memory_order_relaxed);
     worker_post(part->worker, &handover->post);
 }
@@ -286,7 +289,8 @@ static bool pause_when_full(struct server *server)
     return true;
 }
 
-/* The one that waits gets a closed connection instead of silence; then a pause, so that this does not spin. */
+/* The one that waits gets a closed connection instead of silence; then a pause, so that this does
+ * not spin. */
 static void shed_one(struct server *server)
 {
     if (server->reserve_fd >= 0) {

@@ -1,11 +1,13 @@
 /*
- * server_private: what the files of the server share; for server_*.c, http1_server.c and h2_server.c only.
+ * server_private: what the files of the server share; for server_*.c, http1_server.c and
+ * h2_server.c only.
  *
- * server_listener.c accepts, server_connection.c moves bytes, a protocol (http1_server.c, h2_server.c) finds requests in them, server_exchange.c is one
- * request, server.c starts and ends it all.
- * Owner: a connection belongs to its part of the server; an exchange to its connection, until the handler has it, then to both. A part lives until nothing on its
- * worker points at it any more; the server until the last part and server_free let go.
- * Thread: a part and everything below it stay on their worker; the server's atomics are shared.
+ * server_listener.c accepts, server_connection.c moves bytes, a protocol (http1_server.c,
+ * h2_server.c) finds requests in them, server_exchange.c is one request, server.c starts and ends
+ * it all. Owner: a connection belongs to its part of the server; an exchange to its connection,
+ * until the handler has it, then to both. A part lives until nothing on its worker points at it any
+ * more; the server until the last part and server_free let go. Thread: a part and everything below
+ * it stay on their worker; the server's atomics are shared.
  */
 #ifndef PROFCOL_CORE_NET_SERVER_PRIVATE_H
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H
@@ -27,14 +29,14 @@ enum {
 
 /* Why a connection was closed, for people who look at profcol_server_connections_closed. */
 enum close_reason {
-    CLOSE_CLIENT,            /* it ended the connection */
-    CLOSE_RESET,             /* it broke the connection */
-    CLOSE_DONE,              /* answered, and one of both wanted no more */
-    CLOSE_REFUSED,           /* answered before the body was read */
-    CLOSE_BAD_REQUEST,       /* not HTTP, or HTTP that we refuse to guess about */
-    CLOSE_PROTOCOL_ERROR,    /* HTTP/2 */
-    CLOSE_FLOOD,             /* frames that cost us and bring nothing */
-    CLOSE_HEADER_LIST,       /* HTTP/2 headers over the limit */
+    CLOSE_CLIENT,         /* it ended the connection */
+    CLOSE_RESET,          /* it broke the connection */
+    CLOSE_DONE,           /* answered, and one of both wanted no more */
+    CLOSE_REFUSED,        /* answered before the body was read */
+    CLOSE_BAD_REQUEST,    /* not HTTP, or HTTP that we refuse to guess about */
+    CLOSE_PROTOCOL_ERROR, /* HTTP/2 */
+    CLOSE_FLOOD,          /* frames that cost us and bring nothing */
+    CLOSE_HEADER_LIST,    /* HTTP/2 headers over the limit */
     CLOSE_TLS_FAILED,
     CLOSE_HANDSHAKE_TIMEOUT,
     CLOSE_HEAD_TIMEOUT,
@@ -42,7 +44,7 @@ enum close_reason {
     CLOSE_WRITE_TIMEOUT,
     CLOSE_IDLE,
     CLOSE_AGE,
-    CLOSE_KEEPALIVE,         /* no answer to our PING */
+    CLOSE_KEEPALIVE, /* no answer to our PING */
     CLOSE_NO_DESCRIPTOR,
     CLOSE_SHUTDOWN,
     CLOSE_REASON_COUNT,
@@ -75,15 +77,18 @@ struct protocol {
     void (*open)(struct connection *connection);
     /* Uses all of it, or keeps what it cannot use yet. */
     void (*input)(struct connection *connection, struct slice data);
-    /* Where the next bytes may be read to directly; 0: nowhere. `filled` after that. May be NULL. */
+    /* Where the next bytes may be read to directly; 0: nowhere. `filled` after that. May be NULL.
+     */
     size_t (*body_room)(struct connection *connection, uint8_t **data_out);
     void (*body_filled)(struct connection *connection, size_t size);
     /* The client will send no more. */
     void (*eof)(struct connection *connection);
-    /* Once per round when marked dirty, and whenever everything before was sent: goes on with what was answered, sends. */
+    /* Once per round when marked dirty, and whenever everything before was sent: goes on with what
+     * was answered, sends. */
     void (*output)(struct connection *connection);
     void (*answer)(struct exchange *exchange, const struct answer *answer);
-    void (*answer_grpc)(struct exchange *exchange, const struct verdict *verdict, struct slice message);
+    void (*answer_grpc)(struct exchange *exchange, const struct verdict *verdict,
+                        struct slice message);
     /* Looks at the time (may close), and says when to look again. */
     uint64_t (*check)(struct connection *connection, uint64_t now_ns);
     void (*drain)(struct connection *connection);
@@ -96,21 +101,21 @@ extern const struct protocol h2_protocol;
 struct server_part {
     struct server *server;
     struct worker *worker;
-    atomic_uint load;            /* connections, with those on their way */
-    size_t live;                 /* what still points here: connections, exchanges, handles */
+    atomic_uint load; /* connections, with those on their way */
+    size_t live;      /* what still points here: connections, exchanges, handles */
     bool started;
     bool draining;
     bool stopped;
     struct connection *connections;
-    size_t connection_count;     /* those that drain waits for */
+    size_t connection_count; /* those that drain waits for */
     struct connection *dirty;
-    struct connection *buried;   /* closed ones without a libuv handle, freed next round */
-    uint8_t *read_buffer;        /* SERVER_READ_BYTES; contents last for one input */
-    uint8_t *plain_buffer;       /* decrypted */
-    struct outgoing scratch;     /* an answer while it is put together */
-    struct outgoing batch;       /* HTTP/2 frames that leave together */
+    struct connection *buried; /* closed ones without a libuv handle, freed next round */
+    uint8_t *read_buffer;      /* SERVER_READ_BYTES; contents last for one input */
+    uint8_t *plain_buffer;     /* decrypted */
+    struct outgoing scratch;   /* an answer while it is put together */
+    struct outgoing batch;     /* HTTP/2 frames that leave together */
     uv_prepare_t prepare;
-    uint64_t date_ns;            /* of date, monotonic */
+    uint64_t date_ns; /* of date, monotonic */
     char date[40];
     void (*on_drained)(void *context);
     void *drained_context;
@@ -128,26 +133,27 @@ struct server {
     struct tls_context *tls;
 
     int listen_fd;
-    int reserve_fd;              /* closed for a moment when there are no descriptors left */
-    char *unix_path;             /* to remove */
+    int reserve_fd;  /* closed for a moment when there are no descriptors left */
+    char *unix_path; /* to remove */
     uint16_t port;
     uv_poll_t listen_poll;
-    bool listening;              /* listen_poll is open; first worker only */
+    bool listening; /* listen_poll is open; first worker only */
     struct timer accept_timer;
     struct post resume_post;
     atomic_bool resume_posted;
-    atomic_bool accept_paused;   /* by max_connections */
+    atomic_bool accept_paused; /* by max_connections */
     atomic_uint connections;
     unsigned max_connections;
 
-    atomic_uint references;      /* server_free, each started part */
+    atomic_uint references; /* server_free, each started part */
     struct gauge *open_gauge;
     _Atomic(struct counter *) closed[CLOSE_REASON_COUNT];
 };
 
 void server_unref(struct server *server);
 void server_count_closed(struct server *server, unsigned worker, enum close_reason reason);
-void server_part_unlive(struct server_part *part); /* after live was decremented: may end the part */
+void server_part_unlive(
+    struct server_part *part); /* after live was decremented: may end the part */
 void server_part_round(struct server_part *part);
 void server_part_check_drained(struct server_part *part);
 const char *server_date(struct server_part *part);
@@ -165,7 +171,8 @@ enum connection_phase {
     CONNECTION_DETECT,    /* first bytes: which protocol? */
     CONNECTION_OPEN,
     CONNECTION_CLOSING,   /* what is to be sent is sent, then closed */
-    CONNECTION_LINGERING, /* ours is said; the rest of theirs is thrown away so that they get to read it */
+    CONNECTION_LINGERING, /* ours is said; the rest of theirs is thrown away so that they get to
+                             read it */
     CONNECTION_CLOSED,
 };
 
@@ -178,23 +185,23 @@ struct connection {
     struct tls_stream *tls;
     int fd;
     uint8_t phase;
-    uint8_t reason;       /* enum close_reason, for when it closes */
+    uint8_t reason; /* enum close_reason, for when it closes */
     bool dirty;
-    bool counted;         /* in connection_count */
-    bool reading;         /* wanted by the protocol */
+    bool counted; /* in connection_count */
+    bool reading; /* wanted by the protocol */
     bool eof;
-    bool broken;          /* writing or reading failed */
+    bool broken; /* writing or reading failed */
     bool linger;
     bool in_input;
-    int polled;           /* what the poll handle waits for */
+    int polled; /* what the poll handle waits for */
     uv_poll_t poll;
     struct timer timer;
     uint64_t opened_ns;
-    uint64_t read_ns;     /* last time something came */
-    uint64_t stalled_ns;  /* since when nothing could be sent; 0: nothing waits */
+    uint64_t read_ns;    /* last time something came */
+    uint64_t stalled_ns; /* since when nothing could be sent; 0: nothing waits */
     uint64_t linger_ns;
     size_t lingered_bytes;
-    struct outgoing out;  /* waits for the socket (cleartext) */
+    struct outgoing out; /* waits for the socket (cleartext) */
     uint8_t detect[4];
     uint8_t detect_size;
     struct sockaddr_in6 address; /* or sockaddr_in */
@@ -204,24 +211,27 @@ struct connection {
     void *sink_context;
 };
 
-/* fd: taken over; -1 with a sink, then the caller is the socket: connection_input, connection_end_of_input, server_part_round. */
-struct connection *connection_open(struct server_part *part, int fd, const struct sockaddr *address,
-                                   ssize_t (*sink)(void *context, struct slice data), void *sink_context);
-void connection_input(struct connection *connection, struct slice data);
-void connection_end_of_input(struct connection *connection);
+/* fd: taken over; -1 with a sink, then the caller is the socket: connection_input,
+ * connection_end_of_input, server_part_round. */
+struct connection *server_connection_open(struct server_part *part, int fd,
+                                          const struct sockaddr *address,
+                                          ssize_t (*sink)(void *context, struct slice data),
+                                          void *sink_context);
+void server_connection_input(struct connection *connection, struct slice data);
+void server_connection_end_of_input(struct connection *connection);
 /* Queues and tries to send. Errors show later, as broken. */
-void connection_send(struct connection *connection, struct slice data);
-bool connection_has_unsent(const struct connection *connection);
-void connection_mark_dirty(struct connection *connection);
+void server_connection_send(struct connection *connection, struct slice data);
+bool server_connection_has_unsent(const struct connection *connection);
+void server_connection_mark_dirty(struct connection *connection);
 /* After what is queued was sent; linger when the client may still be sending. */
-void connection_finish(struct connection *connection, enum close_reason reason, bool linger);
+void server_connection_finish(struct connection *connection, enum close_reason reason, bool linger);
 /* Now. Not from inside protocol functions other than by connection_break. */
-void connection_close(struct connection *connection, enum close_reason reason);
+void server_connection_close(struct connection *connection, enum close_reason reason);
 /* The same, in the next round. */
-void connection_break(struct connection *connection, enum close_reason reason);
+void server_connection_break(struct connection *connection, enum close_reason reason);
 /* Makes sure that `check` runs at this time or before. */
-void connection_watch(struct connection *connection, uint64_t deadline_ns);
-void connection_settle(struct connection *connection);
+void server_connection_watch(struct connection *connection, uint64_t deadline_ns);
+void server_connection_settle(struct connection *connection);
 
 /* server_exchange.c */
 enum exchange_state {
@@ -239,7 +249,7 @@ struct exchange {
     uint8_t state;
     uint8_t dialect;
     uint8_t compression;
-    bool body_complete;  /* the client has said everything */
+    bool body_complete; /* the client has said everything */
     bool method_is_head;
     bool has_trailers;
     void *data;
@@ -248,14 +258,14 @@ struct exchange {
     size_t header_capacity;
     size_t header_bytes; /* as HTTP/2 counts them */
     size_t store_used;
-    uint8_t *store;      /* where names and values are: inline, or all of SERVER's limit */
+    uint8_t *store; /* where names and values are: inline, or all of SERVER's limit */
     size_t store_capacity;
     uint8_t *more_store;
     struct buffer *body;
     int64_t body_expected; /* size, when it is known; -1 */
     uint64_t body_received;
-    uint64_t since_ns;     /* start of the body; of the answer, once answered */
-    uint8_t prefix[5];     /* of the gRPC message */
+    uint64_t since_ns; /* start of the body; of the answer, once answered */
+    uint8_t prefix[5]; /* of the gRPC message */
     uint8_t prefix_size;
     size_t charged_bytes;
     uint64_t reset_ns; /* HTTP/2: when to tell the client to stop sending; 0: no need */
@@ -268,23 +278,23 @@ struct exchange {
 };
 
 /* NULL: over budget. */
-struct exchange *exchange_new(struct connection *connection);
-void exchange_free(struct exchange *exchange);
+struct exchange *server_exchange_new(struct connection *connection);
+void server_exchange_free(struct exchange *exchange);
 /* The client is gone: frees it, or leaves it to the handler. */
-void exchange_gone(struct exchange *exchange);
+void server_exchange_gone(struct exchange *exchange);
 /* Room for a whole HTTP/1 head and its headers; NULL when over budget. */
-uint8_t *exchange_head_room(struct exchange *exchange, size_t size);
+uint8_t *server_exchange_head_room(struct exchange *exchange, size_t size);
 /* Copies; false when there are too many or they are too large. */
-bool exchange_add_header(struct exchange *exchange, struct slice name, struct slice value);
-bool exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out);
+bool server_exchange_add_header(struct exchange *exchange, struct slice name, struct slice value);
+bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out);
 
 /* Each may end in an answer: look at state afterwards. length: -1 unknown. */
-void exchange_head_done(struct exchange *exchange, int64_t length);
-void exchange_body(struct exchange *exchange, struct slice data);
-size_t exchange_body_room(struct exchange *exchange, uint8_t **data_out);
-void exchange_body_filled(struct exchange *exchange, size_t size);
-void exchange_finish(struct exchange *exchange);
+void server_exchange_head_done(struct exchange *exchange, int64_t length);
+void server_exchange_body(struct exchange *exchange, struct slice data);
+size_t server_exchange_body_room(struct exchange *exchange, uint8_t **data_out);
+void server_exchange_body_filled(struct exchange *exchange, size_t size);
+void server_exchange_finish(struct exchange *exchange);
 /* When the body has to have come further, by its pace. */
-uint64_t exchange_body_deadline(const struct exchange *exchange);
+uint64_t server_exchange_body_deadline(const struct exchange *exchange);
 
 #endif

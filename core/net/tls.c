@@ -169,7 +169,7 @@ static bool load_key(SSL_CTX *ctx, const struct tls_files *files, struct error *
 }
 
 /* Every certificate of the text; to `names` as well, which a server shows its clients. */
-static bool add_authorities(SSL_CTX *ctx, BIO *bio, STACK_OF(X509_NAME) *names, struct error *err)
+static bool add_authorities(SSL_CTX *ctx, BIO *bio, STACK_OF(X509_NAME) * names, struct error *err)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
     X509 *authority;
@@ -190,7 +190,7 @@ static bool add_authorities(SSL_CTX *ctx, BIO *bio, STACK_OF(X509_NAME) *names, 
 }
 
 static bool load_authorities(SSL_CTX *ctx, const char *pem, const char *path,
-                             STACK_OF(X509_NAME) *names, struct error *err)
+                             STACK_OF(X509_NAME) * names, struct error *err)
 {
     char *text;
     BIO *bio = open_pem(pem, path, &text, err);
@@ -217,7 +217,8 @@ static int version_number(const char *version, int fallback)
     return TLS1_2_VERSION; /* lower ones are raised; tls_server_check says so */
 }
 
-/* Go's names of cipher suites are the standard's; those of TLS 1.3 cannot be chosen there either. */
+/* Go's names of cipher suites are the standard's; those of TLS 1.3 cannot be chosen there either.
+ */
 static bool set_ciphers(SSL_CTX *ctx, const struct config_strings *suites, struct error *err)
 {
     if (suites->count == 0)
@@ -330,9 +331,9 @@ static SSL_CTX *make_ssl_context(struct tls_context *context, struct error *err)
         ssl_error(err, "OpenSSL");
         return NULL;
     }
-    bool ok = set_up_common(ctx, &context->files, err) &&
-              (context->is_server ? set_up_server(ctx, context, err)
-                                  : set_up_client(ctx, context, err));
+    bool ok =
+        set_up_common(ctx, &context->files, err) &&
+        (context->is_server ? set_up_server(ctx, context, err) : set_up_client(ctx, context, err));
     if (ok)
         return ctx;
     SSL_CTX_free(ctx);
@@ -453,7 +454,8 @@ static bool is_outdated(struct tls_context *context, uint64_t now_ns)
     return has_changed;
 }
 
-/* Files that cannot be read leave the old context in use: a half-written certificate must not stop the traffic. */
+/* Files that cannot be read leave the old context in use: a half-written certificate must not stop
+ * the traffic. */
 static SSL_CTX *current_ssl_context(struct tls_context *context)
 {
     pthread_mutex_lock(&context->lock);

@@ -7,21 +7,35 @@
 #include <string.h>
 
 #define VERSION_HELP " TLS version: 1.2 or 1.3 (lower ones are accepted and raised to 1.2)."
-#define CIPHERS_HELP "Cipher suites of TLS 1.2 by their standard names; empty: ECDHE with AES-GCM or ChaCha20."
+#define CIPHERS_HELP                                                                               \
+    "Cipher suites of TLS 1.2 by their standard names; empty: ECDHE with AES-GCM or ChaCha20."
 #define CURVES_HELP "Key exchange groups in order of preference: X25519, P256, P384, P521."
-#define RELOAD_HELP "How old the files may be when a connection begins before they are read again; 0: never."
+#define RELOAD_HELP                                                                                \
+    "How old the files may be when a connection begins before they are read again; 0: never."
 
 const struct field tls_server_fields[] = {
-    FIELD_STRING(tls_server_settings, ca_file, "Accepted for the Collector's sake; a server verifies clients by client_ca_file.", .ignored = true),
-    FIELD_SECRET(tls_server_settings, ca_pem, "Accepted for the Collector's sake; a server verifies clients by client_ca_file.", .ignored = true),
-    FIELD_STRING(tls_server_settings, cert_file, "File with the certificate, followed by its chain."),
+    FIELD_STRING(tls_server_settings, ca_file,
+                 "Accepted for the Collector's sake; a server verifies clients by client_ca_file.",
+                 .ignored = true),
+    FIELD_SECRET(tls_server_settings, ca_pem,
+                 "Accepted for the Collector's sake; a server verifies clients by client_ca_file.",
+                 .ignored = true),
+    FIELD_STRING(tls_server_settings, cert_file,
+                 "File with the certificate, followed by its chain."),
     FIELD_SECRET(tls_server_settings, cert_pem, "The certificate itself, instead of cert_file."),
     FIELD_STRING(tls_server_settings, key_file, "File with the certificate's private key."),
     FIELD_SECRET(tls_server_settings, key_pem, "The private key itself, instead of key_file."),
-    FIELD_STRING(tls_server_settings, client_ca_file, "File with the authorities of client certificates; clients then must show one."),
-    FIELD_BOOL(tls_server_settings, client_ca_file_reload, "Read client_ca_file again when it changes."),
-    FIELD_BOOL(tls_server_settings, include_system_ca_certs_pool, "Accepted for the Collector's sake; only clients use the system's authorities.", .ignored = true),
-    FIELD_BOOL(tls_server_settings, include_insecure_cipher_suites, "Accepted for the Collector's sake; cipher_suites may name any suite that OpenSSL has.", .ignored = true),
+    FIELD_STRING(tls_server_settings, client_ca_file,
+                 "File with the authorities of client certificates; clients then must show one."),
+    FIELD_BOOL(tls_server_settings, client_ca_file_reload,
+               "Read client_ca_file again when it changes."),
+    FIELD_BOOL(tls_server_settings, include_system_ca_certs_pool,
+               "Accepted for the Collector's sake; only clients use the system's authorities.",
+               .ignored = true),
+    FIELD_BOOL(
+        tls_server_settings, include_insecure_cipher_suites,
+        "Accepted for the Collector's sake; cipher_suites may name any suite that OpenSSL has.",
+        .ignored = true),
     FIELD_STRING(tls_server_settings, min_version, "Lowest" VERSION_HELP, .fallback = "1.2"),
     FIELD_STRING(tls_server_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_server_settings, cipher_suites, CIPHERS_HELP),
@@ -33,15 +47,22 @@ const struct field tls_server_fields[] = {
 const struct field tls_client_fields[] = {
     FIELD_BOOL(tls_client_settings, insecure, "Do not use TLS."),
     FIELD_BOOL(tls_client_settings, insecure_skip_verify, "Use TLS, but believe any certificate."),
-    FIELD_STRING(tls_client_settings, server_name_override, "Name to ask for and to find in the certificate, instead of the endpoint's."),
-    FIELD_STRING(tls_client_settings, ca_file, "File with the authorities to trust; without it the system's are trusted."),
+    FIELD_STRING(tls_client_settings, server_name_override,
+                 "Name to ask for and to find in the certificate, instead of the endpoint's."),
+    FIELD_STRING(tls_client_settings, ca_file,
+                 "File with the authorities to trust; without it the system's are trusted."),
     FIELD_SECRET(tls_client_settings, ca_pem, "The authorities themselves, instead of ca_file."),
-    FIELD_STRING(tls_client_settings, cert_file, "File with the certificate to show, followed by its chain."),
+    FIELD_STRING(tls_client_settings, cert_file,
+                 "File with the certificate to show, followed by its chain."),
     FIELD_SECRET(tls_client_settings, cert_pem, "The certificate itself, instead of cert_file."),
     FIELD_STRING(tls_client_settings, key_file, "File with the certificate's private key."),
     FIELD_SECRET(tls_client_settings, key_pem, "The private key itself, instead of key_file."),
-    FIELD_BOOL(tls_client_settings, include_system_ca_certs_pool, "Trust the system's authorities besides those of ca_file."),
-    FIELD_BOOL(tls_client_settings, include_insecure_cipher_suites, "Accepted for the Collector's sake; cipher_suites may name any suite that OpenSSL has.", .ignored = true),
+    FIELD_BOOL(tls_client_settings, include_system_ca_certs_pool,
+               "Trust the system's authorities besides those of ca_file."),
+    FIELD_BOOL(
+        tls_client_settings, include_insecure_cipher_suites,
+        "Accepted for the Collector's sake; cipher_suites may name any suite that OpenSSL has.",
+        .ignored = true),
     FIELD_STRING(tls_client_settings, min_version, "Lowest" VERSION_HELP, .fallback = "1.2"),
     FIELD_STRING(tls_client_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_client_settings, cipher_suites, CIPHERS_HELP),
@@ -84,9 +105,11 @@ static int check_version(struct config_check *check, const char *key, const char
         return fallback;
     int minor = minor_version(version);
     if (minor < 0)
-        config_check_error(check, join(check, key, member), "unsupported TLS version \"%s\"; known are 1.2 and 1.3", version);
+        config_check_error(check, join(check, key, member),
+                           "unsupported TLS version \"%s\"; known are 1.2 and 1.3", version);
     else if (minor < 2)
-        config_check_warn(check, join(check, key, member), "TLS %s is not spoken any more; 1.2 is used", version);
+        config_check_warn(check, join(check, key, member),
+                          "TLS %s is not spoken any more; 1.2 is used", version);
     return minor < 0 ? fallback : minor;
 }
 
@@ -99,7 +122,8 @@ static void check_versions(struct config_check *check, const char *key, const ch
         config_check_error(check, join(check, key, "max_version"), "is lower than min_version");
 }
 
-static void check_curves(struct config_check *check, const char *key, const struct config_strings *curves)
+static void check_curves(struct config_check *check, const char *key,
+                         const struct config_strings *curves)
 {
     static const char *const known[] = {"X25519", "P256", "P384", "P521"};
     for (size_t i = 0; i < curves->count; i++) {
@@ -137,7 +161,8 @@ void tls_client_check(const struct tls_client_settings *settings, struct config_
     bool has_cert = is_given(settings->cert_file) || is_given(settings->cert_pem);
     bool has_key = is_given(settings->key_file) || is_given(settings->key_pem);
     if (has_cert != has_key)
-        config_check_error(check, key, "a certificate and its key are given together or not at all");
+        config_check_error(check, key,
+                           "a certificate and its key are given together or not at all");
     check_versions(check, key, settings->min_version, settings->max_version);
     check_curves(check, key, &settings->curve_preferences);
 }
