@@ -81,7 +81,7 @@ struct walk {
     uint64_t number;   /* depends on the problem */
     size_t element;    /* in a packed list */
     const struct scan_rule *rule;
-    bool in_sample; /* it is a matter of the sample's layout */
+    const uint8_t *sample_end; /* the sample that it is in; NULL: in none */
     struct frame frames[SCAN_DEPTH_MAX];
 };
 
@@ -395,6 +395,12 @@ static const uint8_t *check_number(struct walk *walk, struct frame *frame, const
     return next + size;
 }
 
+/* Remembers whether a problem is a matter of the layout, which only samples have. */
+static void note_sample(struct walk *walk, const struct frame *frame)
+{
+    walk->sample_end = frame->schema->is_sample ? frame->end : NULL;
+}
+
 /* Leaves the messages that end at `p`. The frame to go on in; NULL at the end of the request, or
  * when refused. */
 static inline struct frame *leave(struct walk *walk, struct frame *frame, const uint8_t *p)
@@ -402,7 +408,7 @@ static inline struct frame *leave(struct walk *walk, struct frame *frame, const 
     while (p == frame->end) {
         if (!check_message(walk, frame)) {
             walk->at = frame->start;
-            walk->in_sample = frame->schema->is_sample;
+            note_sample(walk, frame);
             return NULL;
         }
         if (frame == walk->frames)
@@ -449,7 +455,7 @@ static bool walk_request(struct walk *walk, struct slice request)
             break;
     }
     if (frame)
-        walk->in_sample = frame->schema->is_sample;
+        note_sample(walk, frame);
     return walk->problem == NO_PROBLEM;
 }
 
@@ -702,11 +708,12 @@ static bool walk_profiles(struct walk *walk, enum scan_layout layout, struct sli
     return walk_request(walk, request);
 }
 
-/* Both readings fail: the one that came further is what the sender meant. */
+/* Both readings fail: 1.9 is what the sender meant if it leads beyond the sample where the other
+ * ends. */
 static bool report_further(const struct walk *current, const struct walk *v19, struct slice request,
                            struct error *err)
 {
-    if (v19->at <= current->at)
+    if (v19->at < current->sample_end)
         return report(current, request, err);
     report(v19, request, err);
     return error_prefix(err, "read as OTLP 1.9");
@@ -724,8 +731,7 @@ bool scan_profiles(struct slice request, const struct scan_limits *limits,
     count_tables(request, &tables);
     *result = (struct scan_result){0};
     if (!walk_profiles(&current, SCAN_LAYOUT_CURRENT, request, limits, &tables)) {
-        /* Only samples differ. */
-        if (!current.in_sample)
+        if (!current.sample_end)
             return report(&current, request, err);
         if (!walk_profiles(&v19, SCAN_LAYOUT_V19, request, limits, &tables))
             return report_further(&current, &v19, request, err);
