@@ -1,0 +1,195 @@
+#include "tests/unit/canonical_profiles.h"
+
+#include "core/base/hash.h"
+#include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
+    Request;
+typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary Dictionary;
+typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
+typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
+typedef Opentelemetry__Proto__Profiles__V1development__Location Location;
+typedef Opentelemetry__Proto__Profiles__V1development__Function Function;
+typedef Opentelemetry__Proto__Profiles__V1development__Mapping Mapping;
+typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
+
+/* A packed message as hex: equal fields give equal bytes. */
+static void print_packed(struct text *out, const ProtobufCMessage *message)
+{
+    if (!message) {
+        text_append(out, "none");
+        return;
+    }
+    size_t size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = malloc(size + 1);
+    assert(bytes);
+    protobuf_c_message_pack(message, bytes);
+    text_append_char(out, '<');
+    text_append_hex(out, slice_of(bytes, size));
+    text_append_char(out, '>');
+    free(bytes);
+}
+
+static void print_string(struct text *out, const Dictionary *d, int32_t index)
+{
+    text_append_char(out, '"');
+    if (index > 0) {
+        assert((size_t)index < d->n_string_table);
+        text_append_json(out, slice_of_string(d->string_table[index]));
+    }
+    text_append_char(out, '"');
+}
+
+static void print_attributes(struct text *out, const Dictionary *d, const int32_t *indices,
+                             size_t count)
+{
+    text_append(out, " attributes[");
+    for (size_t i = 0; i < count; i++) {
+        if (indices[i] == 0) { /* also when there is no table */
+            text_append(out, "zero;");
+            continue;
+        }
+        assert((size_t)indices[i] < d->n_attribute_table);
+        print_string(out, d, d->attribute_table[indices[i]]->key_strindex);
+        print_packed(out, d->attribute_table[indices[i]]->value
+                              ? &d->attribute_table[indices[i]]->value->base
+                              : NULL);
+        print_string(out, d, d->attribute_table[indices[i]]->unit_strindex);
+        text_append_char(out, ';');
+    }
+    text_append_char(out, ']');
+}
+
+static void print_function(struct text *out, const Dictionary *d, int32_t index)
+{
+    if (index == 0)
+        return;
+    const Function *f = d->function_table[index];
+    print_string(out, d, f->name_strindex);
+    print_string(out, d, f->system_name_strindex);
+    print_string(out, d, f->filename_strindex);
+    text_printf(out, "%" PRId64, f->start_line);
+}
+
+static void print_mapping(struct text *out, const Dictionary *d, int32_t index)
+{
+    if (index == 0)
+        return;
+    const Mapping *m = d->mapping_table[index];
+    text_printf(out, "mapping %" PRIu64 " %" PRIu64 " %" PRIu64, m->memory_start, m->memory_limit,
+                m->file_offset);
+    print_string(out, d, m->filename_strindex);
+    print_attributes(out, d, m->attribute_indices, m->n_attribute_indices);
+}
+
+static void print_location(struct text *out, const Dictionary *d, int32_t index)
+{
+    text_append_char(out, '{');
+    if (index > 0) {
+        const Location *l = d->location_table[index];
+        print_mapping(out, d, l->mapping_index);
+        text_printf(out, " %" PRIu64, l->address);
+        for (size_t i = 0; i < l->n_lines; i++) {
+            text_append(out, " line ");
+            print_function(out, d, l->lines[i]->function_index);
+            text_printf(out, " %" PRId64 " %" PRId64, l->lines[i]->line, l->lines[i]->column);
+        }
+        print_attributes(out, d, l->attribute_indices, l->n_attribute_indices);
+    }
+    text_append_char(out, '}');
+}
+
+static void print_value_type(struct text *out, const Dictionary *d, const ValueType *type)
+{
+    if (!type)
+        return;
+    print_string(out, d, type->type_strindex);
+    print_string(out, d, type->unit_strindex);
+}
+
+static void print_sample(struct text *out, const Dictionary *d, const Sample *s)
+{
+    if (s->stack_index > 0)
+        for (size_t i = 0; i < d->stack_table[s->stack_index]->n_location_indices; i++)
+            print_location(out, d, d->stack_table[s->stack_index]->location_indices[i]);
+    print_attributes(out, d, s->attribute_indices, s->n_attribute_indices);
+    if (s->link_index > 0)
+        print_packed(out, &d->link_table[s->link_index]->base);
+    for (size_t i = 0; i < s->n_values; i++)
+        text_printf(out, " %" PRId64, s->values[i]);
+    for (size_t i = 0; i < s->n_timestamps_unix_nano; i++)
+        text_printf(out, " @%" PRIu64, s->timestamps_unix_nano[i]);
+}
+
+static void print_header(struct text *out, const Dictionary *d, const Profile *p,
+                         enum canonical_detail detail)
+{
+    print_value_type(out, d, p->sample_type);
+    text_printf(out, " %" PRIu64 " %" PRIu64 " ", p->time_unix_nano, p->duration_nano);
+    print_value_type(out, d, p->period_type);
+    text_printf(out, " %" PRId64 " %" PRIu32, p->period, p->dropped_attributes_count);
+    print_attributes(out, d, p->attribute_indices, p->n_attribute_indices);
+    if (detail == CANONICAL_SAMPLES)
+        return;
+    text_append_hex(out, slice_of(p->profile_id.data, p->profile_id.len));
+    text_append_json(out, slice_of_string(p->original_payload_format));
+    text_append_hex(out, slice_of(p->original_payload.data, p->original_payload.len));
+}
+
+static void print_hash(struct text *out, const char *what, const struct text *of)
+{
+    text_printf(out, "%s %016" PRIx64 "\n", what, hash_bytes(slice_of(of->data, of->size)));
+}
+
+static void print_profile(struct text *out, const Dictionary *d, const Profile *p,
+                          struct text *line, enum canonical_detail detail)
+{
+    size_t outer = line->size;
+    print_header(line, d, p, detail);
+    if (detail == CANONICAL_PROFILES)
+        print_hash(out, "profile", line);
+    size_t header = line->size;
+    for (size_t i = 0; i < p->n_samples; i++) {
+        print_sample(line, d, p->samples[i]);
+        print_hash(out, "sample", line);
+        line->size = header;
+    }
+    line->size = outer;
+}
+
+void canonical_profiles(struct slice request, enum canonical_detail detail, struct text *out)
+{
+    static const Dictionary empty;
+    Request *r =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, request.size, request.data);
+    assert(r);
+    struct text line = {0};
+    for (size_t i = 0; i < r->n_resource_profiles; i++) {
+        line.size = 0;
+        print_packed(&line, r->resource_profiles[i]->resource
+                                ? &r->resource_profiles[i]->resource->base
+                                : NULL);
+        text_append_json(&line, slice_of_string(r->resource_profiles[i]->schema_url));
+        size_t group = line.size;
+        for (size_t j = 0; j < r->resource_profiles[i]->n_scope_profiles; j++) {
+            line.size = group;
+            print_packed(&line, r->resource_profiles[i]->scope_profiles[j]->scope
+                                    ? &r->resource_profiles[i]->scope_profiles[j]->scope->base
+                                    : NULL);
+            text_append_json(
+                &line, slice_of_string(r->resource_profiles[i]->scope_profiles[j]->schema_url));
+            for (size_t k = 0; k < r->resource_profiles[i]->scope_profiles[j]->n_profiles; k++)
+                print_profile(out, r->dictionary ? r->dictionary : &empty,
+                              r->resource_profiles[i]->scope_profiles[j]->profiles[k], &line,
+                              detail);
+        }
+    }
+    text_deinit(&line);
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+        r, NULL);
+}
