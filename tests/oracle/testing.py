@@ -9,7 +9,7 @@ def main():
     program = unittest.main(module="__main__", exit=False, argv=[sys.argv[0], *sys.argv[1:]])
     result = program.result
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-    passed = result.testsRun - failed - len(result.skipped)
+    passed = max(0, result.testsRun - failed - len(result.skipped))
     skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
     sys.stderr.flush()
     print(f"{passed} passed, {failed} failed{skipped}", flush=True)

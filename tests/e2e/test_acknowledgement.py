@@ -1,0 +1,484 @@
+"""An answer of success is a promise: each line of the table in docs/architecture.md ("Acknowledgement"), held against the process.
+
+Nobody waits for a fixed time here: backends are told to hold their answers until the test lets them go.
+"""
+
+import os
+import signal
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import backend, canonical, client, make, server, testing
+
+TRACE = "0" * 30 + "c3"
+UNAVAILABLE, EXHAUSTED, INVALID, INTERNAL = 14, 8, 3, 13
+RETRY_SOON = "{initial_interval: 50ms, max_interval: 200ms}"
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@"}
+PROCESSORS
+exporters:
+EXPORTERS
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [NAMES], exporters: [TO]}
+    profiles: {receivers: [otlp], processors: [NAMES], exporters: [TO]}
+"""
+
+
+def config(exporters, processors=None):
+    """YAML with these exporters and processors, as {id: settings}, for both signals."""
+    processors = processors or {}
+
+    def section(items):
+        return "".join(f"  {name}: {{{settings}}}\n" for name, settings in items.items())
+
+    text = CONFIG.replace("PROCESSORS\n", "processors:\n" + section(processors) if processors else "")
+    text = text.replace("EXPORTERS\n", section(exporters))
+    return text.replace("NAMES", ", ".join(processors)).replace("TO", ", ".join(exporters))
+
+
+def grpc_exporter(target, *more):
+    """Settings of otlp_grpc towards a backend."""
+    return ", ".join([f'endpoint: "{target.address}"', "tls: {insecure: true}", f"retry_on_failure: {RETRY_SOON}", *more])
+
+
+def http_exporter(target, *more):
+    """Settings of otlp_http towards a backend."""
+    return ", ".join([f'endpoint: "{target.url}"', f"retry_on_failure: {RETRY_SOON}", *more])
+
+
+NO_QUEUE, NO_RETRY = "sending_queue: {enabled: false}", "retry_on_failure: {enabled: false}"
+
+
+def span(number):
+    """A request with one span that tells itself apart."""
+    return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": TRACE, "name": f"span {number}"}])
+
+
+def sample(number, span_number=None):
+    """A request with one sample, which names a span if wanted."""
+    attributes = {} if span_number is None else {"span_id": f"{span_number + 1:016x}", "trace_id": TRACE}
+    return make.profiles([{"values": [number + 1], "attributes": {"thread.id": str(number), **attributes}}])
+
+
+def names(target):
+    """The spans that a backend accepted, by name, sorted."""
+    return sorted(row["name"] for form in target.forms("traces") for _, _, row in canonical.spans(form))
+
+
+def expected_names(numbers):
+    """The same for what was sent."""
+    return sorted(f"span {number}" for number in numbers)
+
+
+class Held(backend.Backend):
+    """A backend that answers when the test lets it: hold() and release()."""
+
+    def __init__(self, protocol="http", **options):
+        self.open = threading.Event()
+        self.open.set()
+        super().__init__(protocol, **options)
+
+    def hold(self):
+        """From now on, requests wait."""
+        self.open.clear()
+
+    def release(self):
+        """Answer what waits, and everything from now on."""
+        self.open.set()
+
+    def on_request(self, received):
+        answer = super().on_request(received)
+        self.open.wait(60)
+        return answer
+
+    def stop(self):
+        self.release()
+        super().stop()
+
+
+class InBackground(threading.Thread):
+    """A request whose answer may take a while."""
+
+    def __init__(self, protocol, address, message):
+        super().__init__(daemon=True)
+        self.arguments = protocol, address, message
+        self.answer = None
+        self.start()
+
+    def run(self):
+        self.answer = client.export(*self.arguments, timeout=60)
+
+    def result(self):
+        """The answer."""
+        self.join(60)
+        return self.answer
+
+
+class QueueInMemoryTest(unittest.TestCase):
+    """`sending_queue` in memory: success means that every queue that the data reaches has it."""
+
+    def test_success_when_queued(self):
+        for protocol in ("grpc", "http"):
+            with self.subTest(protocol), Held() as target, \
+                    server.Profcol(config({"otlp_http": http_exporter(target)})) as profcol:
+                target.hold()
+                for number in range(20):
+                    answer = client.export(protocol, profcol.address(protocol), span(number))
+                    self.assertTrue(client.succeeded(answer), answer)
+                self.assertEqual(target.accepted(), target.of(), "nothing was answered with an error")
+                target.release()
+                target.wait_for_items("traces", 20)
+                self.assertEqual(names(target), expected_names(range(20)))
+
+    def test_sigterm_delivers_what_is_queued(self):
+        with Held() as target, server.Profcol(config({"otlp_http": http_exporter(target)})) as profcol:
+            target.hold()
+            for number in range(30):
+                self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), span(number))))
+            profcol.signal(signal.SIGTERM)
+            profcol.wait_for_log("Starting shutdown")
+            self.assertIsNone(profcol.process.poll(), "it waits for the backend")
+            target.release()
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(names(target), expected_names(range(30)))
+
+    def test_sigterm_delivers_to_a_backend_that_was_away(self):
+        """What waits for its next attempt is not given up."""
+        with backend.Backend("http") as target:
+            target.answers.extend(backend.Answer(status=503) for _ in range(6))
+            with server.Profcol(config({"otlp_http": http_exporter(target)})) as profcol:
+                for number in range(3):
+                    self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), span(number))))
+                target.wait_for(lambda: target.of(), what="a first attempt")
+                self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(names(target), expected_names(range(3)))
+
+    def test_a_dead_backend_is_said_at_the_end(self):
+        """After --drain-timeout: exit code 1, and how much is lost."""
+        port = server.free_port()
+        exporter = (f'endpoint: "http://127.0.0.1:{port}", retry_on_failure: {RETRY_SOON}')
+        with server.Profcol(config({"otlp_http": exporter}), arguments=["--drain-timeout", "1s"],
+                            expect_exit=1) as profcol:
+            for number in range(7):
+                self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), span(number))))
+            self.assertEqual(profcol.stop(), 1)
+            self.assertRegex(profcol.log(), r"--drain-timeout")
+            self.assertRegex(profcol.log(), r"(?i)(drop|los|gave up|giving up).*\b7\b|\b7\b.*(drop|los|gave up|giving up)")
+
+    def test_queue_full(self):
+        """New requests are refused, with the word to try later; what was accepted arrives."""
+        for protocol in ("grpc", "http"):
+            with self.subTest(protocol), Held() as target:
+                exporter = http_exporter(target, "sending_queue: {queue_size: 5, num_consumers: 1}")
+                with server.Profcol(config({"otlp_http": exporter}), arguments=["--workers", "1"]) as profcol:
+                    target.hold()
+                    accepted, refused = [], None
+                    for number in range(20):
+                        answer = client.export(protocol, profcol.address(protocol), span(number))
+                        if client.succeeded(answer):
+                            accepted.append(number)
+                        else:
+                            refused = answer
+                    self.assertIn(len(accepted), (5, 6), "one may be under way")
+                    found = client.status(refused)
+                    self.assertEqual(found.code, UNAVAILABLE)
+                    self.assertIn("sending queue is full", found.message)
+                    if protocol == "http":
+                        self.assertEqual(refused.status, 503)
+                    self.assertEqual(profcol.metric("otelcol_exporter_enqueue_failed_spans", exporter="otlp_http"),
+                                     20 - len(accepted))
+                    self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 5)
+                    self.assertEqual(profcol.metric("otelcol_receiver_refused_spans", receiver="otlp"), 20 - len(accepted))
+                    self.assertEqual(profcol.metric("otelcol_receiver_accepted_spans", receiver="otlp"), len(accepted))
+                    target.release()
+                    target.wait_for_items("traces", len(accepted))
+                    answer = client.export(protocol, profcol.address(protocol), span(99))
+                    self.assertTrue(client.succeeded(answer), "there is room again")
+                self.assertEqual(names(target), expected_names(accepted + [99]))
+
+    def test_block_on_overflow(self):
+        """The client waits for room instead."""
+        with Held() as target:
+            exporter = http_exporter(target, "sending_queue: {queue_size: 2, num_consumers: 1, block_on_overflow: true}")
+            with server.Profcol(config({"otlp_http": exporter}), arguments=["--workers", "1"]) as profcol:
+                target.hold()
+                calls = [InBackground("grpc", profcol.address("grpc"), span(number)) for number in range(8)]
+                target.wait_for(lambda: target.of(), what="the first request")
+                server.wait_until(lambda: sum(call.answer is not None for call in calls) >= 2, what="two in the queue")
+                self.assertLess(sum(call.answer is not None for call in calls), 5)
+                target.release()
+                for call in calls:
+                    self.assertTrue(client.succeeded(call.result()))
+            self.assertEqual(names(target), expected_names(range(8)))
+
+
+class NoQueueTest(unittest.TestCase):
+    """Without a queue, or with wait_for_result: success means that the backend took it."""
+
+    SETTINGS = (NO_QUEUE, "sending_queue: {wait_for_result: true}")
+
+    def test_the_answer_waits_for_the_backend(self):
+        for queue in self.SETTINGS:
+            for protocol in ("grpc", "http"):
+                with self.subTest(protocol, queue=queue), Held("grpc") as target, \
+                        server.Profcol(config({"otlp_grpc": grpc_exporter(target, queue)})) as profcol:
+                    target.hold()
+                    call = InBackground(protocol, profcol.address(protocol), span(1))
+                    target.wait_for(lambda: target.of(), what="the request")
+                    self.assertIsNone(call.answer)
+                    target.release()
+                    self.assertTrue(client.succeeded(call.result()))
+                    self.assertEqual(names(target), expected_names([1]))
+
+    def test_a_retry_is_part_of_the_answer(self):
+        for queue in self.SETTINGS:
+            with self.subTest(queue), backend.Backend("grpc") as target, \
+                    server.Profcol(config({"otlp_grpc": grpc_exporter(target, queue)})) as profcol:
+                target.answers.extend([backend.Answer(grpc_status=UNAVAILABLE)] * 2)
+                self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(1))))
+                self.assertEqual((len(target.of()), names(target)), (3, expected_names([1])))
+
+    def test_errors_reach_the_client_in_its_protocol(self):
+        """What the backend says, over either protocol, with its delay."""
+        cases = [
+            ("grpc", backend.Answer(grpc_status=14, message="busy", retry_after=7), 14, 503, 7),
+            ("grpc", backend.Answer(grpc_status=14, message="busy"), 14, 503, None),
+            ("grpc", backend.Answer(grpc_status=8, message="slow down", retry_after=2), 8, 429, 2),
+            ("grpc", backend.Answer(grpc_status=8, message="too large"), 8, 429, None),
+            ("grpc", backend.Answer(grpc_status=3, message="bad"), 3, 400, None),
+            ("grpc", backend.Answer(grpc_status=16, message="who are you"), 16, 401, None),
+            ("grpc", backend.Answer(grpc_status=7, message="not you"), 7, 403, None),
+            ("grpc", backend.Answer(grpc_status=13, message="oops"), 13, 500, None),
+            ("http", backend.Answer(status=503, message="busy", retry_after=7), 14, 503, 7),
+            ("http", backend.Answer(status=429, message="slow down", retry_after=2), 8, 429, 2),
+            ("http", backend.Answer(status=400, message="bad"), 3, 400, None),
+            ("http", backend.Answer(status=401, message="who are you"), 16, 401, None),
+        ]
+        for kind, answer, code, status, delay in cases:
+            with backend.Backend(kind, default=answer) as target:
+                exporter = ({"otlp_grpc": f'endpoint: "{target.address}", tls: {{insecure: true}}, {NO_QUEUE}, {NO_RETRY}'}
+                            if kind == "grpc" else {"otlp_http": f'endpoint: "{target.url}", {NO_QUEUE}, {NO_RETRY}'})
+                with server.Profcol(config(exporter)) as profcol:
+                    for protocol in ("grpc", "http"):
+                        with self.subTest(backend=kind, answer=answer, client=protocol):
+                            got = client.export(protocol, profcol.address(protocol), span(1))
+                            found = client.status(got)
+                            self.assertEqual(found.code, code)
+                            if protocol == "http":
+                                self.assertEqual(got.status, status)
+                            self.assertEqual(found.retry_after, delay)
+                            self.assertIn(answer.message, found.message)
+
+    def test_no_backend(self):
+        exporter = {"otlp_http": f'endpoint: "http://127.0.0.1:{server.free_port()}", {NO_QUEUE}, {NO_RETRY}'}
+        with server.Profcol(config(exporter)) as profcol:
+            answer = client.export("http", profcol.address("http"), span(1))
+            self.assertEqual((answer.status, client.status(answer).code), (503, UNAVAILABLE))
+            answer = client.export("grpc", profcol.address("grpc"), span(1))
+            self.assertEqual(answer.grpc_status, UNAVAILABLE)
+
+    def test_sigterm_answers_what_is_under_way(self):
+        with Held("grpc") as target, \
+                server.Profcol(config({"otlp_grpc": grpc_exporter(target, NO_QUEUE)})) as profcol:
+            target.hold()
+            calls = [InBackground(protocol, profcol.address(protocol), span(number))
+                     for number, protocol in enumerate(("grpc", "http", "grpc", "http"))]
+            target.wait_for(lambda: len(target.of()) == 4, what="four requests")
+            profcol.signal(signal.SIGTERM)
+            profcol.wait_for_log("Starting shutdown")
+            target.release()
+            for call in calls:
+                self.assertTrue(client.succeeded(call.result()))
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(names(target), expected_names(range(4)))
+
+
+class HoldingTest(unittest.TestCase):
+    """`batch` and `spanjoin` answer when they have admitted a request, and deliver what they hold at the end."""
+
+    def test_batch_answers_at_once_and_drains(self):
+        processors = {"batch": "timeout: 1h, send_batch_size: 100000"}
+        with backend.Backend("grpc") as target, \
+                server.Profcol(config({"otlp_grpc": grpc_exporter(target)}, processors)) as profcol:
+            for number in range(25):
+                self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))))
+                self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), sample(number))))
+            self.assertEqual(target.of(), [], "held for an hour")
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(names(target), expected_names(range(25)))
+            want = canonical.totals(*(canonical.canonical(sample(number)) for number in range(25)))
+            self.assertEqual(canonical.totals(*target.forms("profiles")), want)
+
+    def test_spanjoin_answers_at_once_and_drains(self):
+        processors = {"spanjoin": "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h"}
+        with backend.Backend("grpc") as target, \
+                server.Profcol(config({"otlp_grpc": grpc_exporter(target)}, processors)) as profcol:
+            for number in range(25):
+                answer = client.export("http", profcol.address("http"), sample(number, span_number=1000 + number))
+                self.assertTrue(client.succeeded(answer), "its span never comes")
+                answer = client.export("grpc", profcol.address("grpc"), span(number))
+                self.assertTrue(client.succeeded(answer), "its samples never come")
+            self.assertEqual(target.of(), [], "held for an hour")
+            self.assertEqual(profcol.metric("profcol_spanjoin_held_requests"), 50)
+            self.assertGreater(profcol.metric("profcol_spanjoin_held_bytes"), 0)
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(names(target), expected_names(range(25)))
+            want = canonical.totals(*(canonical.canonical(sample(number)) for number in range(25)))
+            self.assertEqual(canonical.totals(*target.forms("profiles")), want)
+
+    def test_spanjoin_and_batch_drain_one_after_the_other(self):
+        processors = {"spanjoin": "samples: {wait: 1h}, window: 2h", "batch": "timeout: 1h"}
+        with backend.Backend("http") as target, \
+                server.Profcol(config({"otlp_http": http_exporter(target)}, processors)) as profcol:
+            for number in range(10):
+                client.export("http", profcol.address("http"), sample(number, span_number=1000 + number))
+                client.export("grpc", profcol.address("grpc"), span(number))
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(names(target), expected_names(range(10)))
+            want = canonical.totals(*(canonical.canonical(sample(number)) for number in range(10)))
+            self.assertEqual(canonical.totals(*target.forms("profiles")), want)
+
+    def test_a_holder_keeps_what_is_refused_behind_it(self):
+        """Acknowledged and held: a backend that refuses for a while costs nothing."""
+        for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 50ms}, spans: {wait: 50ms}")):
+            with self.subTest(name), backend.Backend("grpc") as target:
+                target.default = backend.Answer(grpc_status=UNAVAILABLE)
+                exporter = f'endpoint: "{target.address}", tls: {{insecure: true}}, {NO_QUEUE}, {NO_RETRY}'
+                with server.Profcol(config({"otlp_grpc": exporter}, {name: settings})) as profcol:
+                    for number in range(5):
+                        self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))))
+                        answer = client.export("http", profcol.address("http"), sample(number, span_number=1000 + number))
+                        self.assertTrue(client.succeeded(answer))
+                    target.wait_for(lambda: len(target.of()) >= 2, what="attempts")
+                    target.default = backend.Answer()
+                    target.wait_for_items("traces", 5)
+                    target.wait_for_items("profiles", 5)
+                self.assertEqual(names(target), expected_names(range(5)))
+                want = canonical.totals(*(canonical.canonical(sample(number)) for number in range(5)))
+                self.assertEqual(canonical.totals(*target.forms("profiles")), want)
+
+    def test_a_holder_says_what_it_could_not_deliver(self):
+        for name, settings in (("batch", "timeout: 1h"), ("spanjoin", "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h")):
+            with self.subTest(name):
+                exporter = f'endpoint: "http://127.0.0.1:{server.free_port()}", {NO_QUEUE}, {NO_RETRY}'
+                with server.Profcol(config({"otlp_http": exporter}, {name: settings}),
+                                    arguments=["--drain-timeout", "1s"], expect_exit=1) as profcol:
+                    for number in range(7):
+                        self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), span(number))))
+                    self.assertEqual(profcol.stop(), 1)
+                    self.assertRegex(profcol.log(), r"--drain-timeout")
+
+    def test_spanjoin_refuses_at_its_bound(self):
+        """Nothing that was acknowledged is dropped for what comes later."""
+        processors = {"spanjoin": "samples: {wait: 1h}, window: 2h, max_held_mib: 1"}
+        with backend.Backend("grpc") as target:
+            with server.Profcol(config({"otlp_grpc": grpc_exporter(target)}, processors),
+                                arguments=["--workers", "1"]) as profcol:
+                accepted, refused = [], []
+                for number in range(40):
+                    message = sample(number, span_number=1000 + number)
+                    message.dictionary.string_table.append("x" * 100_000)
+                    for protocol in ("grpc", "http"):
+                        answer = client.export(protocol, profcol.address(protocol), message)
+                        (accepted if client.succeeded(answer) else refused).append((protocol, answer, message))
+                self.assertTrue(refused)
+                self.assertTrue(accepted)
+                for protocol, answer, _ in refused:
+                    if protocol == "http":
+                        self.assertIn(answer.status, (429, 503))
+                    self.assertIn(client.status(answer).code, (EXHAUSTED, UNAVAILABLE))
+                    if client.status(answer).code == EXHAUSTED:
+                        self.assertIsNotNone(client.status(answer).retry_after, "or clients would give up")
+                self.assertEqual(profcol.stop(), 0)
+            want = canonical.totals(*(canonical.canonical(message) for _, _, message in accepted))
+            self.assertEqual(canonical.totals(*target.forms("profiles")), want)
+
+
+class FanOutTest(unittest.TestCase):
+    """Several exporters: the client is told success when all have taken responsibility."""
+
+    def test_both_get_everything(self):
+        with backend.Backend("grpc") as one, backend.Backend("http") as two, \
+                server.Profcol(config({"otlp_grpc": grpc_exporter(one), "otlp_http": http_exporter(two)})) as profcol:
+            for number in range(20):
+                self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))))
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual((names(one), names(two)), (expected_names(range(20)),) * 2)
+
+    def test_one_refuses(self):
+        """The whole request counts as refused; a permanent refusal outweighs "try later"."""
+        for first, second, code in (({}, {"grpc_status": 14}, 14), ({"grpc_status": 3}, {"grpc_status": 14}, 3),
+                                    ({"grpc_status": 14}, {"grpc_status": 3}, 3), ({}, {"grpc_status": 3}, 3)):
+            with self.subTest(first=first, second=second), backend.Backend("grpc") as one, backend.Backend("grpc") as two:
+                one.default, two.default = backend.Answer(**first), backend.Answer(**second)
+                plain = "tls: {insecure: true}, " + NO_QUEUE + ", " + NO_RETRY
+                exporters = {"otlp_grpc/one": f'endpoint: "{one.address}", {plain}',
+                             "otlp_grpc/two": f'endpoint: "{two.address}", {plain}'}
+                with server.Profcol(config(exporters)) as profcol:
+                    answer = client.export("grpc", profcol.address("grpc"), span(1))
+                    self.assertEqual(answer.grpc_status, code, answer.grpc_message)
+                    self.assertEqual((len(one.of()), len(two.of())), (1, 1))
+
+    def test_one_is_slow(self):
+        """The answer waits for the slower one; the other has its data already."""
+        with Held("grpc") as slow, backend.Backend("grpc") as fast:
+            exporters = {"otlp_grpc/slow": grpc_exporter(slow, NO_QUEUE), "otlp_grpc/fast": grpc_exporter(fast, NO_QUEUE)}
+            with server.Profcol(config(exporters)) as profcol:
+                slow.hold()
+                call = InBackground("http", profcol.address("http"), span(1))
+                fast.wait(1)
+                self.assertIsNone(call.answer)
+                slow.release()
+                self.assertTrue(client.succeeded(call.result()))
+
+
+class KillTest(unittest.TestCase):
+    """What the table says is lost at kill -9 may be lost; what it says is not, is not."""
+
+    def test_without_a_queue_nothing_acknowledged_is_lost(self):
+        with backend.Backend("grpc") as target:
+            profcol = server.Profcol(config({"otlp_grpc": grpc_exporter(target, NO_QUEUE)})).start()
+            done, stop = [], threading.Event()
+
+            def send():
+                number = 0
+                while not stop.is_set():
+                    try:
+                        if client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))):
+                            done.append(number)
+                    except OSError:
+                        return
+                    number += 1
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            server.wait_until(lambda: len(done) > 20, what="some answers")
+            profcol.kill()
+            stop.set()
+            sender.join()
+            profcol.__exit__(RuntimeError, None, None)
+            self.assertLessEqual(set(expected_names(done)), set(names(target)))
+
+    def test_a_file_keeps_what_was_answered(self):
+        """The file exporter answers when write() has taken the record."""
+        with server.Profcol(config({"file": 'path: "@dir@/out.json"'})) as profcol:
+            for number in range(10):
+                self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))))
+            profcol.kill()
+            text = (profcol.directory / "out.json").read_text()
+            for number in range(10):
+                self.assertIn(f'"span {number}"', text)
+            profcol.expect_exit = None
+
+
+if __name__ == "__main__":
+    testing.main()
