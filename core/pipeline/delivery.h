@@ -1,27 +1,34 @@
 /*
  * delivery: sending_queue, retry_on_failure and timeout for any exporter that talks to a backend.
  *
- * An exporter embeds `struct delivery` in its node, puts the three settings blocks into its table and implements `send`; the rest (queue bounds over all
- * workers, consumers, back-off, receipts, metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md "Acknowledgement".
- * Owner: the exporter's node. Thread: the node's worker; the bounds are atomics in struct delivery_shared, one per component and signal.
+ * An exporter embeds `struct delivery` in its node, puts the three settings blocks into its table
+ * and implements `send`; the rest (queue bounds over all workers, consumers, back-off, receipts,
+ * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
+ * queue the receipt settles when the queue has the batch (wait_for_result: when the backend has
+ * it), without one when the backend has it, retries included.
+ * Owner: the exporter's node. Thread: the node's worker; the bounds are atomics in
+ * struct delivery_shared, one per component and signal.
  */
 #ifndef PROFCOL_CORE_PIPELINE_DELIVERY_H
 #define PROFCOL_CORE_PIPELINE_DELIVERY_H
 
 #include "core/pipeline/component.h"
 
-/* exporters::X::sending_queue */
+/* exporters::X::sending_queue; FIELD_OPTIONAL with fallback "true" */
 struct sending_queue_settings {
     bool enabled;
     uint64_t num_consumers;
     uint64_t queue_size;
-    int sizer; /* requests, items, bytes */
+    int sizer; /* enum queue_sizer */
     bool wait_for_result;
     bool block_on_overflow;
+    const struct config_node *storage; /* not there yet: refused with a text that says so */
+    const struct config_node *batch;
 };
+enum queue_sizer { QUEUE_SIZER_REQUESTS, QUEUE_SIZER_ITEMS, QUEUE_SIZER_BYTES };
 extern const struct field sending_queue_fields[];
 
-/* exporters::X::retry_on_failure */
+/* exporters::X::retry_on_failure; FIELD_OPTIONAL with fallback "true" */
 struct retry_settings {
     bool enabled;
     int64_t initial_interval;
@@ -31,29 +38,52 @@ struct retry_settings {
     int64_t max_elapsed_time;
 };
 extern const struct field retry_fields[];
-void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check, const char *key);
+/* key: where the block stands, "sending_queue". */
+void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
+                         const char *key);
 void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key);
 
+/* The part of a component and signal that all workers share. */
 struct delivery_shared {
-    _Atomic uint64_t queued; /* in the sizer's unit, over all workers */
+    _Atomic uint64_t
+        queued; /* in the sizer's unit, over all workers, what is being sent included */
+    uint64_t capacity;
+    struct metrics *metrics;
     struct counter *sent;
     struct counter *send_failed;
     struct counter *enqueue_failed;
+    struct gauge *in_flight;
 };
+
+/* extra_labels: `server_address="x",server_port="1"`, or "". In the component's init and deinit. */
+void delivery_shared_init(struct delivery_shared *shared, struct component *component,
+                          enum signal signal, const struct sending_queue_settings *queue,
+                          const char *extra_labels);
+/* Of one that was never initialised: nothing. */
+void delivery_shared_deinit(struct delivery_shared *shared);
 
 /* One batch on its way out; owned by the delivery, passed to send. */
 struct shipment {
     struct batch *batch;
     struct delivery *delivery;
-    uint64_t first_attempt_ns;
-    int64_t backoff_ns;
-    struct timer timer;
-    struct shipment *next;
-    uint64_t queued_size;
     void *exporter_data; /* for `send` */
+    /* the delivery's */
+    uint64_t queued_size;
+    uint64_t first_attempt_ns; /* 0: none yet */
+    int64_t backoff_ns;        /* of the next failure */
+    bool attempting;
+    struct timer timer;
+    struct shipment *previous;
+    struct shipment *next;
+};
+
+struct shipment_list {
+    struct shipment *first;
+    struct shipment *last;
 };
 
 struct delivery {
+    /* set by the exporter before delivery_start */
     struct node *node;
     const struct sending_queue_settings *queue;
     const struct retry_settings *retry;
@@ -62,21 +92,29 @@ struct delivery {
     void (*send)(struct node *node, struct shipment *shipment);
     /* Ends an attempt that is under way, without delivery_done (drain deadline is over). */
     void (*abort)(struct node *node, struct shipment *shipment);
-    struct shipment *waiting; /* queue, oldest first */
-    struct shipment *waiting_last;
-    struct shipment *active;  /* being sent, or waiting for their next attempt */
+    uint64_t (*random)(void); /* NULL: random_u64 */
+    /* the delivery's */
+    struct shipment_list blocked; /* not in the queue yet (block_on_overflow) */
+    struct shipment_list waiting; /* queue, oldest first */
+    struct shipment_list active;  /* being sent, or waiting for their next attempt */
     unsigned active_count;
-    unsigned consumers;       /* this worker's share of num_consumers */
+    unsigned consumers; /* this worker's share of num_consumers */
+    struct timer unblock;
+    bool draining;
+    bool drained;
 };
 
-void delivery_shared_init(struct delivery_shared *shared, struct component *component, enum signal signal,
-                          const struct sending_queue_settings *queue);
 void delivery_start(struct delivery *delivery);
 /* The exporter's `consume`. */
 void delivery_consume(struct delivery *delivery, struct batch *batch);
+/* What became of an attempt. A verdict that may be retried and has retry_after_ns is not retried
+ * before that (at most 5 minutes). */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
-/* The exporter's node_drain / node_stop. */
+/* The exporter's node_drain: what waits for its next attempt is sent at once; node_drained follows
+ * when nothing is left. */
 void delivery_drain(struct delivery *delivery);
+/* The exporter's node_stop, before it closes what `abort` needs: what is left is counted, logged
+ * and dropped. */
 void delivery_stop(struct delivery *delivery);
 
 #endif

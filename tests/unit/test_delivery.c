@@ -1,0 +1,532 @@
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/pipeline/delivery.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+#define START_NS (1000 * SECOND)
+
+/* Two workers with a delivery each, and a backend that answers when the test says so. */
+enum { WORKERS = 2, SENT_MAX = 64 };
+
+struct lane {
+    struct node node;
+    struct delivery delivery;
+    struct shipment *sent[SENT_MAX]; /* being attempted, oldest first */
+    size_t sent_count;
+    size_t attempts;
+    size_t aborted;
+    uint64_t attempted_ns;
+};
+
+static struct worker workers[WORKERS];
+static struct metrics *metrics;
+static struct process process;
+static struct component component;
+static struct sending_queue_settings queue;
+static struct retry_settings retry;
+static struct delivery_shared shared;
+static struct lane lanes[WORKERS];
+static size_t drained;
+static uint64_t random_bits;
+
+struct probe {
+    struct receipt receipt;
+    unsigned settled;
+    struct verdict verdict;
+};
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct probe *probe = (struct probe *)receipt;
+    probe->settled++;
+    probe->verdict = *verdict;
+}
+
+static void ship(struct node *node, struct shipment *shipment)
+{
+    struct lane *lane = (struct lane *)node;
+    assert_true(lane->sent_count < SENT_MAX);
+    lane->sent[lane->sent_count++] = shipment;
+    lane->attempts++;
+    lane->attempted_ns = node->worker->now_ns;
+}
+
+static void take(struct lane *lane, size_t i)
+{
+    lane->sent_count--;
+    for (; i < lane->sent_count; i++)
+        lane->sent[i] = lane->sent[i + 1];
+}
+
+static void abort_attempt(struct node *node, struct shipment *shipment)
+{
+    struct lane *lane = (struct lane *)node;
+    for (size_t i = 0; i < lane->sent_count; i++) {
+        if (lane->sent[i] != shipment)
+            continue;
+        take(lane, i);
+        lane->aborted++;
+        return;
+    }
+    fail_msg("aborted what was not being sent");
+}
+
+static uint64_t fixed_random(void)
+{
+    return random_bits;
+}
+
+static void on_drained(struct node *node)
+{
+    (void)node;
+    drained++;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    hash_init_with(1);
+    metrics = metrics_new(WORKERS);
+    process = (struct process){.workers = workers, .worker_count = WORKERS, .metrics = metrics};
+    component = (struct component){.id = "otlp", .label = "exporter otlp", .process = &process};
+    queue = (struct sending_queue_settings){.enabled = true, .num_consumers = 4, .queue_size = 8};
+    retry = (struct retry_settings){.enabled = true,
+                                    .initial_interval = 5 * (int64_t)SECOND,
+                                    .randomization_factor = 0.5,
+                                    .multiplier = 2,
+                                    .max_interval = 30 * (int64_t)SECOND,
+                                    .max_elapsed_time = 300 * (int64_t)SECOND};
+    random_bits = UINT64_C(1) << 63; /* the middle */
+    drained = 0;
+    for (unsigned i = 0; i < WORKERS; i++)
+        worker_init_manual(&workers[i], i, START_NS);
+    return 0;
+}
+
+static void start(void)
+{
+    shared = (struct delivery_shared){0};
+    delivery_shared_init(&shared, &component, SIGNAL_TRACES, &queue, "server_address=\"x\"");
+    for (unsigned i = 0; i < WORKERS; i++) {
+        lanes[i] = (struct lane){0};
+        lanes[i].node = (struct node){.component = &component,
+                                      .worker = &workers[i],
+                                      .signal = SIGNAL_TRACES,
+                                      .on_drained = on_drained};
+        lanes[i].delivery = (struct delivery){.node = &lanes[i].node,
+                                              .queue = &queue,
+                                              .retry = &retry,
+                                              .shared = &shared,
+                                              .send = ship,
+                                              .abort = abort_attempt,
+                                              .random = fixed_random};
+        delivery_start(&lanes[i].delivery);
+    }
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        if (lanes[i].delivery.node)
+            delivery_stop(&lanes[i].delivery);
+        worker_deinit(&workers[i]);
+    }
+    assert_int_equal(atomic_load(&shared.queued), 0);
+    assert_int_equal(metrics_value(metrics, "otelcol_exporter_in_flight_requests",
+                                   "exporter=\"otlp\",data_type=\"traces\""),
+                     0);
+    delivery_shared_deinit(&shared);
+    metrics_free(metrics);
+    return 0;
+}
+
+static void consume(unsigned lane, uint32_t items, struct probe *probe)
+{
+    static const uint8_t request[4] = {0x0a, 2, 0x0a, 0};
+    struct buffer *buffer = buffer_new(sizeof(request), NULL);
+    buffer_append(buffer, request, sizeof(request), sizeof(request));
+    if (probe) {
+        *probe = (struct probe){0};
+        receipt_init(&probe->receipt, on_settled);
+    }
+    struct batch *batch = batch_new(&workers[lane], SIGNAL_TRACES, buffer, items,
+                                    probe ? &probe->receipt : NULL, NULL);
+    delivery_consume(&lanes[lane].delivery, batch);
+}
+
+static void answer(unsigned lane, struct verdict verdict)
+{
+    struct shipment *shipment = lanes[lane].sent[0];
+    assert_true(lanes[lane].sent_count > 0);
+    take(&lanes[lane], 0);
+    delivery_done(shipment, &verdict);
+}
+
+static void advance(uint64_t ns)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        worker_advance(&workers[i], workers[i].now_ns + ns);
+}
+
+static double counted(const char *what)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "otelcol_exporter_%s_spans", what);
+    return metrics_value(metrics, name,
+                         strcmp(what, "enqueue_failed") == 0
+                             ? "exporter=\"otlp\""
+                             : "exporter=\"otlp\",server_address=\"x\"");
+}
+
+static double queue_size(void)
+{
+    return metrics_value(metrics, "otelcol_exporter_queue_size",
+                         "exporter=\"otlp\",data_type=\"traces\"");
+}
+
+static const struct verdict later = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "later"};
+static const struct verdict never = {
+    .code = GRPC_INVALID_ARGUMENT, .retry_after_ns = -1, .text = "never"};
+
+static void a_queue_has_it(void **state)
+{
+    (void)state;
+    struct probe probe;
+    start();
+    consume(0, 3, &probe);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+    assert_int_equal(lanes[0].sent_count, 1);
+    assert_int_equal(queue_size(), 1);
+    assert_int_equal(metrics_value(metrics, "otelcol_exporter_queue_capacity",
+                                   "exporter=\"otlp\",data_type=\"traces\""),
+                     8);
+    answer(0, verdict_ok);
+    assert_int_equal(queue_size(), 0);
+    assert_int_equal(counted("sent"), 3);
+    assert_int_equal(counted("send_failed"), 0);
+}
+
+static void consumers_are_divided(void **state)
+{
+    (void)state;
+    queue.num_consumers = 3;
+    start();
+    assert_int_equal(lanes[0].delivery.consumers, 2);
+    assert_int_equal(lanes[1].delivery.consumers, 1);
+    for (int i = 0; i < 4; i++)
+        consume(0, 1, NULL);
+    assert_int_equal(lanes[0].sent_count, 2);
+    answer(0, verdict_ok);
+    assert_int_equal(lanes[0].sent_count, 2);
+    assert_int_equal(lanes[0].attempts, 3);
+    queue.num_consumers = 1;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        delivery_start(&lanes[i].delivery);
+        assert_int_equal(lanes[i].delivery.consumers, 1);
+    }
+}
+
+static void the_bound_is_over_all_workers(void **state)
+{
+    (void)state;
+    struct probe probe;
+    start();
+    for (unsigned i = 0; i < 8; i++)
+        consume(i % 2, 2, NULL);
+    consume(1, 2, &probe);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    assert_string_equal(probe.verdict.text, "sending queue is full");
+    assert_true(verdict_is_retryable(&probe.verdict));
+    assert_int_equal(counted("enqueue_failed"), 2);
+    answer(0, verdict_ok);
+    consume(1, 2, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+}
+
+static void the_sizer_is_the_unit(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.sizer = QUEUE_SIZER_ITEMS;
+    start();
+    consume(0, 6, &probe);
+    assert_int_equal(queue_size(), 6);
+    consume(0, 3, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    consume(0, 9, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    assert_false(verdict_is_retryable(&probe.verdict));
+    assert_string_equal(probe.verdict.text, "element size too large");
+    answer(0, verdict_ok);
+    queue.sizer = QUEUE_SIZER_BYTES;
+    consume(0, 9, &probe);
+    assert_int_equal(queue_size(), 4);
+}
+
+static void blocked_senders_wait(void **state)
+{
+    (void)state;
+    struct probe probes[3];
+    queue.block_on_overflow = true;
+    queue.queue_size = 1;
+    start();
+    consume(0, 1, NULL);
+    consume(0, 1, &probes[0]);
+    consume(0, 1, &probes[1]);
+    consume(1, 1, &probes[2]);
+    assert_int_equal(probes[0].settled + probes[1].settled + probes[2].settled, 0);
+    answer(0, verdict_ok); /* room, at once */
+    assert_int_equal(probes[0].settled, 1);
+    assert_int_equal(probes[1].settled, 0);
+    answer(0, verdict_ok);
+    answer(0, verdict_ok);
+    assert_int_equal(probes[1].settled, 1);
+    assert_int_equal(probes[2].settled, 0);
+    advance(SECOND / 10); /* the other worker looks again by itself */
+    assert_int_equal(probes[2].settled, 1);
+    assert_int_equal(counted("enqueue_failed"), 0);
+}
+
+static void results_are_waited_for(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.wait_for_result = true;
+    start();
+    consume(0, 1, &probe);
+    assert_int_equal(probe.settled, 0);
+    answer(0, never);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_INVALID_ARGUMENT);
+    assert_string_equal(probe.verdict.text, "never");
+}
+
+static void without_a_queue_the_backend_answers(void **state)
+{
+    (void)state;
+    struct probe probes[20];
+    queue.enabled = false;
+    start();
+    for (int i = 0; i < 20; i++)
+        consume(0, 1, &probes[i]);
+    assert_int_equal(lanes[0].sent_count, 20); /* nothing bounds them but the receivers */
+    answer(0, verdict_ok);
+    answer(0, never);
+    answer(0, later);
+    assert_int_equal(probes[0].verdict.code, GRPC_OK);
+    assert_int_equal(probes[1].verdict.code, GRPC_INVALID_ARGUMENT);
+    assert_int_equal(probes[2].settled, 0);
+    advance(6 * SECOND);
+    assert_int_equal(lanes[0].attempts, 21);
+    while (lanes[0].sent_count > 0)
+        answer(0, verdict_ok);
+    assert_int_equal(probes[2].verdict.code, GRPC_OK);
+    assert_int_equal(counted("sent"), 19);
+    assert_int_equal(counted("send_failed"), 1);
+}
+
+static void permanent_errors_are_not_retried(void **state)
+{
+    (void)state;
+    start();
+    consume(0, 5, NULL);
+    answer(0, never);
+    advance(1000 * SECOND);
+    assert_int_equal(lanes[0].attempts, 1);
+    assert_int_equal(counted("send_failed"), 5);
+    consume(0, 5, NULL);
+    answer(0, verdict_of(GRPC_RESOURCE_EXHAUSTED, "without RetryInfo"));
+    assert_int_equal(counted("send_failed"), 10);
+}
+
+/* 5 s, 10 s, 20 s, 30 s, 30 s ... until the next attempt would come after 5 minutes. */
+static void the_wait_grows_and_ends(void **state)
+{
+    (void)state;
+    static const uint64_t waits_s[] = {5, 10, 20, 30, 30, 30, 30, 30, 30, 30, 30};
+    uint64_t elapsed = 0;
+    start();
+    consume(0, 1, NULL);
+    for (size_t i = 0; i < sizeof(waits_s) / sizeof(waits_s[0]); i++) {
+        answer(0, later);
+        advance(waits_s[i] * SECOND - 1);
+        assert_int_equal(lanes[0].sent_count, 0);
+        advance(1);
+        assert_int_equal(lanes[0].sent_count, 1);
+        elapsed += waits_s[i];
+    }
+    assert_int_equal(elapsed, 275);
+    answer(0, later); /* 275 + 30 > 300 */
+    assert_int_equal(counted("send_failed"), 1);
+    assert_int_equal(queue_size(), 0);
+}
+
+static void for_ever_is_for_ever(void **state)
+{
+    (void)state;
+    retry.max_elapsed_time = 0;
+    start();
+    consume(0, 1, NULL);
+    for (int i = 0; i < 100; i++) {
+        answer(0, later);
+        advance(30 * SECOND);
+        assert_int_equal(lanes[0].sent_count, 1);
+    }
+    answer(0, verdict_ok);
+    assert_int_equal(counted("sent"), 1);
+}
+
+static void the_wait_is_randomized(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bits;
+        uint64_t wait_ns;
+    } table[] = {
+        {0, 5 * SECOND / 2}, {UINT64_MAX, 15 * SECOND / 2}, {UINT64_C(1) << 63, 5 * SECOND}};
+    for (size_t i = 0; i < 3; i++) {
+        random_bits = table[i].bits;
+        start();
+        consume(0, 1, NULL);
+        answer(0, later);
+        advance(10 * SECOND);
+        int64_t off = (int64_t)(lanes[0].attempted_ns + 10 * SECOND - workers[0].now_ns) -
+                      (int64_t)table[i].wait_ns;
+        assert_true(off > -10 && off < 10);
+        answer(0, verdict_ok);
+        delivery_shared_deinit(&shared);
+    }
+}
+
+static void a_zero_wait_is_no_loop(void **state)
+{
+    (void)state;
+    retry.initial_interval = 0;
+    start();
+    consume(0, 1, NULL);
+    answer(0, later);
+    assert_int_equal(lanes[0].attempts, 1);
+    advance(SECOND / 100);
+    assert_int_equal(lanes[0].attempts, 2);
+}
+
+static void throttling_is_a_floor(void **state)
+{
+    (void)state;
+    retry.max_elapsed_time = 0;
+    start();
+    static const struct {
+        int64_t retry_after_ns;
+        uint64_t wait_s;
+    } table[] = {{0, 5}, {INT64_C(1000000000), 10}, {INT64_C(60000000000), 60}, {INT64_MAX, 300}};
+    consume(0, 1, NULL);
+    for (size_t i = 0; i < 4; i++) {
+        answer(0, verdict_try_later(GRPC_RESOURCE_EXHAUSTED, table[i].retry_after_ns, "slow down"));
+        advance(table[i].wait_s * SECOND - 1);
+        assert_int_equal(lanes[0].sent_count, 0);
+        advance(1);
+        assert_int_equal(lanes[0].sent_count, 1);
+    }
+}
+
+static void without_retry_it_fails_at_once(void **state)
+{
+    (void)state;
+    retry.enabled = false;
+    start();
+    consume(0, 1, NULL);
+    answer(0, later);
+    assert_int_equal(counted("send_failed"), 1);
+}
+
+static void a_waiting_retry_keeps_its_consumer(void **state)
+{
+    (void)state;
+    start(); /* two consumers each */
+    for (int i = 0; i < 3; i++)
+        consume(0, 1, NULL);
+    answer(0, later);
+    answer(0, later);
+    assert_int_equal(lanes[0].attempts, 2);
+    advance(5 * SECOND);
+    answer(0, verdict_ok);
+    assert_int_equal(lanes[0].attempts, 5);
+}
+
+static void draining_sends_what_there_is(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 4; i++)
+        consume(0, 1, NULL);
+    answer(0, later);
+    answer(0, later);
+    assert_int_equal(lanes[0].sent_count, 0);
+    lanes[0].node.draining = lanes[1].node.draining = true;
+    delivery_drain(&lanes[1].delivery);
+    assert_int_equal(drained, 1);
+    delivery_drain(&lanes[0].delivery);
+    advance(0);
+    assert_int_equal(lanes[0].sent_count, 2); /* waits are cut short */
+    answer(0, later);
+    advance(SECOND); /* and are short from now on */
+    assert_int_equal(lanes[0].sent_count, 2);
+    while (lanes[0].sent_count > 0)
+        answer(0, verdict_ok);
+    assert_int_equal(drained, 2);
+    assert_int_equal(counted("sent"), 4);
+}
+
+static void stopping_counts_the_rest(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.wait_for_result = true;
+    start();
+    for (int i = 0; i < 4; i++)
+        consume(0, 2, NULL);
+    consume(0, 2, &probe);
+    answer(0, later);
+    delivery_stop(&lanes[0].delivery);
+    assert_int_equal(lanes[0].aborted, 1);
+    assert_int_equal(counted("send_failed"), 10);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    advance(100 * SECOND);
+    assert_int_equal(lanes[0].sent_count, 0);
+    lanes[0].delivery.node = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_queue_has_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(consumers_are_divided, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_bound_is_over_all_workers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_sizer_is_the_unit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocked_senders_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_are_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_a_queue_the_backend_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(permanent_errors_are_not_retried, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_wait_grows_and_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(for_ever_is_for_ever, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_wait_is_randomized, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_zero_wait_is_no_loop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(throttling_is_a_floor, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_retry_it_fails_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_waiting_retry_keeps_its_consumer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(draining_sends_what_there_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopping_counts_the_rest, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
