@@ -42,14 +42,15 @@ static bool next_tail(struct message_iter *it)
     return true;
 }
 
-static struct slice current_segment(const struct message_iter *it)
+static uint32_t current_segment(const struct message_iter *it)
 {
-    return it->tail ? it->tail->fields : it->message->raw;
+    return it->tail ? it->tail->segment : 0;
 }
 
-static bool is_within(struct slice segment, const uint8_t *position)
+/* Nodes are ordered by the run of bytes they stand in, then by their place in it. */
+static bool is_behind(const struct message *node, uint32_t segment, const uint8_t *field_start)
 {
-    return (uintptr_t)position - (uintptr_t)segment.data < segment.size;
+    return node->segment != segment ? node->segment > segment : node->field_start > field_start;
 }
 
 /* The node of the field that starts here, if it has one; moves it->previous up to the last node at or before it. */
@@ -57,10 +58,10 @@ static struct message *find_node(struct message_iter *it, const uint8_t *field_s
 {
     for (;;) {
         struct message *next = it->previous ? it->previous->next : it->message->children;
-        if (!next || !is_within(current_segment(it), next->field_start) || next->field_start > field_start)
+        if (!next || is_behind(next, current_segment(it), field_start))
             return NULL;
         it->previous = next;
-        if (next->field_start == field_start)
+        if (next->segment == current_segment(it) && next->field_start == field_start)
             return next;
     }
 }
@@ -106,6 +107,7 @@ static struct message *add_node(struct message_iter *it, struct message_field *f
     node->field_start = field->wire.start;
     node->field_end = field->wire.end;
     node->number = field->wire.number;
+    node->segment = current_segment(it);
     struct message **link = it->previous ? &it->previous->next : &it->message->children;
     node->next = *link;
     *link = node;
@@ -145,9 +147,9 @@ void message_append(struct message *message, struct arena *arena, struct slice f
         return;
     }
     struct message_tail *tail = arena_alloc(arena, sizeof(*tail));
-    *tail = (struct message_tail){.fields = fields};
-    if (message->tail_last)
-        message->tail_last->next = tail;
+    *tail = (struct message_tail){.fields = fields, .segment = last ? last->segment + 1 : 1};
+    if (last)
+        last->next = tail;
     else
         message->tail = tail;
     message->tail_last = tail;
@@ -202,10 +204,11 @@ static void emit_header(struct sink *sink, uint32_t number, size_t payload)
 static void emit_message(struct sink *sink, const struct message *message);
 
 /* One run of the message's bytes with the changed children in it; returns the first child behind it. */
-static const struct message *emit_segment(struct sink *sink, struct slice segment, const struct message *child)
+static const struct message *emit_segment(struct sink *sink, struct slice bytes, uint32_t segment,
+                                          const struct message *child)
 {
-    const uint8_t *position = segment.data;
-    for (; child && is_within(segment, child->field_start); child = child->next) {
+    const uint8_t *position = bytes.data;
+    for (; child && child->segment == segment; child = child->next) {
         if (!child->changed)
             continue;
         emit(sink, position, child->field_start);
@@ -215,7 +218,7 @@ static const struct message *emit_segment(struct sink *sink, struct slice segmen
         }
         position = child->field_end;
     }
-    emit(sink, position, segment.data + segment.size);
+    emit(sink, position, bytes.data + bytes.size);
     return child;
 }
 
@@ -225,9 +228,9 @@ static void emit_message(struct sink *sink, const struct message *message)
         emit(sink, message->raw.data, message->raw.data + message->raw.size);
         return;
     }
-    const struct message *child = emit_segment(sink, message->raw, message->children);
+    const struct message *child = emit_segment(sink, message->raw, 0, message->children);
     for (const struct message_tail *tail = message->tail; tail; tail = tail->next)
-        child = emit_segment(sink, tail->fields, child);
+        child = emit_segment(sink, tail->fields, tail->segment, child);
     assert(!child);
 }
 

@@ -27,6 +27,7 @@ struct arena;
 /* Whole encoded fields (tag included) behind the received ones. */
 struct message_tail {
     struct slice fields;
+    uint32_t segment;            /* 1, 2, ...: the received bytes are 0 */
     struct message_tail *next;
 };
 
@@ -41,6 +42,7 @@ struct message {
     const uint8_t *field_end;
     size_t size;                 /* encoded payload; valid after message_measure */
     uint32_t number;             /* its field number in the parent */
+    uint32_t segment;            /* where field_start is: 0, or the number of the parent's tail */
     bool changed;                /* it, or something below it */
     bool removed;
 };
