@@ -1,0 +1,465 @@
+#include "core/data/span_index.h"
+
+#include "core/base/hash.h"
+#include "core/data/span_shard.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static struct span_index *make_index(uint64_t max_spans, uint64_t window_s)
+{
+    hash_init();
+    return span_index_new(&(struct span_index_options){
+        .max_spans = max_spans, .window_ns = window_s * SECOND, .type_count = 1});
+}
+
+static struct span_key key_of(uint64_t trace, uint64_t span)
+{
+    struct span_key key = {.trace_id = {0}};
+    memcpy(key.trace_id, &trace, sizeof trace);
+    memcpy(key.span_id, &span, sizeof span);
+    return key;
+}
+
+/* One span with its number as value; returns what the index said. */
+static struct span_put put_span(struct span_index *index, uint64_t now_s, uint64_t trace,
+                                uint64_t span, struct arena *arena, struct span_wakeups *wakeups)
+{
+    char name[32];
+    snprintf(name, sizeof name, "span %llu", (unsigned long long)span);
+    struct span_put put = {.key = key_of(trace, span),
+                           .facts = {.start_ns = span, .end_ns = span + 1, .kind = 2, .status = 1}};
+    put.facts.values = slice_of_string(name);
+    struct span_wakeups ignored = {0};
+    span_index_put_many(index, now_s * SECOND, &put, 1, NULL, arena, wakeups ? wakeups : &ignored);
+    span_wakeups_deinit(&ignored);
+    return put;
+}
+
+static struct span_find find_span(struct span_index *index, uint64_t now_s, uint64_t trace,
+                                  uint64_t span, struct arena *arena)
+{
+    struct span_find find = {.key = key_of(trace, span)};
+    span_index_find_many(index, now_s * SECOND, &find, 1, arena);
+    return find;
+}
+
+static struct span_find add_samples(struct span_index *index, uint64_t now_s, uint64_t trace,
+                                    uint64_t span, uint64_t count, const struct span_waiter *waiter,
+                                    struct span_wakeups *wakeups)
+{
+    uint64_t totals[3] = {count, count, count * 10};
+    struct span_find find = {.key = key_of(trace, span), .totals = count ? totals : NULL};
+    struct span_wakeups ignored = {0};
+    span_index_add_many(index, now_s * SECOND, &find, 1, waiter, wakeups ? wakeups : &ignored);
+    span_wakeups_deinit(&ignored);
+    return find;
+}
+
+static void test_found_with_its_values(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    put_span(index, 1, 7, 42, &arena, NULL);
+    struct span_find find = find_span(index, 9, 7, 42, &arena);
+    assert_int_equal(find.presence, SPAN_FOUND);
+    assert_int_equal(find.match_count, 1);
+    assert_true(slice_is(find.matches[0].facts.values, "span 42"));
+    assert_int_equal(find.matches[0].facts.start_ns, 42);
+    assert_int_equal(find.matches[0].facts.kind, 2);
+    assert_int_equal(find.matches[0].arrived_ns, SECOND);
+    assert_int_equal(find_span(index, 9, 8, 42, &arena).presence, SPAN_MISSING);
+    assert_int_equal(find_span(index, 9, 7, 43, &arena).presence, SPAN_MISSING);
+    assert_int_equal(span_index_entries(index), 1);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_the_window_ends(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    put_span(index, 0, 7, 42, &arena, NULL);
+    assert_int_equal(find_span(index, 120, 7, 42, &arena).presence, SPAN_FOUND);
+    assert_int_equal(find_span(index, 121, 7, 42, &arena).presence, SPAN_EXPIRED);
+    /* Whatever else arrives then: it can still be told from a span that never came. */
+    put_span(index, 121, 7, 43, &arena, NULL);
+    assert_int_equal(find_span(index, 121, 7, 42, &arena).presence, SPAN_EXPIRED);
+    assert_int_equal(find_span(index, 121, 0, 42, &arena).presence, SPAN_EXPIRED);
+    span_index_sweep(index, 151 * SECOND);
+    assert_int_equal(find_span(index, 151, 7, 42, &arena).presence, SPAN_MISSING);
+    assert_int_equal(span_index_entries(index), 1);
+    span_index_sweep(index, 1000 * SECOND);
+    assert_int_equal(span_index_entries(index), 0);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_one_id_in_several_traces(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    put_span(index, 1, 7, 42, &arena, NULL);
+    put_span(index, 2, 8, 42, &arena, NULL);
+    assert_int_equal(span_index_entries(index), 2);
+    struct span_find find = find_span(index, 3, 0, 42, &arena);
+    assert_int_equal(find.match_count, 2);
+    assert_int_equal(find.matches[0].arrived_ns, 2 * SECOND); /* newest first */
+    assert_int_equal(find_span(index, 3, 7, 42, &arena).matches[0].arrived_ns, SECOND);
+    /* The ninth pushes the oldest out. */
+    for (uint64_t trace = 9; trace < 16; trace++)
+        put_span(index, 4, trace, 42, &arena, NULL);
+    assert_int_equal(span_index_entries(index), SPAN_INDEX_CANDIDATES_MAX);
+    assert_int_equal(find_span(index, 4, 7, 42, &arena).presence, SPAN_MISSING);
+    assert_int_equal(find_span(index, 4, 8, 42, &arena).presence, SPAN_FOUND);
+    assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_SAME_ID), 1);
+    assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_SAME_ID), 0);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_the_oldest_leaves_when_full(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    for (uint64_t span = 1; span <= 250; span++)
+        put_span(index, span / 10, 7, span, &arena, NULL);
+    assert_int_equal(span_index_entries(index), 100);
+    for (uint64_t span = 1; span <= 250; span++)
+        assert_int_equal(find_span(index, 25, 7, span, &arena).presence,
+                         span > 150 ? SPAN_FOUND : SPAN_MISSING);
+    assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_FULL), 150);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_totals_wait_for_their_span(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    add_samples(index, 1, 7, 42, 3, NULL, NULL);
+    add_samples(index, 2, 7, 42, 4, NULL, NULL);
+    assert_int_equal(span_index_entries(index), 1);
+    struct span_put put = put_span(index, 9, 7, 42, &arena, NULL);
+    assert_non_null(put.totals);
+    assert_int_equal(put.totals[0], 7);
+    assert_int_equal(put.totals[2], 70);
+    assert_true(put.has_lag);
+    assert_int_equal(put.lag_ns, -8 * (int64_t)SECOND);
+    /* Delivered again: one entry, the same totals, no second lag. */
+    put = put_span(index, 10, 7, 42, &arena, NULL);
+    assert_int_equal(put.totals[0], 7);
+    assert_false(put.has_lag);
+    assert_int_equal(span_index_entries(index), 1);
+    /* Totals have a window of their own. */
+    put = put_span(index, 123, 7, 42, &arena, NULL);
+    assert_null(put.totals);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_totals_without_a_trace_id(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    add_samples(index, 1, 0, 42, 3, NULL, NULL);
+    add_samples(index, 2, 7, 42, 4, NULL, NULL);
+    assert_int_equal(span_index_entries(index), 2);
+    struct span_put put = put_span(index, 9, 7, 42, &arena, NULL);
+    assert_int_equal(put.totals[0], 7);
+    assert_int_equal(span_index_entries(index), 1);
+    add_samples(index, 10, 0, 42, 2, NULL, NULL); /* now it is the span's */
+    put = put_span(index, 11, 7, 42, &arena, NULL);
+    assert_int_equal(put.totals[0], 9);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_waiters_are_woken_once(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(100, 120);
+    struct span_waiter first = {100, 1}, second = {200, 2};
+    assert_true(add_samples(index, 1, 7, 42, 3, &first, &wakeups).waits);
+    assert_true(add_samples(index, 1, 0, 42, 3, &second, &wakeups).waits);
+    put_span(index, 1, 7, 43, &arena, &wakeups);
+    assert_int_equal(wakeups.count, 0);
+    put_span(index, 2, 7, 42, &arena, &wakeups);
+    assert_int_equal(wakeups.count, 2);
+    assert_int_equal(wakeups.items[0].waiter.hold + wakeups.items[1].waiter.hold, 300);
+    assert_int_equal(wakeups.items[0].waits_for, SPAN_WAITS_FOR_SPAN);
+    put_span(index, 2, 7, 42, &arena, &wakeups);
+    assert_int_equal(wakeups.count, 2);
+    assert_false(add_samples(index, 3, 7, 42, 3, &first, &wakeups).waits);
+    span_wakeups_deinit(&wakeups);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_spans_wait_for_samples(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(100, 120);
+    struct span_waiter waiter = {100, 1};
+    struct span_put puts[2] = {{.key = key_of(7, 42)}, {.key = key_of(7, 43)}};
+    span_index_put_many(index, SECOND, puts, 2, &waiter, &arena, &wakeups);
+    assert_true(puts[0].waits && puts[1].waits);
+    add_samples(index, 2, 7, 42, 5, NULL, &wakeups);
+    assert_int_equal(wakeups.count, 1);
+    assert_int_equal(wakeups.items[0].waits_for, SPAN_WAITS_FOR_SAMPLES);
+    span_index_collect_many(index, 3 * SECOND, puts, 2, &waiter, &arena);
+    assert_int_equal(puts[0].totals[0], 5);
+    assert_null(puts[1].totals);
+    add_samples(index, 4, 7, 43, 5, NULL, &wakeups); /* it does not wait any more */
+    assert_int_equal(wakeups.count, 1);
+    span_wakeups_deinit(&wakeups);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_what_left_early_is_remembered(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(100, 120);
+    struct span_waiter waiter = {100, 1};
+    add_samples(index, 1, 7, 42, 3, &waiter, &wakeups);
+    struct span_find find = {.key = key_of(7, 42), .samples_left = 3};
+    span_index_leave_many(index, 6 * SECOND, &find, 1, &waiter);
+    struct span_put put = put_span(index, 8, 7, 42, &arena, &wakeups);
+    assert_int_equal(put.samples_left, 3);
+    assert_int_equal(wakeups.count, 0);
+    assert_int_equal(put_span(index, 8, 7, 42, &arena, &wakeups).samples_left, 0);
+    span_wakeups_deinit(&wakeups);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_profile_ids(void **state)
+{
+    (void)state;
+    static const uint8_t id[PROFILE_ID_SIZE] = {1, 2, 3}, other[PROFILE_ID_SIZE] = {[15] = 9};
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    assert_false(span_index_see_profile(index, SECOND, id, 1, false));
+    assert_false(span_index_see_profile(index, SECOND, id, 1, true));
+    assert_false(span_index_see_profile(index, SECOND, id, 1, false)); /* the same request */
+    assert_true(span_index_see_profile(index, 2 * SECOND, id, 2, true));
+    assert_false(span_index_see_profile(index, 2 * SECOND, other, 2, true));
+    assert_false(span_index_see_profile(index, 122 * SECOND, id, 3, true));
+    /* No span has this id. */
+    uint64_t first_half;
+    memcpy(&first_half, id, sizeof first_half);
+    assert_int_equal(find_span(index, 122, 0, first_half, &arena).presence, SPAN_MISSING);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+/* Many ids, many times around: nothing is lost but what has to be, and memory stays bounded. */
+static void test_memory_stays_bounded(void **state)
+{
+    (void)state;
+    enum { SPANS = 20000, ROUNDS = 10 };
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(SPANS, 120);
+    char name[64];
+    memset(name, 'x', sizeof name);
+    struct span_put put = {.facts = {.values = slice_of(name, sizeof name)}};
+    for (uint64_t i = 1; i <= SPANS * ROUNDS; i++) {
+        put.key = key_of(i, i);
+        span_index_put_many(index, SECOND + i, &put, 1, NULL, &arena, &wakeups);
+    }
+    assert_int_equal(span_index_entries(index), SPANS);
+    size_t memory = span_index_memory(index);
+    assert_in_range(memory, SPANS * 100, SPANS * 256);
+    unsigned found = 0;
+    for (uint64_t i = SPANS * (ROUNDS - 1) + 1; i <= SPANS * ROUNDS; i++) {
+        struct span_find find = {.key = key_of(i, i)};
+        span_index_find_many(index, 2 * SECOND, &find, 1, &arena);
+        found += find.presence == SPAN_FOUND;
+    }
+    assert_in_range(found, SPANS * 95 / 100, SPANS); /* first in, first out per shard */
+    span_index_sweep(index, 1000 * SECOND);
+    for (int i = 0; i < 20; i++)
+        span_index_sweep(index, 1000 * SECOND);
+    assert_int_equal(span_index_entries(index), 0);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+static void test_large_values_push_out_by_memory(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(1000, 120);
+    static uint8_t value[SPAN_INDEX_VALUES_MAX];
+    struct span_put put = {.facts = {.values = slice_of(value, sizeof value)}};
+    for (uint64_t i = 1; i <= 500; i++) {
+        put.key = key_of(i, i);
+        span_index_put_many(index, SECOND, &put, 1, NULL, &arena, &wakeups);
+    }
+    assert_true(span_index_memory(index) < 1000 * 256);
+    assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > 400);
+    assert_int_equal(find_span(index, 1, 500, 500, &arena).presence, SPAN_FOUND);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+/* Against a plain array: random puts, samples, finds and time. */
+enum { MODEL_SPANS = 64, MODEL_STEPS = 200000 };
+struct model_span {
+    bool has_span;
+    uint64_t span_s;
+    uint64_t samples_s;
+    uint64_t samples;
+};
+
+static void model_put(struct span_index *index, struct model_span *model, uint64_t now_s,
+                      uint64_t number, struct arena *arena)
+{
+    struct model_span *span = &model[number];
+    uint64_t expected = span->samples && now_s - span->samples_s <= 120 ? span->samples : 0;
+    struct span_put put = put_span(index, now_s, number % 3 + 1, number + 1, arena, NULL);
+    assert_int_equal(put.totals ? put.totals[0] : 0, expected);
+    span->has_span = true;
+    span->span_s = now_s;
+    span->samples = expected;
+}
+
+static void model_add(struct span_index *index, struct model_span *model, uint64_t now_s,
+                      uint64_t number)
+{
+    struct model_span *span = &model[number];
+    if (now_s - span->samples_s > 120)
+        span->samples = 0;
+    span->samples += 2;
+    span->samples_s = now_s;
+    add_samples(index, now_s, number % 3 + 1, number + 1, 2, NULL, NULL);
+}
+
+static void test_against_a_model(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(1000, 120);
+    struct model_span model[MODEL_SPANS] = {{.has_span = false}};
+    uint64_t now_s = 1000;
+    srand(1);
+    for (int step = 0; step < MODEL_STEPS; step++) {
+        uint64_t number = (uint64_t)rand() % MODEL_SPANS;
+        now_s += rand() % 8 == 0 ? (uint64_t)rand() % 12 : 0;
+        switch (rand() % 3) {
+        case 0:
+            model_put(index, model, now_s, number, &arena);
+            break;
+        case 1:
+            model_add(index, model, now_s, number);
+            break;
+        default: {
+            struct span_find find = find_span(index, now_s, number % 3 + 1, number + 1, &arena);
+            bool expected = model[number].has_span && now_s - model[number].span_s <= 120;
+            assert_int_equal(find.presence == SPAN_FOUND, expected);
+        }
+        }
+        if (step % 1000 == 0) {
+            arena_deinit(&arena);
+            arena = (struct arena){0};
+        }
+    }
+    assert_true(span_index_entries(index) <= MODEL_SPANS);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+/* --- threads --- */
+
+struct hammer {
+    struct span_index *index;
+    uint64_t seed;
+};
+
+static void *hammer(void *argument)
+{
+    struct hammer *h = argument;
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_waiter waiter = {h->seed, (uint32_t)h->seed};
+    uint64_t number = h->seed;
+    for (int i = 0; i < 20000; i++) {
+        number = number * 6364136223846793005u + 1442695040888963407u;
+        uint64_t span = (number >> 33) % 3000 + 1;
+        uint64_t totals[3] = {1, 1, 10};
+        struct span_put put = {.key = key_of(1, span), .facts = {.values = SLICE("a name")}};
+        struct span_find find = {.key = key_of(i % 4 ? 1 : 0, span), .totals = totals};
+        if (i % 2)
+            span_index_put_many(h->index, SECOND, &put, 1, &waiter, &arena, &wakeups);
+        else
+            span_index_add_many(h->index, SECOND, &find, 1, &waiter, &wakeups);
+        span_index_find_many(h->index, SECOND, &find, 1, &arena);
+        if (find.match_count > 0)
+            assert_true(slice_is(find.matches[0].facts.values, "a name"));
+        if (i % 500 == 0) {
+            arena_deinit(&arena);
+            arena = (struct arena){0};
+        }
+    }
+    span_wakeups_deinit(&wakeups);
+    arena_deinit(&arena);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct span_index *index = make_index(2000, 120);
+    struct hammer hammers[4];
+    pthread_t threads[4];
+    for (unsigned i = 0; i < 4; i++) {
+        hammers[i] = (struct hammer){index, i + 1};
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &hammers[i]), 0);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(span_index_entries(index) <= 2004);
+    span_index_free(index);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found_with_its_values),
+        cmocka_unit_test(test_the_window_ends),
+        cmocka_unit_test(test_one_id_in_several_traces),
+        cmocka_unit_test(test_the_oldest_leaves_when_full),
+        cmocka_unit_test(test_totals_wait_for_their_span),
+        cmocka_unit_test(test_totals_without_a_trace_id),
+        cmocka_unit_test(test_waiters_are_woken_once),
+        cmocka_unit_test(test_spans_wait_for_samples),
+        cmocka_unit_test(test_what_left_early_is_remembered),
+        cmocka_unit_test(test_profile_ids),
+        cmocka_unit_test(test_memory_stays_bounded),
+        cmocka_unit_test(test_large_values_push_out_by_memory),
+        cmocka_unit_test(test_against_a_model),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
