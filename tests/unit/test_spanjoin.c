@@ -1,0 +1,1010 @@
+/* The worked cases of docs/spanjoin.md, one test each, with their numbers. */
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { TRACE = 7, OTHER_TRACE = 8, SPAN = 42, SPAN_B = 43, SPAN_C = 44 };
+
+struct join {
+    struct fixture fixture;
+    struct fixture_place *traces;
+    struct fixture_place *profiles;
+    struct probe probe; /* of the last request */
+};
+
+static void setup_workers(struct join *join, const char *settings, unsigned workers)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
+    fixture_init(&join->fixture, workers);
+    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                 "traces", SIGNAL_TRACES);
+    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                   "profiles", SIGNAL_PROFILES);
+}
+
+static void setup(struct join *join, const char *settings)
+{
+    setup_workers(join, settings, 1);
+}
+
+static void send_to(struct join *join, struct request *request, unsigned worker)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    fixture_consume(&join->fixture, place->nodes[worker], request_encode(request), request->items,
+                    &join->probe);
+    request_free(request);
+}
+
+/* Hands it over, and expects that the client is told success at once. */
+static void send_request(struct join *join, struct request *request)
+{
+    send_to(join, request, 0);
+    assert_int_equal(join->probe.settled, 1);
+    assert_int_equal(join->probe.verdict.code, GRPC_OK);
+}
+
+static void send_span(struct join *join, uint64_t trace, uint64_t span, const char *name)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    SpanMessage *message = traces_span(&request, trace, span, WALL, WALL + SECOND, name);
+    span_string(&request, message, "http.route", "/pay");
+    send_request(join, &request);
+}
+
+/* One sample of type cpu/nanoseconds with a Link. */
+static void begin_linked(struct request *request, uint64_t trace, uint64_t span)
+{
+    profiles_begin(request);
+    profiles_profile(request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(request, 1);
+    sample_link(request, sample, trace, span);
+    sample_value(request, sample, 30);
+}
+
+static void send_sample(struct join *join, uint64_t trace, uint64_t span)
+{
+    struct request request;
+    begin_linked(&request, trace, span);
+    send_request(join, &request);
+}
+
+static void wait_s(struct join *join, uint64_t seconds)
+{
+    fixture_advance(&join->fixture, seconds * SECOND);
+}
+
+/* What came out as the n-th of a signal. */
+static const struct recorded *nth(struct join *join, enum signal signal, size_t n)
+{
+    const struct recorder *recorder = &join->fixture.recorder;
+    for (size_t i = 0; i < recorder->count; i++)
+        if (recorder->items[i].signal == signal && n-- == 0)
+            return &recorder->items[i];
+    return NULL;
+}
+
+static bool came_out(struct join *join, enum signal signal, size_t n)
+{
+    return nth(join, signal, n) != NULL;
+}
+
+static void read_profiles(struct join *join, size_t n, struct request *out)
+{
+    const struct recorded *recorded = nth(join, SIGNAL_PROFILES, n);
+    assert_non_null(recorded);
+    request_read_profiles(out, slice_of(recorded->bytes, recorded->size));
+}
+
+static void read_traces(struct join *join, size_t n, struct request *out)
+{
+    const struct recorded *recorded = nth(join, SIGNAL_TRACES, n);
+    assert_non_null(recorded);
+    request_read_traces(out, slice_of(recorded->bytes, recorded->size));
+}
+
+#define METRIC(join, name) metric(join, name, NULL)
+static double metric(struct join *join, const char *name, const char *reason)
+{
+    char full[96], labels[96];
+    snprintf(full, sizeof full, "profcol_spanjoin_%s", name);
+    if (reason)
+        snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\",reason=\"%s\"", reason);
+    else
+        snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\"");
+    return metrics_value(join->fixture.process.metrics, full, labels);
+}
+
+static void expect_link(const struct request *request, size_t profile, size_t i, uint64_t trace,
+                        uint64_t span)
+{
+    uint64_t got_trace, got_span;
+    sample_read_link(request, request_sample(request, profile, i), &got_trace, &got_span);
+    assert_int_equal(got_trace, trace);
+    assert_int_equal(got_span, span);
+}
+
+#define EXPECT_TEXT(value, expected)                                                               \
+    do {                                                                                           \
+        const char *text_ = (value);                                                               \
+        assert_non_null(text_);                                                                    \
+        assert_string_equal(text_, expected);                                                      \
+    } while (0)
+
+static void expect_joined(const struct request *request, size_t profile, size_t i, uint64_t trace,
+                          uint64_t span, const char *name)
+{
+    const SampleMessage *sample = request_sample(request, profile, i);
+    expect_link(request, profile, i, trace, span);
+    EXPECT_TEXT(sample_attribute(request, sample, "span_name"), name);
+    EXPECT_TEXT(sample_attribute(request, sample, "span_kind"), "server");
+    EXPECT_TEXT(sample_attribute(request, sample, "span_status"), "ok");
+}
+
+static void expect_unjoined(const struct request *request, size_t profile, size_t i)
+{
+    assert_null(sample_attribute(request, request_sample(request, profile, i), "span_name"));
+}
+
+/* --- span first, sample first --- */
+
+static void test_span_first(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "GET /pay");
+    wait_s(&join, 8);
+    send_sample(&join, TRACE, SPAN);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "GET /pay");
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 0), "http.route"), "/pay");
+    assert_int_equal(request_sample(&out, 0, 0)->values[0], 30);
+    assert_int_equal(request_sample(&out, 0, 0)->stack_index, 1);
+    assert_int_equal(METRIC(&join, "samples_joined"), 1);
+    assert_int_equal(METRIC(&join, "entries"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_sample_first_waits_for_its_span(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 10s}");
+    send_sample(&join, TRACE, SPAN); /* answered at once */
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0));
+    assert_int_equal(METRIC(&join, "held_requests"), 1);
+    assert_true(METRIC(&join, "held_bytes") > 0);
+    wait_s(&join, 8);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0));
+    send_span(&join, TRACE, SPAN, "GET /pay");
+    wait_s(&join, 0);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "GET /pay");
+    assert_int_equal(nth(&join, SIGNAL_PROFILES, 0)->at_ns, FIXTURE_START_NS + 8 * SECOND);
+    assert_int_equal(METRIC(&join, "held_requests"), 0);
+    assert_int_equal(METRIC(&join, "held_bytes"), 0);
+    assert_int_equal(METRIC(&join, "samples_joined"), 1);
+    request_free(&out);
+    /* The span went on at once with what was seen. */
+    read_traces(&join, 0, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "pyroscope.profile.id"), span_hex(SPAN));
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "30");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "1");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "http.route"), "/pay");
+    assert_int_equal(METRIC(&join, "spans_enriched"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_sample_leaves_before_its_span(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 5s}");
+    send_sample(&join, TRACE, SPAN);
+    wait_s(&join, 4);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0));
+    wait_s(&join, 1);
+    read_profiles(&join, 0, &out);
+    expect_unjoined(&out, 0, 0);
+    expect_link(&out, 0, 0, TRACE, SPAN);
+    assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 1);
+    request_free(&out);
+    wait_s(&join, 3);
+    send_span(&join, TRACE, SPAN, "GET /pay");
+    wait_s(&join, 20);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 1));
+    read_traces(&join, 0, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "1");
+    assert_int_equal(metric(&join, "samples_unjoined", "span_open"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_window_is_over(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "window: 120s");
+    send_span(&join, TRACE, SPAN, "GET /pay");
+    wait_s(&join, 121);
+    send_sample(&join, TRACE, SPAN);
+    read_profiles(&join, 0, &out); /* it does not wait for what was there already */
+    expect_unjoined(&out, 0, 0);
+    assert_int_equal(metric(&join, "samples_unjoined", "expired"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* --- which span --- */
+
+static void test_same_span_id_in_two_traces(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "first");
+    send_span(&join, OTHER_TRACE, SPAN, "second");
+    send_sample(&join, TRACE, SPAN);
+    send_sample(&join, OTHER_TRACE, SPAN);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "first");
+    request_free(&out);
+    read_profiles(&join, 1, &out);
+    expect_joined(&out, 0, 0, OTHER_TRACE, SPAN, "second");
+    assert_int_equal(METRIC(&join, "ambiguous"), 0);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void send_span_at(struct join *join, uint64_t trace, uint64_t start_ns, const char *name)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_span(&request, trace, SPAN, start_ns, start_ns + SECOND, name);
+    send_request(join, &request);
+}
+
+static void send_timed(struct join *join, uint64_t time_ns)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_profile(&request, "samples", "count");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, 0, SPAN);
+    sample_time(&request, sample, time_ns);
+    send_request(join, &request);
+}
+
+static void test_span_id_alone_goes_by_time(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "");
+    send_span_at(&join, TRACE, WALL, "covers");
+    wait_s(&join, 1);
+    send_span_at(&join, OTHER_TRACE, WALL + 60 * SECOND, "newest");
+    send_timed(&join, WALL + 2 * SECOND);   /* within the clock skew of the first */
+    send_timed(&join, WALL + 300 * SECOND); /* in neither */
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "covers");
+    request_free(&out);
+    read_profiles(&join, 1, &out);
+    expect_joined(&out, 0, 0, OTHER_TRACE, SPAN, "newest");
+    request_free(&out);
+    assert_int_equal(METRIC(&join, "ambiguous"), 2);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_time_never_vetoes(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "long over");
+    profiles_begin(&request);
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL + 46 * SECOND; /* 45 s after its end */
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN);
+    sample_value(&request, sample, 1);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "long over");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_link_without_trace_takes_the_spans(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "a span");
+    send_sample(&join, 0, SPAN);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "a span");
+    assert_int_equal(METRIC(&join, "ambiguous"), 0);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_one_profile_with_three_links(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 10s}");
+    send_span(&join, TRACE, SPAN, "a");
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (uint64_t span = SPAN; span <= SPAN_C; span++) {
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, TRACE, span);
+        sample_value(&request, sample, 10);
+    }
+    send_request(&join, &request);
+    wait_s(&join, 3);
+    send_span(&join, TRACE, SPAN_B, "b");
+    wait_s(&join, 6);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0));
+    wait_s(&join, 1);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "a");
+    expect_joined(&out, 0, 1, TRACE, SPAN_B, "b");
+    expect_unjoined(&out, 0, 2);
+    expect_link(&out, 0, 2, TRACE, SPAN_C);
+    assert_null(request_sample(&out, 0, 3));
+    assert_int_equal(METRIC(&join, "samples_joined"), 2);
+    assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* --- holding --- */
+
+static void test_downstream_refuses_for_a_while(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 10s}");
+    send_sample(&join, TRACE, SPAN);
+    join.fixture.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "busy");
+    wait_s(&join, 10);
+    assert_int_equal(join.fixture.recorder.refused, 1);
+    assert_int_equal(METRIC(&join, "held_requests"), 1);
+    /* 100 ms, 200, 400, ... */
+    fixture_advance(&join.fixture, 100000000);
+    assert_int_equal(join.fixture.recorder.refused, 2);
+    fixture_advance(&join.fixture, 200000000);
+    assert_int_equal(join.fixture.recorder.refused, 3);
+    wait_s(&join, 60);
+    assert_in_range(join.fixture.recorder.refused, 12, 20);
+    assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 0);
+    join.fixture.recorder.answer = verdict_ok;
+    wait_s(&join, 5);
+    read_profiles(&join, 0, &out);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 1));
+    assert_int_equal(request_sample(&out, 0, 0)->values[0], 30);
+    assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 1);
+    assert_int_equal(METRIC(&join, "held_bytes"), 0);
+    wait_s(&join, 60);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 1));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_downstream_refuses_for_good(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 10s}");
+    send_sample(&join, TRACE, SPAN);
+    join.fixture.recorder.answer = verdict_of(GRPC_INVALID_ARGUMENT, "no");
+    wait_s(&join, 60);
+    assert_int_equal(join.fixture.recorder.refused, 1);
+    assert_int_equal(metric(&join, "dropped", "refused"), 1);
+    assert_int_equal(METRIC(&join, "held_bytes"), 0);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_direct_path_leaves_the_answer_to_downstream(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "a span");
+    join.fixture.recorder.hold = true;
+    begin_linked(&request, TRACE, SPAN);
+    send_to(&join, &request, 0);
+    assert_int_equal(join.probe.settled, 0);
+    struct verdict busy = verdict_try_later(GRPC_UNAVAILABLE, -1, "busy");
+    fixture_release(&join.fixture, &busy);
+    assert_int_equal(join.probe.settled, 1);
+    assert_int_equal(join.probe.verdict.code, GRPC_UNAVAILABLE);
+    fixture_deinit(&join.fixture);
+}
+
+static void send_large(struct join *join, uint64_t span, uint32_t samples)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    static char text[100001];
+    memset(text, 'x', samples);
+    text[samples] = 0;
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, span);
+    sample_value(&request, sample, 1);
+    sample_string(&request, sample, "ballast", text);
+    send_to(join, &request, 0);
+}
+
+static void test_memory_bound(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "max_held_mib: 1");
+    join.fixture.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "busy");
+    unsigned admitted = 0;
+    for (uint64_t i = 0; i < 20; i++) {
+        send_large(&join, 100 + i, 100000);
+        assert_int_equal(join.probe.settled, 1);
+        assert_true(METRIC(&join, "held_bytes") <= 1 << 20);
+        if (join.probe.verdict.code == GRPC_OK) {
+            admitted++;
+            continue;
+        }
+        assert_int_equal(join.probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+        assert_true(verdict_is_retryable(&join.probe.verdict));
+    }
+    assert_in_range(admitted, 8, 10);
+    /* Downstream opens: what was acknowledged comes out, the oldest leave early for the next. */
+    join.fixture.recorder.answer = verdict_ok;
+    send_large(&join, 200, 100000);
+    assert_int_equal(join.probe.verdict.code,
+                     GRPC_RESOURCE_EXHAUSTED); /* they were offered before */
+    wait_s(&join, 5);
+    assert_int_equal(join.fixture.recorder.count, admitted);
+    assert_int_equal(metric(&join, "samples_unjoined", "overflow"), admitted);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_memory_bound_makes_the_oldest_leave(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "max_held_mib: 1");
+    for (uint64_t i = 0; i < 20; i++) {
+        send_large(&join, 100 + i, 100000);
+        assert_int_equal(join.probe.verdict.code, GRPC_OK);
+        assert_true(METRIC(&join, "held_bytes") <= 1 << 20);
+    }
+    assert_in_range(join.fixture.recorder.count, 10, 12);
+    assert_int_equal(metric(&join, "samples_unjoined", "overflow"), join.fixture.recorder.count);
+    wait_s(&join, 10);
+    assert_int_equal(join.fixture.recorder.count, 20);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_index_full(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "max_spans: 100, samples: {wait: 0s}");
+    for (uint64_t span = 1; span <= 101; span++)
+        send_span(&join, TRACE, span, "a span");
+    assert_int_equal(METRIC(&join, "entries"), 100);
+    assert_int_equal(metric(&join, "evicted", "full"), 1);
+    send_sample(&join, TRACE, 2);
+    send_sample(&join, TRACE, 101);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, 2, "a span");
+    request_free(&out);
+    read_profiles(&join, 1, &out);
+    expect_joined(&out, 0, 0, TRACE, 101, "a span");
+    request_free(&out);
+    send_sample(&join, TRACE, 1);
+    read_profiles(&join, 2, &out);
+    expect_unjoined(&out, 0, 0);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* --- counting --- */
+
+static void send_identified(struct join *join, uint64_t id)
+{
+    struct request request;
+    begin_linked(&request, TRACE, SPAN);
+    profile_id(&request, request_profile(&request, 0), id);
+    send_request(join, &request);
+}
+
+static void test_delivered_twice(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 0s}");
+    send_identified(&join, 1);
+    send_identified(&join, 1);
+    send_identified(&join, 2);
+    send_span(&join, TRACE, SPAN, "a span");
+    send_span(&join, TRACE, SPAN, "a span");
+    for (size_t i = 0; i < 2; i++) {
+        read_traces(&join, i, &out);
+        EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "2");
+        EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "60");
+        request_free(&out);
+    }
+    assert_int_equal(METRIC(&join, "entries"), 3); /* the span and two profile ids */
+    send_identified(&join, 2);
+    assert_int_equal(METRIC(&join, "samples_joined"), 1);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_go_counts_cpu_once(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join,
+          "samples: {wait: 0s}, spans: {attributes: [{key: cpu, from: 'samples.sum[\"cpu\"]'}, "
+          "{key: n, from: samples.count}, {key: hits, from: 'samples.sum[\"samples\"]'}]}");
+    profiles_begin(&request);
+    ProfileMessage *count = profiles_profile(&request, "samples", "count");
+    profile_period(&request, count, "cpu", "nanoseconds", 10000000);
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN);
+    sample_value(&request, sample, 3);
+    ProfileMessage *cpu = profiles_profile(&request, "cpu", "nanoseconds");
+    profile_period(&request, cpu, "cpu", "nanoseconds", 10000000);
+    sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN);
+    sample_value(&request, sample, 30000000);
+    send_request(&join, &request);
+    /* The eBPF profiler sends counts alone, as timestamps. */
+    profiles_begin(&request);
+    count = profiles_profile(&request, "samples", "count");
+    profile_period(&request, count, "cpu", "nanoseconds", 50000000);
+    sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN_B);
+    sample_time(&request, sample, WALL);
+    sample_time(&request, sample, WALL + 1);
+    send_request(&join, &request);
+    send_span(&join, TRACE, SPAN, "go");
+    send_span(&join, TRACE, SPAN_B, "ebpf");
+    read_traces(&join, 0, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "cpu"), "30000000");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "n"), "3");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "hits"), "3");
+    request_free(&out);
+    read_traces(&join, 1, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "cpu"), "100000000");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "n"), "2");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* --- promotion --- */
+
+static void test_labels_become_links(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, SPAN, "GET /pay");
+    profiles_begin(&request);
+    profiles_profile(&request, "samples", "count");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_string(&request, sample, "thread.name", "main");
+    sample_string(&request, sample, "process.context.label.span_id", "000000000000002A");
+    sample_string(&request, sample, "process.context.label.span_name", "GET");
+    sample_time(&request, sample, WALL);
+    /* Not found: a Link with an empty trace id, and the name stays. */
+    sample = profiles_sample(&request, 1);
+    sample_string(&request, sample, "process.context.label.span_id", "000000000000002b");
+    sample_string(&request, sample, "process.context.label.span_name", "PUT");
+    sample_time(&request, sample, WALL);
+    /* No id at all. */
+    sample = profiles_sample(&request, 1);
+    sample_string(&request, sample, "span_id", "not an id");
+    sample_time(&request, sample, WALL);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    sample = request_sample(&out, 0, 0);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "GET /pay");
+    EXPECT_TEXT(sample_attribute(&out, sample, "thread.name"), "main");
+    assert_null(sample_attribute(&out, sample, "process.context.label.span_id"));
+    assert_null(sample_attribute(&out, sample, "process.context.label.span_name"));
+    expect_link(&out, 0, 1, 0, SPAN_B);
+    assert_int_equal(
+        out.profiles->dictionary->link_table[request_sample(&out, 0, 1)->link_index]->trace_id.len,
+        0);
+    sample = request_sample(&out, 0, 1);
+    assert_null(sample_attribute(&out, sample, "process.context.label.span_id"));
+    EXPECT_TEXT(sample_attribute(&out, sample, "process.context.label.span_name"), "PUT");
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 2), "span_id"), "not an id");
+    assert_int_equal(metric(&join, "samples_unjoined", "no_id"), 1);
+    assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_sdk_labels_with_trace_id(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "GET /pay");
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_string(&request, sample, "span_name", "GET");
+    sample_string(&request, sample, "span_id", span_hex(SPAN));
+    sample_string(&request, sample, "trace_id", "aaaaaaaaaaaaaaaa0000000000000007");
+    sample_value(&request, sample, 1);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    sample = request_sample(&out, 0, 0);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "GET /pay");
+    assert_null(sample_attribute(&out, sample, "span_id"));
+    assert_null(sample_attribute(&out, sample, "trace_id"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_datadog_ids_are_decimal(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "");
+    send_span(&join, TRACE, 0xf000000000000001u, "as text");
+    send_span(&join, TRACE, SPAN, "as a number");
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_string(&request, sample, "local root span id", "1");
+    sample_string(&request, sample, "span id", "17293822569102704641");
+    sample_value(&request, sample, 1);
+    sample = profiles_sample(&request, 1);
+    sample_int(&request, sample, "local root span id", SPAN);
+    sample_value(&request, sample, 1);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, 0xf000000000000001u, "as text");
+    expect_joined(&out, 0, 1, TRACE, SPAN, "as a number");
+    assert_null(sample_attribute(&out, request_sample(&out, 0, 0), "local root span id"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_resource_names_the_span(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "one request");
+    send_span(&join, TRACE, SPAN_B, "its own");
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_resource_string(&request, "span_id", span_hex(SPAN));
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (int i = 0; i < 3; i++)
+        sample_value(&request, profiles_sample(&request, i), i + 1);
+    sample_link(&request, request_sample(&request, 0, 2), TRACE, SPAN_B);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "one request");
+    expect_joined(&out, 0, 1, TRACE, SPAN, "one request");
+    expect_joined(&out, 0, 2, TRACE, SPAN_B, "its own");
+    assert_null(resource_attribute(&out, 0, "span_id"));
+    EXPECT_TEXT(resource_attribute(&out, 0, "service.name"), "shop");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_profile_names_the_span(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "one request");
+    profiles_begin(&request);
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile_attribute(&request, profile, "kept", "yes");
+    profile_attribute(&request, profile, "span_id", span_hex(SPAN));
+    sample_value(&request, profiles_sample(&request, 1), 1);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    expect_joined(&out, 0, 0, TRACE, SPAN, "one request");
+    assert_null(profile_attribute_of(&out, request_profile(&out, 0), "span_id"));
+    EXPECT_TEXT(profile_attribute_of(&out, request_profile(&out, 0), "kept"), "yes");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_profiles_side_alone_promotes(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "");
+    join.profiles->component->pipeline_count[SIGNAL_TRACES] = 0;
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_string(&request, sample, "span_id", span_hex(SPAN));
+    sample_value(&request, sample, 1);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out); /* no span can come, so it does not wait */
+    expect_link(&out, 0, 0, 0, SPAN);
+    assert_int_equal(METRIC(&join, "entries"), 0);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_existing_attributes_are_kept(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, SPAN, "from the span");
+    begin_linked(&request, TRACE, SPAN);
+    sample_string(&request, request_sample(&request, 0, 0), "span_name", "its own");
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 0), "span_name"), "its own");
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 0), "span_kind"), "server");
+    request_free(&out);
+    traces_begin(&request, "shop");
+    SpanMessage *span = traces_span(&request, TRACE, SPAN, WALL, WALL, "again");
+    span_string(&request, span, "pyroscope.profile.id", "set by the SDK");
+    traces_span(&request, TRACE, SPAN_B, WALL, WALL, "another");
+    send_request(&join, &request);
+    read_traces(&join, 1, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "pyroscope.profile.id"), "set by the SDK");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "1");
+    assert_string_equal(request_span(&out, 1)->name, "another");
+    assert_int_equal(request_span(&out, 1)->n_attributes, 0);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_every_path(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join,
+          "samples: {attributes: [{key: a, from: span.id}, {key: b, from: span.trace_id}, "
+          "{key: c, from: span.parent_id}, {key: d, from: span.status.message}, "
+          "{key: e, from: span.start_time}, {key: f, from: span.duration_ns}, "
+          "{key: g, from: 'resource.attributes[\"service.name\"]'}, {key: h, from: scope.name}, "
+          "{key: i, from: 'span.attributes[\"none\"]'}]}, "
+          "spans: {attributes: [{key: svc, from: 'resource.attributes[\"service.name\"]'}, "
+          "{key: n, from: 'samples.count[\"cpu\"]'}, {key: wall, from: 'samples.sum[\"wall\"]'}]}");
+    traces_begin(&request, "shop");
+    SpanMessage *span = traces_span(&request, TRACE, SPAN, WALL, WALL + 5, "a span");
+    static uint8_t parent[8] = {[7] = 9};
+    span->parent_span_id = (ProtobufCBinaryData){8, parent};
+    static char why[] = "because";
+    span->status->message = why;
+    send_request(&join, &request);
+    send_sample(&join, TRACE, SPAN);
+    read_profiles(&join, 0, &out);
+    const SampleMessage *sample = request_sample(&out, 0, 0);
+    EXPECT_TEXT(sample_attribute(&out, sample, "a"), "000000000000002a");
+    EXPECT_TEXT(sample_attribute(&out, sample, "b"), "aaaaaaaaaaaaaaaa0000000000000007");
+    EXPECT_TEXT(sample_attribute(&out, sample, "c"), "0000000000000009");
+    EXPECT_TEXT(sample_attribute(&out, sample, "d"), "because");
+    EXPECT_TEXT(sample_attribute(&out, sample, "e"), "1700000000000000000");
+    EXPECT_TEXT(sample_attribute(&out, sample, "f"), "5");
+    EXPECT_TEXT(sample_attribute(&out, sample, "g"), "shop");
+    EXPECT_TEXT(sample_attribute(&out, sample, "h"), "net/http");
+    assert_null(sample_attribute(&out, sample, "i"));
+    request_free(&out);
+    send_span(&join, TRACE, SPAN, "again");
+    read_traces(&join, 1, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "svc"), "shop");
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "n"), "1");
+    assert_null(span_attribute(request_span(&out, 0), "wall"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* --- spans that wait --- */
+
+static void test_spans_wait(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "spans: {wait: 20s}");
+    send_span(&join, TRACE, SPAN, "waits"); /* answered at once */
+    wait_s(&join, 12);
+    assert_false(came_out(&join, SIGNAL_TRACES, 0));
+    send_sample(&join, TRACE, SPAN);
+    wait_s(&join, 0);
+    read_traces(&join, 0, &out);
+    assert_int_equal(nth(&join, SIGNAL_TRACES, 0)->at_ns, FIXTURE_START_NS + 12 * SECOND);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "1");
+    request_free(&out);
+    send_span(&join, TRACE, SPAN_B, "in vain");
+    wait_s(&join, 19);
+    assert_false(came_out(&join, SIGNAL_TRACES, 1));
+    wait_s(&join, 1);
+    read_traces(&join, 1, &out);
+    assert_null(span_attribute(request_span(&out, 0), "profile.samples"));
+    request_free(&out);
+    assert_int_equal(METRIC(&join, "held_requests"), 0);
+    fixture_deinit(&join.fixture);
+}
+
+/* --- several workers, the end --- */
+
+static void test_span_on_another_worker(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup_workers(&join, "", 2);
+    for (unsigned worker = 0; worker < 2; worker++) {
+        begin_linked(&request, TRACE, SPAN);
+        send_to(&join, &request, worker);
+        assert_int_equal(join.probe.settled, 1);
+    }
+    traces_begin(&request, "shop");
+    traces_span(&request, TRACE, SPAN, WALL, WALL, "a span");
+    send_to(&join, &request, 1);
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0)); /* only their own workers emit them */
+    wait_s(&join, 0);
+    for (size_t i = 0; i < 2; i++) {
+        read_profiles(&join, i, &out);
+        expect_joined(&out, 0, 0, TRACE, SPAN, "a span");
+        request_free(&out);
+    }
+    assert_int_not_equal(nth(&join, SIGNAL_PROFILES, 0)->worker,
+                         nth(&join, SIGNAL_PROFILES, 1)->worker);
+    read_traces(&join, 0, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "2");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void ignore_drained(struct node *node)
+{
+    (void)node;
+}
+
+static void test_drain_lets_all_leave(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "");
+    send_sample(&join, TRACE, SPAN);
+    send_sample(&join, TRACE, SPAN_B);
+    join.fixture.recorder.hold = true;
+    struct node *node = join.profiles->nodes[0];
+    node->draining = true;
+    node->on_drained = ignore_drained;
+    node->component->type->node_drain(node);
+    assert_int_equal(join.fixture.recorder.held_count, 2);
+    assert_false(node->drained);
+    struct request late; /* what still comes passes */
+    begin_linked(&late, TRACE, SPAN_C);
+    send_to(&join, &late, 0);
+    assert_int_equal(join.probe.settled, 0);
+    assert_int_equal(join.fixture.recorder.held_count, 3);
+    fixture_release(&join.fixture, &verdict_ok);
+    assert_int_equal(join.probe.settled, 1);
+    assert_true(node->drained);
+    assert_int_equal(join.fixture.recorder.count, 3);
+    node->drained = false; /* for the fixture, which drains again */
+    join.fixture.recorder.hold = false;
+    fixture_deinit(&join.fixture);
+}
+
+static void test_stop_while_offered(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 5s}");
+    send_sample(&join, TRACE, SPAN);
+    join.fixture.recorder.hold = true;
+    wait_s(&join, 5);
+    send_sample(&join, TRACE, SPAN_B);
+    struct node *node = join.profiles->nodes[0];
+    node->component->type->node_stop(node);
+    assert_int_equal(metric(&join, "dropped", "stopped"), 2);
+    fixture_release(&join.fixture, &verdict_ok); /* settles after the stop */
+    assert_int_equal(METRIC(&join, "held_bytes"), 0);
+    join.fixture.recorder.hold = false;
+    fixture_deinit(&join.fixture);
+}
+
+static void test_lag_has_both_signs(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "first");
+    wait_s(&join, 4);
+    send_sample(&join, TRACE, SPAN);
+    send_sample(&join, TRACE, SPAN_B);
+    wait_s(&join, 3);
+    send_span(&join, TRACE, SPAN_B, "second");
+    struct text out = {0};
+    metrics_write(join.fixture.process.metrics, &out);
+    assert_non_null(
+        strstr(text_string(&out), "profcol_spanjoin_lag_seconds_sum{spanjoin=\"spanjoin\"} 1\n"));
+    assert_non_null(
+        strstr(text_string(&out), "profcol_spanjoin_lag_seconds_count{spanjoin=\"spanjoin\"} 2\n"));
+    text_deinit(&out);
+    fixture_deinit(&join.fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_span_first),
+        cmocka_unit_test(test_sample_first_waits_for_its_span),
+        cmocka_unit_test(test_sample_leaves_before_its_span),
+        cmocka_unit_test(test_window_is_over),
+        cmocka_unit_test(test_same_span_id_in_two_traces),
+        cmocka_unit_test(test_span_id_alone_goes_by_time),
+        cmocka_unit_test(test_time_never_vetoes),
+        cmocka_unit_test(test_link_without_trace_takes_the_spans),
+        cmocka_unit_test(test_one_profile_with_three_links),
+        cmocka_unit_test(test_downstream_refuses_for_a_while),
+        cmocka_unit_test(test_downstream_refuses_for_good),
+        cmocka_unit_test(test_direct_path_leaves_the_answer_to_downstream),
+        cmocka_unit_test(test_memory_bound),
+        cmocka_unit_test(test_memory_bound_makes_the_oldest_leave),
+        cmocka_unit_test(test_index_full),
+        cmocka_unit_test(test_delivered_twice),
+        cmocka_unit_test(test_go_counts_cpu_once),
+        cmocka_unit_test(test_labels_become_links),
+        cmocka_unit_test(test_sdk_labels_with_trace_id),
+        cmocka_unit_test(test_datadog_ids_are_decimal),
+        cmocka_unit_test(test_resource_names_the_span),
+        cmocka_unit_test(test_profile_names_the_span),
+        cmocka_unit_test(test_profiles_side_alone_promotes),
+        cmocka_unit_test(test_existing_attributes_are_kept),
+        cmocka_unit_test(test_every_path),
+        cmocka_unit_test(test_spans_wait),
+        cmocka_unit_test(test_span_on_another_worker),
+        cmocka_unit_test(test_drain_lets_all_leave),
+        cmocka_unit_test(test_stop_while_offered),
+        cmocka_unit_test(test_lag_has_both_signs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
