@@ -1,11 +1,13 @@
 /*
- * check: what the steps of loading share: where they are, what they found wrong, how much they have
- * used.
+ * check: what the steps of loading share: where they are, what they found wrong, how much they
+ * have used.
  *
- * Nothing stops at the first mistake: messages are gathered and shown sorted by place. What would
- * only repeat an earlier mistake is the step's own business to leave out. A limit that is hit stops
- * the loading. Owner: config_load, on its stack; messages live in the configuration's arena.
- * Thread: one at a time.
+ * Nothing stops at the first mistake: messages are gathered and shown sorted by place. What
+ * would only repeat an earlier mistake is the step's own business to leave out. A limit that is
+ * hit stops the loading.
+ *
+ * Owner: config_load, on its stack; messages live in the configuration's arena. Thread: one at a
+ * time.
  */
 #ifndef PROFCOL_CONFIG_CHECK_H
 #define PROFCOL_CONFIG_CHECK_H

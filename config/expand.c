@@ -2,6 +2,7 @@
 
 #include "config/yaml_tree.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 /* Where expansion is: the value, its path, and how deep what it became is nested. */
@@ -140,7 +141,7 @@ static bool fail_scheme(const struct expansion *at, const char *scheme, const ch
 static bool provide(const struct expansion *at, const char *uri, struct provided *out)
 {
     struct arena *arena = at->check->arena;
-    *out = (struct provided){0};
+    *out = (struct provided){.text = ""};
     if (strchr(uri, '$'))
         return fail(at, "the text between ${ and } contains unsupported characters ('$')");
     const char *colon = strchr(uri, ':');
@@ -261,9 +262,10 @@ static bool charge(const struct expansion *at, size_t bytes)
 static void splice(struct text *text, struct placeholder where, const char *inserted)
 {
     struct text result = {0};
+    assert(where.end <= text->size);
     text_append_slice(&result, slice_of(text->data, where.start));
     text_append(&result, inserted);
-    text_append(&result, text->data + where.end);
+    text_append(&result, text_string(text) + where.end);
     text_deinit(text);
     *text = result;
 }

@@ -1,11 +1,13 @@
 /*
  * field: the table that says what a component can be told.
  *
- * One constant array per component (and per block that several share: server, client, TLS, queue,
- * retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did you mean",
- * print-config, the JSON schema and docs/reference.md. YAML keys equal the C member names and the
- * Collector's keys. The macros check that the member has the C type of the kind. Owner: static
- * data. Values read from YAML live in the configuration's arena. Thread: read-only after parsing.
+ * One constant array per component (and per block that several share: server, client, TLS,
+ * queue, retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did
+ * you mean", print-config, the JSON schema and docs/reference.md. YAML keys equal the C member
+ * names and the Collector's keys. The macros check that the member has the C type of the kind.
+ *
+ * Owner: static data. Values read from YAML live in the configuration's arena. Thread: read-only
+ * after parsing.
  */
 #ifndef PROFCOL_CONFIG_FIELD_H
 #define PROFCOL_CONFIG_FIELD_H
@@ -77,10 +79,14 @@ struct field {
                      warning say so */
 };
 
+/* The offset of a member; a size of -1 stops the compiler when its type is another. */
+/* clang-format off */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FIELD_CHECKED_OFFSET(STRUCT, MEMBER, CTYPE)                                                \
     (offsetof(struct STRUCT, MEMBER) +                                                             \
-     0 * sizeof(char[_Generic(&((struct STRUCT *)0)->MEMBER, CTYPE * : 1, default                  \
-                              : -1)]))
+     0 * sizeof(char[_Generic(&((struct STRUCT *)0)->MEMBER, CTYPE *: 1, default: -1)]))
+/* NOLINTEND(bugprone-macro-parentheses) */
+/* clang-format on */
 
 #define FIELD_ENTRY(STRUCT, MEMBER, KIND, CTYPE, HELP, ...)                                        \
     {                                                                                              \

@@ -1,8 +1,10 @@
 /*
  * inputs: the world outside a configuration file that its placeholders can reach.
  *
- * Environment variables and files, behind two functions, so that a test or a fuzzer decides what is
- * there. Owner: static data. Thread: any.
+ * Environment variables and files, behind two functions, so that a test or a fuzzer decides what
+ * is there.
+ *
+ * Owner: static data. Thread: any.
  */
 #ifndef PROFCOL_CONFIG_INPUTS_H
 #define PROFCOL_CONFIG_INPUTS_H

@@ -2,7 +2,9 @@
  * merge: several sources become one tree, left to right.
  *
  * As the Collector does it: maps are merged key by key, anything else (lists too, and null) is
- * replaced by the later one. Owner: the result shares nodes with both. Thread: one at a time.
+ * replaced by the later one.
+ *
+ * Owner: the result shares nodes with both. Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_MERGE_H
 #define PROFCOL_CONFIG_MERGE_H

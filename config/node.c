@@ -53,9 +53,9 @@ struct config_node *config_node_scalar(struct arena *arena, struct config_place 
 static struct config_node **grow(struct arena *arena, struct config_node **old, size_t count,
                                  size_t capacity)
 {
-    struct config_node **larger = arena_array(arena, capacity, sizeof(struct config_node *));
+    struct config_node **larger = arena_array(arena, capacity, sizeof(void *));
     if (count)
-        memcpy(larger, old, count * sizeof(*larger));
+        memcpy(larger, old, count * sizeof(void *));
     return larger;
 }
 
@@ -88,7 +88,7 @@ static uint32_t *index_slot(const struct config_node *map, const char *key)
 
 static void index_rebuild(struct arena *arena, struct config_node *map)
 {
-    map->index_size = map->index_size ? 4 * map->index_size : 4 * INDEX_FROM;
+    map->index_size = map->index_size ? 4 * map->index_size : (size_t)4 * INDEX_FROM;
     map->index = arena_array(arena, map->index_size, sizeof(uint32_t));
     for (size_t i = 0; i < map->count; i++)
         *index_slot(map, map->keys[i]->text) = (uint32_t)(i + 1);

@@ -18,28 +18,22 @@ static const char *const stability_names[] = {
 static const char introduction[] =
     "# Configuration reference\n"
     "\n"
-    "Written from the tables in the source, by the command that prints this page; a test keeps it "
-    "current.\n"
-    "Types, keys and defaults are the OpenTelemetry Collector's, so a file for the Collector can "
-    "be used as\n"
-    "far as it names what is listed here.\n"
+    "Printed by `profcol reference` from the tables that check a configuration. Types,\n"
+    "keys and defaults are the OpenTelemetry Collector's: a file for the Collector can be\n"
+    "used here as far as it names what is listed.\n"
     "\n"
     "| kind | how it is written |\n"
     "|---|---|\n"
-    "| duration | numbers with units, `300ms`, `1.5s`, `1h30m`; the units are ns, us, ms, s, m, h, "
-    "and one is\n"
-    " required |\n"
-    "| number | a whole number unless the table says otherwise; the unit is in the name of the key "
-    "|\n"
+    "| duration | numbers with units (ns, us, ms, s, m, h): `300ms`, `1h30m` |\n"
+    "| number | a whole number unless the table says otherwise |\n"
     "| list of texts | a YAML list, or one text with commas: `a,b` |\n"
     "| map of texts | a YAML map, or a list of `{name, value}`; values are never shown |\n"
     "| secret | a text that is never shown |\n"
-    "| optional block | a map; writing its key turns it on, `enabled: false` inside turns it off "
-    "|\n"
+    "| optional block | its key turns it on, `enabled: false` inside turns it off |\n"
     "\n"
-    "`${env:NAME}`, `${env:NAME:-default}` and `${file:path}` stand for a variable or the content "
-    "of a\n"
-    "file in any value; `$$` is a dollar sign. Several `--config` are merged from left to right.\n";
+    "`${env:NAME}`, `${env:NAME:-default}` and `${file:path}` stand for a variable or the\n"
+    "content of a file in any value; `$$` is a dollar sign. Several `--config` are merged\n"
+    "from left to right: maps key by key, anything else is replaced.\n";
 
 /* Text for a cell of a table. */
 static void append_cell(struct text *out, const char *text)
@@ -47,7 +41,7 @@ static void append_cell(struct text *out, const char *text)
     for (; *text; text++) {
         if (*text == '|')
             text_append_char(out, '\\');
-        text_append_char(out, *text == '\n' ? ' ' : *text);
+        text_append_char(out, (char)(*text == '\n' ? ' ' : *text));
     }
 }
 

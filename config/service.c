@@ -84,7 +84,7 @@ static struct members read_members(struct config_check *check, const struct conf
         config_error_at(check, list->place, path, "there can be at most %d", MEMBERS_MAX);
         return members;
     }
-    members.items = arena_array(check->arena, list->count, sizeof(*members.items));
+    members.items = arena_array(check->arena, list->count, sizeof(void *));
     for (size_t i = 0; i < list->count; i++) {
         struct config_component *component = resolve(check, list->items[i], path, section);
         if (!component)
@@ -116,9 +116,9 @@ static bool read_pipeline_id(struct config_check *check, const struct config_pat
 {
     struct config_id id;
     const char *problem = config_id_parse(check->arena, key->text, &id);
+    out->id = id.text;
     if (problem)
         return config_error_at(check, key->place, path, "%s", problem);
-    out->id = id.text;
     if (strcmp(id.type, "metrics") == 0 || strcmp(id.type, "logs") == 0)
         return config_error_at(check, key->place, path,
                                "in \"%s\" id: profcol carries traces and profiles, not %s", id.text,
@@ -236,7 +236,7 @@ static void decode_pipeline(struct config_check *check, const struct config_path
         return;
     struct config_path path = {.parent = parent, .name = pipeline.id};
     for (size_t i = 0; i < check->config->pipeline_count; i++)
-        if (strcmp(check->config->pipelines[i].id, pipeline.id) == 0) {
+        if (strcmp(pipeline.id, check->config->pipelines[i].id) == 0) {
             config_error_at(check, key->place, parent,
                             "duplicate name \"%s\": it stands above already", pipeline.id);
             return;
@@ -283,6 +283,7 @@ static void decode_pipelines(struct config_check *check, const struct config_pat
                         PIPELINES_MAX);
         return;
     }
+    assert(node);
     check->config->pipelines = arena_array(check->arena, count, sizeof(struct config_pipeline));
     for (size_t i = 0; i < count; i++)
         decode_pipeline(check, &path, node->keys[i], node->items[i]);
@@ -319,7 +320,7 @@ static const struct config_node *key_or(const struct config_node *map, const cha
                                         const struct config_node *otherwise)
 {
     size_t found = config_node_find(map, name);
-    return found == SIZE_MAX ? otherwise : map->keys[found];
+    return !map || found == SIZE_MAX ? otherwise : map->keys[found];
 }
 
 void config_decode_service(struct config_check *check, const struct config_node *key,

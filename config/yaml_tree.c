@@ -69,7 +69,7 @@ static char char_at(const struct reader *reader, size_t line, size_t column)
         at = memchr(at, '\n', (size_t)(end - at));
         at = at ? at + 1 : NULL;
     }
-    return at && column < (size_t)(end - at) ? at[column] : '\0';
+    return (char)(at && column < (size_t)(end - at) ? at[column] : '\0');
 }
 
 static const char *hint_for(const struct reader *reader, const yaml_parser_t *parser)

@@ -68,7 +68,7 @@ static const struct field fields[] = {
 
 #define TYPE(NAME, SECTION)                                                                        \
     {                                                                                              \
-        .name = NAME, .section = SECTION, .stability = {STABILITY_BETA, STABILITY_BETA},           \
+        .name = (NAME), .section = (SECTION), .stability = {STABILITY_BETA, STABILITY_BETA},       \
         .fields = fields, .config_size = sizeof(struct settings)                                   \
     }
 

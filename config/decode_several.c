@@ -1,0 +1,174 @@
+#include "config/decode.h"
+#include "config/decode_value.h"
+
+/* ---- lists of texts ---- */
+
+static struct slice trim(struct slice text)
+{
+    while (text.size && strchr(" \t\n\r", text.data[0]))
+        text = slice_of(text.data + 1, text.size - 1);
+    while (text.size && strchr(" \t\n\r", text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+/* "a,b" */
+static struct config_strings split(struct arena *arena, const char *text)
+{
+    struct config_strings strings = {0};
+    if (!*text)
+        return strings;
+    size_t count = 1;
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    strings.items = arena_array(arena, count, sizeof(const char *));
+    for (const char *part = text; strings.count < count;) {
+        const char *end = strchrnul(part, ',');
+        strings.items[strings.count++] =
+            arena_string(arena, trim(slice_of(part, (size_t)(end - part))));
+        part = *end ? end + 1 : end;
+    }
+    return strings;
+}
+
+static bool require_some(const struct decoding *at, size_t count)
+{
+    if (!at->field->required || count || at->check->lenient)
+        return true;
+    return decode_fail(at, "is required and cannot be empty");
+}
+
+static bool read_string_list(const struct decoding *at, struct config_strings *strings)
+{
+    const struct config_node *list = at->node;
+    struct config_strings read = {
+        .items = arena_array(at->check->arena, list->count, sizeof(const char *)),
+    };
+    for (size_t i = 0; i < list->count; i++) {
+        struct config_path path = {.parent = at->path, .position = i};
+        struct decoding item = *at;
+        item.path = &path;
+        item.node = list->items[i];
+        const char *text = item.node->broken ? "" : decode_take_text(&item);
+        if (text)
+            read.items[read.count++] = text;
+    }
+    *strings = read;
+    return true;
+}
+
+bool decode_read_strings(const struct decoding *at, void *member)
+{
+    struct config_strings *strings = member;
+    if (at->node->kind == CONFIG_NODE_MAP)
+        return decode_fail(at, "expected a list of texts, got a map");
+    if (at->node->kind == CONFIG_NODE_LIST)
+        read_string_list(at, strings);
+    else if (at->node->kind == CONFIG_NODE_SCALAR)
+        *strings = split(at->check->arena, config_node_verbatim(at->node));
+    return require_some(at, strings->count);
+}
+
+/* ---- maps of texts ---- */
+
+static bool add_pair(const struct decoding *at, struct config_pairs *pairs, const char *name)
+{
+    const char *value = at->node->broken ? "" : decode_take_text(at);
+    if (!value)
+        return false;
+    for (size_t i = 0; i < pairs->count; i++)
+        if (strcmp(pairs->items[i].name, name) == 0)
+            return decode_fail(at, "%s is given twice", config_quote(at->check->arena, name));
+    pairs->items[pairs->count++] = (struct config_pair){name, value};
+    return true;
+}
+
+static void read_pairs_map(const struct decoding *at, struct config_pairs *pairs)
+{
+    for (size_t i = 0; i < at->node->count; i++) {
+        struct config_path path = {.parent = at->path, .name = at->node->keys[i]->text};
+        struct decoding item = *at;
+        item.path = &path;
+        item.node = at->node->items[i];
+        add_pair(&item, pairs, path.name);
+    }
+}
+
+/* {name: a, value: b} */
+static bool read_pair(const struct decoding *at, struct config_pairs *pairs)
+{
+    const struct config_node *node = at->node;
+    if (node->kind != CONFIG_NODE_MAP)
+        return decode_fail(at, "expected a map with name and value, got %s",
+                           config_node_describe(node));
+    for (size_t i = 0; i < node->count; i++)
+        if (strcmp(node->keys[i]->text, "name") != 0 && strcmp(node->keys[i]->text, "value") != 0)
+            return decode_fail(at, "unknown key %s; there are name and value",
+                               config_quote(at->check->arena, node->keys[i]->text));
+    size_t value = config_node_find(node, "value");
+    const struct config_node *name = config_node_get(node, "name");
+    if (!name || value == SIZE_MAX)
+        return decode_fail(at, "the key \"%s\" is missing", name ? "value" : "name");
+    struct decoding inner = *at;
+    inner.node = name;
+    const char *text = name->broken ? NULL : decode_take_text(&inner);
+    if (!text)
+        return false;
+    if (!*text)
+        return decode_fail(&inner, "the name cannot be empty");
+    inner.node = node->items[value];
+    return add_pair(&inner, pairs, text);
+}
+
+bool decode_read_pairs(const struct decoding *at, void *member)
+{
+    struct config_pairs *pairs = member;
+    const struct config_node *node = at->node;
+    if (node->kind == CONFIG_NODE_SCALAR)
+        return decode_fail(at, "expected a map, or a list of {name, value}, got text");
+    if (node->kind == CONFIG_NODE_NULL)
+        return require_some(at, pairs->count);
+    *pairs = (struct config_pairs){
+        .items = arena_array(at->check->arena, node->count, sizeof(struct config_pair)),
+    };
+    if (node->kind == CONFIG_NODE_MAP)
+        read_pairs_map(at, pairs);
+    for (size_t i = 0; node->kind == CONFIG_NODE_LIST && i < node->count; i++) {
+        struct config_path path = {.parent = at->path, .position = i};
+        struct decoding item = *at;
+        item.path = &path;
+        item.node = node->items[i];
+        if (!item.node->broken)
+            read_pair(&item, pairs);
+    }
+    return require_some(at, pairs->count);
+}
+
+/* ---- lists of blocks, anything ---- */
+
+bool decode_read_list(const struct decoding *at, void *member)
+{
+    struct config_list *list = member;
+    const struct config_node *node = at->node;
+    const struct field *field = at->field;
+    if (node->kind == CONFIG_NODE_NULL)
+        return require_some(at, list->count);
+    if (node->kind != CONFIG_NODE_LIST)
+        return decode_fail(at, "expected a list, got %s", config_node_describe(node));
+    list->count = node->count;
+    list->items = arena_array(at->check->arena, node->count, field->block_size);
+    for (size_t i = 0; i < node->count; i++) {
+        struct config_path path = {.parent = at->path, .position = i};
+        config_decode_block(at->check, &path, node->items[i], node->items[i], field->block,
+                            (char *)list->items + i * field->block_size);
+    }
+    return require_some(at, list->count);
+}
+
+bool decode_read_node(const struct decoding *at, void *member)
+{
+    const struct config_node *node = at->node->kind == CONFIG_NODE_NULL ? NULL : at->node;
+    *(const struct config_node **)member = node;
+    return !at->field->required || node || at->check->lenient ||
+           decode_fail(at, "is required and cannot be empty");
+}
