@@ -707,6 +707,17 @@ static void h2_drain(struct connection *connection)
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *option;
 
+/* Unknown frames are only shown to those who ask for them; we do to count them. */
+static int on_unknown_frame(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd,
+                            void *user_data)
+{
+    (void)session;
+    (void)payload;
+    (void)hd;
+    (void)user_data;
+    return NGHTTP2_ERR_CANCEL;
+}
+
 static void make_shared(void)
 {
     int rc = nghttp2_session_callbacks_new(&callbacks);
@@ -721,6 +732,9 @@ static void make_shared(void)
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame_recv);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, on_unknown_frame);
+    for (int type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_reserved_remote_streams(option, 0);
 #ifdef PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT

@@ -119,13 +119,15 @@ static void note_stall(struct connection *connection)
     }
 }
 
-static void flush(struct connection *connection)
+void server_connection_flush(struct connection *connection)
 {
     if (connection->tls)
         flush_tls(connection);
     else
         flush_plain(connection);
     note_stall(connection);
+    if (!server_connection_has_unsent(connection))
+        server_connection_mark_dirty(connection); /* the protocol may have more */
 }
 
 void server_connection_send(struct connection *connection, struct slice data)
@@ -464,9 +466,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         return;
     }
     if (events & UV_WRITABLE) {
-        flush(connection);
-        if (!server_connection_has_unsent(connection))
-            server_connection_mark_dirty(connection); /* the protocol may have more */
+        server_connection_flush(connection);
     }
     if (connection->phase == CONNECTION_LINGERING) {
         if (events & UV_READABLE)

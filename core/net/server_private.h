@@ -221,6 +221,8 @@ void server_connection_input(struct connection *connection, struct slice data);
 void server_connection_end_of_input(struct connection *connection);
 /* Queues and tries to send. Errors show later, as broken. */
 void server_connection_send(struct connection *connection, struct slice data);
+/* The socket may take more of what is queued. */
+void server_connection_flush(struct connection *connection);
 bool server_connection_has_unsent(const struct connection *connection);
 void server_connection_mark_dirty(struct connection *connection);
 /* After what is queued was sent; linger when the client may still be sending. */

@@ -1,0 +1,862 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/net/grpc_status.h"
+#include "server_fixture.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+
+/* A client session of nghttp2 on one side of a raw client. */
+
+struct reply {
+    int status;
+    int grpc_status; /* -1: none */
+    char grpc_message[256];
+    char details[1024];
+    struct text body;
+    bool closed;
+    uint32_t error_code;
+};
+
+enum { REPLIES_MAX = 512 };
+
+struct h2_client {
+    struct raw_client raw;
+    nghttp2_session *session;
+    size_t fed;                        /* of raw.received */
+    struct reply replies[REPLIES_MAX]; /* by stream id / 2 */
+    bool goaway;
+    uint32_t goaway_code;
+    int32_t goaway_last;
+    unsigned ping_acks;
+    size_t piece; /* how much is sent at once; 0: all */
+    /* The request body that is being sent. */
+    struct slice body;
+};
+
+struct scene {
+    struct server_fixture fixture;
+    struct h2_client client;
+};
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                     void *user_data)
+{
+    (void)session;
+    (void)flags;
+    (void)name_size;
+    struct h2_client *client = user_data;
+    struct reply *reply = &client->replies[frame->hd.stream_id / 2];
+    const char *n = (const char *)name;
+    if (strcmp(n, ":status") == 0)
+        reply->status = atoi((const char *)value);
+    else if (strcmp(n, "grpc-status") == 0)
+        reply->grpc_status = atoi((const char *)value);
+    else if (strcmp(n, "grpc-message") == 0)
+        snprintf(reply->grpc_message, sizeof(reply->grpc_message), "%.*s", (int)value_size, value);
+    else if (strcmp(n, "grpc-status-details-bin") == 0)
+        snprintf(reply->details, sizeof(reply->details), "%.*s", (int)value_size, value);
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
+                   size_t size, void *user_data)
+{
+    (void)session;
+    (void)flags;
+    struct h2_client *client = user_data;
+    text_append_slice(&client->replies[stream_id / 2].body, slice_of(data, size));
+    return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
+                    void *user_data)
+{
+    (void)session;
+    struct h2_client *client = user_data;
+    client->replies[stream_id / 2].closed = true;
+    client->replies[stream_id / 2].error_code = error_code;
+    return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+    (void)session;
+    struct h2_client *client = user_data;
+    if (frame->hd.type == NGHTTP2_GOAWAY) {
+        client->goaway = true;
+        client->goaway_code = frame->goaway.error_code;
+        client->goaway_last = frame->goaway.last_stream_id;
+    }
+    if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK))
+        client->ping_acks++;
+    return 0;
+}
+
+static void feed(struct h2_client *client)
+{
+    struct text *received = &client->raw.received;
+    if (received->size == client->fed)
+        return;
+    ssize_t n = nghttp2_session_mem_recv(client->session, (uint8_t *)received->data + client->fed,
+                                         received->size - client->fed);
+    assert_true(n >= 0);
+    client->fed = received->size;
+}
+
+/* Until neither side has anything to say. */
+static void pump(struct h2_client *client)
+{
+    for (bool busy = true; busy;) {
+        const uint8_t *data;
+        ssize_t n = nghttp2_session_mem_send(client->session, &data);
+        assert_true(n >= 0);
+        busy = n > 0 || client->fed < client->raw.received.size;
+        struct slice rest = slice_of(data, (size_t)n);
+        while (rest.size > 0) {
+            size_t size = client->piece && client->piece < rest.size ? client->piece : rest.size;
+            raw_client_send(&client->raw, slice_of(rest.data, size));
+            rest = slice_of(rest.data + size, rest.size - size);
+        }
+        feed(client);
+    }
+}
+
+static void h2_client_open(struct h2_client *client, struct server_fixture *fixture)
+{
+    raw_client_open(&client->raw, fixture);
+    for (size_t i = 0; i < REPLIES_MAX; i++)
+        client->replies[i].grpc_status = -1;
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_session_callbacks_new(&callbacks);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_client_new(&client->session, callbacks, client);
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, NULL, 0);
+}
+
+static void h2_client_deinit(struct h2_client *client)
+{
+    nghttp2_session_del(client->session);
+    raw_client_deinit(&client->raw);
+    for (size_t i = 0; i < REPLIES_MAX; i++)
+        text_deinit(&client->replies[i].body);
+}
+
+static struct scene *scene_make(void)
+{
+    struct scene *scene = calloc(1, sizeof(*scene));
+    server_fixture_init(&scene->fixture);
+    return scene;
+}
+
+static struct scene *scene_new(void)
+{
+    struct scene *scene = scene_make();
+    server_fixture_start(&scene->fixture);
+    h2_client_open(&scene->client, &scene->fixture);
+    return scene;
+}
+
+static void scene_free(struct scene *scene)
+{
+    h2_client_deinit(&scene->client);
+    server_fixture_end(&scene->fixture);
+    free(scene);
+}
+
+static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t size,
+                         uint32_t *flags, nghttp2_data_source *source, void *user_data)
+{
+    (void)session;
+    (void)stream_id;
+    (void)user_data;
+    struct slice *body = source->ptr;
+    size_t take = body->size < size ? body->size : size;
+    memcpy(out, body->data, take);
+    *body = slice_of(body->data + take, body->size - take);
+    if (body->size == 0)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)take;
+}
+
+static ssize_t read_nothing(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t size,
+                            uint32_t *flags, nghttp2_data_source *source, void *user_data)
+{
+    (void)session;
+    (void)stream_id;
+    (void)out;
+    (void)size;
+    (void)flags;
+    (void)source;
+    (void)user_data;
+    return NGHTTP2_ERR_DEFERRED;
+}
+
+static nghttp2_nv field(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
+                        strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+/* type and encoding may be NULL. open_ended: the body never ends. */
+static int32_t request(struct h2_client *client, const char *path, const char *type,
+                       const char *encoding, struct slice body, bool open_ended)
+{
+    bool is_grpc = type && strncmp(type, "application/grpc", 16) == 0;
+    nghttp2_nv fields[8] = {field(":method", "POST"), field(":scheme", "http"),
+                            field(":authority", "a"), field(":path", path)};
+    size_t count = 4;
+    if (type)
+        fields[count++] = field("content-type", type);
+    if (encoding)
+        fields[count++] = field(is_grpc ? "grpc-encoding" : "content-encoding", encoding);
+    client->body = body;
+    nghttp2_data_provider provider = {.source.ptr = &client->body,
+                                      .read_callback = open_ended ? read_nothing : read_body};
+    int32_t id = nghttp2_submit_request(client->session, NULL, fields, count,
+                                        body.size || open_ended ? &provider : NULL, NULL);
+    assert_true(id > 0);
+    pump(client);
+    return id;
+}
+
+static const struct reply *reply_of(const struct h2_client *client, int32_t id)
+{
+    return &client->replies[id / 2];
+}
+
+#define GRPC "application/grpc"
+#define MESSAGE                                                                                    \
+    SLICE("\x00\x00\x00\x00\x03"                                                                   \
+          "abc")
+
+static void assert_body(const struct reply *reply, struct slice expected)
+{
+    assert_int_equal(reply->body.size, expected.size);
+    assert_memory_equal(reply->body.data, expected.data, expected.size);
+}
+
+static void test_plain_request(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/echo?x=1", "text/plain", NULL, SLICE("hello"), false);
+    assert_int_equal(reply_of(&scene->client, id)->status, 200);
+    assert_body(reply_of(&scene->client, id), SLICE("hello"));
+    assert_true(reply_of(&scene->client, id)->closed);
+    id = request(&scene->client, "/nothing", NULL, NULL, (struct slice){0}, false);
+    assert_int_equal(reply_of(&scene->client, id)->status, 404);
+    scene_free(scene);
+}
+
+static void test_byte_by_byte(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    scene->client.piece = 1;
+    int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    assert_body(reply_of(&scene->client, id), MESSAGE);
+    scene_free(scene);
+}
+
+static void test_large_body(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    size_t size = 500 * 1024;
+    uint8_t *message = calloc(1, size + 5);
+    message[1] = 0;
+    message[2] = (uint8_t)(size >> 16);
+    message[3] = (uint8_t)(size >> 8);
+    message[4] = (uint8_t)size;
+    for (int i = 0; i < 5; i++) { /* more than the connection's window */
+        int32_t id =
+            request(&scene->client, "/s/Echo", GRPC, NULL, slice_of(message, size + 5), false);
+        assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+        assert_body(reply_of(&scene->client, id), slice_of(message, size + 5));
+    }
+    free(message);
+    scene_free(scene);
+}
+
+static void test_grpc_framing(void **state)
+{
+    (void)state;
+    static const struct {
+        struct slice body;
+        const char *encoding;
+        int status;
+        const char *message;
+    } cases[] = {
+        {SLICE("\x00\x00\x00\x00\x03"
+               "abc"),
+         NULL, 0, ""},
+        {SLICE("\x00\x00\x00\x00\x00"), NULL, 0, ""},
+        {SLICE("\x00\x00\x00\x00\x03"
+               "abc"),
+         "identity", 0, ""},
+        {SLICE("\x00\x00\x00\x00\x03"
+               "abc"),
+         "gzip", 0, ""}, /* flag 0: not compressed */
+        {SLICE(""), NULL, 13, "unexpected EOF"},
+        {SLICE("\x00\x00\x00"), NULL, 13, "unexpected EOF"},
+        {SLICE("\x00\x00\x00\x00\x03"
+               "ab"),
+         NULL, 13, "unexpected EOF"},
+        {SLICE("\x00\x00\x00\x00\x03"
+               "abcd"),
+         NULL, 13, "grpc: more than one message in a unary call"},
+        {SLICE("\x00\x00\x00\x00\x01"
+               "a\x00\x00\x00\x00\x01"
+               "b"),
+         NULL, 13, "grpc: more than one message in a unary call"},
+        {SLICE("\x02\x00\x00\x00\x01"
+               "a"),
+         NULL, 13, "grpc: received unexpected payload format"},
+        {SLICE("\x01\x00\x00\x00\x01"
+               "a"),
+         NULL, 13, "grpc: compressed flag set with identity or empty encoding"},
+        {SLICE("\x01\x00\x00\x00\x01"
+               "a"),
+         "gzip", 13, "grpc: failed to decompress the received message: "},
+        {SLICE("\x00\x00\x00\x00\x01"
+               "a"),
+         "deflate", 12, "grpc: Decompressor is not installed for grpc-encoding \"deflate\""},
+        {SLICE("\x00\x00\x00\x00\x01"
+               "a"),
+         "none", 12, "grpc: Decompressor is not installed for grpc-encoding \"none\""},
+        {SLICE("\x00\x00\x08\x00\x01"
+               "a"),
+         NULL, 8, "grpc: received message larger than max (524289 vs. 524288)"},
+        {SLICE("\x00\xff\xff\xff\xff"
+               "a"),
+         NULL, 8, "grpc: received message larger than max (4294967295 vs. 524288)"},
+    };
+    for (size_t piece = 0; piece < 2; piece++) {
+        struct scene *scene = scene_new();
+        scene->client.piece = piece;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            int32_t id = request(&scene->client, "/s/Echo", "application/grpc+proto",
+                                 cases[i].encoding, cases[i].body, false);
+            const struct reply *reply = reply_of(&scene->client, id);
+            bool same =
+                strncmp(reply->grpc_message, cases[i].message, strlen(cases[i].message)) == 0;
+            if (reply->status != 200 || reply->grpc_status != cases[i].status || !same)
+                fail_msg("case %zu: HTTP %d, gRPC %d: %s", i, reply->status, reply->grpc_status,
+                         reply->grpc_message);
+        }
+        scene_free(scene);
+    }
+}
+
+static void test_grpc_unknown_service(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/x/Y", GRPC, NULL, MESSAGE, false);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 12);
+    scene_free(scene);
+}
+
+static void test_grpc_over_budget_says_when_to_retry(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    request(&scene->client, "/echo", NULL, NULL, (struct slice){0}, false);
+    scene->fixture.budget.limit_bytes = budget_used(&scene->fixture.budget) + 10000;
+    int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL,
+                         SLICE("\x00\x00\x00\x80\x00"
+                               "abc"),
+                         false);
+    const struct reply *reply = reply_of(&scene->client, id);
+    assert_int_equal(reply->grpc_status, 8);
+    assert_string_equal(reply->grpc_message, "data refused due to high memory usage");
+    assert_non_null(strstr(reply->details, "CAgSJWRhdGEgcmVmdXNlZCBkdWUg"));
+    scene->fixture.budget.limit_bytes = 1;
+    id = request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    reply = reply_of(&scene->client, id);
+    assert_true(reply->closed);
+    assert_int_equal(reply->error_code, NGHTTP2_REFUSED_STREAM);
+    scene_free(scene);
+}
+
+static void test_many_at_once_answered_out_of_order(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t first = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    for (int i = 0; i < 49; i++)
+        request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    int32_t quick = request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    assert_true(reply_of(&scene->client, quick)->closed);
+    assert_false(reply_of(&scene->client, first)->closed);
+    while (scene->fixture.waiting_count > 0)
+        server_fixture_answer(&scene->fixture);
+    pump(&scene->client);
+    for (int32_t id = first; id < quick; id += 2)
+        assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    scene_free(scene);
+}
+
+static void test_stream_reset_before_the_answer(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    nghttp2_submit_rst_stream(scene->client.session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    pump(&scene->client);
+    assert_int_equal(scene->fixture.gone, 1);
+    server_fixture_answer(&scene->fixture);
+    id = request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    scene_free(scene);
+}
+
+static void test_connection_reset_before_the_answer(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    for (int i = 0; i < 10; i++)
+        request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    request(&scene->client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+    raw_client_reset(&scene->client.raw);
+    assert_int_equal(scene->fixture.gone, 10);
+    scene_free(scene);
+}
+
+static void test_early_answer_resets_the_stream_a_little_later(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/nothing", NULL, NULL, (struct slice){0}, true);
+    assert_int_equal(reply_of(&scene->client, id)->status, 404);
+    assert_false(reply_of(&scene->client, id)->closed);
+    server_fixture_advance(&scene->fixture, 1);
+    feed(&scene->client);
+    assert_true(reply_of(&scene->client, id)->closed);
+    assert_int_equal(reply_of(&scene->client, id)->error_code, NGHTTP2_NO_ERROR);
+    scene_free(scene);
+}
+
+static void test_slow_body_resets_the_stream(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+    server_fixture_advance(&scene->fixture, 4);
+    feed(&scene->client);
+    assert_false(reply_of(&scene->client, id)->closed);
+    server_fixture_advance(&scene->fixture, 2);
+    feed(&scene->client);
+    assert_true(reply_of(&scene->client, id)->closed);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    scene_free(scene);
+}
+
+static void test_idle(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    server_fixture_advance(&scene->fixture, 290);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    nghttp2_submit_ping(scene->client.session, NGHTTP2_FLAG_NONE, NULL); /* gRPC's keepalive */
+    pump(&scene->client);
+    server_fixture_advance(&scene->fixture, 20);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    server_fixture_advance(&scene->fixture, 300);
+    feed(&scene->client);
+    assert_true(scene->client.goaway);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "idle") == 1);
+    scene_free(scene);
+}
+
+static void test_client_without_settings(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    raw_client_send(&scene->client.raw, SLICE("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+    server_fixture_advance(&scene->fixture, 11);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "head_timeout") == 1);
+    scene_free(scene);
+}
+
+static void test_bad_preface(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    raw_client_send(&scene->client.raw, SLICE("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"));
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    scene_free(scene);
+}
+
+static void test_keepalive(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_make();
+    scene->fixture.options.keepalive_time_ns = 60 * (int64_t)SECOND_NS;
+    scene->fixture.options.keepalive_timeout_ns = 20 * (int64_t)SECOND_NS;
+    server_fixture_start(&scene->fixture);
+    h2_client_open(&scene->client, &scene->fixture);
+    request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    for (int i = 0; i < 4; i++) {
+        server_fixture_advance(&scene->fixture, 62);
+        feed(&scene->client);
+        pump(&scene->client); /* answers the ping */
+    }
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    server_fixture_advance(&scene->fixture, 90); /* does not */
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "keepalive") == 1);
+    scene_free(scene);
+}
+
+static void test_age(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_make();
+    scene->fixture.options.max_connection_age_ns = 60 * (int64_t)SECOND_NS;
+    scene->fixture.options.max_connection_age_grace_ns = 10 * (int64_t)SECOND_NS;
+    server_fixture_start(&scene->fixture);
+    h2_client_open(&scene->client, &scene->fixture);
+    request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    server_fixture_advance(&scene->fixture, 65);
+    pump(&scene->client);
+    assert_true(scene->client.goaway);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    server_fixture_advance(&scene->fixture, 10);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "age") == 1);
+    scene_free(scene);
+}
+
+static void on_drained(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void test_drain(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    server_drain(scene->fixture.server, &scene->fixture.worker, on_drained,
+                 &scene->fixture.drained);
+    server_fixture_advance(&scene->fixture, 0);
+    feed(&scene->client);
+    assert_true(scene->client.goaway);
+    assert_int_equal(scene->client.goaway_last, INT32_MAX); /* only a notice */
+    pump(&scene->client);
+    assert_int_equal(scene->client.goaway_last, id);
+    assert_false(scene->fixture.drained);
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    server_fixture_advance(&scene->fixture, 0);
+    assert_true(scene->fixture.drained);
+    assert_true(server_fixture_closed(&scene->fixture, "shutdown") == 1);
+    scene_free(scene);
+}
+
+static void test_drain_of_a_silent_client(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    server_drain(scene->fixture.server, &scene->fixture.worker, on_drained,
+                 &scene->fixture.drained);
+    server_fixture_advance(&scene->fixture, 2);
+    assert_true(scene->fixture.drained);
+    scene_free(scene);
+}
+
+/* Floods, as raw frames behind a good preface and SETTINGS. */
+
+static void put_frame(struct text *out, uint8_t type, uint8_t flags, uint32_t stream,
+                      struct slice payload)
+{
+    const uint8_t head[9] = {(uint8_t)(payload.size >> 16),
+                             (uint8_t)(payload.size >> 8),
+                             (uint8_t)payload.size,
+                             type,
+                             flags,
+                             (uint8_t)(stream >> 24),
+                             (uint8_t)(stream >> 16),
+                             (uint8_t)(stream >> 8),
+                             (uint8_t)stream};
+    text_append_slice(out, slice_of(head, sizeof(head)));
+    text_append_slice(out, payload);
+}
+
+/* Sends the frame up to `most` times; how often until the connection was closed, 0: it was not. */
+static size_t flood(const char *setup_path, uint8_t type, uint8_t flags, uint32_t stream,
+                    struct slice payload, size_t most, const char *reason)
+{
+    struct scene *scene = scene_new();
+    pump(&scene->client);
+    if (setup_path)
+        request(&scene->client, setup_path, GRPC, NULL, (struct slice){0}, true);
+    struct text frame = {0};
+    size_t sent = 0;
+    while (sent < most && !raw_client_is_closed(&scene->client.raw)) {
+        text_clear(&frame);
+        put_frame(&frame, type, flags, stream, payload);
+        raw_client_send(&scene->client.raw, slice_of(frame.data, frame.size));
+        sent++;
+    }
+    bool closed = raw_client_is_closed(&scene->client.raw);
+    if (closed && server_fixture_closed(&scene->fixture, reason) != 1)
+        fail_msg("frame type %u: closed for another reason than %s", type, reason);
+    if (closed) {
+        feed(&scene->client);
+        /* nghttp2's client gives up itself on an acknowledgement of SETTINGS that it did not send.
+         */
+        if (!scene->client.goaway && type != NGHTTP2_SETTINGS)
+            fail_msg("frame type %u, flags %u: no GOAWAY", type, flags);
+    }
+    text_deinit(&frame);
+    scene_free(scene);
+    return closed ? sent : 0;
+}
+
+static void test_floods(void **state)
+{
+    (void)state;
+    struct slice eight = SLICE("12345678");
+    assert_in_range(flood(NULL, NGHTTP2_PING, 0, 0, eight, 1000, "flood"), 90, 150);
+    assert_in_range(flood(NULL, NGHTTP2_PING, 1, 0, eight, 20000, "flood"), 9900, 10100);
+    assert_in_range(flood(NULL, NGHTTP2_SETTINGS, 0, 0, (struct slice){0}, 1000, "flood"), 90, 150);
+    assert_in_range(flood(NULL, NGHTTP2_PRIORITY, 0, 1, SLICE("\0\0\0\0\1"), 20000, "flood"), 9900,
+                    10100);
+    assert_in_range(flood(NULL, 0x77, 0, 0, eight, 20000, "flood"), 9900, 10100);
+    assert_in_range(flood(NULL, NGHTTP2_WINDOW_UPDATE, 0, 0, SLICE("\0\0\0\1"), 20000, "flood"),
+                    9900, 10100);
+    assert_in_range(flood("/s/Echo", NGHTTP2_DATA, 0, 1, (struct slice){0}, 20000, "flood"), 9900,
+                    10100);
+}
+
+static void test_zero_window_update_ends_the_connection(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        flood(NULL, NGHTTP2_WINDOW_UPDATE, 0, 0, SLICE("\0\0\0\0"), 10, "protocol_error"), 1);
+}
+
+static void test_pings_between_answers_are_welcome(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    for (int i = 0; i < 250; i++) {
+        request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+        nghttp2_submit_ping(scene->client.session, NGHTTP2_FLAG_NONE, NULL);
+        nghttp2_submit_ping(scene->client.session, NGHTTP2_FLAG_NONE, NULL);
+        pump(&scene->client);
+    }
+    assert_int_equal(scene->client.ping_acks, 500);
+    scene_free(scene);
+}
+
+static void test_rapid_reset(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    size_t sent = 0;
+    for (; sent < 400 && !raw_client_is_closed(&scene->client.raw); sent++) {
+        int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+        if (raw_client_is_closed(&scene->client.raw))
+            break;
+        nghttp2_submit_rst_stream(scene->client.session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+        pump(&scene->client);
+    }
+#ifdef PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT
+    assert_in_range(sent, 150, 300);
+    assert_true(server_fixture_closed(&scene->fixture, "flood") == 1);
+#endif
+    assert_int_equal(scene->fixture.requests, 0);
+    scene_free(scene);
+}
+
+static void test_too_many_streams(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    pump(&scene->client);
+    struct text frames = {0};
+    static const uint8_t head[] = {0x83, 0x86, 0x84, 0x01, 1, 'a'}; /* POST http / a */
+    size_t sent = 0;
+    for (uint32_t id = 1; sent < 2000 && !raw_client_is_closed(&scene->client.raw);
+         id += 2, sent++) {
+        text_clear(&frames);
+        put_frame(&frames, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, id,
+                  slice_of(head, sizeof(head)));
+        raw_client_send(&scene->client.raw, slice_of(frames.data, frames.size));
+    }
+    assert_in_range(sent, 101, 400);
+    text_deinit(&frames);
+    scene_free(scene);
+}
+
+/* One large entry in the table, referred to again and again. */
+static void test_header_bomb(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    pump(&scene->client);
+    struct text block = {0}, frame = {0};
+    text_append_slice(&block, SLICE("\x83\x86\x84\x01\x01"
+                                    "a"));
+    text_append_slice(&block, SLICE("\x40\x01"
+                                    "x\x7f\x81\x1e")); /* a value of 4000 bytes */
+    for (int i = 0; i < 4000; i++)
+        text_append_char(&block, 'v');
+    for (int i = 0; i < 8000; i++)
+        text_append_char(&block, (char)0xbe); /* index 62 */
+    put_frame(&frame, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+              slice_of(block.data, block.size));
+    raw_client_send(&scene->client.raw, slice_of(frame.data, frame.size));
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "header_list") == 1);
+    feed(&scene->client);
+    assert_int_equal(scene->client.goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+    text_deinit(&block);
+    text_deinit(&frame);
+    scene_free(scene);
+}
+
+static void test_too_many_headers(void **state)
+{
+    (void)state;
+    for (size_t count = 60; count <= 61; count++) {
+        struct scene *scene = scene_new();
+        nghttp2_nv fields[80] = {field(":method", "GET"), field(":scheme", "http"),
+                                 field(":authority", "a"), field(":path", "/echo")};
+        for (size_t i = 0; i < count; i++)
+            fields[4 + i] = field("a", "b");
+        int32_t id =
+            nghttp2_submit_request(scene->client.session, NULL, fields, 4 + count, NULL, NULL);
+        pump(&scene->client);
+        assert_int_equal(reply_of(&scene->client, id)->status, count == 60 ? 200 : 0);
+        assert_int_equal(scene->client.goaway, count > 60);
+        scene_free(scene);
+    }
+}
+
+static void test_unfinished_header_block(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    pump(&scene->client);
+    struct text frame = {0};
+    put_frame(&frame, NGHTTP2_HEADERS, 0, 1, SLICE("\x83"));
+    raw_client_send(&scene->client.raw, slice_of(frame.data, frame.size));
+    server_fixture_advance(&scene->fixture, 11);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    text_deinit(&frame);
+    scene_free(scene);
+}
+
+static void test_client_that_grants_no_window(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    const nghttp2_settings_entry none = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+    nghttp2_submit_settings(scene->client.session, NGHTTP2_FLAG_NONE, &none, 1);
+    request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    server_fixture_advance(&scene->fixture, 29);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    server_fixture_advance(&scene->fixture, 2);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "write_timeout") == 1);
+    scene_free(scene);
+}
+
+static void test_socket_that_takes_little(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    scene->client.raw.accepts = 0;
+    server_fixture_answer(&scene->fixture);
+    for (int i = 0; i < 200; i++) {
+        scene->client.raw.accepts = 1;
+        server_fixture_advance(&scene->fixture, 0);
+        /* What the poll handle would do. */
+        server_connection_send(scene->client.raw.connection, (struct slice){0});
+        server_connection_flush(scene->client.raw.connection);
+    }
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    scene_free(scene);
+}
+
+static void test_status_encoding(void **state)
+{
+    (void)state;
+    char out[64];
+    size_t size = grpc_percent_encode(SLICE("a%b\n\xc3\xa9~ "), out);
+    assert_int_equal(size, strlen("a%25b%0A%C3%A9~%20"));
+    assert_memory_equal(out, "a%25b%0A%C3%A9~%20", size);
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } timeouts[] = {{"1S", 1000000000}, {"100m", 100000000}, {"99999999H", INT64_MAX},
+                    {"5u", 5000},       {"7n", 7},           {"2M", 120000000000},
+                    {"", -1},           {"S", -1},           {"1", -1},
+                    {"1x", -1},         {"-1S", -1},         {"123456789S", -1}};
+    for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++)
+        assert_true(grpc_parse_timeout(slice_of_string(timeouts[i].text)) == timeouts[i].ns);
+    /* The longest text with the longest delay fits. */
+    struct verdict verdict = verdict_try_later(GRPC_UNAVAILABLE, INT64_MAX, "%0300d", 0);
+    char details[GRPC_DETAILS_MAX_BYTES];
+    assert_in_range(grpc_encode_details(&verdict, details), 300, sizeof(details));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_request),
+        cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_large_body),
+        cmocka_unit_test(test_grpc_framing),
+        cmocka_unit_test(test_grpc_unknown_service),
+        cmocka_unit_test(test_grpc_over_budget_says_when_to_retry),
+        cmocka_unit_test(test_many_at_once_answered_out_of_order),
+        cmocka_unit_test(test_stream_reset_before_the_answer),
+        cmocka_unit_test(test_connection_reset_before_the_answer),
+        cmocka_unit_test(test_early_answer_resets_the_stream_a_little_later),
+        cmocka_unit_test(test_slow_body_resets_the_stream),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_client_without_settings),
+        cmocka_unit_test(test_bad_preface),
+        cmocka_unit_test(test_keepalive),
+        cmocka_unit_test(test_age),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_drain_of_a_silent_client),
+        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_zero_window_update_ends_the_connection),
+        cmocka_unit_test(test_pings_between_answers_are_welcome),
+        cmocka_unit_test(test_rapid_reset),
+        cmocka_unit_test(test_too_many_streams),
+        cmocka_unit_test(test_header_bomb),
+        cmocka_unit_test(test_too_many_headers),
+        cmocka_unit_test(test_unfinished_header_block),
+        cmocka_unit_test(test_client_that_grants_no_window),
+        cmocka_unit_test(test_socket_that_takes_little),
+        cmocka_unit_test(test_status_encoding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
