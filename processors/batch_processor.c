@@ -1,0 +1,792 @@
+/*
+ * batch_processor: makes few large requests out of many small ones, and cuts too large ones.
+ *
+ * Like the Collector's, for traces and also for profiles (which get one dictionary). It answers for
+ * what it has admitted: data is acknowledged when it is held, kept until what comes next has taken
+ * it, offered again after "try later", and refused at the door when more than max_held_mib is held.
+ * Owner: a shard holds pieces (requests as they came) until there is a reason to send; only then
+ * they are merged into a package, which lives until its receipt is settled. Thread: that of the
+ * node; the bound is an atomic over all workers.
+ */
+#include "core/base/budget.h"
+#include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/data/profiles_merge.h"
+#include "core/data/traces_split.h"
+#include "core/pipeline/component.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#define BACKOFF_MIN_NS UINT64_C(100000000)
+#define BACKOFF_MAX_NS UINT64_C(5000000000)
+#define RETRY_AFTER_MAX_NS UINT64_C(30000000000) /* of what the next one asks for */
+#define FULL_RETRY_NS INT64_C(1000000000)
+
+/* What is repeated in each part of a request that is cut (resource, dictionary) may make the parts
+ * this many times as large as the request; from then on its rest goes in one piece. */
+enum { CUT_GROWTH_MAX = 64, PACKAGES_PER_ROUND = 16 };
+
+struct batch_settings {
+    int64_t timeout;
+    uint64_t send_batch_size;
+    uint64_t send_batch_max_size;
+    struct config_strings metadata_keys; /* lower case after check */
+    uint64_t metadata_cardinality_limit;
+    uint64_t max_held_mib;
+};
+
+static const struct field batch_fields[] = {
+    FIELD_DURATION(batch_settings, timeout,
+                   "Time after which held data is sent, however little it is; 0 sends at once.",
+                   .fallback = "200ms", .min = "0"),
+    FIELD_UINT(batch_settings, send_batch_size,
+               "Spans or samples at which held data is sent; 0 sends at once.", .fallback = "8192"),
+    FIELD_UINT(batch_settings, send_batch_max_size,
+               "Spans or samples in one request at most, larger ones are cut; 0 is no limit.",
+               .fallback = "0"),
+    FIELD_STRINGS(batch_settings, metadata_keys,
+                  "Headers (kept with include_metadata) by whose values batches are kept apart."),
+    FIELD_UINT(
+        batch_settings, metadata_cardinality_limit,
+        "Combinations of those values at most (per worker); data with more is refused for good.",
+        .fallback = "1000", .min = "1"),
+    FIELD_UINT(batch_settings, max_held_mib,
+               "MiB held at most, over all workers, but never more than half of the memory for "
+               "requests; beyond it "
+               "data is refused with \"try later\".",
+               .fallback = "64", .min = "1"),
+    FIELD_END,
+};
+
+struct batch_processor {
+    struct component component;
+    struct budget held;
+};
+
+/* A request as it came, or what is left of it. */
+struct piece {
+    struct piece *next;
+    struct batch *batch;
+    size_t held_bytes;
+    /* When it is cut: */
+    struct traces_source *traces;
+    struct profiles_source *profiles;
+    uint32_t taken;   /* items */
+    size_t cut_bytes; /* size of the parts so far */
+};
+
+/* A request to send. The batch stays here, clones of it travel. */
+struct package {
+    struct receipt receipt; /* of the clone under way; first */
+    struct shard *shard;
+    struct package *next;
+    struct batch *batch;
+    size_t held_bytes;
+    uint64_t number; /* keeps the order when it has to wait */
+};
+
+/* What has the same values of metadata_keys. */
+struct shard {
+    struct shard *next;
+    struct batch_node *node;
+    struct slice key;
+    struct context *context; /* those values; NULL without metadata_keys */
+    struct piece *first;     /* oldest first */
+    struct piece *last;
+    uint64_t items;          /* in all pieces */
+    size_t piece_count;      /* in all */
+    size_t due_pieces;       /* of the first of them the time is over */
+    bool by_timeout;         /* what made it send, for the metrics */
+    struct package *waiting; /* refused with "try later", by number */
+    struct package *under_way;
+    uint64_t next_number;
+    uint64_t backoff_ns;
+    struct timer timeout;
+    struct timer retry;
+    bool pumping;
+};
+
+struct batch_node {
+    struct node node;
+    struct shard *shards;
+    size_t shard_count;
+    struct profiles_merge *merge; /* of profiles */
+    struct histogram *send_size;
+    struct counter *size_triggers;
+    struct counter *timeout_triggers;
+    struct counter *refused; /* at the door */
+    struct counter *dropped;
+    struct gauge *cardinality;
+};
+
+/* ---- settings ---- */
+
+static const char *lower_case(struct arena *arena, const char *text)
+{
+    char *copy = arena_strdup(arena, text);
+    for (char *c = copy; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c | 0x20);
+    return copy;
+}
+
+static void check_settings(void *config, struct config_check *check)
+{
+    struct batch_settings *settings = config;
+    struct config_strings *keys = &settings->metadata_keys;
+    if (settings->send_batch_max_size > 0 &&
+        settings->send_batch_max_size < settings->send_batch_size)
+        config_check_error(check, "send_batch_max_size",
+                           "send_batch_max_size must be greater or equal to send_batch_size");
+    for (size_t i = 0; i < keys->count; i++) {
+        keys->items[i] = lower_case(config_check_arena(check), keys->items[i]);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(keys->items[i], keys->items[j]) == 0)
+                config_check_error(check, "metadata_keys",
+                                   "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
+                                   keys->items[i]);
+    }
+}
+
+static const struct batch_settings *settings_of(const struct batch_node *node)
+{
+    return node->node.component->settings;
+}
+
+static struct budget *held_of(const struct batch_node *node)
+{
+    return &((struct batch_processor *)node->node.component)->held;
+}
+
+static bool sends_at_once(const struct batch_node *node)
+{
+    return settings_of(node)->timeout == 0 || settings_of(node)->send_batch_size == 0;
+}
+
+/* ---- pieces ---- */
+
+static struct piece *piece_new(struct batch *batch, size_t held_bytes)
+{
+    struct piece *piece = memory_zalloc(sizeof *piece);
+    piece->batch = batch;
+    piece->held_bytes = held_bytes;
+    return piece;
+}
+
+static void push_piece(struct shard *shard, struct piece *piece)
+{
+    if (shard->last)
+        shard->last->next = piece;
+    else
+        shard->first = piece;
+    shard->last = piece;
+    shard->items += piece->batch->items;
+    shard->piece_count++;
+}
+
+/* Takes the first piece away, when all of it went into a package or is lost. Its batch, if still
+ * there, goes with it. */
+static void pop_piece(struct shard *shard)
+{
+    struct piece *piece = shard->first;
+    shard->first = piece->next;
+    if (!shard->first)
+        shard->last = NULL;
+    shard->piece_count--;
+    if (shard->due_pieces > 0)
+        shard->due_pieces--;
+    budget_release(held_of(shard->node), piece->held_bytes);
+    traces_source_free(piece->traces);
+    profiles_source_free(piece->profiles);
+    if (piece->batch)
+        batch_free(piece->batch);
+    free(piece);
+}
+
+static uint32_t items_left(const struct piece *piece)
+{
+    return piece->batch->items - piece->taken;
+}
+
+/* ---- packages: what goes into one ---- */
+
+/* A package in the making. */
+struct filling {
+    struct shard *shard;
+    uint64_t items;
+    uint64_t items_max;
+    struct buffer **parts; /* traces: encoded requests, to be put one behind the other */
+    size_t part_count;
+};
+
+static void add_part(struct filling *filling, struct buffer *part)
+{
+    filling->parts = memory_grow(filling->parts, filling->part_count + 1, sizeof *filling->parts);
+    filling->parts[filling->part_count++] = part;
+}
+
+static void add_whole(struct filling *filling, struct piece *piece)
+{
+    struct batch *batch = piece->batch;
+    if (batch->signal == SIGNAL_PROFILES) {
+        profiles_merge_add(filling->shard->node->merge, buffer_slice(batch->parts[0].buffer));
+        return;
+    }
+    for (size_t i = 0; i < batch->part_count; i++)
+        add_part(filling, buffer_ref(batch->parts[i].buffer));
+}
+
+static void open_source(struct piece *piece, struct batch_node *node)
+{
+    struct batch *batch = piece->batch;
+    if (batch->signal == SIGNAL_PROFILES) {
+        piece->profiles = profiles_source_new(node->merge, buffer_slice(batch->parts[0].buffer));
+        assert(profiles_source_items(piece->profiles) == batch->items);
+        return;
+    }
+    struct slice *slices = memory_array(batch->part_count, sizeof *slices);
+    for (size_t i = 0; i < batch->part_count; i++)
+        slices[i] = buffer_slice(batch->parts[i].buffer);
+    piece->traces = traces_source_new(slices, batch->part_count, batch->arena.budget);
+    assert(traces_source_items(piece->traces) == batch->items);
+    free(slices);
+}
+
+static void add_cut(struct filling *filling, struct piece *piece, uint32_t count)
+{
+    struct batch_node *node = filling->shard->node;
+    if (!piece->traces && !piece->profiles)
+        open_source(piece, node);
+    if (piece->profiles) {
+        size_t before = profiles_merge_size(node->merge);
+        profiles_source_add(piece->profiles, piece->taken, count);
+        piece->cut_bytes += profiles_merge_size(node->merge) - before;
+    } else {
+        struct buffer *part = traces_source_part(piece->traces, piece->taken, count);
+        piece->cut_bytes += part->size;
+        add_part(filling, part);
+    }
+    piece->taken += count;
+}
+
+/* How many items of the piece go into the package. */
+static uint32_t share_of(const struct filling *filling, const struct piece *piece)
+{
+    uint64_t left = items_left(piece), fits = filling->items_max - filling->items;
+    if (left <= fits)
+        return (uint32_t)left;
+    if (piece->cut_bytes / CUT_GROWTH_MAX > batch_memory(piece->batch))
+        return (uint32_t)left;
+    return (uint32_t)fits;
+}
+
+static void fill(struct filling *filling)
+{
+    struct shard *shard = filling->shard;
+    uint64_t enough = settings_of(shard->node)->send_batch_size;
+    do {
+        struct piece *piece = shard->first;
+        uint32_t left = items_left(piece), count = share_of(filling, piece);
+        if (piece->taken == 0 && count == left)
+            add_whole(filling, piece);
+        else
+            add_cut(filling, piece, count);
+        filling->items += count;
+        shard->items -= count;
+        if (count == left)
+            pop_piece(shard);
+    } while (shard->first && filling->items < enough && filling->items < filling->items_max);
+}
+
+static struct buffer *join_parts(struct filling *filling, struct budget *budget)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < filling->part_count; i++)
+        size += filling->parts[i]->size;
+    struct buffer *joined =
+        filling->part_count == 1 ? filling->parts[0] : buffer_new_charged(size, budget);
+    for (size_t i = 0; i < filling->part_count && filling->part_count > 1; i++) {
+        struct slice part = buffer_slice(filling->parts[i]);
+        if (part.size > 0)
+            memcpy(joined->data + joined->size, part.data, part.size);
+        joined->size += part.size;
+        buffer_unref(filling->parts[i]);
+    }
+    free(filling->parts);
+    return joined;
+}
+
+/* The next request to send, from the first pieces. */
+static struct batch *make_batch(struct shard *shard)
+{
+    struct node *node = &shard->node->node;
+    uint64_t max = settings_of(shard->node)->send_batch_max_size;
+    struct filling filling = {.shard = shard, .items_max = max ? max : UINT32_MAX};
+    struct piece *piece = shard->first;
+    struct budget *budget = piece->batch->arena.budget;
+    bool alone = piece->taken == 0 && piece->batch->items <= filling.items_max &&
+                 (!piece->next || piece->batch->items >= settings_of(shard->node)->send_batch_size);
+    if (alone) { /* as it came */
+        struct batch *batch = piece->batch;
+        piece->batch = NULL;
+        shard->items -= batch->items;
+        pop_piece(shard);
+        return batch;
+    }
+    fill(&filling);
+    struct buffer *buffer = node->signal == SIGNAL_PROFILES
+                                ? profiles_merge_finish(shard->node->merge)
+                                : join_parts(&filling, budget);
+    return batch_new(node->worker, node->signal, buffer, (uint32_t)filling.items, NULL, NULL);
+}
+
+static struct package *make_package(struct shard *shard)
+{
+    struct batch_node *node = shard->node;
+    struct package *package = memory_zalloc(sizeof *package);
+    package->shard = shard;
+    package->number = shard->next_number++;
+    package->batch = make_batch(shard);
+    context_unref(package->batch->context);
+    package->batch->context = context_ref(shard->context);
+    package->held_bytes = batch_memory(package->batch);
+    budget_charge(held_of(node), package->held_bytes);
+    histogram_record(node->send_size, node->node.worker->index, package->batch->items);
+    counter_add(shard->by_timeout ? node->timeout_triggers : node->size_triggers,
+                node->node.worker->index, 1);
+    return package;
+}
+
+static void package_free(struct package *package)
+{
+    batch_free(package->batch);
+    free(package);
+}
+
+static void unlink_package(struct package **list, struct package *package)
+{
+    while (*list != package)
+        list = &(*list)->next;
+    *list = package->next;
+    package->next = NULL;
+}
+
+/* ---- sending ---- */
+
+static void pump(struct shard *shard);
+
+static bool is_idle(const struct batch_node *node)
+{
+    for (const struct shard *shard = node->shards; shard; shard = shard->next)
+        if (shard->first || shard->waiting || shard->under_way)
+            return false;
+    return true;
+}
+
+static void check_drained(struct batch_node *node)
+{
+    if (node->node.draining && !node->node.drained && is_idle(node))
+        node_drained(&node->node);
+}
+
+static void wait_before_retry(struct shard *shard, int64_t asked_ns)
+{
+    uint64_t delay_ns = shard->backoff_ns;
+    uint64_t least_ns = asked_ns > 0 ? (uint64_t)asked_ns : 0;
+    if (least_ns > RETRY_AFTER_MAX_NS)
+        least_ns = RETRY_AFTER_MAX_NS;
+    shard->backoff_ns = delay_ns * 2 < BACKOFF_MAX_NS ? delay_ns * 2 : BACKOFF_MAX_NS;
+    worker_set_timer(shard->node->node.worker, &shard->retry,
+                     delay_ns > least_ns ? delay_ns : least_ns);
+}
+
+static void keep_for_later(struct package *package, const struct verdict *verdict)
+{
+    struct shard *shard = package->shard;
+    struct package **link = &shard->waiting;
+    while (*link && (*link)->number < package->number)
+        link = &(*link)->next;
+    package->next = *link;
+    *link = package;
+    if (!timer_is_set(&shard->retry))
+        wait_before_retry(shard, verdict->retry_after_ns);
+}
+
+static void drop_package(struct package *package, const struct verdict *verdict)
+{
+    struct batch_node *node = package->shard->node;
+    if (!verdict_is_ok(verdict)) {
+        counter_add(node->dropped, node->node.worker->index, package->batch->items);
+        log_warn(node->node.component->label,
+                 "Sender failed. Dropping data: %s refused %" PRIu32 " %s for good: %s",
+                 node->node.pipeline, package->batch->items, signal_item_name(node->node.signal),
+                 verdict->text);
+    }
+    budget_release(held_of(node), package->held_bytes);
+    package_free(package);
+}
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct package *package = (struct package *)receipt;
+    struct shard *shard = package->shard;
+    unlink_package(&shard->under_way, package);
+    if (!verdict_is_ok(verdict) && verdict_is_retryable(verdict)) {
+        keep_for_later(package, verdict);
+        return;
+    }
+    shard->backoff_ns = BACKOFF_MIN_NS;
+    drop_package(package, verdict);
+    pump(shard);
+    check_drained(shard->node);
+}
+
+static void offer(struct shard *shard, struct package *package)
+{
+    struct batch *clone = batch_clone(package->batch);
+    package->next = shard->under_way;
+    shard->under_way = package;
+    receipt_init(&package->receipt, on_settled);
+    clone->receipt = &package->receipt;
+    node_forward(&shard->node->node, clone); /* may settle at once: the package may be gone now */
+}
+
+static bool is_due(const struct shard *shard)
+{
+    return shard->first &&
+           (shard->due_pieces > 0 || shard->items >= settings_of(shard->node)->send_batch_size);
+}
+
+/* Packages are made only when they can go: what waits stays as it came, in the order in which it
+ * came. */
+static bool may_make_package(const struct shard *shard)
+{
+    const struct budget *held = held_of(shard->node);
+    return is_due(shard) && (!shard->under_way || budget_used(held) < held->limit_bytes);
+}
+
+static void set_timeout(struct shard *shard)
+{
+    struct worker *worker = shard->node->node.worker;
+    if (!shard->first)
+        worker_cancel_timer(worker, &shard->timeout);
+    else if (shard->due_pieces == 0 && !timer_is_set(&shard->timeout))
+        worker_set_timer(worker, &shard->timeout, (uint64_t)settings_of(shard->node)->timeout);
+}
+
+/* Sends what can be sent now. Settling calls it again; the outermost call does the work. */
+static void pump(struct shard *shard)
+{
+    if (shard->pumping)
+        return;
+    shard->pumping = true;
+    int sent = 0;
+    for (; !timer_is_set(&shard->retry); sent++) {
+        struct package *package = shard->waiting;
+        if (!package && !may_make_package(shard))
+            break;
+        if (sent == PACKAGES_PER_ROUND) { /* let others have their turn */
+            worker_set_timer(shard->node->node.worker, &shard->retry, 0);
+            break;
+        }
+        if (package)
+            unlink_package(&shard->waiting, package);
+        else
+            package = make_package(shard);
+        offer(shard, package);
+    }
+    shard->pumping = false;
+    if (sent > 0)
+        worker_cancel_timer(shard->node->node.worker, &shard->timeout);
+    set_timeout(shard);
+}
+
+static void on_retry(struct timer *timer)
+{
+    struct shard *shard = (struct shard *)((char *)timer - offsetof(struct shard, retry));
+    pump(shard);
+    check_drained(shard->node);
+}
+
+static void on_timeout(struct timer *timer)
+{
+    struct shard *shard = (struct shard *)((char *)timer - offsetof(struct shard, timeout));
+    shard->due_pieces = shard->piece_count;
+    shard->by_timeout = true;
+    pump(shard);
+    shard->by_timeout = false;
+}
+
+/* ---- taking in ---- */
+
+/* The values of metadata_keys, told apart from each other and from "not there". */
+static void print_key(const struct batch_settings *settings, const struct context *context,
+                      struct text *out)
+{
+    for (size_t i = 0; i < settings->metadata_keys.count; i++) {
+        const char *value = context_get(context, settings->metadata_keys.items[i]);
+        if (value)
+            text_printf(out, "%zu:%s", strlen(value), value);
+        text_append_char(out, ';');
+    }
+}
+
+/* Only those values travel on with a batch, for it is made of many requests. */
+static struct context *make_context(const struct batch_settings *settings,
+                                    const struct context *from)
+{
+    size_t count = settings->metadata_keys.count;
+    if (count == 0)
+        return NULL;
+    struct context *context = context_new();
+    context->entries = arena_array(&context->arena, count, sizeof *context->entries);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = context_get(from, settings->metadata_keys.items[i]);
+        if (value)
+            context->entries[context->entry_count++] = (struct context_entry){
+                arena_strdup(&context->arena, settings->metadata_keys.items[i]),
+                arena_strdup(&context->arena, value)};
+    }
+    return context;
+}
+
+static struct shard *add_shard(struct batch_node *node, struct slice key,
+                               const struct context *context)
+{
+    struct shard *shard = memory_zalloc(sizeof *shard);
+    shard->node = node;
+    shard->key = slice_of(memory_strndup(key.data, key.size), key.size);
+    shard->context = make_context(settings_of(node), context);
+    shard->backoff_ns = BACKOFF_MIN_NS;
+    shard->timeout.on_timer = on_timeout;
+    shard->retry.on_timer = on_retry;
+    shard->next = node->shards;
+    node->shards = shard;
+    node->shard_count++;
+    gauge_add(node->cardinality, 1);
+    return shard;
+}
+
+/* NULL: too many combinations. */
+static struct shard *find_shard(struct batch_node *node, const struct context *context)
+{
+    const struct batch_settings *settings = settings_of(node);
+    struct text text = {0};
+    print_key(settings, context, &text);
+    struct slice key = slice_of(text.data, text.size);
+    struct shard *shard = node->shards;
+    while (shard && !slice_equal(shard->key, key))
+        shard = shard->next;
+    if (!shard && (node->shard_count < settings->metadata_cardinality_limit ||
+                   settings->metadata_keys.count == 0))
+        shard = add_shard(node, key, context);
+    text_deinit(&text);
+    return shard;
+}
+
+/* A request larger than the bound is let in when nothing else is held: it would never fit better.
+ */
+static bool admit(struct batch_node *node, size_t size_bytes)
+{
+    struct budget *held = held_of(node);
+    if (budget_reserve(held, size_bytes))
+        return true;
+    if (budget_used(held) > 0)
+        return false;
+    budget_charge(held, size_bytes);
+    return true;
+}
+
+static void refuse(struct batch_node *node, struct batch *batch, const struct verdict *verdict)
+{
+    counter_add(node->refused, node->node.worker->index, batch->items);
+    batch_drop(batch, verdict);
+}
+
+static void batch_consume(struct node *base, struct batch *batch)
+{
+    struct batch_node *node = (struct batch_node *)base;
+    struct shard *shard = find_shard(node, batch->context);
+    if (!shard) {
+        struct verdict verdict =
+            verdict_of(GRPC_INTERNAL, "too many batcher metadata-value combinations");
+        refuse(node, batch, &verdict);
+        return;
+    }
+    batch_flatten(batch);
+    size_t size_bytes = batch_memory(batch);
+    if (!admit(node, size_bytes)) {
+        struct verdict verdict =
+            verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS, "%s holds as much as it may",
+                              base->component->id);
+        refuse(node, batch, &verdict);
+        return;
+    }
+    push_piece(shard, piece_new(batch, size_bytes));
+    if (sends_at_once(node) || base->draining)
+        shard->due_pieces = shard->piece_count;
+    batch_settle(batch, &verdict_ok); /* from here on it is ours */
+    pump(shard);
+}
+
+/* ---- life ---- */
+
+static struct counter *make_counter(struct node *node, const char *name, const char *help)
+{
+    struct text labels = {0};
+    metrics_label(&labels, "processor", node->component->id);
+    struct counter *counter =
+        metrics_counter(node->component->process->metrics, name, help, text_string(&labels));
+    text_deinit(&labels);
+    return counter;
+}
+
+static struct counter *make_item_counter(struct node *node, const char *what, const char *help)
+{
+    struct text name = {0};
+    text_printf(&name, "profcol_processor_batch_%s_%s", what, signal_item_name(node->signal));
+    struct counter *counter = make_counter(node, text_string(&name), help);
+    text_deinit(&name);
+    return counter;
+}
+
+static bool batch_node_start(struct node *base, struct error *err)
+{
+    static const double bounds[] = {10,   25,    50,    75,    100,   250,   500,  750,
+                                    1000, 2000,  3000,  4000,  5000,  6000,  7000, 8000,
+                                    9000, 10000, 20000, 30000, 50000, 100000};
+    (void)err;
+    struct batch_node *node = (struct batch_node *)base;
+    struct metrics *metrics = base->component->process->metrics;
+    struct text labels = {0};
+    metrics_label(&labels, "processor", base->component->id);
+    node->send_size = metrics_histogram(metrics, "otelcol_processor_batch_batch_send_size",
+                                        "Number of units in the batch.", text_string(&labels),
+                                        bounds, sizeof bounds / sizeof bounds[0]);
+    node->cardinality = metrics_gauge(
+        metrics, "otelcol_processor_batch_metadata_cardinality",
+        "Number of distinct metadata value combinations being processed.", text_string(&labels));
+    text_deinit(&labels);
+    node->size_triggers = make_counter(base, "otelcol_processor_batch_batch_size_trigger_send",
+                                       "Number of times the batch was sent due to a size trigger.");
+    node->timeout_triggers =
+        make_counter(base, "otelcol_processor_batch_timeout_trigger_send",
+                     "Number of times the batch was sent due to a timeout trigger.");
+    node->refused =
+        make_item_counter(base, "refused", "Items that were refused because too much was held.");
+    node->dropped = make_item_counter(
+        base, "dropped",
+        "Acknowledged items that were lost: refused for good, or held at the end.");
+    if (base->signal == SIGNAL_PROFILES)
+        node->merge = profiles_merge_new(base->component->process->budget);
+    return true;
+}
+
+static void batch_node_drain(struct node *base)
+{
+    struct batch_node *node = (struct batch_node *)base;
+    for (struct shard *shard = node->shards; shard; shard = shard->next) {
+        worker_cancel_timer(base->worker, &shard->timeout);
+        shard->due_pieces = shard->piece_count;
+        shard->by_timeout = true;
+        pump(shard);
+    }
+    check_drained(node);
+}
+
+/* What is lost. Packages under way belong to their receipts: whoever has the clone may still
+ * deliver it. */
+static uint64_t give_up(struct shard *shard)
+{
+    uint64_t lost = shard->items;
+    struct budget *held = held_of(shard->node);
+    while (shard->first)
+        pop_piece(shard);
+    while (shard->waiting) {
+        struct package *package = shard->waiting;
+        shard->waiting = package->next;
+        lost += package->batch->items;
+        budget_release(held, package->held_bytes);
+        package_free(package);
+    }
+    return lost;
+}
+
+static void batch_node_stop(struct node *base)
+{
+    struct batch_node *node = (struct batch_node *)base;
+    uint64_t lost = 0;
+    while (node->shards) {
+        struct shard *shard = node->shards;
+        node->shards = shard->next;
+        worker_cancel_timer(base->worker, &shard->timeout);
+        worker_cancel_timer(base->worker, &shard->retry);
+        lost += give_up(shard);
+        context_unref(shard->context);
+        free((void *)(uintptr_t)shard->key.data);
+        free(shard);
+        gauge_add(node->cardinality, -1);
+    }
+    if (lost > 0) {
+        counter_add(node->dropped, base->worker->index, lost);
+        log_warn(base->component->label,
+                 "Stopped with %" PRIu64 " %s of %s that nobody had taken. They are lost.", lost,
+                 signal_item_name(base->signal), base->pipeline);
+    }
+    profiles_merge_free(node->merge);
+}
+
+static double read_held(void *context)
+{
+    return (double)budget_used(&((struct batch_processor *)context)->held);
+}
+
+static bool batch_init(struct component *component, struct error *err)
+{
+    (void)err;
+    struct batch_processor *processor = (struct batch_processor *)component;
+    const struct batch_settings *settings = component->settings;
+    size_t requests_bytes =
+        component->process->budget ? component->process->budget->limit_bytes : 0;
+    processor->held.limit_bytes = (size_t)settings->max_held_mib << 20;
+    if (requests_bytes > 0 && processor->held.limit_bytes > requests_bytes / 2)
+        processor->held.limit_bytes = requests_bytes / 2;
+    struct text labels = {0};
+    metrics_label(&labels, "processor", component->id);
+    metrics_gauge_from(component->process->metrics, "profcol_processor_batch_held_bytes",
+                       "Memory of what is held until it is taken.", text_string(&labels), read_held,
+                       processor);
+    text_deinit(&labels);
+    return true;
+}
+
+static void batch_deinit(struct component *component)
+{
+    metrics_forget(component->process->metrics, component);
+}
+
+extern const struct component_type batch_processor_type;
+const struct component_type batch_processor_type = {
+    .config =
+        {
+            .name = "batch",
+            .section = CONFIG_PROCESSORS,
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
+            .help = "Merges small requests and cuts large ones. What it holds is acknowledged, and "
+                    "kept until what comes next "
+                    "has taken it.",
+            .fields = batch_fields,
+            .config_size = sizeof(struct batch_settings),
+            .check = check_settings,
+        },
+    .component_size = sizeof(struct batch_processor),
+    .init = batch_init,
+    .deinit = batch_deinit,
+    .node_size = sizeof(struct batch_node),
+    .node_start = batch_node_start,
+    .consume = batch_consume,
+    .node_drain = batch_node_drain,
+    .node_stop = batch_node_stop,
+};
