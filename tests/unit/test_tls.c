@@ -1,0 +1,414 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "server_fixture.h"
+#include "tls_fixture.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* Two streams that talk through memory. */
+
+struct pair {
+    struct tls_context *server_context, *client_context;
+    struct tls_stream *server, *client;
+    enum tls_status server_status, client_status;
+    size_t piece; /* how much of the wire arrives at once; 0: all */
+    struct text server_got, client_got;
+};
+
+static const char *const both[] = {"h2", "http/1.1", NULL};
+
+static struct tls_server_settings server_settings(const struct tls_fixture_identity *identity)
+{
+    return (struct tls_server_settings){
+        .enabled = true, .cert_pem = identity->certificate, .key_pem = identity->key};
+}
+
+static struct tls_client_settings client_settings(const struct tls_fixture_identity *authority)
+{
+    return (struct tls_client_settings){.ca_pem = authority->certificate};
+}
+
+static void open_pair(struct pair *pair, const struct tls_server_settings *server,
+                      const struct tls_client_settings *client, const char *name)
+{
+    struct error err = {""};
+    *pair = (struct pair){0};
+    pair->server_context = tls_context_server(server, both, &err);
+    if (!pair->server_context)
+        fail_msg("%s", err.text);
+    pair->client_context = tls_context_client(client, both, &err);
+    if (!pair->client_context)
+        fail_msg("%s", err.text);
+    pair->server = tls_stream_new(pair->server_context, NULL, &err);
+    pair->client = tls_stream_new(pair->client_context, name, &err);
+    assert_non_null(pair->server);
+    assert_non_null(pair->client);
+}
+
+static void close_pair(struct pair *pair)
+{
+    tls_stream_free(pair->server);
+    tls_stream_free(pair->client);
+    tls_context_free(pair->server_context);
+    tls_context_free(pair->client_context);
+    text_deinit(&pair->server_got);
+    text_deinit(&pair->client_got);
+}
+
+static bool carry(struct tls_stream *from, struct tls_stream *to, struct text *got,
+                  enum tls_status *status, size_t piece)
+{
+    struct slice output = tls_stream_output(from);
+    if (output.size == 0)
+        return false;
+    size_t size = piece && piece < output.size ? piece : output.size;
+    uint8_t *wire = malloc(size);
+    memcpy(wire, output.data, size);
+    tls_stream_sent(from, size);
+    tls_stream_feed(to, slice_of(wire, size));
+    do {
+        uint8_t plain[100];
+        size_t n;
+        *status = tls_stream_read(to, plain, sizeof(plain), &n);
+        text_append_slice(got, slice_of(plain, n));
+    } while (*status == TLS_STATUS_OK);
+    free(wire);
+    return true;
+}
+
+static void shuttle(struct pair *pair)
+{
+    bool busy = true;
+    while (busy) {
+        busy =
+            carry(pair->client, pair->server, &pair->server_got, &pair->server_status, pair->piece);
+        busy |=
+            carry(pair->server, pair->client, &pair->client_got, &pair->client_status, pair->piece);
+    }
+}
+
+static struct tls_fixture_identity authority, server_identity, client_identity, stranger;
+
+static int make_identities(void **state)
+{
+    (void)state;
+    tls_fixture_authority(&authority, "Test Authority");
+    tls_fixture_issue(&server_identity, &authority, "localhost", "DNS:localhost,IP:127.0.0.1");
+    tls_fixture_issue(&client_identity, &authority, "a client", NULL);
+    tls_fixture_authority(&stranger, "Somebody else");
+    return 0;
+}
+
+static int free_identities(void **state)
+{
+    (void)state;
+    tls_fixture_free(&authority);
+    tls_fixture_free(&server_identity);
+    tls_fixture_free(&client_identity);
+    tls_fixture_free(&stranger);
+    return 0;
+}
+
+static void test_conversation(void **state)
+{
+    (void)state;
+    struct tls_server_settings server = server_settings(&server_identity);
+    struct tls_client_settings client = client_settings(&authority);
+    static const size_t pieces[] = {0, 1, 7, 1000};
+    for (size_t i = 0; i < 4; i++) {
+        struct pair pair;
+        open_pair(&pair, &server, &client, "localhost");
+        pair.piece = pieces[i];
+        shuttle(&pair);
+        assert_true(tls_stream_ready(pair.client) && tls_stream_ready(pair.server));
+        assert_true(slice_is(tls_stream_alpn(pair.client), "h2"));
+        assert_true(slice_is(tls_stream_alpn(pair.server), "h2"));
+        assert_true(tls_stream_write(pair.client, SLICE("question")));
+        char large[50000];
+        memset(large, 'x', sizeof(large));
+        assert_true(tls_stream_write(pair.server, slice_of(large, sizeof(large))));
+        shuttle(&pair);
+        assert_string_equal(text_string(&pair.server_got), "question");
+        assert_int_equal(pair.client_got.size, sizeof(large));
+        tls_stream_shutdown(pair.client);
+        shuttle(&pair);
+        assert_int_equal(pair.server_status, TLS_STATUS_CLOSED);
+        close_pair(&pair);
+    }
+}
+
+/* {settings, name} -> what the client says; "": it agrees */
+static void test_verification(void **state)
+{
+    (void)state;
+    struct tls_server_settings server = server_settings(&server_identity);
+    const struct {
+        struct tls_client_settings settings;
+        const char *name;
+        const char *error;
+    } cases[] = {
+        {client_settings(&authority), "localhost", ""},
+        {client_settings(&authority), "127.0.0.1", ""},
+        {client_settings(&authority), "127.0.0.2", "tls: certificate: IP address mismatch"},
+        {client_settings(&authority), "elsewhere", "tls: certificate: hostname mismatch"},
+        {client_settings(&stranger), "localhost",
+         "tls: certificate: unable to get local issuer certificate"},
+        {{.insecure_skip_verify = true}, "elsewhere", ""},
+        {{.ca_pem = authority.certificate, .server_name_override = "localhost"}, "elsewhere", ""},
+        {{.ca_pem = authority.certificate, .min_version = "1.3"}, "localhost", ""},
+        {{.ca_pem = authority.certificate, .max_version = "1.2"}, "localhost", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pair pair;
+        open_pair(&pair, &server, &cases[i].settings, cases[i].name);
+        shuttle(&pair);
+        if (strcmp(tls_stream_error(pair.client), cases[i].error) != 0)
+            fail_msg("case %zu: %s", i, tls_stream_error(pair.client));
+        assert_true(tls_stream_ready(pair.client) == (cases[i].error[0] == '\0'));
+        if (cases[i].error[0])
+            assert_int_equal(pair.server_status, TLS_STATUS_FAILED); /* it got the alert */
+        close_pair(&pair);
+    }
+}
+
+static void test_versions_do_not_meet(void **state)
+{
+    (void)state;
+    struct tls_server_settings server = server_settings(&server_identity);
+    server.min_version = "1.3";
+    struct tls_client_settings client = client_settings(&authority);
+    client.max_version = "1.2";
+    struct pair pair;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_int_equal(pair.server_status, TLS_STATUS_FAILED);
+    assert_int_equal(pair.client_status, TLS_STATUS_FAILED);
+    assert_false(tls_stream_write(pair.client, SLICE("x")));
+    close_pair(&pair);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void test_client_certificates(void **state)
+{
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/profcol-test-ca-%d.pem", getpid());
+    write_file(path, authority.certificate);
+    struct tls_server_settings server = server_settings(&server_identity);
+    server.client_ca_file = path;
+    struct tls_client_settings client = client_settings(&authority);
+    struct pair pair;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_int_equal(pair.server_status, TLS_STATUS_FAILED);
+    close_pair(&pair);
+
+    client.cert_pem = client_identity.certificate;
+    client.key_pem = client_identity.key;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_true(tls_stream_ready(pair.server));
+    close_pair(&pair);
+
+    client.cert_pem = stranger.certificate;
+    client.key_pem = stranger.key;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_false(tls_stream_ready(pair.server));
+    close_pair(&pair);
+    unlink(path);
+}
+
+static void test_what_is_wrong_with_files(void **state)
+{
+    (void)state;
+    const struct {
+        struct tls_server_settings settings;
+        const char *error;
+    } cases[] = {
+        {{.enabled = true}, "tls: a certificate and its key are required"},
+        {{.cert_file = "/nonexistent/a.pem", .key_pem = server_identity.key},
+         "tls: /nonexistent/a.pem: No such file or directory"},
+        {{.cert_pem = "nonsense", .key_pem = server_identity.key},
+         "tls: cert_pem: certificate: no start line"},
+        {{.cert_pem = server_identity.certificate, .key_pem = "nonsense"},
+         "tls: key_pem: private key: "},
+        {{.cert_pem = server_identity.certificate, .key_pem = client_identity.key},
+         "tls: key_pem: private key: key values mismatch"},
+        {{.cert_pem = server_identity.certificate,
+          .key_pem = server_identity.key,
+          .client_ca_file = "/dev/null"},
+         "tls: /dev/null: no certificate of an authority"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct error err = {""};
+        assert_null(tls_context_server(&cases[i].settings, both, &err));
+        if (strncmp(err.text, cases[i].error, strlen(cases[i].error)) != 0)
+            fail_msg("case %zu: %s", i, err.text);
+    }
+    const char *suites[] = {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256"};
+    struct tls_server_settings settings = server_settings(&server_identity);
+    settings.cipher_suites = (struct config_strings){suites, 2};
+    struct error err = {""};
+    struct tls_context *context = tls_context_server(&settings, both, &err);
+    assert_non_null(context);
+    tls_context_free(context);
+    suites[1] = "TLS_NONSENSE";
+    assert_null(tls_context_server(&settings, both, &err));
+    assert_string_equal(err.text, "tls: invalid TLS cipher suite: \"TLS_NONSENSE\"");
+}
+
+static void test_reload(void **state)
+{
+    (void)state;
+    char cert_path[64], key_path[64];
+    snprintf(cert_path, sizeof(cert_path), "/tmp/profcol-test-cert-%d.pem", getpid());
+    snprintf(key_path, sizeof(key_path), "/tmp/profcol-test-key-%d.pem", getpid());
+    write_file(cert_path, stranger.certificate);
+    write_file(key_path, stranger.key);
+    struct tls_server_settings server = {
+        .enabled = true, .cert_file = cert_path, .key_file = key_path, .reload_interval = 1};
+    struct tls_client_settings client = client_settings(&authority);
+    struct pair pair;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_false(tls_stream_ready(pair.client));
+    /* Half-written: the old one stays. */
+    write_file(cert_path, "-----BEGIN CERTIFICATE-----\n");
+    struct error err;
+    struct tls_stream *stream = tls_stream_new(pair.server_context, NULL, &err);
+    assert_non_null(stream);
+    tls_stream_free(stream);
+    write_file(cert_path, server_identity.certificate);
+    write_file(key_path, server_identity.key);
+    tls_stream_free(pair.server);
+    tls_stream_free(pair.client);
+    pair.server = tls_stream_new(pair.server_context, NULL, &err);
+    pair.client = tls_stream_new(pair.client_context, "localhost", &err);
+    shuttle(&pair);
+    assert_true(tls_stream_ready(pair.client));
+    close_pair(&pair);
+    unlink(cert_path);
+    unlink(key_path);
+}
+
+/* The server behind it. */
+
+static void talk(struct raw_client *raw, struct tls_stream *client, size_t *seen, struct text *got)
+{
+    for (;;) {
+        struct slice output = tls_stream_output(client);
+        if (output.size == 0 && *seen == raw->received.size)
+            return;
+        if (output.size > 0) {
+            struct text wire = {0};
+            text_append_slice(&wire, output);
+            tls_stream_sent(client, output.size);
+            raw_client_send(raw, slice_of(wire.data, wire.size));
+            text_deinit(&wire);
+        }
+        tls_stream_feed(client, slice_of(raw->received.data + *seen, raw->received.size - *seen));
+        *seen = raw->received.size;
+        enum tls_status status;
+        do {
+            uint8_t plain[4096];
+            size_t n;
+            status = tls_stream_read(client, plain, sizeof(plain), &n);
+            text_append_slice(got, slice_of(plain, n));
+        } while (status == TLS_STATUS_OK);
+    }
+}
+
+static void test_server_over_tls(void **state)
+{
+    (void)state;
+    static const char *const http1[] = {"http/1.1", NULL};
+    static const char *const *const alpns[] = {http1, NULL};
+    for (size_t i = 0; i < 2; i++) {
+        struct server_fixture fixture;
+        struct raw_client raw;
+        struct error err;
+        struct tls_server_settings settings = server_settings(&server_identity);
+        struct tls_client_settings trusting = client_settings(&authority);
+        server_fixture_init(&fixture);
+        fixture.options.tls = &settings;
+        server_fixture_start(&fixture);
+        raw_client_open(&raw, &fixture);
+        struct tls_context *context = tls_context_client(&trusting, alpns[i], &err);
+        struct tls_stream *client = tls_stream_new(context, "localhost", &err);
+        struct text got = {0};
+        size_t seen = 0;
+        talk(&raw, client, &seen, &got);
+        assert_true(tls_stream_ready(client));
+        tls_stream_write(client,
+                         SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"));
+        talk(&raw, client, &seen, &got);
+        assert_non_null(strstr(text_string(&got), "200 OK"));
+        assert_non_null(strstr(text_string(&got), "\r\n\r\nhello"));
+        tls_stream_write(client, SLICE("nonsense\r\n\r\n"));
+        talk(&raw, client, &seen, &got);
+        assert_non_null(strstr(text_string(&got), "400 Bad Request"));
+        assert_true(raw_client_is_closed(&raw));
+        text_deinit(&got);
+        tls_stream_free(client);
+        tls_context_free(context);
+        raw_client_deinit(&raw);
+        server_fixture_end(&fixture);
+    }
+}
+
+static void test_server_handshake_that_fails(void **state)
+{
+    (void)state;
+    struct tls_server_settings settings = server_settings(&server_identity);
+    static const struct {
+        const char *sent;
+        const char *reason;
+    } cases[] = {{"GET / HTTP/1.1\r\n\r\n", "tls_failed"},
+                 {"\x16\x03\x01", "handshake_timeout"},
+                 {"", "handshake_timeout"}};
+    for (size_t i = 0; i < 3; i++) {
+        struct server_fixture fixture;
+        struct raw_client raw;
+        server_fixture_init(&fixture);
+        fixture.options.tls = &settings;
+        server_fixture_start(&fixture);
+        raw_client_open(&raw, &fixture);
+        if (cases[i].sent[0])
+            raw_client_send(&raw, slice_of_string(cases[i].sent));
+        server_fixture_advance(&fixture, 11);
+        assert_true(raw_client_is_closed(&raw));
+        assert_true(server_fixture_closed(&fixture, cases[i].reason) == 1);
+        raw_client_deinit(&raw);
+        server_fixture_end(&fixture);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conversation),
+        cmocka_unit_test(test_verification),
+        cmocka_unit_test(test_versions_do_not_meet),
+        cmocka_unit_test(test_client_certificates),
+        cmocka_unit_test(test_what_is_wrong_with_files),
+        cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_server_over_tls),
+        cmocka_unit_test(test_server_handshake_that_fails),
+    };
+    return cmocka_run_group_tests(tests, make_identities, free_identities);
+}
