@@ -1,0 +1,271 @@
+"""The command line: commands, options, exit codes, what is printed where, and that no secret is printed anywhere."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+import yaml
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import backend, client, make, server, testing
+
+PROFCOL = os.environ["PROFCOL"]
+SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
+GOOD = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:4317"}}}}
+processors: {batch: {timeout: 3s}}
+exporters: {nop: }
+service: {pipelines: {traces: {receivers: [otlp], processors: [batch], exporters: [nop]}}}
+"""
+
+
+def run(*arguments, environment=None, timeout=30):
+    """The finished process."""
+    return subprocess.run([PROFCOL, *arguments], capture_output=True, text=True, timeout=timeout, check=False,
+                          env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL)
+
+
+class FileTest(unittest.TestCase):
+    """Tests with configuration files."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def file(self, text, name="config.yaml"):
+        """The path of a file with this text."""
+        path = self.directory / name
+        path.write_text(text)
+        return str(path)
+
+    def fine(self, *arguments, **options):
+        """Standard output of a run that has to end well and silently."""
+        result = run(*arguments, **options)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def fails(self, *arguments, **options):
+        """Standard error of a run that has to end with 1 and print nothing else."""
+        result = run(*arguments, **options)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertTrue(result.stderr)
+        return result.stderr
+
+
+class CommandTest(FileTest):
+    """The commands."""
+
+    def test_version_and_help(self):
+        for option in ("--version", "-v"):
+            self.assertRegex(self.fine(option), r"^profcol version \d+\.\d+\.\d+\S*\n$")
+        for option in ("--help", "-h"):
+            text = self.fine(option)
+            for word in ("validate", "print-config", "components", "reference", "schema", "--config", "--set", "--workers",
+                         "--drain-timeout", "--version"):
+                self.assertIn(word, text)
+
+    def test_wrong_usage(self):
+        self.assertIn('unknown command "validat", did you mean "validate"?', self.fails("validat"))
+        self.assertIn("unknown command", self.fails("serve"))
+        self.assertIn("unexpected argument", self.fails("validate", "x.yaml"))
+        self.assertIn("--nonsense", self.fails("--nonsense"))
+        self.assertIn("--config", self.fails("--config"))
+        self.assertIn("missing equal sign", self.fails("validate", "--set", "a.b"))
+        for value in ("0", "65", "x", "-1", "1.5", ""):
+            self.assertIn("--workers", self.fails("--workers", value))
+        for value in ("x", "-1s", "5", "1y"):
+            self.assertIn("--drain-timeout", self.fails("--drain-timeout", value))
+
+    def test_validate(self):
+        self.assertEqual(self.fine("validate", "--config", self.file(GOOD)), "")
+        self.assertEqual(self.fine("validate"), "", "the built-in default")
+        self.assertEqual(self.fine("validate", f"--config={self.file(GOOD)}", "--feature-gates", "service.profilesSupport"), "")
+        self.assertEqual(self.fine("validate", "--config", f"file:{self.file(GOOD)}"), "")
+        self.assertEqual(self.fine("validate", "--config", "env:GOOD", environment={"GOOD": GOOD}), "")
+        self.assertEqual(self.fine("validate", "--config", "yaml:" + GOOD), "")
+
+    def test_every_mistake_is_named_with_its_place(self):
+        text = self.fails("validate", "--config", self.file("""receivers:
+  otlp:
+    protocols:
+      grpc:
+        endpiont: 127.0.0.1:4317
+processors:
+  batch: {timeout: 3 seconds}
+exporters:
+  nop:
+  otlp_htp:
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [batch, resource], exporters: [nop]}
+"""))
+        for place, words in ((":5:9", 'did you mean "endpoint"'), (":7:20", "timeout"), (":10:3", "otlp_http"),
+                             (":13:", "resource")):
+            self.assertTrue(any(place in line and words in line for line in text.splitlines()), f"{place} {words}\n{text}")
+
+    def test_files_that_cannot_be_used(self):
+        self.assertIn("nowhere.yaml", self.fails("validate", "--config", str(self.directory / "nowhere.yaml")))
+        self.fails("validate", "--config", str(self.directory))
+        for text in ("", "a: [", "- 1", "\0", "receivers: {a: 1}\nreceivers: {}", "&a [*a, *a]", "[" * 10_000):
+            with self.subTest(text[:20]):
+                self.fails("validate", "--config", self.file(text))
+                self.fails("--config", self.file(text))
+
+    def test_set(self):
+        config = self.file(GOOD)
+
+        def printed(*sets):
+            return yaml.safe_load(self.fine("print-config", "--config", config, *sets))
+
+        self.assertEqual(printed()["processors"]["batch"]["timeout"], "3s")
+        self.assertEqual(printed("--set", "processors.batch.timeout=2s")["processors"]["batch"]["timeout"], "2s")
+        tree = printed("--set", "exporters.debug.verbosity=detailed", "--set", "service.pipelines.traces.exporters=[debug]")
+        self.assertEqual(tree["exporters"]["debug"]["verbosity"], "detailed")
+        self.assertEqual(tree["service"]["pipelines"]["traces"]["exporters"], ["debug"])
+        self.assertIn("timeout", self.fails("validate", "--config", config, "--set", "processors.batch.timeout=soon"))
+
+    def test_several_files_are_merged(self):
+        more = self.file("processors: {batch: {send_batch_size: 7}}", "more.yaml")
+        tree = yaml.safe_load(self.fine("print-config", "--config", self.file(GOOD), "--config", more))
+        self.assertEqual(tree["processors"]["batch"]["timeout"], "3s")
+        self.assertEqual(tree["processors"]["batch"]["send_batch_size"], 7)
+
+    def test_what_print_config_prints_is_a_configuration(self):
+        for source in ([], *(["--config", str(path)] for path in sorted((SOURCE / "examples").glob("*.yaml")))):
+            environment = {"ONEUPTIME_TOKEN": "secret"}
+            text = self.fine("print-config", *source, environment=environment)
+            path = self.file(text)
+            self.assertEqual(self.fine("print-config", "--config", path), text, source)
+
+    def test_components(self):
+        tree = yaml.safe_load(self.fine("components"))
+        self.assertRegex(tree["buildinfo"]["version"], r"^\d")
+        names = {section: {row["name"] for row in tree[section]} for section in ("receivers", "processors", "exporters")}
+        self.assertLessEqual({"otlp"}, names["receivers"])
+        self.assertLessEqual({"batch", "resource", "spanjoin"}, names["processors"])
+        self.assertLessEqual({"debug", "file", "nop", "otlp_grpc", "otlp_http"}, names["exporters"])
+        for section, rows in tree.items():
+            for row in rows if section != "buildinfo" else ():
+                self.assertTrue(row["stability"], row)
+
+    def test_reference_is_what_the_documentation_shows(self):
+        printed = self.fine("reference")
+        committed = (SOURCE / "docs" / "reference.md").read_text()
+        self.assertEqual(committed, printed, "docs/reference.md is old: profcol reference > docs/reference.md")
+
+    def test_schema_describes_the_examples(self):
+        schema = json.loads(self.fine("schema"))
+        self.assertIn("$schema", schema)
+        for section in ("receivers", "processors", "exporters", "service"):
+            self.assertIn(section, schema["properties"])
+        text = json.dumps(schema)
+        for key in set(re.findall(r"^\s*([a-z_]+):", GOOD, re.MULTILINE)):
+            self.assertIn(f'"{key}"', text)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for command in ("components", "reference", "schema", "print-config"):
+                result = subprocess.run([PROFCOL, command], stdout=full, stderr=subprocess.PIPE, check=False, timeout=30)
+                self.assertEqual(result.returncode, 1, command)
+
+    def test_a_port_in_use(self):
+        with server.Profcol(GOOD.replace("4317", "@grpc@"), listen=["grpc"]) as first:
+            text = GOOD.replace("4317", str(first.ports["grpc"]))
+            result = run("--config", self.file(text), "--set", "service.telemetry.metrics.level=none")
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, rf"(?i)127\.0\.0\.1:{first.ports['grpc']}.*address already in use")
+
+
+class SecretTest(FileTest):
+    """Canaries in all places for secrets; nothing that profcol prints may hold one."""
+
+    CANARY = "c4n4ry"
+
+    CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@", response_headers: {x-secret: c4n4ry-1}}
+exporters:
+  debug: {verbosity: detailed}
+  otlp_grpc:
+    endpoint: "GRPC"
+    tls: {insecure: true}
+    headers: {authorization: Bearer c4n4ry-2, x-token: "${env:TOKEN}"}
+    retry_on_failure: {enabled: false}
+  otlp_http:
+    endpoint: "HTTP"
+    headers: [{name: x-api-key, value: c4n4ry-4}]
+    retry_on_failure: {initial_interval: 50ms}
+  otlp_http/user:
+    endpoint: "http://user:c4n4ry-6@127.0.0.1:1/x"
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+service:
+  telemetry:
+    logs: {level: debug}
+    metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: @metrics@}}}}]}
+  pipelines:
+    traces: {receivers: [otlp], exporters: [otlp_grpc, otlp_http, debug]}
+"""
+
+    def check_clean(self, text, where):
+        """No canary in this text."""
+        at = text.find(self.CANARY)
+        self.assertEqual(at, -1, f"{where}: ...{text[max(0, at - 200):at + 40]}")
+
+    def test_commands(self):
+        config = self.file(self.CONFIG.replace("@grpc@", "1").replace("@http@", "2").replace("@metrics@", "3")
+                           .replace("GRPC", "127.0.0.1:4").replace("HTTP", "http://127.0.0.1:5"))
+        for arguments in (["validate"], ["print-config"]):
+            result = run(*arguments, "--config", config, environment={"TOKEN": "c4n4ry-3"})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.check_clean(result.stdout + result.stderr, arguments)
+            if arguments == ["print-config"]:
+                self.assertGreaterEqual(result.stdout.count("[REDACTED]"), 4)
+        # Mistakes beside and in a secret.
+        for change in (("x-token:", "x-token: {a: c4n4ry-5}, y:"), ("authorization:", "authorization: [c4n4ry-5], y:"),
+                       ("headers: [", "headers: [c4n4ry-5, "), ("insecure: true", "insecure: true, key_pem: [c4n4ry-5]"),
+                       ("insecure: true", "insecure: true, key_pem: c4n4ry-5, cert_pem: c4n4ry-6"),
+                       ("insecure: true", "insecure: true, key_pem: c4n4ry-5, key_file: /nowhere"),
+                       ("initial_interval: 50ms", "initial_interval: ${env:TOKEN}")):
+            broken = self.file(pathlib.Path(config).read_text().replace(*change), "broken.yaml")
+            for arguments in (["validate"], ["print-config"], []):
+                result = run(*arguments, "--config", broken, environment={"TOKEN": "c4n4ry-3"})
+                if "${env" not in change[1]:
+                    self.check_clean(result.stdout + result.stderr, (change, arguments))
+
+    def test_logs_and_metrics(self):
+        with backend.Backend("grpc") as one, backend.Backend("http") as two:
+            one.default = backend.Answer(grpc_status=16, message="no")
+            two.answers.extend([backend.Answer(status=503), backend.Answer(status=401), backend.Answer(drop=True)])
+            text = self.CONFIG.replace("GRPC", one.address).replace("HTTP", two.url)
+            with server.Profcol(text, environment={"TOKEN": "c4n4ry-3"}) as profcol:
+                message = make.traces([{"span_id": "00000000000000a1", "trace_id": "0" * 30 + "c3"}])
+                for _ in range(4):
+                    client.export("http", profcol.address("http"), message,
+                                  headers=[("Authorization", "Bearer c4n4ry-7"), ("x-scope-orgid", "me")])
+                client.post(profcol.address("http"), "/v1/traces", b"\xff", headers=[("Authorization", "c4n4ry-7")])
+                client.call(profcol.address("grpc"), client.TRACE_SERVICE, b"\xff", headers=[("authorization", "c4n4ry-7")])
+                two.wait(1)
+                one.wait_for(lambda: one.of(), what="a request")
+                self.assertEqual(one.of()[0].header("authorization"), "Bearer c4n4ry-2", "it is sent where it belongs")
+                self.assertEqual(one.of()[0].header("x-token"), "c4n4ry-3")
+                self.assertEqual(two.of()[0].header("x-api-key"), "c4n4ry-4")
+                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=10) as answer:
+                    self.check_clean(answer.read().decode(), "/metrics")
+                profcol.stop()
+                self.check_clean(profcol.log(), "log")
+
+
+if __name__ == "__main__":
+    testing.main()
