@@ -1,0 +1,505 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/base/budget.h"
+#include "core/base/verdict.h"
+#include "core/net/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A server on real workers and sockets. /now answers at once, /later 20 ms later, /never when the
+ * server stops. */
+
+enum { WORKERS = 3 };
+
+struct held {
+    struct timer timer;
+    struct exchange *exchange;
+    struct held *next;
+};
+
+struct site {
+    struct worker workers[WORKERS];
+    unsigned count;
+    struct budget budget;
+    struct metrics *metrics;
+    struct server *server;
+    struct held *never[WORKERS]; /* each its worker's */
+    atomic_uint by_worker[WORKERS];
+    atomic_uint requests;
+    atomic_uint gone;
+    atomic_uint drained;
+    atomic_uint stopped;
+};
+
+static bool on_head(void *context, struct exchange *exchange)
+{
+    (void)context;
+    (void)exchange;
+    return true;
+}
+
+static void answer(struct held *held)
+{
+    exchange_respond(held->exchange, 200, "text/plain", SLICE("ok"), NULL, 0);
+    free(held);
+}
+
+static void on_timer(struct timer *timer)
+{
+    answer((struct held *)(void *)timer);
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    struct site *site = context;
+    struct worker *worker = exchange_worker(exchange);
+    atomic_fetch_add(&site->requests, 1);
+    atomic_fetch_add(&site->by_worker[worker->index], 1);
+    buffer_unref(exchange_take_body(exchange));
+    struct held *held = calloc(1, sizeof(*held));
+    held->exchange = exchange;
+    held->timer.on_timer = on_timer;
+    if (slice_is(exchange_path(exchange), "/later")) {
+        worker_set_timer(worker, &held->timer, 20 * 1000000);
+    } else if (slice_is(exchange_path(exchange), "/never")) {
+        held->next = site->never[worker->index];
+        site->never[worker->index] = held;
+    } else {
+        answer(held);
+    }
+}
+
+static void on_gone(void *context, struct exchange *exchange)
+{
+    (void)exchange;
+    struct site *site = context;
+    atomic_fetch_add(&site->gone, 1);
+}
+
+static const struct server_handler handler = {
+    .on_head = on_head, .on_request = on_request, .on_gone = on_gone};
+
+static struct site *site_new(unsigned count, struct server_options options)
+{
+    struct site *site = calloc(1, sizeof(*site));
+    struct error err = {""};
+    site->count = count;
+    site->budget.limit_bytes = 64 * 1024 * 1024;
+    site->metrics = metrics_new(count);
+    if (!options.endpoint)
+        options.endpoint = "127.0.0.1:0";
+    options.accept_http = options.accept_grpc = true;
+    options.label = "site";
+    options.budget = &site->budget;
+    options.metrics = site->metrics;
+    for (unsigned i = 0; i < count; i++)
+        assert_true(worker_init(&site->workers[i], i, &err));
+    site->server = server_new(&options, &handler, site, site->workers, count, &err);
+    if (!site->server)
+        fail_msg("%s", err.text);
+    for (unsigned i = 0; i < count; i++)
+        assert_true(worker_start(&site->workers[i], &err));
+    server_start(site->server);
+    return site;
+}
+
+struct errand {
+    struct post post;
+    struct site *site;
+};
+
+static void wait_for(atomic_uint *value, unsigned expected)
+{
+    for (int i = 0; i < 5000 && atomic_load(value) < expected; i++)
+        usleep(1000);
+    assert_int_equal(atomic_load(value), expected);
+}
+
+static void on_drained(void *context)
+{
+    struct site *site = context;
+    atomic_fetch_add(&site->drained, 1);
+}
+
+static void drain_here(struct worker *worker, struct post *post)
+{
+    struct site *site = ((struct errand *)(void *)post)->site;
+    server_drain(site->server, worker, on_drained, site);
+    free(post);
+}
+
+static void stop_here(struct worker *worker, struct post *post)
+{
+    struct site *site = ((struct errand *)(void *)post)->site;
+    server_stop(site->server, worker);
+    while (site->never[worker->index]) {
+        struct held *held = site->never[worker->index];
+        site->never[worker->index] = held->next;
+        answer(held);
+    }
+    atomic_fetch_add(&site->stopped, 1);
+    free(post);
+}
+
+static void on_all(struct site *site, void (*what)(struct worker *worker, struct post *post))
+{
+    for (unsigned i = 0; i < site->count; i++) {
+        struct errand *errand = calloc(1, sizeof(*errand));
+        errand->site = site;
+        errand->post.on_post = what;
+        worker_post(&site->workers[i], &errand->post);
+    }
+}
+
+static void site_free(struct site *site)
+{
+    on_all(site, stop_here);
+    wait_for(&site->stopped, site->count);
+    server_free(site->server);
+    for (unsigned i = 0; i < site->count; i++)
+        worker_stop(&site->workers[i]);
+    for (unsigned i = 0; i < site->count; i++)
+        worker_join(&site->workers[i]);
+    for (unsigned i = 0; i < site->count; i++)
+        worker_deinit(&site->workers[i]);
+    metrics_free(site->metrics);
+    assert_int_equal(budget_used(&site->budget), 0);
+    free(site);
+}
+
+static int dial(uint16_t port)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+/* Reads until the text has come; false: the connection ended before, or 5 s have passed. */
+static bool hear(int fd, const char *text)
+{
+    char got[4096];
+    size_t size = 0;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    while (size < sizeof(got) - 1 && poll(&ready, 1, 5000) == 1) {
+        ssize_t n = recv(fd, got + size, sizeof(got) - 1 - size, 0);
+        if (n <= 0)
+            return false;
+        size += (size_t)n;
+        got[size] = '\0';
+        if (strstr(got, text))
+            return true;
+    }
+    return false;
+}
+
+static void test_many_connections_on_several_workers(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 500 };
+    struct site *site = site_new(WORKERS, (struct server_options){0});
+    static int fds[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++)
+        fds[i] = dial(server_port(site->server));
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < CONNECTIONS; i++)
+            say(fds[i], i % 2 ? GET("/later") : GET("/now"));
+        for (int i = 0; i < CONNECTIONS; i++)
+            assert_true(hear(fds[i], "\r\n\r\nok"));
+    }
+    assert_int_equal(atomic_load(&site->requests), 3 * CONNECTIONS);
+    for (unsigned i = 0; i < WORKERS; i++) /* fairly divided */
+        assert_in_range(atomic_load(&site->by_worker[i]), CONNECTIONS / 2, 2 * CONNECTIONS);
+    assert_true(metrics_value(site->metrics, "profcol_server_connections", "server=\"site\"") ==
+                CONNECTIONS);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    site_free(site);
+}
+
+static void test_clients_that_vanish(void **state)
+{
+    (void)state;
+    struct site *site = site_new(WORKERS, (struct server_options){0});
+    const struct linger hard = {.l_onoff = 1};
+    for (int i = 0; i < 60; i++) {
+        int fd = dial(server_port(site->server));
+        say(fd, i % 3 == 0 ? GET("/never")
+                : i % 3 == 1
+                    ? "POST /now HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nhello"
+                    : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        if (i % 3 == 0)
+            wait_for(&site->requests, (unsigned)i / 3 + 1);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+        close(fd);
+    }
+    wait_for(&site->gone, 20);
+    site_free(site);
+}
+
+static void test_half_close(void **state)
+{
+    (void)state;
+    struct site *site = site_new(1, (struct server_options){0});
+    int fd = dial(server_port(site->server));
+    say(fd, GET("/later"));
+    shutdown(fd, SHUT_WR);
+    assert_true(hear(fd, "\r\n\r\nok"));
+    assert_false(hear(fd, "more"));
+    assert_int_equal(atomic_load(&site->gone), 0);
+    close(fd);
+    site_free(site);
+}
+
+/* Whoever is refused while still sending gets to read why. */
+static void test_lingering_close(void **state)
+{
+    (void)state;
+    struct site *site = site_new(1, (struct server_options){.max_body_bytes = 1000});
+    int fd = dial(server_port(site->server));
+    say(fd, "POST /now HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
+    char piece[10000];
+    memset(piece, 'x', sizeof(piece));
+    for (int i = 0; i < 50; i++) {
+        send(fd, piece, sizeof(piece), MSG_NOSIGNAL);
+        usleep(1000);
+    }
+    assert_true(hear(fd, "413 Content Too Large"));
+    close(fd);
+    site_free(site);
+}
+
+static void test_body_in_pieces(void **state)
+{
+    (void)state;
+    struct site *site = site_new(1, (struct server_options){0});
+    int fd = dial(server_port(site->server));
+    char *body = malloc(3000000);
+    memset(body, 'x', 3000000);
+    for (int i = 0; i < 3; i++) {
+        say(fd, "POST /now HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
+        size_t sent = 0;
+        while (sent < 3000000) {
+            size_t size = 3000000 - sent < 70001 ? 3000000 - sent : 70001;
+            ssize_t n = send(fd, body + sent, size, MSG_NOSIGNAL);
+            assert_true(n > 0);
+            sent += (size_t)n;
+        }
+        assert_true(hear(fd, "\r\n\r\nok"));
+    }
+    free(body);
+    close(fd);
+    site_free(site);
+}
+
+static void test_drain(void **state)
+{
+    (void)state;
+    struct site *site = site_new(WORKERS, (struct server_options){0});
+    int busy[30], idle[30];
+    for (int i = 0; i < 30; i++) {
+        idle[i] = dial(server_port(site->server));
+        say(idle[i], GET("/now"));
+        assert_true(hear(idle[i], "\r\n\r\nok"));
+        busy[i] = dial(server_port(site->server));
+        say(busy[i], GET("/later"));
+    }
+    wait_for(&site->requests, 60);
+    on_all(site, drain_here);
+    for (int i = 0; i < 30; i++) {
+        bool done = hear(busy[i], "\r\n\r\nok");
+        assert_true(done);
+        assert_false(hear(idle[i], "x"));
+        close(busy[i]);
+        close(idle[i]);
+    }
+    wait_for(&site->drained, WORKERS);
+    site_free(site);
+}
+
+static void test_connection_limit(void **state)
+{
+    (void)state;
+    struct site *site = site_new(2, (struct server_options){.max_connections = 4});
+    int fds[6];
+    for (int i = 0; i < 6; i++) {
+        fds[i] = dial(server_port(site->server)); /* two wait in the kernel */
+        say(fds[i], GET("/now"));
+    }
+    for (int i = 0; i < 4; i++)
+        assert_true(hear(fds[i], "\r\n\r\nok"));
+    struct pollfd waits = {.fd = fds[4], .events = POLLIN};
+    assert_int_equal(poll(&waits, 1, 50), 0);
+    close(fds[0]);
+    assert_true(hear(fds[4], "\r\n\r\nok"));
+    close(fds[1]);
+    assert_true(hear(fds[5], "\r\n\r\nok"));
+    for (int i = 2; i < 6; i++)
+        close(fds[i]);
+    site_free(site);
+}
+
+static void test_out_of_descriptors(void **state)
+{
+    (void)state;
+    struct site *site = site_new(1, (struct server_options){0});
+    int good = dial(server_port(site->server));
+    say(good, GET("/now"));
+    assert_true(hear(good, "\r\n\r\nok"));
+    int late = socket(AF_INET, SOCK_STREAM, 0);
+    struct rlimit old, few;
+    getrlimit(RLIMIT_NOFILE, &old);
+    few = old;
+    int top = dup(0);
+    close(top);
+    few.rlim_cur = (rlim_t)top; /* no free one below */
+    setrlimit(RLIMIT_NOFILE, &few);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(server_port(site->server)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(connect(late, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_false(hear(late, "x")); /* closed, not left waiting */
+    say(good, GET("/now"));
+    assert_true(hear(good, "\r\n\r\nok"));
+    setrlimit(RLIMIT_NOFILE, &old);
+    close(late);
+    late = dial(server_port(site->server));
+    say(late, GET("/now"));
+    assert_true(hear(late, "\r\n\r\nok"));
+    close(late);
+    close(good);
+    site_free(site);
+}
+
+static void test_unix_socket(void **state)
+{
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/profcol-test-%d.sock", getpid());
+    struct server_options options = {.endpoint = path, .transport = "unix"};
+    struct site *site = site_new(2, options);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    say(fd, GET("/now"));
+    assert_true(hear(fd, "\r\n\r\nok"));
+    close(fd);
+    struct error err;
+    options.accept_http = true;
+    assert_null(server_new(&options, &handler, NULL, site->workers, 1, &err)); /* in use */
+    assert_non_null(strstr(err.text, "Address already in use"));
+    site_free(site);
+    assert_int_equal(access(path, F_OK), -1);
+    /* One that a crash left behind. */
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+    site = site_new(1, options);
+    site_free(site);
+}
+
+/* {endpoint, transport} -> what the error has to say; "": it listens */
+static void test_endpoints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *endpoint;
+        const char *transport;
+        const char *error;
+    } cases[] = {
+        {"localhost:0", "tcp", ""},
+        {"localhost:0", NULL, ""},
+        {"0.0.0.0:0", "tcp", ""},
+        {":0", "tcp4", ""},
+        {":0", "tcp", ""},
+        {"127.0.0.1:0", "tcp4", ""},
+        {"127.0.0.1", "tcp", "listen on 127.0.0.1: "},
+        {"nowhere.invalid:0", "tcp", "listen on nowhere.invalid:0: nowhere.invalid: "},
+        {"192.0.2.1:0", "tcp", "listen on 192.0.2.1:0: Cannot assign requested address"},
+        {"/nonexistent/x.sock", "unix", "listen on /nonexistent/x.sock: No such file or directory"},
+    };
+    static struct worker worker;
+    worker_init_manual(&worker, 0, 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct server_options options = {.endpoint = cases[i].endpoint,
+                                         .transport = cases[i].transport};
+        struct error err = {""};
+        struct server *server = server_new(&options, &handler, NULL, &worker, 1, &err);
+        if ((server == NULL) != (cases[i].error[0] != '\0') ||
+            strncmp(err.text, cases[i].error, strlen(cases[i].error)) != 0)
+            fail_msg("%s: %s", cases[i].endpoint, err.text);
+        server_free(server);
+    }
+    worker_deinit(&worker);
+}
+
+static void test_port_in_use(void **state)
+{
+    (void)state;
+    struct site *site = site_new(1, (struct server_options){0});
+    char endpoint[32];
+    snprintf(endpoint, sizeof(endpoint), "127.0.0.1:%u", server_port(site->server));
+    struct server_options options = {.endpoint = endpoint};
+    struct error err;
+    assert_null(server_new(&options, &handler, NULL, site->workers, 1, &err));
+    assert_non_null(strstr(err.text, "Address already in use"));
+    site_free(site);
+}
+
+static void test_never_started(void **state)
+{
+    (void)state;
+    static struct worker worker;
+    worker_init_manual(&worker, 0, 1);
+    struct server_options options = {.endpoint = "127.0.0.1:0"};
+    struct error err;
+    struct server *server = server_new(&options, &handler, NULL, &worker, 1, &err);
+    server_stop(server, &worker);
+    server_free(server);
+    worker_deinit(&worker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_connections_on_several_workers),
+        cmocka_unit_test(test_clients_that_vanish),
+        cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_lingering_close),
+        cmocka_unit_test(test_body_in_pieces),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_connection_limit),
+        cmocka_unit_test(test_out_of_descriptors),
+        cmocka_unit_test(test_unix_socket),
+        cmocka_unit_test(test_endpoints),
+        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_never_started),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
