@@ -110,14 +110,22 @@ void batch_flatten(struct batch *batch)
     arena_deinit(&batch->arena);
 }
 
+/* A root has moved; nodes that were opened, though not changed, point to it. */
+static void adopt_children(struct message *root)
+{
+    for (struct message *child = root->children; child; child = child->next)
+        child->parent = root;
+}
+
 void batch_append(struct batch *batch, struct batch *other)
 {
     assert(batch->signal == SIGNAL_TRACES && other->signal == SIGNAL_TRACES && !other->receipt);
     batch_flatten(other); /* its changes live in its arena */
     size_t count = batch->part_count + other->part_count;
-    /* Nodes point to their roots as parents, so a changed batch must not move them. */
     batch_flatten(batch);
     batch->parts = memory_grow(batch->parts, count, sizeof(*batch->parts));
+    for (size_t i = 0; i < batch->part_count; i++)
+        adopt_children(&batch->parts[i].root);
     for (size_t i = 0; i < other->part_count; i++)
         set_part(&batch->parts[batch->part_count + i], other->parts[i].buffer);
     batch->part_count = count;
