@@ -2,6 +2,16 @@
 
 #include <assert.h>
 
+static void offer(struct node *next, struct batch *batch)
+{
+    static const struct verdict stopped = {
+        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+    if (next->stopped)
+        batch_drop(batch, &stopped);
+    else
+        next->component->type->consume(next, batch);
+}
+
 void node_forward(struct node *node, struct batch *batch)
 {
     struct outlet *outlet = &node->outlets[batch->signal];
@@ -13,11 +23,9 @@ void node_forward(struct node *node, struct batch *batch)
     for (size_t i = 0; i + 1 < outlet->count; i++) {
         struct batch *clone = batch_clone(batch);
         clone->receipt = receipt;
-        struct node *next = outlet->nodes[i];
-        next->component->type->consume(next, clone);
+        offer(outlet->nodes[i], clone);
     }
-    struct node *last = outlet->nodes[outlet->count - 1];
-    last->component->type->consume(last, batch);
+    offer(outlet->nodes[outlet->count - 1], batch);
 }
 
 void node_drained(struct node *node)

@@ -35,7 +35,8 @@ struct component_type {
     void (*consume)(struct node *node, struct batch *batch);
     /* Stop taking in from outside and push out what is held; call node_drained when nothing is left (at once or later). NULL: nothing is ever held. */
     void (*node_drain)(struct node *node);
-    /* Give up what is still held (count and log it), close, free; the struct itself is the graph's. After it nothing may call back. */
+    /* Give up what is still held (count and log it, settle its receipts), close, free; the struct itself is the graph's. After it nothing may call back. Exporters are
+     * stopped first, so a receipt that a node handed on has settled when its own turn comes; what is offered to a stopped node is refused. */
     void (*node_stop)(struct node *node);
 };
 
@@ -72,6 +73,7 @@ struct node {
     struct outlet outlets[SIGNAL_COUNT];
     bool draining;
     bool drained;
+    bool stopped;
     void (*on_drained)(struct node *node); /* the graph's, with its context */
     void *drain_context;
 };

@@ -17,6 +17,7 @@ struct worker_graph {
     size_t *stage; /* of each node, ascending */
     size_t draining_stage;
     size_t undrained; /* nodes of that stage */
+    bool stopped;
 };
 
 struct graph {
@@ -276,11 +277,16 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 
 /* ---- start and stop ---- */
 
+/* From the end: what an exporter gives up settles receipts of the nodes before it. */
 static void stop_nodes(struct worker_graph *target, size_t first)
 {
-    for (size_t i = first; i < target->count; i++)
-        if (target->nodes[i]->component->type->node_stop)
-            target->nodes[i]->component->type->node_stop(target->nodes[i]);
+    target->stopped = true;
+    for (size_t i = target->count; i-- > first;) {
+        struct node *node = target->nodes[i];
+        node->stopped = true;
+        if (node->component->type->node_stop)
+            node->component->type->node_stop(node);
+    }
 }
 
 static void run_start(struct call *call)
@@ -334,6 +340,8 @@ static void drain_stage(struct worker_graph *target, size_t first);
 static void on_node_drained(struct node *node)
 {
     struct worker_graph *target = node->drain_context;
+    if (target->stopped)
+        return; /* the drain was given up; what comes next is stopped already */
     assert(target->undrained > 0);
     if (--target->undrained > 0)
         return;
