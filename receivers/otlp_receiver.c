@@ -54,6 +54,7 @@ struct otlp_receiver {
     struct server *servers[TRANSPORT_COUNT];
     struct otlp_counters counters[TRANSPORT_COUNT][SIGNAL_COUNT];
     struct node *nodes[WORKERS_MAX];
+    bool started; /* the servers; written by the last worker before it answers main, so all others see it */
 };
 
 struct otlp_node {
@@ -440,10 +441,13 @@ static bool otlp_node_start(struct node *node, struct error *err)
     if (node->worker->index + 1 < receiver->component.process->worker_count)
         return true;
     static const char *const starting[] = {"Starting GRPC server", "Starting HTTP server"};
+    const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
+    const char *const endpoints[] = {protocols->grpc.endpoint, protocols->http.endpoint};
+    receiver->started = true;
     for (int i = 0; i < TRANSPORT_COUNT; i++)
         if (receiver->servers[i]) {
             server_start(receiver->servers[i]);
-            log_info(node->component->label, "%s, endpoint: %s", starting[i], server_address(receiver->servers[i]));
+            log_info(node->component->label, "%s, endpoint: %s", starting[i], endpoints[i]);
         }
     return true;
 }
@@ -472,7 +476,8 @@ static void otlp_node_drain(struct node *node)
 static void otlp_node_stop(struct node *node)
 {
     struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
-    for (int i = 0; i < TRANSPORT_COUNT; i++)
+    /* Never started when another worker could not start its nodes. */
+    for (int i = 0; i < TRANSPORT_COUNT && receiver->started; i++)
         if (receiver->servers[i])
             server_stop(receiver->servers[i], node->worker);
 }
