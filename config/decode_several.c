@@ -1,6 +1,8 @@
 #include "config/decode.h"
 #include "config/decode_value.h"
 
+enum { PAIRS_MAX = 1000 };
+
 /* ---- lists of texts ---- */
 
 static struct slice trim(struct slice text)
@@ -128,6 +130,8 @@ bool decode_read_pairs(const struct decoding *at, void *member)
         return decode_fail(at, "expected a map, or a list of {name, value}, got text");
     if (node->kind == CONFIG_NODE_NULL)
         return require_some(at, pairs->count);
+    if (node->count > PAIRS_MAX)
+        return decode_fail(at, "there can be at most %d", PAIRS_MAX);
     *pairs = (struct config_pairs){
         .items = arena_array(at->check->arena, node->count, sizeof(struct config_pair)),
     };

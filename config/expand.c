@@ -328,12 +328,14 @@ static void expand_node(const struct expansion *at, struct config_node **slot)
 {
     struct expansion here = *at;
     here.place = (*slot)->place;
-    if (here.depth > CONFIG_MAX_DEPTH)
+    if (here.depth > CONFIG_MAX_DEPTH) {
+        here.path = NULL; /* nobody wants to read that one */
         stop(&here, "nested more than %d levels deep", CONFIG_MAX_DEPTH);
-    else if ((*slot)->kind == CONFIG_NODE_SCALAR)
+    } else if ((*slot)->kind == CONFIG_NODE_SCALAR) {
         *slot = expand_scalar(&here, *slot);
-    else
+    } else {
         expand_items(&here, *slot);
+    }
 }
 
 struct config_node *config_expand(struct config_check *check, struct config_node *root)

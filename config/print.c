@@ -8,8 +8,8 @@
 
 #define REDACTED "[REDACTED]"
 
-/* Where printing is. Deprecated fields, and those without effect, are left out while they have
- * their defaults. */
+/* Where printing is. Left out are fields without effect, and deprecated ones that have their
+ * defaults. */
 struct printer {
     struct text *out;
     struct arena *arena; /* for defaults */
@@ -393,8 +393,8 @@ static void print_fields(const struct printer *printer, const struct field *fiel
         const void *default_member = (const char *)defaults + field->offset;
         if (field->inlined)
             print_fields(printer, field->block, member, default_member);
-        else if ((!field->replaced_by && !field->ignored) ||
-                 !has_default(printer, field, member, default_member))
+        else if (!field->ignored &&
+                 (!field->replaced_by || !has_default(printer, field, member, default_member)))
             print_field(printer, field, member, default_member);
     }
 }
