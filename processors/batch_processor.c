@@ -420,9 +420,8 @@ static void drop_package(struct package *package, const struct verdict *verdict)
     if (!verdict_is_ok(verdict)) {
         counter_add(node->dropped, node->node.worker->index, package->batch->items);
         log_warn(node->node.component->label,
-                 "Sender failed. Dropping data: %s refused %" PRIu32 " %s for good: %s",
-                 node->node.pipeline, package->batch->items, signal_item_name(node->node.signal),
-                 verdict->text);
+                 "Sender failed. Dropping %" PRIu32 " %s of pipeline %s: %s", package->batch->items,
+                 signal_item_name(node->node.signal), node->node.pipeline, verdict->text);
     }
     budget_release(held_of(node), package->held_bytes);
     package_free(package);
@@ -732,8 +731,8 @@ static void batch_node_stop(struct node *base)
     if (lost > 0) {
         counter_add(node->dropped, base->worker->index, lost);
         log_warn(base->component->label,
-                 "Stopped with %" PRIu64 " %s of %s that nobody had taken. They are lost.", lost,
-                 signal_item_name(base->signal), base->pipeline);
+                 "Stopped with %" PRIu64 " %s of pipeline %s that nobody had taken. They are lost.",
+                 lost, signal_item_name(base->signal), base->pipeline);
     }
     profiles_merge_free(node->merge);
 }
