@@ -667,9 +667,7 @@ static struct buffer *join_slices(const struct slice *slices, size_t count, stru
     size_t size = 0;
     for (size_t i = 0; i < count; i++)
         size += slices[i].size;
-    struct buffer *joined = buffer_new(size, budget);
-    if (!joined)
-        return NULL;
+    struct buffer *joined = buffer_new_charged(size, budget);
     for (size_t i = 0; i < count; i++)
         buffer_append(joined, slices[i].data, slices[i].size, size);
     return joined;
@@ -686,16 +684,12 @@ struct buffer *compress_slices(enum compression compression, int level, bool grp
         in = slices[0];
     } else if (count > 1) {
         joined = join_slices(slices, count, budget);
-        if (!joined)
-            return NULL;
         in = buffer_slice(joined);
     }
-    struct buffer *out = buffer_new(encode_bound(compression, level, in.size), budget);
-    if (out) {
-        out->size = encode(compression, level, in, out->data, out->capacity);
-        assert(in.size == 0 || out->size > 0);
-        buffer_trim(out);
-    }
+    struct buffer *out = buffer_new_charged(encode_bound(compression, level, in.size), budget);
+    out->size = encode(compression, level, in, out->data, out->capacity);
+    assert(in.size == 0 || out->size > 0);
+    buffer_trim(out);
     buffer_unref(joined);
     return out;
 }

@@ -1,9 +1,11 @@
 /*
  * compression: the encodings of OTLP over HTTP and gRPC.
  *
- * Decompression streams in bounded steps, stops at the limit of output and reserves memory as the output grows: a bomb costs no more than a
- * request that is allowed. gzip, deflate and zlib (both RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id), x-snappy-framed, lz4 (frame).
- * Owner: results are the caller's. Thread: any; the libraries' contexts are kept per thread and freed at its end.
+ * Decompression streams in bounded steps, stops at the limit of output and reserves memory as the
+ * output grows: a bomb costs no more than a request that is allowed. gzip, deflate and zlib (both
+ * RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
+ * x-snappy-framed, lz4 (frame). Owner: results are the caller's. Thread: any; the libraries'
+ * contexts are kept per thread and freed at its end.
  */
 #ifndef PROFCOL_CORE_NET_COMPRESSION_H
 #define PROFCOL_CORE_NET_COMPRESSION_H
@@ -24,19 +26,27 @@ enum compression {
 };
 extern const char *const compression_names[]; /* "none", "gzip", ...; NULL-terminated */
 
-/* By Content-Encoding / grpc-encoding value; "" and "identity" (gRPC only) are none. -1: unknown. */
+/* By Content-Encoding / grpc-encoding value; "" and "identity" (gRPC only) are none. -1: unknown.
+ */
 int compression_by_name(struct slice name);
 /* Whether gRPC peers know it: none, gzip, snappy, zstd. */
 bool compression_in_grpc(enum compression compression);
 
-enum decompress_result { DECOMPRESS_OK, DECOMPRESS_CORRUPT, DECOMPRESS_TOO_LARGE, DECOMPRESS_OVER_BUDGET };
-/* All of `in` into a new buffer: one complete stream and nothing behind it (gzip members, zstd and lz4 frames may follow each other). */
-enum decompress_result decompress(enum compression compression, struct slice in, size_t max_size, struct budget *budget,
-                                  struct buffer **out, struct error *err);
+enum decompress_result {
+    DECOMPRESS_OK,
+    DECOMPRESS_CORRUPT,
+    DECOMPRESS_TOO_LARGE,
+    DECOMPRESS_OVER_BUDGET
+};
+/* All of `in` into a new buffer: one complete stream and nothing behind it (gzip members, zstd and
+ * lz4 frames may follow each other). */
+enum decompress_result decompress(enum compression compression, struct slice in, size_t max_size,
+                                  struct budget *budget, struct buffer **out, struct error *err);
 
-/* Compresses the concatenation of the slices. level as in the Collector's compression_params.level; 0: the default. `grpc`: snappy is the
- * framed form, as gRPC peers mean it. Never fails (NULL only when over budget). */
-struct buffer *compress_slices(enum compression compression, int level, bool grpc, const struct slice *slices, size_t count,
-                               struct budget *budget);
+/* Compresses the concatenation of the slices. level as in the Collector's compression_params.level;
+ * 0: the default. `grpc`: snappy is the framed form, as gRPC peers mean it. Never fails: the budget
+ * is charged without being asked, because the data was admitted already. */
+struct buffer *compress_slices(enum compression compression, int level, bool grpc,
+                               const struct slice *slices, size_t count, struct budget *budget);
 
 #endif

@@ -193,6 +193,34 @@ static void take_out(struct shipment_list *list, struct shipment *shipment)
 
 /* Counting and saying */
 
+/* As Go prints a status, which is what people search their logs for. */
+static const char *describe(const struct verdict *verdict, char *out, size_t size)
+{
+    static const char *const names[] = {
+        "OK",
+        "Canceled",
+        "Unknown",
+        "InvalidArgument",
+        "DeadlineExceeded",
+        "NotFound",
+        "AlreadyExists",
+        "PermissionDenied",
+        "ResourceExhausted",
+        "FailedPrecondition",
+        "Aborted",
+        "OutOfRange",
+        "Unimplemented",
+        "Internal",
+        "Unavailable",
+        "DataLoss",
+        "Unauthenticated",
+    };
+    bool known = (unsigned)verdict->code < sizeof(names) / sizeof(names[0]);
+    snprintf(out, size, "rpc error: code = %s desc = %s", known ? names[verdict->code] : "Unknown",
+             verdict->text);
+    return out;
+}
+
 static const char *label_of(const struct delivery *delivery)
 {
     return delivery->node->component->label;
@@ -286,8 +314,9 @@ static void fail(struct shipment *shipment, const char *why, const struct verdic
 {
     struct delivery *delivery = shipment->delivery;
     uint32_t items = shipment->batch->items;
+    char error[400];
     count(delivery, delivery->shared->send_failed, items);
-    say_dropped(delivery, why, verdict->text, items);
+    say_dropped(delivery, why, describe(verdict, error, sizeof(error)), items);
     finish(shipment, verdict);
 }
 
@@ -334,10 +363,11 @@ static void retry_later(struct shipment *shipment, const struct verdict *verdict
         fail(shipment, "no more retries left: ", verdict);
         return;
     }
+    char error[400];
     log_info(
         label_of(delivery),
         "Exporting failed. Will retry the request after interval. (error: %s, interval: %.3fs)",
-        verdict->text, (double)delay / 1e9);
+        describe(verdict, error, sizeof(error)), (double)delay / 1e9);
     worker_set_timer(worker, &shipment->timer, (uint64_t)delay);
 }
 
@@ -351,7 +381,7 @@ void delivery_done(struct shipment *shipment, const struct verdict *verdict)
         count(delivery, delivery->shared->sent, shipment->batch->items);
         finish(shipment, verdict);
     } else if (!verdict_is_retryable(verdict)) {
-        fail(shipment, "not retryable error: ", verdict);
+        fail(shipment, "not retryable error: Permanent error: ", verdict);
     } else if (!delivery->retry->enabled) {
         fail(shipment, "", verdict);
     } else {
@@ -433,6 +463,11 @@ static struct shipment *new_shipment(struct delivery *delivery, struct batch *ba
 
 void delivery_consume(struct delivery *delivery, struct batch *batch)
 {
+    if (delivery->stopped) { /* offered again by a holder while its receipts are settled */
+        struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "shutting down");
+        refuse(delivery, batch, &verdict);
+        return;
+    }
     if (!delivery->queue->enabled) {
         activate(new_shipment(delivery, batch));
         return;
@@ -502,6 +537,7 @@ static uint64_t drop_all(struct delivery *delivery, struct shipment_list *list)
 
 void delivery_stop(struct delivery *delivery)
 {
+    delivery->stopped = true;
     worker_cancel_timer(delivery->node->worker, &delivery->unblock);
     uint64_t items = drop_all(delivery, &delivery->active);
     items += drop_all(delivery, &delivery->waiting);

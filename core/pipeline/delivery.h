@@ -102,6 +102,7 @@ struct delivery {
     struct timer unblock;
     bool draining;
     bool drained;
+    bool stopped;
 };
 
 void delivery_start(struct delivery *delivery);

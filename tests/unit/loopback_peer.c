@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
 #include <pthread.h>
@@ -379,6 +380,8 @@ static void *accept_all(void *context)
         int s = accept(peer->listener, NULL, NULL);
         if (s < 0)
             return NULL;
+        int on = 1;
+        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         pthread_mutex_lock(&peer->lock);
         assert(peer->connections < CONNECTIONS_MAX);
         struct connection *connection = memory_zalloc(sizeof(*connection));

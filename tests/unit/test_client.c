@@ -432,7 +432,7 @@ static void evil_backends(void **state)
          {PEER_RAW_TEXT, .body = {(uint8_t *)giant, sizeof(giant)}},
          CLIENT_BROKEN,
          0,
-         "too large",
+         "header",
          false},
         {"large headers",
          PEER_HTTP2,

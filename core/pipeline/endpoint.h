@@ -1,0 +1,29 @@
+/*
+ * endpoint: where an exporter sends to, as users of the Collector write it.
+ *
+ * gRPC: host:port, http://host:port, https://host:port, dns:///host:port, unix:///path. HTTP: a
+ * URL. Owner: texts are in the caller's arena. Thread: plain data.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_ENDPOINT_H
+#define PROFCOL_CORE_PIPELINE_ENDPOINT_H
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+
+struct endpoint {
+    enum endpoint_scheme { ENDPOINT_NO_SCHEME, ENDPOINT_HTTP, ENDPOINT_HTTPS } scheme;
+    bool unix_socket;
+    const char *host; /* without brackets; or the path of the socket */
+    uint16_t port;
+    const char *authority; /* "host:port" as written; NULL for a socket */
+    const char *path;      /* of a URL: path and query, "/" at least */
+    const char *url;       /* of a URL: for messages, without what may be secret */
+};
+
+/* err: without the key. */
+bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint *out,
+                         struct error *err);
+bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *out,
+                        struct error *err);
+
+#endif

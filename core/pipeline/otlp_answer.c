@@ -1,0 +1,415 @@
+#include "core/pipeline/otlp_answer.h"
+
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/data/json.h"
+#include "core/data/wire.h"
+#include "core/net/compression.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <time.h>
+
+#define SECOND_NS INT64_C(1000000000)
+#define SECONDS_MAX (INT64_MAX / SECOND_NS)
+
+enum { STATUS_FIELD_CODE = 1, STATUS_FIELD_MESSAGE = 2, STATUS_FIELD_DETAILS = 3 };
+enum { ANY_FIELD_TYPE = 1, ANY_FIELD_VALUE = 2, RETRY_INFO_FIELD_DELAY = 1 };
+enum { DURATION_FIELD_SECONDS = 1, DURATION_FIELD_NANOS = 2 };
+enum { RESPONSE_FIELD_PARTIAL = 1, PARTIAL_FIELD_REJECTED = 1, PARTIAL_FIELD_MESSAGE = 2 };
+
+/* google.rpc.Status */
+
+struct rpc_status {
+    int64_t code;
+    struct slice message;
+    int64_t retry_delay_ns; /* of a RetryInfo; -1: none */
+    struct text types;      /* of the details, for messages */
+};
+
+static int64_t seconds_to_ns(int64_t seconds)
+{
+    if (seconds < 0)
+        return 0;
+    return seconds > SECONDS_MAX ? INT64_MAX : seconds * SECOND_NS;
+}
+
+static int64_t read_duration(struct slice bytes)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    int64_t ns = 0;
+    while (wire_next(&cursor, &field)) {
+        if (field.type != WIRE_VARINT)
+            continue;
+        if (field.number == DURATION_FIELD_SECONDS)
+            ns = seconds_to_ns((int64_t)field.value);
+        else if (field.number == DURATION_FIELD_NANOS && field.value < (uint64_t)SECOND_NS &&
+                 ns <= INT64_MAX - SECOND_NS)
+            ns += (int64_t)field.value;
+    }
+    return ns;
+}
+
+static int64_t read_retry_info(struct slice bytes)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    int64_t ns = 0;
+    while (wire_next(&cursor, &field))
+        if (field.type == WIRE_BYTES && field.number == RETRY_INFO_FIELD_DELAY)
+            ns = read_duration(field.bytes);
+    return ns;
+}
+
+static void read_detail(struct slice bytes, struct rpc_status *status)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    struct slice type = SLICE(""), value = SLICE("");
+    while (wire_next(&cursor, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == ANY_FIELD_TYPE)
+            type = field.bytes;
+        else if (field.number == ANY_FIELD_VALUE)
+            value = field.bytes;
+    }
+    if (slice_is(type, "type.googleapis.com/google.rpc.RetryInfo"))
+        status->retry_delay_ns = read_retry_info(value);
+    if (status->types.size > 100)
+        return;
+    text_printf(&status->types, "%s%.*s", status->types.size > 0 ? " " : "",
+                (int)(type.size < 100 ? type.size : 100), (const char *)type.data);
+}
+
+/* False: it is none. types must be freed in any case. */
+static bool read_status(struct slice bytes, struct rpc_status *status)
+{
+    *status = (struct rpc_status){.retry_delay_ns = -1};
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number == STATUS_FIELD_CODE && field.type == WIRE_VARINT)
+            status->code = (int64_t)field.value;
+        else if (field.number == STATUS_FIELD_MESSAGE && field.type == WIRE_BYTES)
+            status->message = field.bytes;
+        else if (field.number == STATUS_FIELD_DETAILS && field.type == WIRE_BYTES)
+            read_detail(field.bytes, status);
+        else if (field.number <= STATUS_FIELD_DETAILS)
+            return false;
+    }
+    return !cursor.broken;
+}
+
+/* Export*ServiceResponse */
+
+static bool read_partial(struct slice bytes, struct otlp_answer *out)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number == PARTIAL_FIELD_REJECTED && field.type == WIRE_VARINT)
+            out->rejected = (int64_t)field.value;
+        else if (field.number == PARTIAL_FIELD_MESSAGE && field.type == WIRE_BYTES)
+            snprintf(out->partial_message, sizeof(out->partial_message), "%.*s",
+                     SLICE_ARG(field.bytes));
+        else if (field.number <= PARTIAL_FIELD_MESSAGE)
+            return false;
+    }
+    out->partial = out->rejected != 0 || out->partial_message[0] != '\0';
+    return !cursor.broken;
+}
+
+static bool read_response(struct slice bytes, struct otlp_answer *out)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != RESPONSE_FIELD_PARTIAL)
+            continue;
+        if (field.type != WIRE_BYTES || !read_partial(field.bytes, out))
+            return false;
+    }
+    return !cursor.broken;
+}
+
+static bool read_json_response(struct slice json, enum signal signal, struct otlp_answer *out)
+{
+    enum json_message message =
+        signal == SIGNAL_TRACES ? JSON_TRACES_RESPONSE : JSON_PROFILES_RESPONSE;
+    bool over_budget;
+    struct error err;
+    struct buffer *buffer = json_to_protobuf(message, json, NULL, &over_budget, &err);
+    if (!buffer)
+        return false;
+    bool read = read_response(buffer_slice(buffer), out);
+    buffer_unref(buffer);
+    return read;
+}
+
+void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, const char *label)
+{
+    if (answer->partial)
+        log_warn(label, "Partial success response (message: %s, dropped_%s: %lld)",
+                 answer->partial_message, signal == SIGNAL_TRACES ? "spans" : "profiles",
+                 (long long)answer->rejected);
+}
+
+/* HTTP */
+
+static int64_t parse_seconds(struct slice value)
+{
+    int64_t seconds = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        if (!isdigit(value.data[i]))
+            return -1;
+        if (seconds < SECONDS_MAX)
+            seconds = seconds * 10 + (value.data[i] - '0');
+    }
+    return value.size > 0 ? seconds_to_ns(seconds) : -1;
+}
+
+int64_t retry_after_parse(struct slice value, uint64_t wall_ns)
+{
+    int64_t seconds = parse_seconds(value);
+    if (seconds >= 0)
+        return seconds;
+    char text[64];
+    snprintf(text, sizeof(text), "%.*s", (int)(value.size < 60 ? value.size : 60),
+             (const char *)value.data);
+    struct tm date = {0};
+    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S ", &date); /* the locale is C */
+    if (value.size == 0 || !end || (strcmp(end, "GMT") != 0 && strcmp(end, "UTC") != 0))
+        return -1;
+    int64_t now_s = (int64_t)(wall_ns / (uint64_t)SECOND_NS), then_s = timegm(&date);
+    return then_s <= now_s ? 0 : seconds_to_ns(then_s - now_s);
+}
+
+static bool is_success(int status)
+{
+    return status >= 200 && status < 300;
+}
+
+static bool has_type(const struct client_answer *answer, const char *type)
+{
+    struct slice value = http_header_get(&answer->headers, "content-type");
+    size_t size = strlen(type);
+    return value.size >= size && strncasecmp((const char *)value.data, type, size) == 0 &&
+           (value.size == size || value.data[size] == ';' || value.data[size] == ' ');
+}
+
+static void read_http_success(const struct client_answer *answer, enum signal signal,
+                              struct otlp_answer *out)
+{
+    bool whole = true;
+    if (answer->body.size > 0 && !answer->body_cut && has_type(answer, "application/x-protobuf"))
+        whole = read_response(answer->body, out);
+    else if (answer->body.size > 0 && !answer->body_cut && has_type(answer, "application/json"))
+        whole = read_json_response(answer->body, signal, out);
+    out->verdict = verdict_ok;
+    if (!whole)
+        out->verdict = verdict_of(
+            GRPC_INTERNAL, "the body of the backend's answer (HTTP status %d) cannot be read",
+            answer->status);
+}
+
+static void read_http_error(const struct client_answer *answer, const char *url, uint64_t wall_ns,
+                            struct otlp_answer *out)
+{
+    int64_t retry_after = -1;
+    if (answer->status == 429 || answer->status == 503)
+        retry_after = retry_after_parse(http_header_get(&answer->headers, "retry-after"), wall_ns);
+    out->verdict = verdict_from_http(answer->status, retry_after);
+    struct verdict *verdict = &out->verdict;
+    int size =
+        snprintf(verdict->text, sizeof(verdict->text),
+                 "error exporting items, request to %.120s responded with HTTP Status Code %d", url,
+                 answer->status);
+    struct rpc_status status = {0};
+    bool is_text = has_type(answer, "text/plain") || has_type(answer, "application/json");
+    if (answer->body.size > 0 && is_text)
+        snprintf(verdict->text + size, sizeof(verdict->text) - (size_t)size, ", Message=%.*s",
+                 SLICE_ARG(answer->body));
+    else if (answer->body.size > 0 && read_status(answer->body, &status))
+        snprintf(verdict->text + size, sizeof(verdict->text) - (size_t)size,
+                 ", Message=%.*s, Details=[%s]", SLICE_ARG(status.message),
+                 text_string(&status.types));
+    text_deinit(&status.types);
+}
+
+void otlp_answer_http(const struct client_answer *answer, enum signal signal, const char *url,
+                      uint64_t wall_ns, struct otlp_answer *out)
+{
+    *out = (struct otlp_answer){0};
+    if (answer->failure != CLIENT_OK)
+        out->verdict = verdict_of(GRPC_UNAVAILABLE, "failed to make an HTTP request: %s",
+                                  answer->failure_text);
+    else if (is_success(answer->status))
+        read_http_success(answer, signal, out);
+    else
+        read_http_error(answer, url, wall_ns, out);
+}
+
+/* gRPC */
+
+static enum grpc_code code_of_http(int status)
+{
+    switch (status) {
+    case 400:
+        return GRPC_INTERNAL;
+    case 401:
+        return GRPC_UNAUTHENTICATED;
+    case 403:
+        return GRPC_PERMISSION_DENIED;
+    case 404:
+        return GRPC_UNIMPLEMENTED;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+        return GRPC_UNAVAILABLE;
+    default:
+        return GRPC_UNKNOWN;
+    }
+}
+
+static int hex_digit(uint8_t c)
+{
+    if (isdigit(c))
+        return c - '0';
+    c = (uint8_t)tolower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void percent_decode(struct slice in, char *out, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < in.size && at + 1 < size; i++) {
+        int high = in.data[i] == '%' && i + 2 < in.size ? hex_digit(in.data[i + 1]) : -1;
+        int low = high >= 0 ? hex_digit(in.data[i + 2]) : -1;
+        int byte = low >= 0 ? high << 4 | low : in.data[i];
+        out[at++] = (char)byte;
+        i += low >= 0 ? 2 : 0;
+    }
+    out[at] = '\0';
+}
+
+static int base64_digit(uint8_t c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (isdigit(c))
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Padded or not. out has room for three quarters of it. */
+static size_t base64_decode(struct slice in, uint8_t *out)
+{
+    uint32_t bits = 0;
+    int count = 0;
+    size_t size = 0;
+    for (size_t i = 0; i < in.size; i++) {
+        int digit = base64_digit(in.data[i]);
+        if (digit < 0)
+            break;
+        bits = bits << 6 | (uint32_t)digit;
+        count += 6;
+        if (count < 8)
+            continue;
+        count -= 8;
+        out[size++] = (uint8_t)(bits >> count);
+    }
+    return size;
+}
+
+static int64_t read_retry_delay(const struct client_answer *answer)
+{
+    struct slice details = http_header_get(&answer->headers, "grpc-status-details-bin");
+    if (details.size == 0)
+        return -1;
+    uint8_t *bytes = memory_alloc(details.size);
+    struct rpc_status status;
+    size_t size = base64_decode(details, bytes);
+    int64_t delay = read_status(slice_of(bytes, size), &status) ? status.retry_delay_ns : -1;
+    text_deinit(&status.types);
+    free(bytes);
+    return delay;
+}
+
+static enum grpc_code parse_code(struct slice value)
+{
+    unsigned code = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        if (!isdigit(value.data[i]) || code > GRPC_UNAUTHENTICATED)
+            return GRPC_UNKNOWN;
+        code = code * 10 + (unsigned)(value.data[i] - '0');
+    }
+    return code <= GRPC_UNAUTHENTICATED ? (enum grpc_code)code : GRPC_UNKNOWN;
+}
+
+static void read_grpc_message(const struct client_answer *answer, struct otlp_answer *out)
+{
+    struct slice body = answer->body;
+    if (body.size < 5 || answer->body_cut)
+        return;
+    struct slice message = slice_of(body.data + 5, body.size - 5);
+    if (body.data[0] == 0) {
+        read_response(message, out);
+        return;
+    }
+    int compression = compression_by_name(http_header_get(&answer->headers, "grpc-encoding"));
+    struct buffer *plain = NULL;
+    struct error err;
+    if (compression > 0 && decompress((enum compression)compression, message, CLIENT_BODY_MAX, NULL,
+                                      &plain, &err) == DECOMPRESS_OK)
+        read_response(buffer_slice(plain), out);
+    buffer_unref(plain);
+}
+
+static void read_grpc_status(const struct client_answer *answer, struct slice status,
+                             struct otlp_answer *out)
+{
+    enum grpc_code code = parse_code(status);
+    if (code == GRPC_OK) {
+        out->verdict = verdict_ok;
+        read_grpc_message(answer, out);
+        return;
+    }
+    out->verdict = verdict_try_later(code, read_retry_delay(answer), "%s", "");
+    percent_decode(http_header_get(&answer->headers, "grpc-message"), out->verdict.text,
+                   sizeof(out->verdict.text));
+}
+
+void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out)
+{
+    *out = (struct otlp_answer){0};
+    if (answer->failure == CLIENT_TIMEOUT) {
+        out->verdict = verdict_of(GRPC_DEADLINE_EXCEEDED, "context deadline exceeded: %s",
+                                  answer->failure_text);
+        return;
+    }
+    if (answer->failure != CLIENT_OK) {
+        out->verdict = verdict_of(GRPC_UNAVAILABLE, "connection error: %s", answer->failure_text);
+        return;
+    }
+    struct slice status = http_header_get(&answer->headers, "grpc-status");
+    struct slice type = http_header_get(&answer->headers, "content-type");
+    if (status.size > 0)
+        read_grpc_status(answer, status, out);
+    else if (answer->status != 200)
+        out->verdict =
+            verdict_of(code_of_http(answer->status),
+                       "unexpected HTTP status code received from server: %d", answer->status);
+    else if (!has_type(answer, "application/grpc") && !has_type(answer, "application/grpc+proto"))
+        out->verdict =
+            verdict_of(GRPC_UNKNOWN, "received unexpected content-type \"%.*s\"",
+                       (int)(type.size < 100 ? type.size : 100), (const char *)type.data);
+    else
+        out->verdict =
+            verdict_of(GRPC_INTERNAL, "server closed the stream without sending trailers");
+}

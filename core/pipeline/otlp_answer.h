@@ -1,0 +1,34 @@
+/*
+ * otlp_answer: what the answer of an OTLP backend means, over gRPC and over HTTP.
+ *
+ * https://opentelemetry.io/docs/specs/otlp/ (failures, throttling, partial success), with the
+ * Collector's choices and words: which codes are retried, RetryInfo and Retry-After as a minimum
+ * wait, google.rpc.Status in error bodies, a warning for partial success. Owner: everything is in
+ * the caller's memory. Thread: any.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_OTLP_ANSWER_H
+#define PROFCOL_CORE_PIPELINE_OTLP_ANSWER_H
+
+#include "core/base/verdict.h"
+#include "core/data/otlp.h"
+#include "core/net/client.h"
+
+struct otlp_answer {
+    struct verdict verdict;
+    bool partial;     /* the backend rejected a part, or has something to say */
+    int64_t rejected; /* spans or profiles */
+    char partial_message[256];
+};
+
+/* wall_ns: now, for a Retry-After that is a date. url: for the text. */
+void otlp_answer_http(const struct client_answer *answer, enum signal signal, const char *url,
+                      uint64_t wall_ns, struct otlp_answer *out);
+void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out);
+/* Logs partial success as the Collector does. */
+void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, const char *label);
+
+/* Value of Retry-After: seconds or a date (RFC 9110, 10.2.3). -1: absent or neither; a date in the
+ * past is 0. */
+int64_t retry_after_parse(struct slice value, uint64_t wall_ns);
+
+#endif

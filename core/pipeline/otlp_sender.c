@@ -1,0 +1,319 @@
+#include "core/pipeline/otlp_sender.h"
+
+#include "core/base/memory.h"
+#include "core/data/json.h"
+#include "core/pipeline/otlp_answer.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+
+enum { GRPC_PREFIX_BYTES = 5, HEADERS_MAX = 40, HEADER_VALUE_MAX = 8192 };
+
+const char *const otlp_compression_names[] = {
+    "none", "gzip", "zlib", "deflate", "snappy", "x-snappy-framed", "zstd", "lz4", "", NULL,
+};
+
+enum compression otlp_compression(int setting)
+{
+    return setting >= COMPRESSION_COUNT ? COMPRESSION_NONE : (enum compression)setting;
+}
+
+/* Headers */
+
+static bool is_token(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("!#$%&'*+-.^_`|~", *c))
+            return false;
+    return name[0] != '\0';
+}
+
+static bool is_printable(const char *value)
+{
+    size_t size = 0;
+    for (const char *c = value; *c; c++, size++)
+        if (*c < 0x20 || *c > 0x7e)
+            return false;
+    return size <= HEADER_VALUE_MAX && value[0] != ' ' && (size == 0 || value[size - 1] != ' ');
+}
+
+static bool is_ours(const char *name, bool grpc)
+{
+    static const char *const framing[] = {"content-length",   "transfer-encoding",
+                                          "connection",       "upgrade",
+                                          "keep-alive",       "te",
+                                          "content-encoding", NULL};
+    for (size_t i = 0; framing[i]; i++)
+        if (strcasecmp(name, framing[i]) == 0)
+            return true;
+    return grpc && (strncasecmp(name, "grpc-", 5) == 0 || strcasecmp(name, "content-type") == 0 ||
+                    strcasecmp(name, "host") == 0);
+}
+
+void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct config_check *check,
+                        const char *key)
+{
+    if (headers->count > HEADERS_MAX)
+        config_check_error(check, key, "more than %d headers", HEADERS_MAX);
+    for (size_t i = 0; i < headers->count; i++) {
+        const struct config_pair *pair = &headers->items[i];
+        if (!is_token(pair->name))
+            config_check_error(check, key, "\"%s\" cannot be the name of a header", pair->name);
+        else if (is_ours(pair->name, grpc))
+            config_check_error(check, key, "the header \"%s\" is set by the exporter", pair->name);
+        if (pair->value && !is_printable(pair->value))
+            config_check_error(
+                check, key,
+                "the value of the header \"%s\" must be printable ASCII of at most %d bytes",
+                pair->name, HEADER_VALUE_MAX);
+    }
+}
+
+/* A later one of the same name replaces. */
+static void set_header(struct otlp_target *target, struct arena *arena, const char *name,
+                       const char *value)
+{
+    char *lower = arena_strdup(arena, name);
+    for (char *c = lower; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    struct http_header header = {slice_of_string(lower),
+                                 slice_of_string(arena_strdup(arena, value))};
+    for (size_t i = 0; i < target->header_count; i++) {
+        if (!slice_is(target->headers[i].name, lower))
+            continue;
+        target->headers[i] = header;
+        return;
+    }
+    target->headers[target->header_count++] = header;
+}
+
+/* At most 8 digits and a unit. */
+static const char *print_grpc_timeout(struct arena *arena, int64_t timeout_ns)
+{
+    static const struct {
+        char letter;
+        int64_t ns;
+    } units[] = {{'u', 1000}, {'m', 1000000}, {'S', 1000000000}};
+    for (size_t i = 0; i < 3; i++)
+        if (timeout_ns / units[i].ns < 100000000)
+            return arena_printf(arena, "%lld%c", (long long)(timeout_ns / units[i].ns),
+                                units[i].letter);
+    return "99999999S";
+}
+
+static void set_grpc_headers(struct otlp_target *target, struct arena *arena)
+{
+    set_header(target, arena, "content-type", "application/grpc");
+    set_header(target, arena, "te", "trailers");
+    set_header(target, arena, "grpc-accept-encoding", "gzip,snappy,zstd");
+    if (target->compression != COMPRESSION_NONE)
+        set_header(target, arena, "grpc-encoding", compression_names[target->compression]);
+    if (target->timeout_ns > 0)
+        set_header(target, arena, "grpc-timeout", print_grpc_timeout(arena, target->timeout_ns));
+}
+
+static void set_http_headers(struct otlp_target *target, struct arena *arena)
+{
+    set_header(target, arena, "content-type",
+               target->json ? "application/json" : "application/x-protobuf");
+    if (target->compression != COMPRESSION_NONE)
+        set_header(target, arena, "content-encoding", compression_names[target->compression]);
+}
+
+void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
+                             const char *user_agent, const struct config_pairs *user)
+{
+    target->headers = arena_array(arena, user->count + 8, sizeof(*target->headers));
+    target->header_count = 0;
+    if (target->grpc)
+        set_grpc_headers(target, arena);
+    else
+        set_http_headers(target, arena);
+    set_header(target, arena, "user-agent", user_agent);
+    for (size_t i = 0; i < user->count; i++)
+        set_header(target, arena, user->items[i].name,
+                   user->items[i].value ? user->items[i].value : "");
+    if (target->signal == SIGNAL_PROFILES)
+        set_header(target, arena, "otlp-profiles-development-version", "1");
+}
+
+struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label)
+{
+    return (struct client_options){
+        .host = endpoint->host,
+        .port = endpoint->port,
+        .unix_socket = endpoint->unix_socket,
+        .authority = endpoint->authority,
+        .label = label,
+    };
+}
+
+void otlp_place_labels(const struct endpoint *endpoint, struct text *labels)
+{
+    char port[8];
+    metrics_label(labels, "server_address", endpoint->host);
+    if (endpoint->unix_socket)
+        return;
+    snprintf(port, sizeof(port), "%u", endpoint->port);
+    metrics_label(labels, "server_port", port);
+}
+
+/* One attempt */
+
+struct attempt {
+    struct client_request request; /* first */
+    struct shipment *shipment;
+    struct buffer *packed; /* NULL: the batch's own bytes are sent */
+    struct slice_list body;
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+};
+
+static struct otlp_sender *sender_of(struct shipment *shipment)
+{
+    return (struct otlp_sender *)shipment->delivery; /* its first member */
+}
+
+static void free_attempt(struct attempt *attempt)
+{
+    buffer_unref(attempt->packed);
+    attempt->shipment->exporter_data = NULL;
+    free(attempt);
+}
+
+static void on_answer(struct client_request *request, const struct client_answer *answer)
+{
+    struct attempt *attempt = (struct attempt *)request;
+    struct shipment *shipment = attempt->shipment;
+    const struct otlp_target *target = sender_of(shipment)->target;
+    struct otlp_answer meaning;
+    if (target->grpc)
+        otlp_answer_grpc(answer, &meaning);
+    else
+        otlp_answer_http(answer, target->signal, target->url, clock_wall_ns(), &meaning);
+    otlp_answer_warn(&meaning, target->signal, shipment->delivery->node->component->label);
+    free_attempt(attempt);
+    delivery_done(shipment, &meaning.verdict);
+}
+
+static struct buffer *join(const struct slice_list *list, struct budget *budget)
+{
+    return compress_slices(COMPRESSION_NONE, 0, false, list->items, list->count, budget);
+}
+
+static void make_json(const struct otlp_target *target, const struct slice_list *list,
+                      struct text *out, struct budget *budget)
+{
+    struct buffer *joined = list->count == 1 ? NULL : join(list, budget); /* of nothing, too */
+    enum json_message message =
+        target->signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST;
+    json_from_protobuf(message, joined ? buffer_slice(joined) : list->items[0], out);
+    buffer_unref(joined);
+}
+
+/* The message as it is to be sent, in attempt->packed unless the batch's bytes can go as they are.
+ */
+static void pack(struct attempt *attempt, const struct otlp_target *target, struct slice_list *list)
+{
+    struct budget *budget = attempt->shipment->batch->arena.budget;
+    if (target->json) {
+        struct text json = {0};
+        make_json(target, list, &json, budget);
+        struct slice text = slice_of(json.data, json.size);
+        attempt->packed =
+            compress_slices(target->compression, target->level, false, &text, 1, budget);
+        text_deinit(&json);
+    } else if (target->compression != COMPRESSION_NONE) {
+        attempt->packed = compress_slices(target->compression, target->level, target->grpc,
+                                          list->items, list->count, budget);
+    }
+}
+
+static void write_prefix(struct attempt *attempt, bool compressed, size_t size)
+{
+    assert(size <= UINT32_MAX);
+    attempt->prefix[0] = compressed;
+    for (int i = 0; i < 4; i++)
+        attempt->prefix[1 + i] = (uint8_t)(size >> (24 - 8 * i));
+}
+
+static void make_body(struct attempt *attempt, const struct otlp_target *target)
+{
+    struct batch *batch = attempt->shipment->batch;
+    struct slice_list message = {0};
+    batch_gather(batch, &message);
+    pack(attempt, target, &message);
+    size_t size = attempt->packed ? attempt->packed->size : message.size;
+    if (target->grpc) {
+        write_prefix(attempt, target->compression != COMPRESSION_NONE, size);
+        slice_list_add(&attempt->body, &batch->arena, slice_of(attempt->prefix, GRPC_PREFIX_BYTES));
+    }
+    if (attempt->packed)
+        slice_list_add(&attempt->body, &batch->arena, buffer_slice(attempt->packed));
+    for (size_t i = 0; !attempt->packed && i < message.count; i++)
+        slice_list_add(&attempt->body, &batch->arena, message.items[i]);
+}
+
+static void send_shipment(struct node *node, struct shipment *shipment)
+{
+    struct otlp_sender *sender = sender_of(shipment);
+    const struct otlp_target *target = sender->target;
+    struct attempt *attempt = memory_zalloc(sizeof(*attempt));
+    (void)node;
+    attempt->shipment = shipment;
+    shipment->exporter_data = attempt;
+    make_body(attempt, target);
+    attempt->request = (struct client_request){
+        .method = "POST",
+        .path = target->path,
+        .headers = target->headers,
+        .header_count = target->header_count,
+        .body = attempt->body.items,
+        .body_count = attempt->body.count,
+        .body_size = attempt->body.size,
+        .timeout_ns = target->timeout_ns,
+        .on_done = on_answer,
+    };
+    client_send(sender->client, &attempt->request);
+}
+
+static void abort_shipment(struct node *node, struct shipment *shipment)
+{
+    struct attempt *attempt = shipment->exporter_data;
+    (void)node;
+    client_cancel(&attempt->request);
+    free_attempt(attempt);
+}
+
+/* The sender */
+
+void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
+                       struct client *client)
+{
+    *sender = (struct otlp_sender){
+        .delivery = {.node = node,
+                     .queue = target->queue,
+                     .retry = target->retry,
+                     .shared = &target->shared,
+                     .send = send_shipment,
+                     .abort = abort_shipment},
+        .target = target,
+        .client = client,
+    };
+    delivery_start(&sender->delivery);
+}
+
+void otlp_sender_consume(struct otlp_sender *sender, struct batch *batch)
+{
+    delivery_consume(&sender->delivery, batch);
+}
+
+void otlp_sender_drain(struct otlp_sender *sender)
+{
+    delivery_drain(&sender->delivery);
+}
+
+void otlp_sender_stop(struct otlp_sender *sender)
+{
+    delivery_stop(&sender->delivery);
+}

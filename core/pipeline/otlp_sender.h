@@ -1,0 +1,67 @@
+/*
+ * otlp_sender: the way of a batch to an OTLP backend, the same for the exporters otlp_grpc and
+ * otlp_http.
+ *
+ * A target says where and how, once per component and signal; a sender is its part on one worker:
+ * queue and retries (delivery.h), encoding, compression, one request per attempt (net/client.h) and
+ * what its answer means (otlp_answer.h). Uncompressed protobuf goes to the socket from where it was
+ * received. Owner: the component owns targets, the node its sender. Thread: targets are read-only
+ * after init; a sender is its worker's.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_OTLP_SENDER_H
+#define PROFCOL_CORE_PIPELINE_OTLP_SENDER_H
+
+#include "core/net/client.h"
+#include "core/net/compression.h"
+#include "core/pipeline/delivery.h"
+#include "core/pipeline/endpoint.h"
+
+struct otlp_target {
+    enum signal signal;
+    bool grpc;
+    bool json; /* HTTP only */
+    const char *path;
+    const char *url; /* for messages */
+    struct http_header *headers;
+    size_t header_count;
+    enum compression compression;
+    int level;
+    int64_t timeout_ns;
+    const struct sending_queue_settings *queue;
+    const struct retry_settings *retry;
+    struct delivery_shared shared;
+};
+
+/* The headers of every request. arena: the component's; user: from the settings, checked. Those of
+ * the protocol are made by the target's other members. */
+void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
+                             const char *user_agent, const struct config_pairs *user);
+/* Names and values that may stand in a request, and are not the exporter's own; reports at `key`.
+ */
+void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct config_check *check,
+                        const char *key);
+
+/* Where data goes, as options of a client. arena: for texts. */
+struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label);
+
+/* The Collector's labels of the metrics of an exporter: server_address="x",server_port="1". */
+void otlp_place_labels(const struct endpoint *endpoint, struct text *labels);
+
+/* What `compression` may be in YAML, by position: enum compression, and "" for none. */
+extern const char *const otlp_compression_names[];
+enum compression otlp_compression(int setting);
+
+struct otlp_sender {
+    struct delivery delivery;
+    const struct otlp_target *target;
+    struct client *client;
+};
+
+/* client: of the node's worker; it must live until otlp_sender_stop. */
+void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
+                       struct client *client);
+void otlp_sender_consume(struct otlp_sender *sender, struct batch *batch);
+void otlp_sender_drain(struct otlp_sender *sender);
+void otlp_sender_stop(struct otlp_sender *sender);
+
+#endif

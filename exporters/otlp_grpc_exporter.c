@@ -1,0 +1,276 @@
+/*
+ * otlp_grpc_exporter: sends traces and profiles to an OTLP backend over gRPC, like the Collector's
+ * exporter of the same name.
+ *
+ * Where and how is in core/pipeline/otlp_sender.h, queue and retries in core/pipeline/delivery.h.
+ * Owner: the component owns targets and, per worker, one HTTP/2 client that the nodes of both
+ * signals share. Thread: each client is touched only by its worker.
+ */
+#include "core/pipeline/otlp_sender.h"
+
+#include <assert.h>
+
+#define SECOND_NS INT64_C(1000000000)
+
+struct keepalive_settings {
+    bool enabled;
+    int64_t time;
+    int64_t timeout;
+    bool permit_without_stream;
+};
+
+struct grpc_settings {
+    const char *endpoint;
+    int compression;
+    struct tls_client_settings tls;
+    struct config_pairs headers;
+    int64_t timeout;
+    struct sending_queue_settings sending_queue;
+    struct retry_settings retry_on_failure;
+    struct keepalive_settings keepalive;
+    const char *user_agent;
+    const char *authority;
+    const char *balancer_name;
+    uint64_t read_buffer_size;
+    uint64_t write_buffer_size;
+    bool wait_for_ready;
+    const struct config_node *auth;
+    const struct config_node *middlewares;
+    struct endpoint place; /* derived from endpoint */
+};
+
+struct grpc_exporter {
+    struct component component;
+    struct arena arena;
+    struct otlp_target targets[SIGNAL_COUNT];
+    struct worker_client {
+        struct client *client;
+        unsigned users;
+    } clients[WORKERS_MAX];
+};
+
+struct grpc_node {
+    struct node node;
+    struct otlp_sender sender;
+};
+
+/* ---- settings ---- */
+
+static const struct field keepalive_fields[] = {
+    FIELD_DURATION(keepalive_settings, time,
+                   "A silent connection is pinged after this long; less than 10s counts as 10s.",
+                   .fallback = "10s", .min = "0s"),
+    FIELD_DURATION(keepalive_settings, timeout,
+                   "A ping without an answer ends the connection after this long.",
+                   .fallback = "10s", .min = "0s"),
+    FIELD_BOOL(keepalive_settings, permit_without_stream,
+               "Ping also while no request is under way.", .fallback = "false"),
+    FIELD_END,
+};
+
+static const struct field grpc_fields[] = {
+    FIELD_STRING(grpc_settings, endpoint,
+                 "Where to send: host:port, with http:// before it for cleartext and https:// for "
+                 "TLS; or unix:///path.",
+                 .required = true),
+    FIELD_ENUM(grpc_settings, compression, "How requests are compressed.", otlp_compression_names,
+               .fallback = "gzip"),
+    FIELD_BLOCK(grpc_settings, tls, tls_client_settings, tls_client_fields,
+                "TLS, used unless `insecure` or the endpoint says otherwise."),
+    FIELD_PAIRS(grpc_settings, headers, "Headers added to every request."),
+    FIELD_DURATION(grpc_settings, timeout, "Of one attempt, connecting included; 0: none.",
+                   .fallback = "5s", .min = "0s"),
+    FIELD_OPTIONAL(grpc_settings, sending_queue, sending_queue_settings, sending_queue_fields,
+                   "What waits to be sent.", .fallback = "true"),
+    FIELD_OPTIONAL(grpc_settings, retry_on_failure, retry_settings, retry_fields,
+                   "Sending again what the backend could not take.", .fallback = "true"),
+    FIELD_OPTIONAL(grpc_settings, keepalive, keepalive_settings, keepalive_fields,
+                   "Finding out that a connection is dead."),
+    FIELD_STRING(grpc_settings, user_agent, "Sent as `user-agent`, instead of profcol/VERSION."),
+    FIELD_STRING(grpc_settings, authority, "Sent as `:authority`, instead of the endpoint's."),
+    FIELD_STRING(grpc_settings, balancer_name,
+                 "Has no effect: each worker picks one of the addresses.", .ignored = true),
+    FIELD_UINT(grpc_settings, read_buffer_size,
+               "Has no effect: profcol sizes its buffers by itself.", .ignored = true),
+    FIELD_UINT(grpc_settings, write_buffer_size,
+               "Has no effect: profcol sizes its buffers by itself.", .fallback = "524288",
+               .ignored = true),
+    FIELD_BOOL(grpc_settings, wait_for_ready,
+               "Has no effect: requests wait for the connection within their timeout.",
+               .ignored = true),
+    FIELD_NODE(grpc_settings, auth, "Not supported yet; put the credential into `headers`."),
+    FIELD_NODE(grpc_settings, middlewares, "Not supported."),
+    FIELD_END,
+};
+
+static void refuse_node(const struct config_node *node, struct config_check *check, const char *key,
+                        const char *why)
+{
+    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
+        config_check_error(check, key, "%s", why);
+}
+
+static void check_grpc(void *config, struct config_check *check)
+{
+    struct grpc_settings *settings = config;
+    struct error err;
+    if (settings->endpoint &&
+        !endpoint_parse_grpc(config_check_arena(check), settings->endpoint, &settings->place, &err))
+        config_check_error(check, "endpoint", "%s", err.text);
+    if (!compression_in_grpc(otlp_compression(settings->compression)))
+        config_check_error(check, "compression",
+                           "gRPC knows none, gzip, snappy and zstd, not \"%s\"",
+                           otlp_compression_names[settings->compression]);
+    tls_client_check(&settings->tls, check, "tls");
+    otlp_headers_check(&settings->headers, true, check, "headers");
+    sending_queue_check(&settings->sending_queue, check, "sending_queue");
+    retry_check(&settings->retry_on_failure, check, "retry_on_failure");
+    refuse_node(settings->auth, check, "auth",
+                "authenticators are not supported yet, put the credential into headers");
+    refuse_node(settings->middlewares, check, "middlewares", "middlewares are not supported");
+}
+
+/* ---- component ---- */
+
+static const char *path_of(enum signal signal)
+{
+    return signal == SIGNAL_TRACES
+               ? "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+               : "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
+}
+
+static void init_target(struct grpc_exporter *exporter, enum signal signal)
+{
+    const struct grpc_settings *settings = exporter->component.settings;
+    struct otlp_target *target = &exporter->targets[signal];
+    *target = (struct otlp_target){
+        .signal = signal,
+        .grpc = true,
+        .path = path_of(signal),
+        .url = settings->endpoint,
+        .compression = otlp_compression(settings->compression),
+        .timeout_ns = settings->timeout,
+        .queue = &settings->sending_queue,
+        .retry = &settings->retry_on_failure,
+    };
+    const char *agent =
+        settings->user_agent && settings->user_agent[0]
+            ? settings->user_agent
+            : arena_printf(&exporter->arena, "profcol/%s", exporter->component.process->version);
+    otlp_target_set_headers(target, &exporter->arena, agent, &settings->headers);
+    struct text labels = {0};
+    otlp_place_labels(&settings->place, &labels);
+    delivery_shared_init(&target->shared, &exporter->component, signal, target->queue,
+                         text_string(&labels));
+    text_deinit(&labels);
+}
+
+static bool grpc_init(struct component *component, struct error *err)
+{
+    struct grpc_exporter *exporter = (struct grpc_exporter *)component;
+    (void)err;
+    arena_init(&exporter->arena, NULL);
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        if (component->pipeline_count[signal] > 0)
+            init_target(exporter, (enum signal)signal);
+    return true;
+}
+
+static void grpc_deinit(struct component *component)
+{
+    struct grpc_exporter *exporter = (struct grpc_exporter *)component;
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        delivery_shared_deinit(&exporter->targets[signal].shared);
+    arena_deinit(&exporter->arena);
+}
+
+/* As grpc-go and configtls decide it. */
+static bool uses_tls(const struct grpc_settings *settings)
+{
+    if (settings->place.scheme != ENDPOINT_NO_SCHEME)
+        return settings->place.scheme == ENDPOINT_HTTPS;
+    const struct tls_client_settings *tls = &settings->tls;
+    bool has_ca = (tls->ca_file && tls->ca_file[0]) || (tls->ca_pem && tls->ca_pem[0]);
+    return !tls->insecure || has_ca;
+}
+
+static struct client *make_client(const struct grpc_exporter *exporter, struct worker *worker,
+                                  struct error *err)
+{
+    const struct grpc_settings *settings = exporter->component.settings;
+    struct client_options options =
+        otlp_client_options(&settings->place, exporter->component.label);
+    options.protocol = CLIENT_H2;
+    if (uses_tls(settings)) {
+        options.tls = &settings->tls;
+        if (settings->tls.server_name_override && settings->tls.server_name_override[0])
+            options.authority = settings->tls.server_name_override;
+    }
+    if (settings->authority && settings->authority[0])
+        options.authority = settings->authority;
+    if (settings->keepalive.enabled) {
+        int64_t time = settings->keepalive.time;
+        options.keepalive_time_ns = time < 10 * SECOND_NS ? 10 * SECOND_NS : time;
+        options.keepalive_timeout_ns = settings->keepalive.timeout;
+        options.keepalive_without_stream = settings->keepalive.permit_without_stream;
+    }
+    return client_new(worker, &options, err);
+}
+
+/* ---- node ---- */
+
+static bool grpc_node_start(struct node *node, struct error *err)
+{
+    struct grpc_exporter *exporter = (struct grpc_exporter *)node->component;
+    struct worker_client *mine = &exporter->clients[node->worker->index];
+    if (!mine->client)
+        mine->client = make_client(exporter, node->worker, err);
+    if (!mine->client)
+        return false;
+    mine->users++;
+    otlp_sender_start(&((struct grpc_node *)node)->sender, node, &exporter->targets[node->signal],
+                      mine->client);
+    return true;
+}
+
+static void grpc_consume(struct node *node, struct batch *batch)
+{
+    otlp_sender_consume(&((struct grpc_node *)node)->sender, batch);
+}
+
+static void grpc_node_drain(struct node *node)
+{
+    otlp_sender_drain(&((struct grpc_node *)node)->sender);
+}
+
+static void grpc_node_stop(struct node *node)
+{
+    struct grpc_exporter *exporter = (struct grpc_exporter *)node->component;
+    struct worker_client *mine = &exporter->clients[node->worker->index];
+    otlp_sender_stop(&((struct grpc_node *)node)->sender);
+    assert(mine->users > 0);
+    if (--mine->users > 0)
+        return;
+    client_free(mine->client);
+    mine->client = NULL;
+}
+
+const struct component_type otlp_grpc_exporter_type = {
+    .config = {.name = "otlp_grpc",
+               .alias = "otlp",
+               .section = CONFIG_EXPORTERS,
+               .stability = {STABILITY_BETA, STABILITY_ALPHA},
+               .help = "Sends traces and profiles to an OTLP backend over gRPC, with a queue and "
+                       "retries.",
+               .fields = grpc_fields,
+               .config_size = sizeof(struct grpc_settings),
+               .check = check_grpc},
+    .component_size = sizeof(struct grpc_exporter),
+    .init = grpc_init,
+    .deinit = grpc_deinit,
+    .node_size = sizeof(struct grpc_node),
+    .node_start = grpc_node_start,
+    .consume = grpc_consume,
+    .node_drain = grpc_node_drain,
+    .node_stop = grpc_node_stop,
+};

@@ -1,0 +1,329 @@
+/*
+ * otlp_http_exporter: sends traces and profiles to an OTLP backend over HTTP, as protobuf or JSON,
+ * like the Collector's exporter of the same name.
+ *
+ * Where and how is in core/pipeline/otlp_sender.h, queue and retries in core/pipeline/delivery.h.
+ * Owner: the component owns targets, each node its client. Thread: each node on its worker.
+ */
+#include "core/pipeline/otlp_sender.h"
+
+enum { CONNECTIONS_MAX = 100 };
+#define PING_TIMEOUT_NS (INT64_C(15) * 1000000000)
+
+static const char *const encoding_names[] = {"proto", "json", NULL};
+
+struct compression_params {
+    int64_t level;
+};
+
+struct http_settings {
+    const char *endpoint;
+    const char *traces_endpoint;
+    const char *profiles_endpoint;
+    const char *metrics_endpoint;
+    const char *logs_endpoint;
+    int encoding;
+    int compression;
+    struct compression_params compression_params;
+    struct tls_client_settings tls;
+    struct config_pairs headers;
+    int64_t timeout;
+    struct sending_queue_settings sending_queue;
+    struct retry_settings retry_on_failure;
+    uint64_t read_buffer_size;
+    uint64_t write_buffer_size;
+    uint64_t max_idle_conns;
+    uint64_t max_idle_conns_per_host;
+    uint64_t max_conns_per_host;
+    int64_t idle_conn_timeout;
+    bool disable_keep_alives;
+    int64_t http2_read_idle_timeout;
+    int64_t http2_ping_timeout;
+    bool force_attempt_http2;
+    const char *proxy_url;
+    const struct config_node *auth;
+    const struct config_node *cookies;
+    const struct config_node *middlewares;
+    struct endpoint places[SIGNAL_COUNT]; /* derived from the endpoints; url NULL: none */
+};
+
+struct http_exporter {
+    struct component component;
+    struct arena arena;
+    struct otlp_target targets[SIGNAL_COUNT];
+};
+
+struct http_node {
+    struct node node;
+    struct otlp_sender sender;
+};
+
+/* ---- settings ---- */
+
+static const struct field compression_params_fields[] = {
+    FIELD_INT(compression_params, level,
+              "gzip, zlib, deflate: -2 to 9; zstd: any; 0 is the default of the encoding.",
+              .fallback = "0", .min = "-100", .max = "100"),
+    FIELD_END,
+};
+
+static const struct field http_fields[] = {
+    FIELD_STRING(http_settings, endpoint,
+                 "Base URL; /v1/traces and /v1development/profiles are appended."),
+    FIELD_STRING(http_settings, traces_endpoint, "Whole URL for traces."),
+    FIELD_STRING(http_settings, profiles_endpoint, "Whole URL for profiles."),
+    FIELD_STRING(http_settings, metrics_endpoint, "Has no effect: profcol has no metrics.",
+                 .ignored = true),
+    FIELD_STRING(http_settings, logs_endpoint, "Has no effect: profcol has no logs.",
+                 .ignored = true),
+    FIELD_ENUM(http_settings, encoding, "Binary protobuf or JSON.", encoding_names,
+               .fallback = "proto"),
+    FIELD_ENUM(http_settings, compression, "How requests are compressed.", otlp_compression_names,
+               .fallback = "gzip"),
+    FIELD_BLOCK(http_settings, compression_params, compression_params, compression_params_fields,
+                "How hard to compress."),
+    FIELD_BLOCK(http_settings, tls, tls_client_settings, tls_client_fields,
+                "TLS, used when the URL starts with https://."),
+    FIELD_PAIRS(http_settings, headers,
+                "Headers added to every request; `Host` replaces the URL's."),
+    FIELD_DURATION(http_settings, timeout, "Of one attempt, connecting included; 0: none.",
+                   .fallback = "30s", .min = "0s"),
+    FIELD_OPTIONAL(http_settings, sending_queue, sending_queue_settings, sending_queue_fields,
+                   "What waits to be sent.", .fallback = "true"),
+    FIELD_OPTIONAL(http_settings, retry_on_failure, retry_settings, retry_fields,
+                   "Sending again what the backend could not take.", .fallback = "true"),
+    FIELD_UINT(http_settings, read_buffer_size,
+               "Has no effect: profcol sizes its buffers by itself.", .ignored = true),
+    FIELD_UINT(http_settings, write_buffer_size,
+               "Has no effect: profcol sizes its buffers by itself.", .fallback = "524288",
+               .ignored = true),
+    FIELD_UINT(http_settings, max_idle_conns,
+               "Has no effect: idle connections end by `idle_conn_timeout`.", .fallback = "100",
+               .ignored = true),
+    FIELD_UINT(http_settings, max_idle_conns_per_host,
+               "Has no effect: idle connections end by `idle_conn_timeout`.", .ignored = true),
+    FIELD_UINT(http_settings, max_conns_per_host,
+               "HTTP/1.1 connections of one worker and signal; 0: 100.", .max = "10000"),
+    FIELD_DURATION(http_settings, idle_conn_timeout,
+                   "A connection without requests is closed after this long; 0: never.",
+                   .fallback = "90s", .min = "0s"),
+    FIELD_BOOL(http_settings, disable_keep_alives, "Use a connection for one request only.",
+               .fallback = "false"),
+    FIELD_DURATION(http_settings, http2_read_idle_timeout,
+                   "A silent HTTP/2 connection is pinged after this long; 0: never.", .min = "0s"),
+    FIELD_DURATION(http_settings, http2_ping_timeout,
+                   "A ping without an answer ends the connection after this long; 0: 15s.",
+                   .min = "0s"),
+    FIELD_BOOL(http_settings, force_attempt_http2, "Offer HTTP/2 over TLS.", .fallback = "true"),
+    FIELD_STRING(http_settings, proxy_url, "Proxies are not supported."),
+    FIELD_NODE(http_settings, auth, "Not supported yet; put the credential into `headers`."),
+    FIELD_NODE(http_settings, cookies, "Not supported."),
+    FIELD_NODE(http_settings, middlewares, "Not supported."),
+    FIELD_END,
+};
+
+static bool is_given(const char *text)
+{
+    return text && text[0];
+}
+
+static void refuse_node(const struct config_node *node, struct config_check *check, const char *key,
+                        const char *why)
+{
+    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
+        config_check_error(check, key, "%s", why);
+}
+
+static void check_level(const struct http_settings *settings, struct config_check *check)
+{
+    enum compression compression = otlp_compression(settings->compression);
+    int64_t level = settings->compression_params.level;
+    bool valid = level == 0 || compression == COMPRESSION_ZSTD;
+    if (compression == COMPRESSION_GZIP || compression == COMPRESSION_ZLIB ||
+        compression == COMPRESSION_DEFLATE)
+        valid = level >= -2 && level <= 9;
+    if (!valid)
+        config_check_error(check, "compression_params::level", "%lld is not a level of \"%s\"",
+                           (long long)level, compression_names[compression]);
+}
+
+/* The base with the path that OTLP gives the signal. */
+static const char *join_url(struct arena *arena, const char *base, enum signal signal)
+{
+    bool slash = base[strlen(base) - 1] == '/';
+    const char *path = signal == SIGNAL_TRACES ? "v1/traces" : "v1development/profiles";
+    return arena_printf(arena, "%s%s%s", base, slash ? "" : "/", path);
+}
+
+static void check_url(struct endpoint *place, struct config_check *check, const char *url,
+                      const char *key)
+{
+    struct error err;
+    if (endpoint_parse_url(config_check_arena(check), url, place, &err))
+        return;
+    config_check_error(check, key, "%s", err.text);
+    *place = (struct endpoint){0};
+}
+
+static void check_urls(struct http_settings *settings, struct config_check *check)
+{
+    static const char *const keys[] = {"traces_endpoint", "profiles_endpoint"};
+    const char *own[] = {settings->traces_endpoint, settings->profiles_endpoint};
+    struct endpoint base = {0};
+    if (is_given(settings->endpoint))
+        check_url(&base, check, settings->endpoint, "endpoint");
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        struct endpoint *place = &settings->places[signal];
+        if (is_given(own[signal]))
+            check_url(place, check, own[signal], keys[signal]);
+        else if (base.url)
+            check_url(place, check,
+                      join_url(config_check_arena(check), settings->endpoint, (enum signal)signal),
+                      "endpoint");
+    }
+}
+
+static void check_http(void *config, struct config_check *check)
+{
+    struct http_settings *settings = config;
+    if (!is_given(settings->endpoint) && !is_given(settings->traces_endpoint) &&
+        !is_given(settings->profiles_endpoint) && !is_given(settings->metrics_endpoint) &&
+        !is_given(settings->logs_endpoint))
+        config_check_error(check, "", "at least one endpoint must be specified");
+    check_urls(settings, check);
+    check_level(settings, check);
+    tls_client_check(&settings->tls, check, "tls");
+    otlp_headers_check(&settings->headers, false, check, "headers");
+    sending_queue_check(&settings->sending_queue, check, "sending_queue");
+    retry_check(&settings->retry_on_failure, check, "retry_on_failure");
+    if (is_given(settings->proxy_url))
+        config_check_error(check, "proxy_url", "proxies are not supported");
+    refuse_node(settings->auth, check, "auth",
+                "authenticators are not supported yet, put the credential into headers");
+    refuse_node(settings->cookies, check, "cookies", "cookies are not supported");
+    refuse_node(settings->middlewares, check, "middlewares", "middlewares are not supported");
+}
+
+/* ---- component ---- */
+
+static void init_target(struct http_exporter *exporter, enum signal signal)
+{
+    const struct http_settings *settings = exporter->component.settings;
+    const struct endpoint *place = &settings->places[signal];
+    struct otlp_target *target = &exporter->targets[signal];
+    *target = (struct otlp_target){
+        .signal = signal,
+        .json = settings->encoding == 1,
+        .path = place->path,
+        .url = place->url,
+        .compression = otlp_compression(settings->compression),
+        .level = (int)settings->compression_params.level,
+        .timeout_ns = settings->timeout,
+        .queue = &settings->sending_queue,
+        .retry = &settings->retry_on_failure,
+    };
+    const char *agent =
+        arena_printf(&exporter->arena, "profcol/%s", exporter->component.process->version);
+    otlp_target_set_headers(target, &exporter->arena, agent, &settings->headers);
+    struct text labels = {0};
+    otlp_place_labels(place, &labels);
+    metrics_label(
+        &labels, "url_path",
+        arena_printf(&exporter->arena, "%.*s", (int)strcspn(place->path, "?"), place->path));
+    delivery_shared_init(&target->shared, &exporter->component, signal, target->queue,
+                         text_string(&labels));
+    text_deinit(&labels);
+}
+
+static bool http_init(struct component *component, struct error *err)
+{
+    struct http_exporter *exporter = (struct http_exporter *)component;
+    const struct http_settings *settings = component->settings;
+    arena_init(&exporter->arena, NULL);
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        if (component->pipeline_count[signal] == 0)
+            continue;
+        if (!settings->places[signal].url)
+            return error_set(err, "either endpoint or %s_endpoint must be specified",
+                             signal_name((enum signal)signal));
+        init_target(exporter, (enum signal)signal);
+    }
+    return true;
+}
+
+static void http_deinit(struct component *component)
+{
+    struct http_exporter *exporter = (struct http_exporter *)component;
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        delivery_shared_deinit(&exporter->targets[signal].shared);
+    arena_deinit(&exporter->arena);
+}
+
+/* ---- node ---- */
+
+static struct client *make_client(const struct node *node, struct error *err)
+{
+    const struct http_settings *settings = node->component->settings;
+    const struct endpoint *place = &settings->places[node->signal];
+    struct client_options options = otlp_client_options(place, node->component->label);
+    options.protocol = CLIENT_HTTP1;
+    options.allow_h2 = settings->force_attempt_http2;
+    options.tls = place->scheme == ENDPOINT_HTTPS ? &settings->tls : NULL;
+    options.max_connections =
+        settings->max_conns_per_host ? (unsigned)settings->max_conns_per_host : CONNECTIONS_MAX;
+    options.idle_timeout_ns = settings->idle_conn_timeout;
+    options.close_after_answer = settings->disable_keep_alives;
+    options.keepalive_time_ns = settings->http2_read_idle_timeout;
+    options.keepalive_timeout_ns =
+        settings->http2_ping_timeout ? settings->http2_ping_timeout : PING_TIMEOUT_NS;
+    return client_new(node->worker, &options, err);
+}
+
+static bool http_node_start(struct node *node, struct error *err)
+{
+    struct http_exporter *exporter = (struct http_exporter *)node->component;
+    struct client *client = make_client(node, err);
+    if (!client)
+        return false;
+    otlp_sender_start(&((struct http_node *)node)->sender, node, &exporter->targets[node->signal],
+                      client);
+    return true;
+}
+
+static void http_consume(struct node *node, struct batch *batch)
+{
+    otlp_sender_consume(&((struct http_node *)node)->sender, batch);
+}
+
+static void http_node_drain(struct node *node)
+{
+    otlp_sender_drain(&((struct http_node *)node)->sender);
+}
+
+static void http_node_stop(struct node *node)
+{
+    struct otlp_sender *sender = &((struct http_node *)node)->sender;
+    otlp_sender_stop(sender);
+    client_free(sender->client);
+    sender->client = NULL;
+}
+
+const struct component_type otlp_http_exporter_type = {
+    .config = {.name = "otlp_http",
+               .alias = "otlphttp",
+               .section = CONFIG_EXPORTERS,
+               .stability = {STABILITY_BETA, STABILITY_ALPHA},
+               .help = "Sends traces and profiles to an OTLP backend over HTTP, as protobuf or "
+                       "JSON, with a queue and retries.",
+               .fields = http_fields,
+               .config_size = sizeof(struct http_settings),
+               .check = check_http},
+    .component_size = sizeof(struct http_exporter),
+    .init = http_init,
+    .deinit = http_deinit,
+    .node_size = sizeof(struct http_node),
+    .node_start = http_node_start,
+    .consume = http_consume,
+    .node_drain = http_node_drain,
+    .node_stop = http_node_stop,
+};
