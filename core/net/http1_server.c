@@ -289,7 +289,9 @@ static bool read_head(struct connection *connection, struct slice *data)
     struct http1 *http1 = connection->session;
     size_t size;
     int status;
-    if (http1->head_ns == 0 && data->size > 0) {
+    if (data->size == 0)
+        return false;
+    if (http1->head_ns == 0) {
         http1->head_ns = connection->part->worker->now_ns;
         server_connection_watch(connection, http1->head_ns + FIRST_HEAD_S * SECOND_NS);
     }

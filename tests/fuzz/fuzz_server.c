@@ -1,0 +1,220 @@
+/*
+ * The receiver's request path: HTTP/1 and HTTP/2 bytes against a server without sockets, split at
+ * boundaries that the input chooses.
+ *
+ * The first byte switches, see enum; the second is the seed of the splits; the rest is what the
+ * client sends.
+ */
+#include "core/base/budget.h"
+#include "core/net/server_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    ANSWER_LATER = 1,
+    SMALL_BUDGET = 2,
+    WITH_PREFACE = 4, /* HTTP/2's, and SETTINGS, so that mutations need not find them */
+    SLOW_SOCKET = 8,
+    BYTE_BY_BYTE = 16,
+    TIME_PASSES = 32,
+    DRAIN_MIDWAY = 64,
+};
+
+enum { HELD_MAX = 256 };
+
+struct target {
+    struct worker worker;
+    struct budget budget;
+    struct server *server;
+    struct exchange *held[HELD_MAX];
+    size_t held_count;
+    uint8_t flags;
+    uint32_t random;
+    size_t accepts; /* the socket's room */
+};
+
+static uint32_t next_random(struct target *target)
+{
+    target->random ^= target->random << 13;
+    target->random ^= target->random >> 17;
+    target->random ^= target->random << 5;
+    return target->random;
+}
+
+static void answer(struct exchange *exchange)
+{
+    static const struct http_header extra = {SLICE("Retry-After"), SLICE("1")};
+    struct buffer *body = exchange_take_body(exchange);
+    struct verdict verdict = verdict_try_later(GRPC_UNAVAILABLE, 5, "not now");
+    if (exchange_dialect(exchange) == SERVER_GRPC)
+        exchange_respond_grpc(exchange, body->size % 2 ? &verdict_ok : &verdict,
+                              buffer_slice(body));
+    else
+        exchange_respond(exchange, 200, "text/plain", buffer_slice(body), &extra, body->size % 2);
+    buffer_unref(body);
+}
+
+static bool on_head(void *context, struct exchange *exchange)
+{
+    (void)context;
+    (void)exchange_peer(exchange);
+    (void)exchange_timeout_ns(exchange);
+    if (exchange_path(exchange).size != 2)
+        return true;
+    if (exchange_dialect(exchange) == SERVER_GRPC)
+        exchange_respond_grpc(exchange,
+                              &(struct verdict){.code = GRPC_UNIMPLEMENTED, .retry_after_ns = -1},
+                              (struct slice){NULL, 0});
+    else
+        exchange_respond(exchange, 404, NULL, SLICE("no"), NULL, 0);
+    return false;
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    struct target *target = context;
+    if ((target->flags & ANSWER_LATER) && target->held_count < HELD_MAX)
+        target->held[target->held_count++] = exchange;
+    else
+        answer(exchange);
+}
+
+static void on_gone(void *context, struct exchange *exchange)
+{
+    struct target *target = context;
+    for (size_t i = 0; i < target->held_count; i++)
+        if (target->held[i] == exchange)
+            return;
+    abort(); /* gone without having been handed over */
+}
+
+static const struct server_handler handler = {
+    .on_head = on_head, .on_request = on_request, .on_gone = on_gone};
+
+static ssize_t sink(void *context, struct slice data)
+{
+    struct target *target = context;
+    size_t take = data.size < target->accepts ? data.size : target->accepts;
+    target->accepts -= take;
+    return (ssize_t)take;
+}
+
+static void answer_one(struct target *target)
+{
+    if (target->held_count == 0)
+        return;
+    size_t which = next_random(target) % target->held_count;
+    struct exchange *exchange = target->held[which];
+    target->held[which] = target->held[--target->held_count];
+    answer(exchange);
+}
+
+/* The socket is the caller; NULL when the server has closed it. */
+static struct connection *only_connection(struct target *target)
+{
+    return target->server->parts->connections;
+}
+
+static void send_piece(struct target *target, struct slice piece)
+{
+    struct connection *connection = only_connection(target);
+    if (!connection || !connection->reading)
+        return;
+    /* Alone, so that a read past it is seen. */
+    uint8_t *copy = malloc(piece.size);
+    assert(copy);
+    memcpy(copy, piece.data, piece.size);
+    server_connection_input(connection, slice_of(copy, piece.size));
+    free(copy);
+    server_connection_settle(connection);
+    server_part_round(target->server->parts);
+}
+
+static void between_pieces(struct target *target)
+{
+    if (target->flags & SLOW_SOCKET) {
+        target->accepts = next_random(target) % 64;
+        struct connection *connection = only_connection(target);
+        if (connection) {
+            server_connection_flush(connection);
+            server_connection_settle(connection);
+        }
+    }
+    if (next_random(target) % 4 == 0)
+        answer_one(target);
+    if (target->flags & TIME_PASSES)
+        worker_advance(&target->worker, target->worker.now_ns + next_random(target));
+    server_part_round(target->server->parts);
+}
+
+static void on_drained(void *context)
+{
+    (void)context;
+}
+
+static void send_all(struct target *target, struct slice rest)
+{
+    size_t half = rest.size / 2;
+    while (rest.size > 0 && only_connection(target)) {
+        size_t size = target->flags & BYTE_BY_BYTE ? 1 : 1 + next_random(target) % (2 * rest.size);
+        if (size > rest.size)
+            size = rest.size;
+        send_piece(target, slice_of(rest.data, size));
+        rest = slice_of(rest.data + size, rest.size - size);
+        between_pieces(target);
+        if ((target->flags & DRAIN_MIDWAY) && rest.size <= half && !target->server->parts->draining)
+            server_drain(target->server, &target->worker, on_drained, NULL);
+    }
+}
+
+static void begin(struct target *target)
+{
+    target->budget.limit_bytes = target->flags & SMALL_BUDGET ? 12 * 1024 : 16 * 1024 * 1024;
+    worker_init_manual(&target->worker, 0, 1000 * SECOND_NS);
+    const struct server_options options = {.accept_http = true,
+                                           .accept_grpc = true,
+                                           .max_body_bytes = 64 * 1024,
+                                           .max_message_bytes = 64 * 1024,
+                                           .max_concurrent_streams = 10,
+                                           .budget = &target->budget};
+    struct error err;
+    target->server = server_new(&options, &handler, target, &target->worker, 1, &err);
+    server_start(target->server);
+    worker_advance(&target->worker, target->worker.now_ns);
+    target->accepts = SIZE_MAX;
+    struct connection *connection =
+        server_connection_open(target->server->parts, -1, NULL, sink, target);
+    assert(connection);
+    if (target->flags & WITH_PREFACE)
+        send_piece(target, SLICE("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"));
+}
+
+static void end(struct target *target)
+{
+    if (target->random % 2)
+        while (target->held_count > 0)
+            answer_one(target);
+    server_stop(target->server, &target->worker);
+    server_free(target->server);
+    while (target->held_count > 0)
+        answer_one(target);
+    worker_deinit(&target->worker);
+    assert(budget_used(&target->budget) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2)
+        return 0;
+    static struct target target;
+    memset(&target, 0, sizeof(target));
+    target.flags = data[0];
+    target.random = data[1] + 1u;
+    begin(&target);
+    send_all(&target, slice_of(data + 2, size - 2));
+    end(&target);
+    return 0;
+}
