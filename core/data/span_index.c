@@ -216,16 +216,18 @@ static struct span_entry *adopt(struct operation *op, struct candidates *found,
         if (!has_totals(op, exact) || loose->samples_first_ns < exact->samples_first_ns)
             exact->samples_first_ns = loose->samples_first_ns;
     }
+    bool any = has_totals(op, exact) || has_totals(op, loose);
+    uint64_t last_ns = has_totals(op, loose) ? loose->samples_last_ns : 0;
+    if (has_totals(op, exact) && exact->samples_last_ns > last_ns)
+        last_ns = exact->samples_last_ns;
     exact->samples_left += loose->samples_left;
     wake(op, loose, SPAN_WAITS_FOR_SPAN);
-    bool any = has_totals(op, exact) || has_totals(op, loose);
     span_shard_remove(op->shard, loose);
+    if (!any)
+        return exact;
     exact = span_shard_touch(op->shard, exact);
-    if (any) {
-        exact->samples_last_ns = op->now_ns;
-        struct slice values = span_entry_values(op->shard, exact);
-        span_shard_store(op->shard, exact, sum, values);
-    }
+    exact->samples_last_ns = last_ns; /* it is a span now, and arrives as one */
+    span_shard_store(op->shard, exact, sum, span_entry_values(op->shard, exact));
     return exact;
 }
 

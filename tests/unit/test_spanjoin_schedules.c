@@ -1,0 +1,571 @@
+/*
+ * Random schedules of spans, profiles, time and refusals, judged by a model that is too simple to
+ * be wrong.
+ *
+ * What is checked of each: every accepted request leaves exactly once, as it was but for what the
+ * join adds; a sample is joined exactly when its span is known and within the window, to the right
+ * one, under the right name; a span carries exactly the samples counted so far; no request waits
+ * longer than `wait`, or shorter without a reason; the answer is given within consume (or, on the
+ * direct path, by downstream); what is held never exceeds its bound. PROFCOL_SEED and
+ * PROFCOL_SCHEDULES replace the defaults.
+ */
+#include "core/base/log.h"
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { TRACES = 3, SPANS = 6, REQUESTS_MAX = 64, SAMPLES_MAX = 6, PROFILE_IDS = 4 };
+#define MILLISECOND UINT64_C(1000000)
+#define WINDOW (20 * SECOND)
+
+/* --- the model: what was said so far --- */
+
+struct model_span {
+    bool came;
+    uint64_t at_ns;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    unsigned delivery; /* its name */
+};
+
+struct model_totals {
+    uint64_t samples;
+    uint64_t at_ns;
+};
+
+struct model_sample {
+    uint64_t trace; /* as it names it; 0: not */
+    uint64_t span;  /* 0: names none */
+    bool by_attribute;
+    int32_t stack;
+    int64_t value;
+    uint64_t time_ns; /* 0: no timestamp */
+};
+
+struct model_request {
+    enum signal signal;
+    uint64_t at_ns;
+    struct model_sample samples[SAMPLES_MAX];
+    struct {
+        uint64_t trace, span;
+    } spans[SAMPLES_MAX];
+    unsigned count;
+    bool settled_ok;
+    bool lost; /* refused for good after it was admitted */
+    unsigned offers;
+    unsigned accepted;
+};
+
+struct schedule {
+    struct fixture fixture;
+    struct fixture_place *traces;
+    struct fixture_place *profiles;
+    uint64_t random;
+    /* settings */
+    unsigned workers;
+    uint64_t wait_ns;
+    uint64_t span_wait_ns;
+    bool evicts;   /* max_spans is small: what is there may be gone */
+    bool is_tight; /* requests are large */
+    bool is_ending;
+    /* what was said */
+    struct model_span spans[TRACES + 1][SPANS + 1];
+    struct model_totals totals[TRACES + 1][SPANS + 1]; /* trace 0: without one, no span yet */
+    uint64_t profile_seen_ns[PROFILE_IDS + 1];
+    struct model_request requests[REQUESTS_MAX];
+    unsigned request_count;
+    unsigned deliveries;
+    uint64_t lost_items;
+};
+
+static uint64_t next_random(struct schedule *s, uint64_t below)
+{
+    s->random = s->random * 6364136223846793005u + 1442695040888963407u;
+    return (s->random >> 33) % below;
+}
+
+static uint64_t now_of(const struct schedule *s)
+{
+    return fixture_now(&s->fixture);
+}
+
+static bool is_live(const struct schedule *s, const struct model_span *span)
+{
+    return span->came && now_of(s) - span->at_ns <= WINDOW;
+}
+
+static bool covers(const struct model_span *span, const struct model_sample *sample)
+{
+    uint64_t from = sample->time_ns ? sample->time_ns : WALL;
+    uint64_t to = sample->time_ns ? sample->time_ns : WALL + 10 * SECOND;
+    return span->start_ns <= to + 5 * SECOND && from <= span->end_ns + 5 * SECOND;
+}
+
+/* The trace of the span that a sample means now; 0: none. */
+static uint64_t meant_trace(const struct schedule *s, const struct model_sample *sample)
+{
+    if (sample->span == 0)
+        return 0;
+    if (sample->trace)
+        return is_live(s, &s->spans[sample->trace][sample->span]) ? sample->trace : 0;
+    uint64_t newest = 0, covering = 0;
+    for (uint64_t trace = 1; trace <= TRACES; trace++) {
+        const struct model_span *span = &s->spans[trace][sample->span];
+        if (!is_live(s, span))
+            continue;
+        if (!newest || span->at_ns > s->spans[newest][sample->span].at_ns)
+            newest = trace;
+        if (covers(span, sample) &&
+            (!covering || span->at_ns > s->spans[covering][sample->span].at_ns))
+            covering = trace;
+    }
+    return covering ? covering : newest;
+}
+
+/* It waits for a span that never came. (One that came too long ago is not waited for as long as the
+ * index can tell.) */
+static bool is_missing(const struct schedule *s, const struct model_sample *sample)
+{
+    for (uint64_t trace = 1; trace <= TRACES; trace++)
+        if ((sample->trace == 0 || sample->trace == trace) && s->spans[trace][sample->span].came)
+            return false;
+    return sample->span != 0;
+}
+
+static void say_totals(struct schedule *s, uint64_t trace, uint64_t span, uint64_t samples)
+{
+    struct model_totals *totals = &s->totals[trace][span];
+    if (now_of(s) - totals->at_ns > WINDOW)
+        totals->samples = 0;
+    totals->samples += samples;
+    totals->at_ns = now_of(s);
+}
+
+static uint64_t live_totals(const struct schedule *s, uint64_t trace, uint64_t span)
+{
+    const struct model_totals *totals = &s->totals[trace][span];
+    return now_of(s) - totals->at_ns <= WINDOW ? totals->samples : 0;
+}
+
+static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const SpanMessage *message)
+{
+    s->spans[trace][span] = (struct model_span){.came = true,
+                                                .at_ns = now_of(s),
+                                                .start_ns = message->start_time_unix_nano,
+                                                .end_ns = message->end_time_unix_nano,
+                                                .delivery = s->deliveries};
+    uint64_t loose = live_totals(s, 0, span);
+    uint64_t samples = live_totals(s, trace, span) + loose;
+    uint64_t at_ns = s->totals[trace][span].at_ns;
+    if (loose && s->totals[0][span].at_ns > at_ns)
+        at_ns = s->totals[0][span].at_ns;
+    s->totals[trace][span] = (struct model_totals){samples, at_ns};
+    s->totals[0][span] = (struct model_totals){0, 0};
+}
+
+/* --- judging what comes out --- */
+
+static void judge_attributes(const struct schedule *s, const struct request *out,
+                             const SampleMessage *got, const struct model_sample *sample,
+                             uint64_t trace)
+{
+    const char *name = sample_attribute(out, got, "span_name");
+    if (trace) {
+        char expected[32];
+        snprintf(expected, sizeof expected, "delivery %u", s->spans[trace][sample->span].delivery);
+        assert_non_null(name);
+        assert_string_equal(name, expected);
+        assert_string_equal(sample_attribute(out, got, "span_kind"), "server");
+    } else {
+        assert_null(name);
+        assert_null(sample_attribute(out, got, "span_kind"));
+    }
+    assert_string_equal(sample_attribute(out, got, "kept"), "yes");
+    assert_null(sample_attribute(out, got, "span_id"));
+    assert_null(sample_attribute(out, got, "trace_id"));
+}
+
+/* Where entries may have been evicted, a span that could be joined need not be. */
+static uint64_t joined_trace(const struct schedule *s, const struct request *out,
+                             const SampleMessage *got, const struct model_sample *sample)
+{
+    uint64_t trace = meant_trace(s, sample);
+    if (!s->evicts || !trace)
+        return trace;
+    if (!sample_attribute(out, got, "span_name"))
+        return 0;
+    uint64_t link_trace, link_span;
+    sample_read_link(out, got, &link_trace, &link_span);
+    assert_true(is_live(s, &s->spans[link_trace][sample->span]));
+    return link_trace;
+}
+
+static void judge_sample(const struct schedule *s, const struct request *out,
+                         const SampleMessage *got, const struct model_sample *sample)
+{
+    assert_int_equal(got->stack_index, sample->stack);
+    assert_int_equal(got->n_values, 1);
+    assert_int_equal(got->values[0], sample->value);
+    assert_int_equal(got->n_timestamps_unix_nano, sample->time_ns != 0);
+    if (sample->time_ns)
+        assert_int_equal(got->timestamps_unix_nano[0], sample->time_ns);
+    uint64_t trace = joined_trace(s, out, got, sample);
+    judge_attributes(s, out, got, sample, trace);
+    uint64_t link_trace, link_span;
+    sample_read_link(out, got, &link_trace, &link_span);
+    assert_int_equal(link_span, sample->span);
+    assert_int_equal(link_trace, trace ? trace : sample->trace);
+}
+
+static void judge_profiles(struct schedule *s, struct model_request *request,
+                           const struct request *out)
+{
+    bool missing = false;
+    for (unsigned i = 0; i < request->count; i++) {
+        judge_sample(s, out, request_sample(out, 0, i), &request->samples[i]);
+        missing |= is_missing(s, &request->samples[i]);
+    }
+    assert_null(request_sample(out, 0, request->count));
+    assert_null(request_profile(out, 1));
+    if (request->offers > 0)
+        return;
+    uint64_t waited = now_of(s) - request->at_ns;
+    assert_true(waited <= s->wait_ns);
+    if (missing && waited < s->wait_ns && !s->is_tight && !s->is_ending)
+        fail_msg("left after %" PRIu64 " ns though its spans are missing", waited);
+}
+
+static void judge_span(const struct schedule *s, const SpanMessage *got, uint64_t trace,
+                       uint64_t span)
+{
+    assert_int_equal(got->span_id.data[7], span);
+    assert_string_equal(span_attribute(got, "kept"), "yes");
+    const char *text = span_attribute(got, "profile.samples");
+    uint64_t expected = live_totals(s, trace, span);
+    if (s->evicts) {
+        assert_true(!text || strtoull(text, NULL, 10) <= 1000);
+        return;
+    }
+    if (expected == 0) {
+        assert_null(text);
+        assert_null(span_attribute(got, "pyroscope.profile.id"));
+        return;
+    }
+    assert_non_null(text);
+    assert_int_equal(strtoull(text, NULL, 10), expected);
+    assert_string_equal(span_attribute(got, "pyroscope.profile.id"), span_hex(span));
+}
+
+static void judge_traces(struct schedule *s, struct model_request *request,
+                         const struct request *out)
+{
+    for (unsigned i = 0; i < request->count; i++)
+        judge_span(s, request_span(out, i), request->spans[i].trace, request->spans[i].span);
+    assert_null(request_span(out, request->count));
+    if (request->offers == 0)
+        assert_true(now_of(s) - request->at_ns <= s->span_wait_ns);
+}
+
+static struct model_request *request_of(struct schedule *s, const struct request *out)
+{
+    const char *number = out->traces ? span_attribute(request_span(out, 0), "request")
+                                     : resource_attribute(out, 0, "request");
+    assert_non_null(number);
+    unsigned long i = strtoul(number, NULL, 10);
+    assert_true(i < s->request_count);
+    return &s->requests[i];
+}
+
+/* Downstream: judges, then takes or refuses. */
+static struct verdict decide(void *context, const struct recorded *offered)
+{
+    struct schedule *s = context;
+    struct request out;
+    struct slice bytes = slice_of(offered->bytes, offered->size);
+    if (offered->signal == SIGNAL_TRACES)
+        request_read_traces(&out, bytes);
+    else
+        request_read_profiles(&out, bytes);
+    struct model_request *request = request_of(s, &out);
+    assert_int_equal(request->accepted, 0); /* nothing leaves twice */
+    assert_false(request->lost);
+    assert_int_equal(offered->items, request->count);
+    if (offered->signal == SIGNAL_TRACES)
+        judge_traces(s, request, &out);
+    else
+        judge_profiles(s, request, &out);
+    request->offers++;
+    request_free(&out);
+    uint64_t dice = s->is_ending ? 99 : next_random(s, 100);
+    if (dice < 20)
+        return verdict_try_later(GRPC_UNAVAILABLE, dice < 10 ? -1 : (int64_t)SECOND, "busy");
+    if (dice < 22) {
+        request->lost = true;
+        return verdict_of(GRPC_INVALID_ARGUMENT, "no");
+    }
+    request->accepted++;
+    return verdict_ok;
+}
+
+/* --- what happens --- */
+
+static void hand_over(struct schedule *s, struct request *request, struct model_request *model)
+{
+    struct fixture_place *place = request->traces ? s->traces : s->profiles;
+    struct probe probe;
+    fixture_consume(&s->fixture, place->nodes[next_random(s, s->workers)], request_encode(request),
+                    request->items, &probe);
+    request_free(request);
+    assert_int_equal(probe.settled, 1); /* downstream answers at once, so nobody waits */
+    model->settled_ok = verdict_is_ok(&probe.verdict);
+    if (!model->settled_ok && model->offers == 0)
+        assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+}
+
+static struct model_request *new_request(struct schedule *s, enum signal signal)
+{
+    assert_true(s->request_count < REQUESTS_MAX);
+    struct model_request *model = &s->requests[s->request_count++];
+    model->signal = signal;
+    model->at_ns = now_of(s);
+    return model;
+}
+
+static const char *number_text(unsigned number)
+{
+    static char text[16];
+    snprintf(text, sizeof text, "%u", number);
+    return text;
+}
+
+static void send_spans(struct schedule *s)
+{
+    struct request request;
+    struct model_request *model = new_request(s, SIGNAL_TRACES);
+    const char *number = number_text(s->request_count - 1);
+    char name[32];
+    snprintf(name, sizeof name, "delivery %u", ++s->deliveries);
+    traces_begin(&request, "shop");
+    model->count = 1 + (unsigned)next_random(s, 3);
+    for (unsigned i = 0; i < model->count; i++) {
+        uint64_t trace = 1 + next_random(s, TRACES), span = 1 + next_random(s, SPANS);
+        uint64_t start_ns = WALL + next_random(s, 60) * SECOND;
+        for (unsigned k = 0; k < i; k++) /* no span twice in one request */
+            if (model->spans[k].span == span)
+                span = span % SPANS + 1, k = UINT32_MAX;
+        SpanMessage *message =
+            traces_span(&request, trace, span, start_ns, start_ns + SECOND, name);
+        span_string(&request, message, "kept", "yes");
+        span_string(&request, message, "request", number);
+        model->spans[i].trace = trace;
+        model->spans[i].span = span;
+        say_span(s, trace, span, message);
+    }
+    hand_over(s, &request, model);
+}
+
+static void add_sample(struct request *request, struct model_sample *model)
+{
+    SampleMessage *sample = profiles_sample(request, model->stack);
+    sample_value(request, sample, model->value);
+    if (model->time_ns)
+        sample_time(request, sample, model->time_ns);
+    sample_string(request, sample, "kept", "yes");
+    if (model->span && !model->by_attribute) {
+        sample_link(request, sample, model->trace, model->span);
+    } else if (model->span) {
+        char hex[33];
+        snprintf(hex, sizeof hex, "aaaaaaaaaaaaaaaa%016" PRIx64, model->trace);
+        sample_string(request, sample, "span_id", span_hex(model->span));
+        if (model->trace)
+            sample_string(request, sample, "trace_id", hex);
+    }
+}
+
+static void say_samples(struct schedule *s, const struct model_request *model, uint64_t *meant)
+{
+    for (unsigned i = 0; i < model->count; i++)
+        if (model->samples[i].span)
+            say_totals(s, meant[i] ? meant[i] : model->samples[i].trace, model->samples[i].span, 1);
+}
+
+static void send_profile(struct schedule *s)
+{
+    struct request request;
+    struct model_request *model = new_request(s, SIGNAL_PROFILES);
+    profiles_begin(&request);
+    profiles_resource_string(&request, "request", number_text(s->request_count - 1));
+    ProfileMessage *profile = profiles_profile(&request, "wall", "nanoseconds");
+    uint64_t id = next_random(s, 2) ? next_random(s, PROFILE_IDS + 1) : 0;
+    if (id)
+        profile_id(&request, profile, id);
+    uint64_t meant[SAMPLES_MAX];
+    model->count = 1 + (unsigned)next_random(s, SAMPLES_MAX);
+    for (unsigned i = 0; i < model->count; i++) {
+        model->samples[i] = (struct model_sample){
+            .trace = next_random(s, TRACES + 1),
+            .span = next_random(s, 5) ? 1 + next_random(s, SPANS) : 0,
+            .by_attribute = next_random(s, 2),
+            .stack = (int32_t)next_random(s, 16),
+            .value = (int64_t)next_random(s, 1000),
+            .time_ns = next_random(s, 2) ? WALL + next_random(s, 60) * SECOND : 0,
+        };
+        if (model->samples[i].span == 0)
+            model->samples[i].trace = 0;
+        meant[i] = meant_trace(s, &model->samples[i]);
+        add_sample(&request, &model->samples[i]);
+    }
+    if (s->is_tight) {
+        static char ballast[300001];
+        size_t size = next_random(s, sizeof ballast);
+        memset(ballast, 'x', size);
+        ballast[size] = 0;
+        profiles_resource_string(&request, "ballast", ballast);
+    }
+    bool counts = !id || !s->profile_seen_ns[id] || now_of(s) - s->profile_seen_ns[id] > WINDOW;
+    hand_over(s, &request, model);
+    if (!model->settled_ok && model->offers == 0)
+        return; /* not admitted */
+    if (counts)
+        say_samples(s, model, meant);
+    if (id && counts)
+        s->profile_seen_ns[id] = now_of(s);
+}
+
+static double metric(struct schedule *s, const char *name, const char *labels)
+{
+    return metrics_value(s->fixture.process.metrics, name, labels);
+}
+
+/* Not known when the request came, nor since then. */
+static bool still_waits(const struct schedule *s, const struct model_request *request,
+                        const struct model_sample *sample)
+{
+    for (uint64_t trace = 1; trace <= TRACES; trace++) {
+        const struct model_span *span = &s->spans[trace][sample->span];
+        if ((sample->trace == 0 || sample->trace == trace) && span->came &&
+            span->at_ns + WINDOW >= request->at_ns)
+            return false;
+    }
+    return sample->span != 0;
+}
+
+/* Whoever waits has a reason. */
+static void judge_waiting(const struct schedule *s, const struct model_request *request)
+{
+    bool has_reason = false;
+    for (unsigned i = 0; i < request->count; i++)
+        has_reason |= request->signal == SIGNAL_TRACES
+                          ? live_totals(s, request->spans[i].trace, request->spans[i].span) == 0
+                          : still_waits(s, request, &request->samples[i]);
+    assert_true(has_reason);
+}
+
+static void step(struct schedule *s)
+{
+    uint64_t dice = next_random(s, 10);
+    if (dice < 4)
+        send_spans(s);
+    else if (dice < 8)
+        send_profile(s);
+    else
+        fixture_advance(&s->fixture, next_random(s, 8) * SECOND);
+    /* No two requests at one instant: which span is the newest would be a matter of taste. */
+    fixture_advance(&s->fixture, MILLISECOND);
+    assert_true(metric(s, "profcol_spanjoin_held_bytes", "spanjoin=\"spanjoin\"") <= 1 << 20);
+    for (unsigned i = 0; i < s->request_count && !s->evicts; i++)
+        if (s->requests[i].settled_ok && s->requests[i].offers == 0)
+            judge_waiting(s, &s->requests[i]);
+}
+
+static void begin(struct schedule *s, uint64_t seed)
+{
+    *s = (struct schedule){.random = seed * 2654435761u + 1};
+    s->workers = 1 + (unsigned)next_random(s, 2);
+    s->wait_ns = next_random(s, 4) ? next_random(s, 12) * SECOND : 0;
+    s->span_wait_ns = next_random(s, 3) == 0 ? next_random(s, 12) * SECOND : 0;
+    s->evicts = next_random(s, 6) == 0;
+    s->is_tight = next_random(s, 12) == 0;
+    char yaml[512];
+    snprintf(yaml, sizeof yaml,
+             "processors: {spanjoin: {window: 20s, max_spans: %d, max_held_mib: 1, "
+             "samples: {wait: %" PRIu64 "s}, spans: {wait: %" PRIu64 "s}}}",
+             s->evicts ? 5 : 1000, s->wait_ns / SECOND, s->span_wait_ns / SECOND);
+    fixture_init(&s->fixture, s->workers);
+    s->fixture.recorder.decide = decide;
+    s->fixture.recorder.context = s;
+    s->traces = fixture_place(&s->fixture, &spanjoin_processor_type, "spanjoin", yaml, "traces",
+                              SIGNAL_TRACES);
+    s->profiles = fixture_place(&s->fixture, &spanjoin_processor_type, "spanjoin", yaml, "profiles",
+                                SIGNAL_PROFILES);
+}
+
+/* Downstream is well again: everything that was accepted has left once, and nothing else has. */
+static void finish(struct schedule *s)
+{
+    s->is_ending = true;
+    fixture_advance(&s->fixture, 30 * SECOND);
+    for (unsigned i = 0; i < s->request_count; i++) {
+        const struct model_request *request = &s->requests[i];
+        bool expected = request->settled_ok && !request->lost;
+        if (request->accepted != expected)
+            fail_msg("request %u (%s): accepted %u times, answered %s", i,
+                     signal_name(request->signal), request->accepted,
+                     request->settled_ok ? "OK" : "no");
+        s->lost_items += request->settled_ok && request->lost ? request->count : 0;
+    }
+    assert_int_equal(metric(s, "profcol_spanjoin_held_bytes", "spanjoin=\"spanjoin\""), 0);
+    assert_int_equal(metric(s, "profcol_spanjoin_held_requests", "spanjoin=\"spanjoin\""), 0);
+    assert_int_equal(
+        metric(s, "profcol_spanjoin_dropped", "spanjoin=\"spanjoin\",reason=\"refused\""),
+        s->lost_items);
+    fixture_deinit(&s->fixture);
+}
+
+static uint64_t number_from(const char *variable, uint64_t fallback)
+{
+    const char *text = getenv(variable);
+    return text ? strtoull(text, NULL, 10) : fallback;
+}
+
+static uint64_t current_seed;
+
+static void test_schedules(void **state)
+{
+    (void)state;
+    uint64_t seed = number_from("PROFCOL_SEED", 1);
+    uint64_t count = number_from("PROFCOL_SCHEDULES", 10000);
+    static struct schedule s;
+    for (uint64_t i = 0; i < count; i++) {
+        current_seed = seed + i;
+        begin(&s, current_seed);
+        uint64_t steps = 8 + next_random(&s, 16);
+        for (uint64_t k = 0; k < steps; k++)
+            step(&s);
+        finish(&s);
+    }
+}
+
+static int tell_seed(void **state)
+{
+    (void)state;
+    fprintf(stderr, "last schedule: PROFCOL_SEED=%" PRIu64 " PROFCOL_SCHEDULES=1\n", current_seed);
+    return 0;
+}
+
+int main(void)
+{
+    log_init(LOG_ERROR + 1, LOG_CONSOLE);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_schedules, tell_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
