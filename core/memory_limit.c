@@ -23,8 +23,39 @@ static size_t read_limit(const char *path)
     return limit;
 }
 
+static size_t lower(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The lowest limit of the group and all groups around it, up to the root of the mount: there a container finds its own. Cuts `group` up. */
+static size_t lowest_of_group(const char *root, const char *mount, char *group, const char *name)
+{
+    size_t lowest = SIZE_MAX;
+    for (;;) {
+        char path[1024];
+        int size = snprintf(path, sizeof(path), "%s%s%s/%s", root, mount, group, name);
+        if (size > 0 && (size_t)size < sizeof(path))
+            lowest = lower(lowest, read_limit(path));
+        char *slash = strrchr(group, '/');
+        if (!slash)
+            return lowest;
+        *slash = '\0';
+    }
+}
+
+static size_t limit_v2(const char *root, char *group)
+{
+    return lowest_of_group(root, "/sys/fs/cgroup", group, "memory.max");
+}
+
+static size_t limit_v1(const char *root, char *group)
+{
+    return lowest_of_group(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+}
+
 /* The group of this process: "0::/path" (v2) or "N:...,memory,...:/path" (v1). */
-static size_t limit_of_line(char *line)
+static size_t limit_of_line(const char *root, char *line)
 {
     char *controllers = strchr(line, ':');
     char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -32,32 +63,25 @@ static size_t limit_of_line(char *line)
         return SIZE_MAX;
     *controllers++ = *group++ = '\0';
     group[strcspn(group, "\n")] = '\0';
-    char path[512];
     if (controllers[0] == '\0')
-        snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", group);
-    else if (strstr(controllers, "memory"))
-        snprintf(path, sizeof(path), "/sys/fs/cgroup/memory%s/memory.limit_in_bytes", group);
-    else
-        return SIZE_MAX;
-    return read_limit(path);
+        return limit_v2(root, group);
+    return strstr(controllers, "memory") ? limit_v1(root, group) : SIZE_MAX;
 }
 
-static size_t lower(size_t a, size_t b)
+size_t memory_limit_under(const char *root)
 {
-    return a < b ? a : b;
+    char none[] = "", line[512], path[512];
+    size_t limit = lower(limit_v2(root, none), limit_v1(root, none));
+    snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+    FILE *groups = fopen(path, "re");
+    while (groups && fgets(line, sizeof(line), groups))
+        limit = lower(limit, limit_of_line(root, line));
+    if (groups)
+        fclose(groups);
+    return limit;
 }
 
 size_t memory_limit_bytes(void)
 {
-    size_t limit = machine_bytes();
-    /* Inside a container the group's own files stand at the root of the mount. */
-    limit = lower(limit, read_limit("/sys/fs/cgroup/memory.max"));
-    limit = lower(limit, read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
-    FILE *groups = fopen("/proc/self/cgroup", "re");
-    char line[512];
-    while (groups && fgets(line, sizeof(line), groups))
-        limit = lower(limit, limit_of_line(line));
-    if (groups)
-        fclose(groups);
-    return limit;
+    return lower(machine_bytes(), memory_limit_under(""));
 }

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 struct server_process {
     struct process process;
@@ -25,8 +24,7 @@ struct server_process {
 
 static unsigned count_workers(unsigned wanted)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned count = wanted ? wanted : cores > 0 ? (unsigned)cores : 1;
+    unsigned count = wanted ? wanted : uv_available_parallelism(); /* those this process may use */
     return count > WORKERS_MAX ? WORKERS_MAX : count;
 }
 
