@@ -1,0 +1,403 @@
+#include "core/base/memory.h"
+#include "core/data/json.h"
+#include "core/net/compression.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+extern const struct component_type file_exporter_type;
+
+static char directory[64];
+static char path[128]; /* directory/out.json */
+
+static int make_directory(void **state)
+{
+    (void)state;
+    snprintf(directory, sizeof directory, "/tmp/profcol-file-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/out.json", directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", directory);
+    return system(command) != 0;
+}
+
+static struct fixture_place *start(struct fixture *f, unsigned workers, const char *settings,
+                                   enum signal signal)
+{
+    char yaml[512];
+    snprintf(yaml, sizeof yaml, "exporters: {file: {path: %s%s%s}}", path, *settings ? ", " : "",
+             settings);
+    fixture_init(f, workers);
+    return fixture_place(f, &file_exporter_type, "file", yaml, signal_name(signal), signal);
+}
+
+static struct buffer *make_span(const char *name)
+{
+    struct error err;
+    struct text json = {0};
+    bool over_budget;
+    text_printf(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\"}]}]}]}",
+                name);
+    struct buffer *buffer = json_to_protobuf(JSON_TRACES_REQUEST, slice_of(json.data, json.size),
+                                             NULL, &over_budget, &err);
+    text_deinit(&json);
+    return buffer;
+}
+
+static void consume(struct fixture *f, struct node *node, const char *name, struct probe *probe)
+{
+    struct buffer *request = make_span(name);
+    fixture_consume(f, node, buffer_slice(request), 1, probe);
+    buffer_unref(request);
+}
+
+static struct slice read_file(const char *name)
+{
+    static uint8_t content[8 << 20];
+    FILE *file = fopen(name, "rb");
+    size_t size = file ? fread(content, 1, sizeof content - 1, file) : 0;
+    if (file)
+        fclose(file);
+    content[size] = '\0';
+    return slice_of(content, size);
+}
+
+#define LINE(name)                                                                                 \
+    "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"" name "\"}]}]}]}\n"
+
+static void assert_file(const char *expected)
+{
+    struct slice content = read_file(path);
+    assert_string_equal((const char *)content.data, expected);
+}
+
+static double metric(struct fixture *f, const char *name)
+{
+    return metrics_value(f->process.metrics, name, "exporter=\"file\"");
+}
+
+static void writes_lines(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[3];
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], "a", &probes[0]);
+    consume(&f, place->nodes[0], "b", &probes[1]);
+    assert_int_equal(probes[0].settled + probes[1].settled,
+                     0); /* nothing is promised before it is written */
+    fixture_advance(&f, 0);
+    assert_int_equal(probes[0].settled + probes[1].settled, 2);
+    assert_true(verdict_is_ok(&probes[0].verdict) && verdict_is_ok(&probes[1].verdict));
+    assert_file(LINE("a") LINE("b"));
+    consume(&f, place->nodes[0], "c", &probes[2]);
+    fixture_advance(&f, 0);
+    assert_file(LINE("a") LINE("b") LINE("c"));
+    assert_int_equal((int)metric(&f, "otelcol_exporter_sent_spans"), 3);
+    fixture_deinit(&f);
+}
+
+static void writes_for_all_workers(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[20];
+    char name[8];
+    struct fixture_place *place = start(&f, 3, "", SIGNAL_TRACES);
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "%02u", i);
+        consume(&f, place->nodes[i % 3], name, &probes[i]);
+    }
+    fixture_advance(&f, 0);
+    struct slice content = read_file(path);
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "\"%02u\"", i);
+        assert_int_equal(probes[i].settled, 1);
+        assert_true(verdict_is_ok(&probes[i].verdict));
+        assert_non_null(strstr((const char *)content.data, name));
+    }
+    assert_int_equal((int)metric(&f, "otelcol_exporter_sent_spans"), 20);
+    fixture_deinit(&f);
+}
+
+static void truncates_or_appends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings;
+        const char *after;
+    } runs[] = {{"", LINE("x")}, {"append: true", LINE("x") LINE("x")}, {"", LINE("x")}};
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        struct fixture f;
+        struct fixture_place *place = start(&f, 1, runs[i].settings, SIGNAL_TRACES);
+        consume(&f, place->nodes[0], "x", NULL);
+        fixture_deinit(&f); /* drains */
+        assert_file(runs[i].after);
+    }
+}
+
+/* The next record with a length of four bytes before it. */
+static struct slice next_record(struct slice *content)
+{
+    assert_true(content->size >= 4);
+    size_t size = (size_t)content->data[0] << 24 | (size_t)content->data[1] << 16 |
+                  (size_t)content->data[2] << 8 | content->data[3];
+    assert_true(content->size >= 4 + size);
+    struct slice record = slice_of(content->data + 4, size);
+    *content = slice_of(content->data + 4 + size, content->size - 4 - size);
+    return record;
+}
+
+static void writes_protobuf(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct fixture_place *place = start(&f, 1, "format: proto", SIGNAL_TRACES);
+    struct buffer *a = make_span("a"), *b = make_span("bcd");
+    consume(&f, place->nodes[0], "a", NULL);
+    consume(&f, place->nodes[0], "bcd", NULL);
+    fixture_advance(&f, 0);
+    struct slice content = read_file(path);
+    assert_true(slice_equal(next_record(&content), buffer_slice(a)));
+    assert_true(slice_equal(next_record(&content), buffer_slice(b)));
+    assert_int_equal(content.size, 0);
+    buffer_unref(a);
+    buffer_unref(b);
+    fixture_deinit(&f);
+}
+
+static void compresses(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"format: json, compression: zstd",
+                                          "format: proto, compression: zstd"};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        struct error err;
+        struct buffer *plain, *span = make_span("a");
+        struct fixture_place *place = start(&f, 1, formats[i], SIGNAL_TRACES);
+        consume(&f, place->nodes[0], "a", NULL);
+        fixture_advance(&f, 0);
+        struct slice content = read_file(path);
+        assert_int_equal(
+            decompress(COMPRESSION_ZSTD, next_record(&content), 1000, NULL, &plain, &err),
+            DECOMPRESS_OK);
+        struct slice expected = buffer_slice(span);
+        if (i == 0)
+            expected = slice_of(LINE("a"), sizeof LINE("a") - 2); /* without the newline */
+        assert_true(slice_equal(buffer_slice(plain), expected));
+        buffer_unref(plain);
+        buffer_unref(span);
+        fixture_deinit(&f);
+    }
+}
+
+/* ---- errors of the disk ---- */
+
+static void asks_to_try_later_when_the_disk_is_full(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probe;
+    snprintf(path, sizeof path, "/dev/full");
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], "a", &probe);
+    fixture_advance(&f, 0);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    assert_true(verdict_is_retryable(&probe.verdict));
+    assert_non_null(strstr(probe.verdict.text, "No space left on device"));
+    assert_int_equal((int)metric(&f, "otelcol_exporter_send_failed_spans"), 1);
+    fixture_deinit(&f);
+}
+
+static void set_file_limit(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static void leaves_no_half_records(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[4];
+    signal(SIGXFSZ, SIG_IGN);
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    set_file_limit(2 * (sizeof LINE("a") - 1) + 10);
+    for (int i = 0; i < 4; i++)
+        consume(&f, place->nodes[0], "a", &probes[i]);
+    fixture_advance(&f, 0);
+    assert_true(verdict_is_ok(&probes[0].verdict) && verdict_is_ok(&probes[1].verdict));
+    assert_int_equal(probes[2].verdict.code, GRPC_UNAVAILABLE);
+    assert_int_equal(probes[3].verdict.code, GRPC_UNAVAILABLE);
+    assert_file(LINE("a") LINE("a"));
+    set_file_limit(RLIM_INFINITY);
+    consume(&f, place->nodes[0], "b", &probes[2]);
+    fixture_advance(&f, 0);
+    assert_file(LINE("a") LINE("a") LINE("b"));
+    fixture_deinit(&f);
+}
+
+/* ---- rotation ---- */
+
+static unsigned count_files(void)
+{
+    unsigned count = 0;
+    DIR *listing = opendir(directory);
+    for (struct dirent *entry; (entry = readdir(listing));)
+        count += entry->d_name[0] != '.';
+    closedir(listing);
+    return count;
+}
+
+static void rotates(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct text name = {0};
+    char backup[256];
+    for (int i = 0; i < 400000; i++)
+        text_append_char(&name, 'n');
+    struct fixture_place *place =
+        start(&f, 1, "rotation: {max_megabytes: 1, max_backups: 2}", SIGNAL_TRACES);
+    clock_fix_wall(1767225599123000000); /* 2025-12-31T23:59:59.123 */
+    for (int i = 0; i < 9; i++) {
+        consume(&f, place->nodes[0], text_string(&name), NULL);
+        if (i % 2)
+            fixture_advance(&f, 0);
+        if (i == 3) { /* 2 + 2: the third did not fit any more */
+            assert_int_equal(count_files(), 2);
+            snprintf(backup, sizeof backup, "%s/out-2025-12-31T23-59-59.123.json", directory);
+            assert_int_equal(access(backup, F_OK), 0);
+        }
+    }
+    fixture_advance(&f, 0);
+    assert_int_equal(count_files(),
+                     3); /* at the same time, yet under other names; the oldest is deleted */
+    assert_int_not_equal(access(backup, F_OK), 0);
+    assert_true(read_file(path).size > 400000);
+    clock_fix_wall(0);
+    fixture_deinit(&f);
+    text_deinit(&name);
+}
+
+static void deletes_by_age(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct text name = {0};
+    char old[256], other[256];
+    for (int i = 0; i < 600000; i++)
+        text_append_char(&name, 'n');
+    snprintf(old, sizeof old, "%s/out-2025-12-01T00-00-00.000.json", directory);
+    snprintf(other, sizeof other, "%s/out-2025-12-01.json", directory);
+    fclose(fopen(old, "w"));
+    fclose(fopen(other, "w"));
+    clock_fix_wall(1767225599123000000);
+    struct fixture_place *place =
+        start(&f, 1, "rotation: {max_megabytes: 1, max_days: 7}", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], text_string(&name), NULL);
+    consume(&f, place->nodes[0], text_string(&name), NULL);
+    fixture_advance(&f, 0);
+    assert_int_not_equal(access(old, F_OK), 0);
+    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(count_files(), 3);
+    clock_fix_wall(0);
+    fixture_deinit(&f);
+    text_deinit(&name);
+}
+
+static void creates_directories(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct stat status;
+    char deep[96];
+    snprintf(path, sizeof path, "%s/a/b/out.json", directory);
+    snprintf(deep, sizeof deep, "%s/a/b", directory);
+    struct fixture_place *place =
+        start(&f, 1, "create_directory: true, directory_permissions: '0700'", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], "a", NULL);
+    fixture_deinit(&f);
+    assert_file(LINE("a"));
+    assert_int_equal(stat(deep, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0700);
+}
+
+/* ---- configuration ---- */
+
+static const struct mistake {
+    const char *settings;
+    const char *error;
+} mistakes[] = {
+    {"{}", "path"},
+    {"{path: x, format: xml}", "format"},
+    {"{path: x, append: true, rotation: {}}", "append and rotation cannot be used together"},
+    {"{path: x, append: true, compression: zstd}",
+     "append and compression cannot be used together"},
+    {"{path: x, directory_permissions: '999'}", "\"999\" is not an octal mode such as 0755"},
+    {"{path: x, group_by: {enabled: true}}", "group_by is not supported"},
+    {"{path: x, encoding: otlp}", "encoding extensions are not supported"},
+};
+
+static void refuses_mistakes(void **state)
+{
+    (void)state;
+    static const struct field no_fields[] = {FIELD_END};
+    static const struct config_type source = {.name = "source",
+                                              .section = CONFIG_RECEIVERS,
+                                              .fields = no_fields,
+                                              .config_size = 1,
+                                              .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+    const struct config_type *types[] = {&source, &file_exporter_type.config, NULL};
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        struct text yaml = {0}, report = {0};
+        text_printf(&yaml,
+                    "receivers: {source: }\nexporters: {file: %s}\n"
+                    "service: {pipelines: {traces: {receivers: [source], exporters: [file]}}}\n",
+                    mistakes[i].settings);
+        assert_null(config_load_text(types, "test", slice_of(yaml.data, yaml.size), &report));
+        if (!strstr(text_string(&report), mistakes[i].error))
+            fail_msg("%s: %s", mistakes[i].settings, text_string(&report));
+        text_deinit(&yaml);
+        text_deinit(&report);
+    }
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(writes_lines),
+        TEST(writes_for_all_workers),
+        TEST(truncates_or_appends),
+        TEST(writes_protobuf),
+        TEST(compresses),
+        TEST(asks_to_try_later_when_the_disk_is_full),
+        TEST(leaves_no_half_records),
+        TEST(rotates),
+        TEST(deletes_by_age),
+        TEST(creates_directories),
+        TEST(refuses_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
