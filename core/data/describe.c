@@ -198,7 +198,7 @@ static void print_attributes(struct text *out, enum describe_detail detail, cons
         if (field_key(&field) != FIELD_OF(number, WIRE_BYTES))
             continue;
         if (!any && detail == DESCRIBE_DETAILED)
-            text_printf(out, "%s%s:\n", indent, title);
+            text_printf(out, "%s:\n", title);
         any = true;
         struct message_iter pair = message_iter_into(&field, NULL);
         print_attribute(out, detail, indent, string_field(pair, KEY_VALUE_KEY),
