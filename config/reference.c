@@ -79,6 +79,23 @@ static void append_kind(struct text *out, const struct field *field)
     }
 }
 
+/* What a field without a default is; NULL: not given, which is not a value. */
+static const char *zero_of(enum field_kind kind)
+{
+    switch (kind) {
+    case FIELD_KIND_BOOL:
+        return "false";
+    case FIELD_KIND_UINT:
+    case FIELD_KIND_INT:
+    case FIELD_KIND_DOUBLE:
+        return "0";
+    case FIELD_KIND_DURATION:
+        return "0s";
+    default:
+        return NULL;
+    }
+}
+
 static void append_default(struct text *out, const struct field *field)
 {
     if (field->required)
@@ -87,6 +104,8 @@ static void append_default(struct text *out, const struct field *field)
         text_append(out, field->fallback && strcmp(field->fallback, "true") == 0 ? "on" : "off");
     else if (field->fallback)
         append_code(out, field->fallback);
+    else if (zero_of(field->kind))
+        append_code(out, zero_of(field->kind));
 }
 
 static void append_bounds(struct text *out, const struct field *field)

@@ -14,9 +14,16 @@ static void tell_undefined(struct config_check *check, const struct config_node 
                            const struct config_id *id)
 {
     const char *near = config_suggest_component(check, section, id);
-    config_error_at(check, item->place, path, "references %s %s which is not configured%s%s%s",
-                    config_section_kinds[section], config_quote(check->arena, id->text),
-                    near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    const char *kind = config_section_kinds[section];
+    const char *written = config_quote(check->arena, id->text);
+    if (near)
+        config_error_at(check, item->place, path,
+                        "references %s %s which is not configured, did you mean \"%s\"?", kind,
+                        written, near);
+    else
+        config_error_at(check, item->place, path,
+                        "references %s %s which is not configured; it needs an entry under %s",
+                        kind, written, config_section_names[section]);
 }
 
 static struct config_component *resolve(struct config_check *check, const struct config_node *item,

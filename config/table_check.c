@@ -30,8 +30,6 @@ static void check_help(struct table_check *check, const struct config_path *path
         tell(check, path, "there is no help");
     else if (field->help[size - 1] != '.')
         tell(check, path, "the help does not end with a full stop");
-    if (size && field->help[0] >= 'a' && field->help[0] <= 'z')
-        tell(check, path, "the help does not start with a capital letter");
 }
 
 static bool has_block(const struct field *field)

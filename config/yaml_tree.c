@@ -72,24 +72,27 @@ static char char_at(const struct reader *reader, size_t line, size_t column)
     return (char)(at && column < (size_t)(end - at) ? at[column] : '\0');
 }
 
-static const char *hint_for(const struct reader *reader, const yaml_parser_t *parser)
+/* libyaml's words for the commonest mistakes, and better ones. */
+static const char *problem_text(const struct reader *reader, const yaml_parser_t *parser)
 {
     static const struct {
-        const char *problem, *hint;
-    } hints[] = {
+        const char *problem, *text;
+    } problems[] = {
         {"mapping values are not allowed in this context",
-         "; is the line indented like those above it, is a text with \": \" in quotes?"},
-        {"did not find expected key", "; the indentation does not fit the lines above"},
-        {"did not find expected '-' indicator", "; the indentation does not fit the lines above"},
-        {"could not find expected ':'", "; a key needs a colon and a space after it"},
+         "\": \" cannot stand here; check the indentation, the colon of the line above, and the "
+         "quotes of a text with \": \""},
+        {"did not find expected key", "the indentation does not fit the lines above"},
+        {"did not find expected '-' indicator", "the indentation does not fit the lines above"},
+        {"could not find expected ':'",
+         "this line or the one above it lacks a colon with a space after it"},
     };
     yaml_mark_t mark = parser->problem_mark;
     if (char_at(reader, mark.line, mark.column) == '\t')
-        return "; this is a tab, YAML is indented with spaces";
-    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
-        if (strcmp(parser->problem, hints[i].problem) == 0)
-            return hints[i].hint;
-    return "";
+        return "this is a tab, YAML is indented with spaces";
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++)
+        if (strcmp(parser->problem, problems[i].problem) == 0)
+            return problems[i].text;
+    return parser->problem;
 }
 
 static bool fail_encoding(struct reader *reader, const yaml_parser_t *parser)
@@ -112,11 +115,12 @@ static bool fail_syntax(struct reader *reader, const yaml_parser_t *parser)
     if (!parser->problem)
         return fail(reader, place_of(reader, parser->mark), "not valid YAML");
     struct config_place place = place_of(reader, parser->problem_mark);
-    const char *hint = hint_for(reader, parser);
-    if (!parser->context)
-        return fail(reader, place, "not valid YAML: %s%s", parser->problem, hint);
-    return fail(reader, place, "not valid YAML: %s, %s from line %zu%s", parser->problem,
-                parser->context, parser->context_mark.line + 1, hint);
+    const char *text = problem_text(reader, parser);
+    /* Where the map, list or text starts that it is in, when that is another line. */
+    if (parser->context && parser->context_mark.line != parser->problem_mark.line)
+        return fail(reader, place, "not valid YAML: %s (%s from line %zu)", text, parser->context,
+                    parser->context_mark.line + 1);
+    return fail(reader, place, "not valid YAML: %s", text);
 }
 
 /* ---- building ---- */

@@ -103,11 +103,9 @@ static const struct {
      "bad.yaml:1:22: error: processors::kinds: unknown key \"cuont\", did you mean \"count\"?\n"},
     {{"base.yaml", "wipe.yaml"},
      "base.yaml:6:46: error: service::pipelines::traces: references processor \"kinds\" which is "
-     "not configured\n"},
+     "not configured; it needs an entry under processors\n"},
     {{"syntax.yaml", "list.yaml"},
-     "syntax.yaml:2:1: error: not valid YAML: did not find expected node content, while parsing a "
-     "flow node from "
-     "line 2\n"
+     "syntax.yaml:2:1: error: not valid YAML: did not find expected node content\n"
      "list.yaml:1:1: error: a configuration is a map, this is a list\n"},
     {{"base.yaml", "yaml:processors::kinds::cuont: 5"},
      "yaml:processors::kinds::cuont:1:1: error: processors::kinds: unknown key \"cuont\", did you "

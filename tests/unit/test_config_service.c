@@ -80,7 +80,7 @@ static const char *const pipelines[][2] = {
      "mean \"otlp_grpc\"?\n"},
     {"traces: {receivers: [otlp], exporters: [zebra]}",
      "t.yaml:7:45: error: service::pipelines::traces: references exporter \"zebra\" which is not "
-     "configured\n"},
+     "configured; it needs an entry under exporters\n"},
     {"traces: {receivers: [otlp], exporters: [ot-lp]}",
      "t.yaml:7:45: error: service::pipelines::traces: invalid character(s) in type \"ot-lp\": "
      "letters, digits and "
@@ -142,19 +142,19 @@ static const char *const files[][2] = {
      "t.yaml:1:1: error: no receiver configuration specified in config\n"
      "t.yaml:1:1: error: no exporter configuration specified in config\n"
      "t.yaml:1:44: error: service::pipelines::traces: references receiver \"otlp\" which is not "
-     "configured\n"
+     "configured; it needs an entry under receivers\n"
      "t.yaml:1:63: error: service::pipelines::traces: references exporter \"nop\" which is not "
-     "configured\n"},
+     "configured; it needs an entry under exporters\n"},
     {"receivers: \nexporters: {nop: }\nservice: {pipelines: {traces: {receivers: [otlp], "
      "exporters: [nop]}}}\n",
      "t.yaml:1:1: error: no receiver configuration specified in config\n"
      "t.yaml:3:44: error: service::pipelines::traces: references receiver \"otlp\" which is not "
-     "configured\n"},
+     "configured; it needs an entry under receivers\n"},
     {"receivers: [otlp]\nexporters: {nop: }\nservice: {pipelines: {traces: {receivers: [otlp], "
      "exporters: [nop]}}}\n",
      "t.yaml:1:12: error: receivers: expected a map of receivers, got a list\n"
      "t.yaml:3:44: error: service::pipelines::traces: references receiver \"otlp\" which is not "
-     "configured\n"},
+     "configured; it needs an entry under receivers\n"},
     /* extensions */
     {COMPONENTS SERVICE "  extensions: [health_check]\nextensions: {health_check: }\n", ""},
     {COMPONENTS SERVICE "  extensions: [helth_check]\nextensions: {health_check: }\n",

@@ -65,21 +65,19 @@ static const char *const errors[][2] = {
     {"null\n", "t.yaml: error: empty configuration file\n"},
     {"[]\n", "t.yaml:1:1: error: a configuration is a map, this is a list\n"},
     {"just text\n", "t.yaml:1:1: error: a configuration is a map, this is text\n"},
-    {"a:\n\tb: 2\n", "t.yaml:2:1: error: not valid YAML: found character that cannot start any "
-                     "token, while scanning for the "
-                     "next token from line 2; this is a tab, YAML is indented with spaces\n"},
-    {"a:\n  b: 1\n c: 2\n", "t.yaml:3:2: error: not valid YAML: did not find expected key, while "
-                            "parsing a block mapping from line 1; "
-                            "the indentation does not fit the lines above\n"},
+    {"a:\n\tb: 2\n",
+     "t.yaml:2:1: error: not valid YAML: this is a tab, YAML is indented with spaces\n"},
+    {"a:\n  b: 1\n c: 2\n", "t.yaml:3:2: error: not valid YAML: the indentation does not fit the "
+                            "lines above (while parsing a block mapping from line 1)\n"},
     {"a: b: c\n",
-     "t.yaml:1:5: error: not valid YAML: mapping values are not allowed in this context; is the "
-     "line indented like those above it, is a text with \": \" in quotes?\n"},
-    {"a: [1, 2\n",
-     "t.yaml:2:1: error: not valid YAML: did not find expected ',' or ']', while parsing a flow "
-     "sequence from line 1\n"},
-    {"a: \"x\n",
-     "t.yaml:2:1: error: not valid YAML: found unexpected end of stream, while scanning a quoted "
-     "scalar from line 1\n"},
+     "t.yaml:1:5: error: not valid YAML: \": \" cannot stand here; check the indentation, the "
+     "colon of the line above, and the quotes of a text with \": \"\n"},
+    {"a: [1, 2\n", "t.yaml:2:1: error: not valid YAML: did not find expected ',' or ']' (while "
+                   "parsing a flow sequence from line 1)\n"},
+    {"a: \"x\n", "t.yaml:2:1: error: not valid YAML: found unexpected end of stream (while "
+                 "scanning a quoted scalar from line 1)\n"},
+    {"a: 1\nb\nc: 2\n", "t.yaml:3:1: error: not valid YAML: this line or the one above it lacks a "
+                        "colon with a space after it (while scanning a simple key from line 2)\n"},
     {"a: \xff\n", "t.yaml:1:4: error: not valid YAML: invalid leading UTF-8 octet\n"},
     {"a: 1\nb: 1\na: 2\nb: 3\n", "t.yaml:3:1: error: the key \"a\" is already given at line 1\n"
                                  "t.yaml:4:1: error: the key \"b\" is already given at line 2\n"},
