@@ -29,7 +29,8 @@ struct span_index {
     uint64_t window_ns;
     uint64_t linger_ns; /* entries stay a quarter longer, so that "expired" can be told from "not
                            found" */
-    _Atomic uint64_t entries;
+    _Atomic uint64_t entries; /* profile ids included */
+    _Atomic uint64_t profiles;
     _Atomic uint64_t evicted[SPAN_EVICTION_COUNT];
 };
 
@@ -395,9 +396,10 @@ static void run_one(struct operation *op, void *item, void (*one)(struct operati
     struct span_index *index = op->index;
     struct span_shard *shard = op->shard;
     pthread_mutex_lock(&shard->lock);
-    uint32_t before = shard->live;
+    uint32_t before = shard->live, profiles_before = shard->live_profiles;
     one(op, item);
     uint64_t more = (uint64_t)shard->live - before;
+    uint64_t more_profiles = (uint64_t)shard->live_profiles - profiles_before;
     bool evicted = shard->evicted_any;
     size_t reasons[SPAN_EVICTION_COUNT];
     if (evicted) {
@@ -408,6 +410,8 @@ static void run_one(struct operation *op, void *item, void (*one)(struct operati
     pthread_mutex_unlock(&shard->lock);
     if (more != 0)
         atomic_fetch_add_explicit(&index->entries, more, memory_order_relaxed);
+    if (more_profiles != 0)
+        atomic_fetch_add_explicit(&index->profiles, more_profiles, memory_order_relaxed);
     for (unsigned i = 0; evicted && i < SPAN_EVICTION_COUNT; i++)
         atomic_fetch_add_explicit(&index->evicted[i], reasons[i], memory_order_relaxed);
 }
@@ -521,17 +525,21 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
     for (uint32_t i = 0; i < index->shard_count; i++) {
         struct span_shard *shard = &index->shards[i];
         pthread_mutex_lock(&shard->lock);
-        uint32_t before = shard->live;
+        uint32_t before = shard->live, profiles_before = shard->live_profiles;
         purge(index, shard, now_ns, PURGE_PER_SWEEP);
         uint32_t gone = before - shard->live;
+        uint32_t profiles_gone = profiles_before - shard->live_profiles;
         pthread_mutex_unlock(&shard->lock);
         atomic_fetch_sub_explicit(&index->entries, gone, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&index->profiles, profiles_gone, memory_order_relaxed);
     }
 }
 
 uint64_t span_index_entries(const struct span_index *index)
 {
-    return atomic_load_explicit(&index->entries, memory_order_relaxed);
+    uint64_t profiles = atomic_load_explicit(&index->profiles, memory_order_relaxed);
+    uint64_t entries = atomic_load_explicit(&index->entries, memory_order_relaxed);
+    return entries > profiles ? entries - profiles : 0;
 }
 
 size_t span_index_memory(struct span_index *index)

@@ -134,6 +134,7 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
  * otherwise only arrivals do so. */
 void span_index_sweep(struct span_index *index, uint64_t now_ns);
 
+/* Without the profile ids, which count against max_spans too. */
 uint64_t span_index_entries(const struct span_index *index);
 size_t span_index_memory(struct span_index *index);
 /* Reasons in the order of their names, ended by NULL; evictions of each since this was last asked.

@@ -284,6 +284,7 @@ struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uin
     struct span_entry *entry = append_entry(shard, &number);
     entry->span_id = span_id;
     entry->flags = profile_flag;
+    shard->live_profiles += profile_flag != 0;
     put_slot(shard, tag, number);
     return entry;
 }
@@ -464,6 +465,7 @@ static void bury(struct span_shard *shard, struct span_entry *entry)
     while (entry->waiters)
         free_waiter(shard, &entry->waiters);
     release_block(shard, entry->block);
+    shard->live_profiles -= (entry->flags & SPAN_ENTRY_PROFILE) != 0;
     entry->block = NULL;
     entry->flags = SPAN_ENTRY_DEAD;
 }

@@ -75,7 +75,8 @@ struct span_shard {
     pthread_mutex_t lock;
     _Atomic(struct span_slot *) slots;
     _Atomic uint32_t mask;
-    uint32_t live; /* entries in the table */
+    uint32_t live;          /* entries in the table */
+    uint32_t live_profiles; /* those of them that are profile ids */
 
     struct span_chunk **chunks; /* a ring, by entry number */
     uint32_t chunks_size;       /* a power of two */
