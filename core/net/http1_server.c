@@ -449,10 +449,11 @@ static void http1_body_filled(struct connection *connection, size_t size)
 static void http1_eof(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
-    if (http1->state != HTTP1_WAITING)
-        server_connection_break(connection, http1->state == HTTP1_HEAD && http1->pending.size == 0
-                                                ? CLOSE_CLIENT
-                                                : CLOSE_RESET);
+    bool is_idle = http1->state == HTTP1_HEAD;
+    if (http1->state == HTTP1_WAITING || (is_idle && server_connection_has_unsent(connection)))
+        return; /* http1_output ends it */
+    server_connection_break(connection,
+                            is_idle && http1->pending.size == 0 ? CLOSE_CLIENT : CLOSE_RESET);
 }
 
 static void http1_output(struct connection *connection)

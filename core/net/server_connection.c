@@ -357,8 +357,8 @@ static void tls_input(struct connection *connection, struct slice data)
         if (size > 0)
             plain_input(connection, slice_of(plain, size));
     } while (status == TLS_STATUS_OK);
-    flush_tls(connection);
-    note_stall(connection);
+    server_connection_flush(connection); /* and then what the protocol put off while the handshake's
+                                            output was in its way */
     if (status == TLS_STATUS_CLOSED)
         server_connection_end_of_input(connection);
     else if (status == TLS_STATUS_FAILED)
@@ -384,7 +384,7 @@ void server_connection_end_of_input(struct connection *connection)
     connection->reading = false;
     if (connection->phase == CONNECTION_OPEN)
         connection->protocol->eof(connection);
-    else
+    else if (connection->phase < CONNECTION_OPEN)
         server_connection_break(connection, CLOSE_CLIENT);
 }
 

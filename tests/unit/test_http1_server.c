@@ -246,6 +246,31 @@ static void test_half_closed_client_gets_its_answer(void **state)
     scene_free(scene);
 }
 
+static void test_half_closed_client_gets_all_of_its_answer(void **state)
+{
+    (void)state;
+    static const char *const requests[] = {
+        "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /none HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: "
+        "2\r\n\r\nyo",
+    };
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        struct scene *scene = scene_new();
+        scene->client.accepts = 10;
+        raw_client_send(&scene->client, slice_of_string(requests[i]));
+        raw_client_half_close(&scene->client);
+        assert_false(raw_client_is_closed(&scene->client));
+        scene->client.accepts = SIZE_MAX;
+        server_connection_flush(scene->client.connection);
+        server_fixture_advance(&scene->fixture, 0);
+        assert_received(&scene->client, "200 OK");
+        assert_received(&scene->client, i == 2 ? "\r\n\r\nyo" : "\r\n\r\n");
+        assert_true(raw_client_is_closed(&scene->client));
+        scene_free(scene);
+    }
+}
+
 static void test_client_leaves_in_the_body(void **state)
 {
     (void)state;
@@ -459,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_client_leaves_before_the_answer),
         cmocka_unit_test(test_server_stops_before_the_answer),
         cmocka_unit_test(test_half_closed_client_gets_its_answer),
+        cmocka_unit_test(test_half_closed_client_gets_all_of_its_answer),
         cmocka_unit_test(test_client_leaves_in_the_body),
         cmocka_unit_test(test_pipelining_is_bounded),
         cmocka_unit_test(test_slow_reader),
