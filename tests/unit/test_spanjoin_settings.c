@@ -1,0 +1,168 @@
+#include "core/pipeline/component.h"
+#include "processors/spanjoin/spanjoin_settings.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+static const struct field no_fields[] = {FIELD_END};
+static const struct config_type source = {.name = "source",
+                                          .section = CONFIG_RECEIVERS,
+                                          .fields = no_fields,
+                                          .config_size = 1,
+                                          .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+static const struct config_type sink = {.name = "sink",
+                                        .section = CONFIG_EXPORTERS,
+                                        .fields = no_fields,
+                                        .config_size = 1,
+                                        .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+
+/* The settings stand in line 1, from column 24. */
+static struct config *load(const char *settings, struct text *report)
+{
+    const struct config_type *types[] = {&source, &sink, &spanjoin_processor_type.config, NULL};
+    struct text yaml = {0};
+    text_printf(&yaml,
+                "processors: {spanjoin: {%s}}\nreceivers: {source: }\nexporters: {sink: }\n"
+                "service: {pipelines: {traces: {receivers: [source], processors: [spanjoin], "
+                "exporters: [sink]}}}\n",
+                settings);
+    struct config *config =
+        config_load_text(types, "t", slice_of_string(text_string(&yaml)), report);
+    text_deinit(&yaml);
+    return config;
+}
+
+static const struct {
+    const char *settings;
+    const char *report; /* "": fine */
+} cases[] = {
+    {"", ""},
+    {"window: 1m, max_spans: 3, max_held_mib: 64", ""},
+    {"samples: {attributes: []}, spans: {attributes: []}", ""},
+    {"samples: {attributes: [{key: a, from: 'span.attributes[\"x.y\"]'}]}", ""},
+    {"spans: {attributes: [{key: a, from: 'samples.count[\"wall\"]'}]}", ""},
+    {"windw: 10s",
+     "t:1:25: error: processors::spanjoin: unknown key \"windw\", did you mean \"window\"?"},
+    {"window: 0s", "t:1:33: error: processors::spanjoin::window: 0s is out of bounds, it has to be "
+                   "from 1s to 24h"},
+    {"window: 5s",
+     "t:1:14: warning: processors::spanjoin::samples::wait: is longer than window: window counts"},
+    {"samples: {attributes: [{key: a, from: span.nam}]}",
+     "t:1:63: error: processors::spanjoin::samples::attributes::0::from: \"span.nam\" is not a "
+     "path, did you mean \"span.name\"?"},
+    {"samples: {attributes: [{key: a, from: span.attributes}]}",
+     "\"span.attributes\" is not a path: write span.attributes[\"...\"]"},
+    {"samples: {attributes: [{key: a, from: 'span.attributes[x]'}]}",
+     "\"span.attributes[x]\" is not a path: write span.attributes[\"...\"]"},
+    {"samples: {attributes: [{key: a, from: samples.count}]}",
+     "\"samples.count\" is for spans: a sample has no totals"},
+    {"spans: {attributes: [{key: a, from: samples.sum}]}",
+     "\"samples.sum\" is not a path: write samples.sum[\"...\"]"},
+    {"samples: {attributes: [{key: a, from: span.id}, {key: a, from: span.name}]}",
+     "\"a\" is added twice"},
+    {"samples: {attributes: [{key: a}]}", "from: is required"},
+    {"samples: {attributes: [{key: a, form: b}]}", "did you mean \"from\"?"},
+    {"samples: {attributes: span.name}", "expected a list of {key: ..., from: ...}"},
+    {"samples: {attributes: [{key: a, from: root.name}]}", "\"root.name\" is not supported yet"},
+    {"samples: {attributes: [{key: a, from: 'span.duration_bucket[100ms]'}]}",
+     "\"span.duration_bucket[100ms]\" is not supported yet"},
+    {"spans: {attributes: [{key: a, from: 'samples.top_functions[5]'}]}",
+     "\"samples.top_functions[5]\" is not supported yet"},
+    {"attribute_children: true",
+     "t:1:45: error: processors::spanjoin::attribute_children: is not supported yet"},
+    {"attribute_children: false", ""},
+    {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
+    {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
+    {"keep: {otherwise: fold}", "processors::spanjoin::keep: is not supported yet"},
+};
+
+static void test_cases(void **state)
+{
+    (void)state;
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text report = {0};
+        struct config *config = load(cases[i].settings, &report);
+        bool fits = *cases[i].report ? strstr(text_string(&report), cases[i].report) != NULL
+                                     : report.size == 0;
+        bool is_error = strstr(text_string(&report), "error:") != NULL;
+        if (!fits || is_error == (config != NULL))
+            wrong += fprintf(stderr, "{%s}\ngave:     %sexpected: %s\n", cases[i].settings,
+                             text_string(&report), cases[i].report) > 0;
+        if (config)
+            config_free(config);
+        text_deinit(&report);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static const struct spanjoin_settings *settings_of(const struct config *config)
+{
+    return config->components[CONFIG_PROCESSORS][0].settings;
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    struct config *config = load("", &report);
+    assert_non_null(config);
+    const struct spanjoin_settings *settings = settings_of(config);
+    assert_int_equal(settings->window, 120000000000);
+    assert_int_equal(settings->samples.wait, 10000000000);
+    assert_int_equal(settings->spans.wait, 0);
+    assert_int_equal(settings->clock_skew, 5000000000);
+    assert_int_equal(settings->sources.count, 7);
+    assert_true(slice_is(settings->span_ids[5].key, "span id"));
+    assert_true(settings->span_ids[5].is_decimal && settings->span_ids[6].is_decimal);
+    assert_false(settings->span_ids[0].is_decimal);
+    assert_int_equal(settings->trace_sources.count, 3);
+    assert_int_equal(settings->samples.joined_count, 4);
+    assert_true(slice_is(settings->samples.joined[3].key, "http.route"));
+    assert_int_equal(settings->spans.joined_count, 3);
+    assert_int_equal(settings->type_count, 1);
+    assert_int_equal(settings->cpu_type, 0);
+    assert_true(settings->adds_span_name);
+    config_free(config);
+    text_deinit(&report);
+}
+
+/* Twice in one signal is a mistake that only the whole configuration shows. */
+static void test_one_pipeline_of_each_signal(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    struct error err = {""};
+    struct config *config = load("", &report);
+    struct process process = {.metrics = metrics_new(1), .memory_limit_bytes = 1 << 30};
+    struct component *component = calloc(1, spanjoin_processor_type.component_size);
+    component->type = &spanjoin_processor_type;
+    component->id = "spanjoin";
+    component->settings = settings_of(config);
+    component->process = &process;
+    component->pipeline_count[SIGNAL_PROFILES] = 2;
+    assert_false(spanjoin_processor_type.init(component, &err));
+    assert_non_null(strstr(err.text, "stands in 2 profiles pipelines"));
+    component->pipeline_count[SIGNAL_PROFILES] = 1;
+    assert_true(spanjoin_processor_type.init(component, &err));
+    spanjoin_processor_type.deinit(component);
+    free(component);
+    metrics_free(process.metrics);
+    config_free(config);
+    text_deinit(&report);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_one_pipeline_of_each_signal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
