@@ -64,6 +64,11 @@ def send(profcol, *messages):
             raise AssertionError(client.status(answer))
 
 
+def wait_sent(profcol, name, count):
+    """Wait until profcol has been told that so many spans arrived: a backend has them a moment earlier."""
+    server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_spans", exporter=name) == count, 20, f"{count} spans sent")
+
+
 class ExporterTest(unittest.TestCase):
     """What arrives at a backend, and what is made of its answers."""
 
@@ -142,8 +147,7 @@ class ExporterTest(unittest.TestCase):
                     send(profcol, span())
                     target.wait(1)
                     self.assertEqual(len(target.of()), len(failures[kind]) + 1)
-                    server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_spans", exporter=name) == 1,
-                                      what="the metric")
+                    wait_sent(profcol, name, 1)
                     self.assertFalse(profcol.metric("otelcol_exporter_send_failed_spans", exporter=name))
                 self.assertEqual(target.forms("traces"), [canonical.canonical(span())])
                 self.assertEqual(len(target.of()), len(failures[kind]) + 1)
@@ -184,8 +188,7 @@ class ExporterTest(unittest.TestCase):
                     send(profcol, span())
                     target.wait_for(lambda: len(target.of()) == 2, what="a second attempt")
                     self.assertLess(target.of()[1].time - target.of()[0].time, 2.5)
-                    server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_spans", exporter=name) == 1,
-                                      what="the metric")
+                    wait_sent(profcol, name, 1)
 
     def test_giving_up(self):
         for name, kind, default in (("otlp_grpc", "grpc", backend.Answer(grpc_status=14)),
@@ -231,12 +234,14 @@ class ExporterTest(unittest.TestCase):
                 with server.Profcol(to(first, name, RETRY)) as profcol:
                     send(profcol, span(0))
                     first.wait(1)
+                    wait_sent(profcol, name, 1)
                     first.stop()
                     send(profcol, span(1))
                     with backend.Backend(kind, port=port) as second:
                         second.wait(1)
                         send(profcol, span(2))
                         second.wait(2)
+                        wait_sent(profcol, name, 3)
                         self.assertEqual(sorted(canonical.digest(form) for form in second.forms("traces")),
                                          sorted(canonical.digest(canonical.canonical(span(n))) for n in (1, 2)))
 
@@ -250,6 +255,8 @@ class ExporterTest(unittest.TestCase):
                     profcol.wait_for_log(r"(?i)retry")
                     with backend.Backend(kind, port=gone.port) as target:
                         target.wait(1)
+                        wait_sent(profcol, name, 1)
+                        wait_sent(profcol, name, 1)    # the answer has arrived, too
 
     def test_connections_are_kept(self):
         for name, kind in self.KINDS:

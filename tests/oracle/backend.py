@@ -16,8 +16,10 @@ import concurrent.futures
 import dataclasses
 import http.server
 import json
+import pathlib
 import socket
 import struct
+import sys
 import threading
 import time
 import urllib.parse
@@ -174,10 +176,19 @@ def _h2_server(backend, port, _tls):
     return backend_h2.H2Server(respond, port)
 
 
+class _QuietServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        """A client that leaves is none; anything else is shown."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 class _HttpServer:
     def __init__(self, backend, port, tls):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler(backend))
-        self.server.daemon_threads = True
+        self.server = _QuietServer(("127.0.0.1", port), _handler(backend))
         self.server.open_sockets = set()
         if tls:
             import ssl
@@ -278,7 +289,7 @@ class _GrpcServer:
         self.server.add_generic_rpc_handlers((_Methods(self._on_call),))
         where = f"127.0.0.1:{port}"
         if tls:
-            certificate, key = (open(name, "rb").read() for name in tls)
+            certificate, key = (pathlib.Path(name).read_bytes() for name in tls)
             self.port = self.server.add_secure_port(where, grpc.ssl_server_credentials([(key, certificate)]))
         else:
             self.port = self.server.add_insecure_port(where)
