@@ -9,7 +9,8 @@ size_t grpc_percent_encode(struct slice text, char *out)
     size_t size = 0;
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i];
-        bool at_an_end = i == 0 || i + 1 == text.size; /* where a field value may not have a space */
+        bool at_an_end =
+            i == 0 || i + 1 == text.size; /* where a field value may not have a space */
         if (c >= (at_an_end ? 0x21 : 0x20) && c <= 0x7e && c != '%') {
             out[size++] = (char)c;
             continue;

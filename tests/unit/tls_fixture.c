@@ -63,8 +63,9 @@ void tls_fixture_authority(struct tls_fixture_identity *out, const char *name)
     EVP_PKEY_free(key);
 }
 
-void tls_fixture_issue(struct tls_fixture_identity *out, const struct tls_fixture_identity *authority,
-                       const char *name, const char *alternative_names)
+void tls_fixture_issue(struct tls_fixture_identity *out,
+                       const struct tls_fixture_identity *authority, const char *name,
+                       const char *alternative_names)
 {
     BIO *bio = BIO_new_mem_buf(authority->certificate, -1);
     X509 *issuer = PEM_read_bio_X509(bio, NULL, NULL, NULL);

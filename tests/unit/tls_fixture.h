@@ -1,5 +1,6 @@
 /*
- * tls_fixture: authorities and certificates, made when a test runs, so that none can expire in the repository.
+ * tls_fixture: authorities and certificates, made when a test runs, so that none can expire in the
+ * repository.
  *
  * Owner: the test frees an identity. Thread: any.
  */
@@ -13,8 +14,9 @@ struct tls_fixture_identity {
 
 void tls_fixture_authority(struct tls_fixture_identity *out, const char *name);
 /* alternative_names: "DNS:localhost,IP:127.0.0.1", or NULL. */
-void tls_fixture_issue(struct tls_fixture_identity *out, const struct tls_fixture_identity *authority,
-                       const char *name, const char *alternative_names);
+void tls_fixture_issue(struct tls_fixture_identity *out,
+                       const struct tls_fixture_identity *authority, const char *name,
+                       const char *alternative_names);
 void tls_fixture_free(struct tls_fixture_identity *identity);
 
 #endif
