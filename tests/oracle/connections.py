@@ -199,6 +199,8 @@ class Http2:
                 if event.error_code:
                     for waiting in self.answers.values():
                         waiting.reset = event.error_code
+                else:   # h2 takes it for the end, but what is under way is still answered (RFC 9113, 6.8)
+                    self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
             elif answer is None:
                 continue
             elif isinstance(event, h2.events.ResponseReceived):
