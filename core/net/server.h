@@ -4,7 +4,7 @@
  *
  * The listening descriptor is polled by one worker, accepted descriptors are posted to the least
  * loaded one and opened there; a connection stays on its worker. Limits, time-outs and framing
- * rules are in facts "attacks" and docs/architecture.md. A request is announced at its head (so
+ * rules are in docs/architecture.md. A request is announced at its head (so
  * that a wrong path, method, media type or a missing credential is answered before the body is
  * read) and handed over whole, decompressed, with its bytes in one buffer.
  *
