@@ -344,6 +344,8 @@ static void rewrite(struct profiles_source *source, const struct rule *rules, st
     struct wire_cursor cursor = wire_cursor(payload);
     struct wire_field field;
     const uint8_t *copied = payload.data;
+    if (payload.size == 0)
+        return;
     while (wire_next(&cursor, &field)) {
         const struct rule *rule = find_rule(rules, field.number);
         if (!rule)
@@ -380,7 +382,9 @@ static void header_add(struct header *header, const struct wire_field *field)
 
 static struct slice header_finish(struct header *header, struct arena *arena)
 {
-    struct slice result = slice_of(header->first, (size_t)(header->end - header->first));
+    struct slice result = {0};
+    if (header->first)
+        result = slice_of(header->first, (size_t)(header->end - header->first));
     if (header->copy.size > 0)
         result = arena_copy(arena, slice_of(header->copy.data, header->copy.size));
     free_bytes(&header->copy);
@@ -660,7 +664,8 @@ static void add_profile(struct profiles_source *source, const struct source_prof
 
 static void put_slice(struct bytes *out, struct slice bytes)
 {
-    put(out, bytes.data, bytes.data + bytes.size);
+    if (bytes.size > 0)
+        put(out, bytes.data, bytes.data + bytes.size);
 }
 
 static void add_scope(struct profiles_source *source, const struct source_scope *scope,

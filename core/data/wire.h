@@ -36,7 +36,8 @@ struct wire_cursor {
 
 static inline struct wire_cursor wire_cursor(struct slice bytes)
 {
-    return (struct wire_cursor){bytes.data, bytes.data + bytes.size, false};
+    /* No bytes may be no address, and C before C2y does not let one add 0 to that. */
+    return (struct wire_cursor){bytes.data, bytes.size ? bytes.data + bytes.size : bytes.data, false};
 }
 
 /* False at the end or when broken. */

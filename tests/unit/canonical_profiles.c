@@ -16,49 +16,50 @@ typedef Opentelemetry__Proto__Profiles__V1development__Location Location;
 typedef Opentelemetry__Proto__Profiles__V1development__Function Function;
 typedef Opentelemetry__Proto__Profiles__V1development__Mapping Mapping;
 typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
+typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit Attribute;
+typedef Opentelemetry__Proto__Profiles__V1development__Link Link;
 
-/* A packed message as hex: equal fields give equal bytes. */
+/* A packed message as hex: equal fields give equal bytes. One without fields is as good as none. */
 static void print_packed(struct text *out, const ProtobufCMessage *message)
 {
-    if (!message) {
-        text_append(out, "none");
-        return;
-    }
-    size_t size = protobuf_c_message_get_packed_size(message);
+    size_t size = message ? protobuf_c_message_get_packed_size(message) : 0;
     uint8_t *bytes = malloc(size + 1);
     assert(bytes);
-    protobuf_c_message_pack(message, bytes);
+    if (message)
+        protobuf_c_message_pack(message, bytes);
     text_append_char(out, '<');
     text_append_hex(out, slice_of(bytes, size));
     text_append_char(out, '>');
     free(bytes);
 }
 
+/* Index 0 is the zero value, also where there is no table; so an entry that is zero says the same
+ * as index 0. */
+static bool is_entry(int32_t index, size_t count)
+{
+    assert(index == 0 || (index > 0 && (size_t)index < count));
+    return index > 0;
+}
+
 static void print_string(struct text *out, const Dictionary *d, int32_t index)
 {
     text_append_char(out, '"');
-    if (index > 0) {
-        assert((size_t)index < d->n_string_table);
+    if (is_entry(index, d->n_string_table))
         text_append_json(out, slice_of_string(d->string_table[index]));
-    }
     text_append_char(out, '"');
 }
 
 static void print_attributes(struct text *out, const Dictionary *d, const int32_t *indices,
                              size_t count)
 {
+    static const Attribute zero;
     text_append(out, " attributes[");
     for (size_t i = 0; i < count; i++) {
-        if (indices[i] == 0) { /* also when there is no table */
-            text_append(out, "zero;");
-            continue;
-        }
-        assert((size_t)indices[i] < d->n_attribute_table);
-        print_string(out, d, d->attribute_table[indices[i]]->key_strindex);
-        print_packed(out, d->attribute_table[indices[i]]->value
-                              ? &d->attribute_table[indices[i]]->value->base
-                              : NULL);
-        print_string(out, d, d->attribute_table[indices[i]]->unit_strindex);
+        const Attribute *a =
+            is_entry(indices[i], d->n_attribute_table) ? d->attribute_table[indices[i]] : &zero;
+        print_string(out, d, a->key_strindex);
+        print_packed(out, a->value ? &a->value->base : NULL);
+        print_string(out, d, a->unit_strindex);
         text_append_char(out, ';');
     }
     text_append_char(out, ']');
@@ -66,9 +67,8 @@ static void print_attributes(struct text *out, const Dictionary *d, const int32_
 
 static void print_function(struct text *out, const Dictionary *d, int32_t index)
 {
-    if (index == 0)
-        return;
-    const Function *f = d->function_table[index];
+    static const Function zero;
+    const Function *f = is_entry(index, d->n_function_table) ? d->function_table[index] : &zero;
     print_string(out, d, f->name_strindex);
     print_string(out, d, f->system_name_strindex);
     print_string(out, d, f->filename_strindex);
@@ -77,9 +77,8 @@ static void print_function(struct text *out, const Dictionary *d, int32_t index)
 
 static void print_mapping(struct text *out, const Dictionary *d, int32_t index)
 {
-    if (index == 0)
-        return;
-    const Mapping *m = d->mapping_table[index];
+    static const Mapping zero;
+    const Mapping *m = is_entry(index, d->n_mapping_table) ? d->mapping_table[index] : &zero;
     text_printf(out, "mapping %" PRIu64 " %" PRIu64 " %" PRIu64, m->memory_start, m->memory_limit,
                 m->file_offset);
     print_string(out, d, m->filename_strindex);
@@ -88,37 +87,53 @@ static void print_mapping(struct text *out, const Dictionary *d, int32_t index)
 
 static void print_location(struct text *out, const Dictionary *d, int32_t index)
 {
+    static const Location zero;
+    const Location *l = is_entry(index, d->n_location_table) ? d->location_table[index] : &zero;
     text_append_char(out, '{');
-    if (index > 0) {
-        const Location *l = d->location_table[index];
-        print_mapping(out, d, l->mapping_index);
-        text_printf(out, " %" PRIu64, l->address);
-        for (size_t i = 0; i < l->n_lines; i++) {
-            text_append(out, " line ");
-            print_function(out, d, l->lines[i]->function_index);
-            text_printf(out, " %" PRId64 " %" PRId64, l->lines[i]->line, l->lines[i]->column);
-        }
-        print_attributes(out, d, l->attribute_indices, l->n_attribute_indices);
+    print_mapping(out, d, l->mapping_index);
+    text_printf(out, " %" PRIu64, l->address);
+    for (size_t i = 0; i < l->n_lines; i++) {
+        text_append(out, " line ");
+        print_function(out, d, l->lines[i]->function_index);
+        text_printf(out, " %" PRId64 " %" PRId64, l->lines[i]->line, l->lines[i]->column);
     }
+    print_attributes(out, d, l->attribute_indices, l->n_attribute_indices);
     text_append_char(out, '}');
+}
+
+static bool is_zero(ProtobufCBinaryData bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        if (bytes.data[i])
+            return false;
+    return true;
+}
+
+static void print_link(struct text *out, const Dictionary *d, int32_t index)
+{
+    if (!is_entry(index, d->n_link_table))
+        return;
+    const Link *link = d->link_table[index];
+    if (is_zero(link->trace_id) && is_zero(link->span_id))
+        return;
+    text_append_hex(out, slice_of(link->trace_id.data, link->trace_id.len));
+    text_append_char(out, '/');
+    text_append_hex(out, slice_of(link->span_id.data, link->span_id.len));
 }
 
 static void print_value_type(struct text *out, const Dictionary *d, const ValueType *type)
 {
-    if (!type)
-        return;
-    print_string(out, d, type->type_strindex);
-    print_string(out, d, type->unit_strindex);
+    print_string(out, d, type ? type->type_strindex : 0);
+    print_string(out, d, type ? type->unit_strindex : 0);
 }
 
 static void print_sample(struct text *out, const Dictionary *d, const Sample *s)
 {
-    if (s->stack_index > 0)
+    if (is_entry(s->stack_index, d->n_stack_table))
         for (size_t i = 0; i < d->stack_table[s->stack_index]->n_location_indices; i++)
             print_location(out, d, d->stack_table[s->stack_index]->location_indices[i]);
     print_attributes(out, d, s->attribute_indices, s->n_attribute_indices);
-    if (s->link_index > 0)
-        print_packed(out, &d->link_table[s->link_index]->base);
+    print_link(out, d, s->link_index);
     for (size_t i = 0; i < s->n_values; i++)
         text_printf(out, " %" PRId64, s->values[i]);
     for (size_t i = 0; i < s->n_timestamps_unix_nano; i++)
