@@ -70,6 +70,12 @@ void span_shard_deinit(struct span_shard *shard)
     pthread_mutex_destroy(&shard->lock);
 }
 
+/* The block of an entry leads to its page. */
+static struct span_page *page_of(const uint8_t *block)
+{
+    return (struct span_page *)((uintptr_t)block & ~(uintptr_t)(PAGE_SIZE_BYTES - 1));
+}
+
 /* --- entries by number --- */
 
 static struct span_chunk **chunk_at(struct span_shard *shard, uint32_t number)
@@ -307,6 +313,18 @@ void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
     trim_front(shard);
 }
 
+/* A full index gives up one entry for each that comes: this one is next. */
+static void prefetch_oldest(struct span_shard *shard)
+{
+    if (shard->first == shard->next)
+        return;
+    const struct span_entry *entry = entry_at(shard, shard->first);
+    span_shard_prefetch(shard, span_shard_tag(hash_u64(entry->span_id)));
+    __builtin_prefetch(entry + 1);
+    if (entry->block)
+        __builtin_prefetch(page_of(entry->block));
+}
+
 bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
                       enum span_eviction reason)
 {
@@ -318,15 +336,11 @@ bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
     if (last >= shard->live_since_ns)
         note_evicted(shard, reason, 1);
     span_shard_remove(shard, oldest);
+    prefetch_oldest(shard);
     return true;
 }
 
 /* --- pages --- */
-
-static struct span_page *page_of(const uint8_t *block)
-{
-    return (struct span_page *)((uintptr_t)block & ~(uintptr_t)(PAGE_SIZE_BYTES - 1));
-}
 
 static void new_page(struct span_shard *shard, const struct span_entry *keep)
 {
