@@ -111,10 +111,20 @@ static const uint8_t *skip_varint(const uint8_t *p, const uint8_t *end)
     return NULL;
 }
 
-static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, unsigned bytes_max,
-                                  uint64_t *out)
+/* Up to bytes_max bytes; NULL when it does not end there. */
+static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, unsigned bytes_max,
+                                         uint64_t *out)
 {
     uint64_t value = 0;
+
+    if (end - p >= 2 && p[1] < 0x80) { /* nearly every index has one byte or two */
+        if (p[0] < 0x80) {
+            *out = p[0];
+            return p + 1;
+        }
+        *out = (uint64_t)(p[0] & 0x7f) | (uint64_t)p[1] << 7;
+        return p + 2;
+    }
 
     for (unsigned i = 0; i < bytes_max && p < end; i++) {
         uint8_t byte = *p++;

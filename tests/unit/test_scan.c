@@ -1,6 +1,7 @@
 #include "core/data/scan.h"
 #include "core/data/utf8.h"
 
+#include "captures.h"
 #include "wire_text.h"
 
 #include <setjmp.h>
@@ -568,6 +569,36 @@ static void test_long_place(void **state)
     text_deinit(&request);
 }
 
+/* What real clients sent is accepted, and none of it needs to be normalised. */
+static void scan_capture(const struct capture *capture, void *context)
+{
+    unsigned *scanned = context;
+    struct scan_result result;
+    struct error err;
+    bool accepted;
+
+    if (capture->json)
+        return;
+    accepted = capture->signal == SIGNAL_TRACES
+                   ? scan_traces(capture->body, &scan_limits_default, &result, &err)
+                   : scan_profiles(capture->body, &scan_limits_default, &result, &err);
+    if (!accepted)
+        fail_msg("%s: %s", capture->name, err.text);
+    assert_true(result.items > 0);
+    assert_int_equal(result.layout, SCAN_LAYOUT_CURRENT);
+    assert_false(result.has_references || result.dictionaries || result.misses_zero_entries);
+    ++*scanned;
+}
+
+static void test_captures(void **state)
+{
+    unsigned scanned = 0;
+
+    (void)state;
+    captures_each(scan_capture, &scanned);
+    assert_true(scanned > 100);
+}
+
 static int init(void **state)
 {
     (void)state;
@@ -578,12 +609,13 @@ static int init(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_structure), cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_profiles),  cmocka_unit_test(test_v19),
-        cmocka_unit_test(test_layout),    cmocka_unit_test(test_zero_entries),
-        cmocka_unit_test(test_result),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_depth),     cmocka_unit_test(test_depth_of_attributes),
-        cmocka_unit_test(test_utf8),      cmocka_unit_test(test_long_place),
+        cmocka_unit_test(test_structure),  cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_profiles),   cmocka_unit_test(test_v19),
+        cmocka_unit_test(test_layout),     cmocka_unit_test(test_zero_entries),
+        cmocka_unit_test(test_result),     cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_depth),      cmocka_unit_test(test_depth_of_attributes),
+        cmocka_unit_test(test_captures),   cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_long_place),
     };
 
     return cmocka_run_group_tests(tests, init, NULL);
