@@ -143,6 +143,7 @@ void client_free(struct client *client)
         assert(!client->connections->exchanges.first);
         connection_close(client->connections, "closed");
     }
+    client_resolver_cancel(client);
     tls_context_free(client->tls);
     client->tls = NULL;
     client_unref(client);

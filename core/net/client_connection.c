@@ -477,20 +477,31 @@ static void try_address(struct client_connection *connection)
     connection_close(connection, uv_strerror(-errno));
 }
 
-void connection_start(struct client *client, size_t address, size_t addresses)
+static struct client_connection *new_connection(struct client *client)
 {
-    assert(address < addresses);
     struct client_connection *connection = memory_zalloc(sizeof(*connection));
     client_ref(client);
     connection->client = client;
     connection->socket = -1;
-    connection->address = address + addresses - 1;
-    connection->addresses_left = addresses;
     connection->deadline.on_timer = on_deadline;
     connection->keepalive.on_timer = on_keepalive;
     connection->next = client->connections;
     client->connections = connection;
     client->connection_count++;
     count_state(connection, 1);
+    return connection;
+}
+
+void connection_start(struct client *client, size_t address, size_t addresses)
+{
+    assert(address < addresses);
+    struct client_connection *connection = new_connection(client);
+    connection->address = address + addresses - 1;
+    connection->addresses_left = addresses;
     try_address(connection);
+}
+
+void connection_adopt(struct client *client, int socket)
+{
+    watch_socket(new_connection(client), socket);
 }

@@ -161,6 +161,8 @@ struct slice exchange_authority(const struct client_exchange *exchange);
 /* client_connection.c */
 /* Tries all addresses, beginning with this one. */
 void connection_start(struct client *client, size_t address, size_t addresses);
+/* Begins with a socket that is connected already: for tests. */
+void connection_adopt(struct client *client, int socket);
 void connection_send(struct client_connection *connection, struct client_exchange *exchange);
 void connection_flush(struct client_connection *connection);
 /* Its exchanges end as CLIENT_BROKEN with this text. */

@@ -63,7 +63,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
     struct client *client = lookup->data;
     struct client_resolver *resolver = &client->resolver;
     free(lookup);
-    resolver->looking = false;
+    resolver->lookup = NULL;
     resolver->looked_ns = worker_now(client->worker);
     if (status == 0)
         take_addresses(resolver, list);
@@ -85,7 +85,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
 static void look_up(struct client *client)
 {
     struct client_resolver *resolver = &client->resolver;
-    if (resolver->looking)
+    if (resolver->lookup)
         return;
     char port[8];
     snprintf(port, sizeof(port), "%u", client->options.port);
@@ -101,7 +101,7 @@ static void look_up(struct client *client)
         client_connect_failed(client, why);
         return;
     }
-    resolver->looking = true;
+    resolver->lookup = lookup;
     client_ref(client);
 }
 
@@ -115,6 +115,12 @@ bool client_resolve(struct client *client)
     if (!fresh)
         look_up(client);
     return fresh;
+}
+
+void client_resolver_cancel(struct client *client)
+{
+    if (client->resolver.lookup)
+        uv_cancel((uv_req_t *)client->resolver.lookup);
 }
 
 void client_resolver_doubt(struct client *client)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <uv.h>
 
 struct client;
 
@@ -24,9 +25,9 @@ struct client_address {
 struct client_resolver {
     struct client_address addresses[RESOLVER_ADDRESSES_MAX];
     size_t count;
-    bool fixed; /* needs no look-up */
-    bool looking;
-    bool doubtful; /* connecting failed */
+    bool fixed;               /* needs no look-up */
+    uv_getaddrinfo_t *lookup; /* under way, or NULL */
+    bool doubtful;            /* connecting failed */
     uint64_t looked_ns;
     uint64_t lookups; /* how many there were, for tests */
 };
@@ -36,6 +37,8 @@ void client_resolver_init(struct client *client);
 /* True: addresses are there. False: being looked up; client_resolved or client_connect_failed
  * follows. */
 bool client_resolve(struct client *client);
+/* The client goes away: forgets a look-up that has not begun (one that has must end by itself). */
+void client_resolver_cancel(struct client *client);
 /* Connecting to all of them failed. */
 void client_resolver_doubt(struct client *client);
 /* Implemented by client.c. */
