@@ -307,6 +307,15 @@ static int on_invalid_frame_recv(nghttp2_session *session, const nghttp2_frame *
     return ok ? 0 : flooded(connection);
 }
 
+static uint64_t idle_deadline(const struct connection *connection)
+{
+    const struct h2 *h2 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    int64_t limit = options->max_connection_idle_ns > 0 ? options->max_connection_idle_ns
+                                                        : options->idle_timeout_ns;
+    return h2->idle_ns + server_limit(limit, IDLE_S);
+}
+
 static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
                            void *user_data)
 {
@@ -321,7 +330,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     server_exchange_gone(exchange);
     if (!h2->exchanges) {
         h2->idle_ns = now_of(connection);
-        server_connection_watch(connection, h2->idle_ns + IDLE_S * SECOND_NS);
+        server_connection_watch(connection, idle_deadline(connection));
     }
     return 0;
 }
@@ -457,6 +466,12 @@ static uint8_t *answer_room(struct exchange *exchange, size_t size)
     return exchange->answer;
 }
 
+static uint64_t answer_deadline(const struct exchange *exchange)
+{
+    return exchange->since_ns +
+           server_limit(exchange->part->server->options.write_timeout_ns, WRITE_S);
+}
+
 static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t count, bool has_data)
 {
     struct connection *connection = exchange->connection;
@@ -465,7 +480,7 @@ static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t c
     if (!h2->terminated && nghttp2_submit_response(h2->session, exchange->stream_id, fields, count,
                                                    has_data ? &provider : NULL) != 0)
         server_connection_break(connection, CLOSE_PROTOCOL_ERROR);
-    server_connection_watch(connection, now_of(connection) + WRITE_S * SECOND_NS);
+    server_connection_watch(connection, answer_deadline(exchange));
     server_connection_mark_dirty(connection);
 }
 
@@ -583,8 +598,7 @@ static uint64_t check_exchange(struct connection *connection, struct exchange *e
                                       NGHTTP2_NO_ERROR);
     } else if (exchange->state == EXCHANGE_ANSWERED) {
         /* The client grants no window. */
-        int64_t limit = connection->part->server->options.write_timeout_ns;
-        deadline = exchange->since_ns + (limit > 0 ? (uint64_t)limit : WRITE_S * SECOND_NS);
+        deadline = answer_deadline(exchange);
         if (now_ns >= deadline)
             server_connection_break(connection, CLOSE_WRITE_TIMEOUT);
     }
@@ -594,12 +608,9 @@ static uint64_t check_exchange(struct connection *connection, struct exchange *e
 static uint64_t check_idle(struct connection *connection, uint64_t now_ns)
 {
     struct h2 *h2 = connection->session;
-    const struct server_options *options = &connection->part->server->options;
     if (h2->exchanges)
         return UINT64_MAX;
-    int64_t limit = options->max_connection_idle_ns > 0 ? options->max_connection_idle_ns
-                                                        : options->idle_timeout_ns;
-    uint64_t deadline = h2->idle_ns + (limit > 0 ? (uint64_t)limit : IDLE_S * SECOND_NS);
+    uint64_t deadline = idle_deadline(connection);
     if (now_ns >= deadline)
         terminate(connection, NGHTTP2_NO_ERROR, CLOSE_IDLE);
     return deadline;
@@ -764,8 +775,7 @@ static void h2_open(struct connection *connection)
                             sizeof(settings) / sizeof(settings[0]));
     nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
                                           CONNECTION_WINDOW_BYTES);
-    server_connection_watch(connection, h2->idle_ns + FIRST_SETTINGS_S * SECOND_NS);
-    server_connection_mark_dirty(connection);
+    server_connection_watch(connection, h2_check(connection, h2->idle_ns));
 }
 
 static void h2_close(struct connection *connection)

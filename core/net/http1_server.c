@@ -138,7 +138,8 @@ static void http1_answer(struct exchange *exchange, const struct answer *answer)
 {
     struct connection *connection = exchange->connection;
     struct http1 *http1 = connection->session;
-    if (!exchange->body_complete || connection->eof || connection->part->draining)
+    if (!exchange->body_complete || connection->eof || connection->part->draining ||
+        connection->part->server->options.no_keep_alive)
         http1->keep_alive = false;
     const char *persistence = "";
     if (!http1->keep_alive)
@@ -182,6 +183,17 @@ static void drop_exchange(struct http1 *http1)
     server_exchange_free(exchange);
 }
 
+/* Until when the head of a request has to be there, or between two requests has to begin. */
+static uint64_t head_deadline(const struct connection *connection)
+{
+    const struct http1 *http1 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    if (http1->head_ns == 0 && http1->idle_ns != 0)
+        return http1->idle_ns + server_limit(options->idle_timeout_ns, KEEP_ALIVE_S);
+    uint64_t since = http1->head_ns ? http1->head_ns : connection->opened_ns;
+    return since + server_limit(options->read_header_timeout_ns, FIRST_HEAD_S);
+}
+
 /* After the answer: on to the next request, or the end. */
 static void leave_exchange(struct connection *connection)
 {
@@ -194,7 +206,7 @@ static void leave_exchange(struct connection *connection)
         http1->head_ns = 0;
         http1->idle_ns = connection->part->worker->now_ns;
         http1->empty_lines = 0;
-        server_connection_watch(connection, http1->idle_ns + KEEP_ALIVE_S * SECOND_NS);
+        server_connection_watch(connection, head_deadline(connection));
         return;
     }
     http1->state = HTTP1_OVER;
@@ -293,7 +305,7 @@ static bool read_head(struct connection *connection, struct slice *data)
         return false;
     if (http1->head_ns == 0) {
         http1->head_ns = connection->part->worker->now_ns;
-        server_connection_watch(connection, http1->head_ns + FIRST_HEAD_S * SECOND_NS);
+        server_connection_watch(connection, head_deadline(connection));
     }
     switch (http1_scan(&http1->scan, *data, &size, &status)) {
     case HTTP1_SCAN_MORE:
@@ -470,30 +482,26 @@ static void http1_output(struct connection *connection)
         server_connection_finish(connection, CLOSE_CLIENT, false);
 }
 
-static uint64_t or_default(int64_t configured_ns, unsigned seconds)
+/* Nobody says anything, or not all of it. */
+static void end_waiting(struct connection *connection)
 {
-    return configured_ns > 0 ? (uint64_t)configured_ns : seconds * SECOND_NS;
+    const struct http1 *http1 = connection->session;
+    if (http1->head_ns != 0)
+        refuse(connection, 408, CLOSE_HEAD_TIMEOUT);
+    else
+        server_connection_finish(connection, http1->idle_ns ? CLOSE_IDLE : CLOSE_HEAD_TIMEOUT,
+                                 false);
 }
 
 static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
 {
     struct http1 *http1 = connection->session;
-    const struct server_options *options = &connection->part->server->options;
     uint64_t deadline = UINT64_MAX;
     switch ((enum http1_state)http1->state) {
     case HTTP1_HEAD:
-        if (http1->head_ns == 0 && http1->idle_ns != 0) {
-            deadline = http1->idle_ns + or_default(options->idle_timeout_ns, KEEP_ALIVE_S);
-            if (now_ns >= deadline)
-                server_connection_finish(connection, CLOSE_IDLE, false);
-        } else {
-            uint64_t since = http1->head_ns ? http1->head_ns : connection->opened_ns;
-            deadline = since + or_default(options->read_header_timeout_ns, FIRST_HEAD_S);
-            if (now_ns >= deadline && http1->head_ns)
-                refuse(connection, 408, CLOSE_HEAD_TIMEOUT);
-            else if (now_ns >= deadline)
-                server_connection_finish(connection, CLOSE_HEAD_TIMEOUT, false);
-        }
+        deadline = head_deadline(connection);
+        if (now_ns >= deadline)
+            end_waiting(connection);
         break;
     case HTTP1_BODY:
     case HTTP1_CHUNKED:

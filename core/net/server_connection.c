@@ -109,13 +109,19 @@ static void flush_plain(struct connection *connection)
     }
 }
 
+static uint64_t stall_deadline(const struct connection *connection)
+{
+    return connection->stalled_ns +
+           server_limit(connection->part->server->options.write_timeout_ns, WRITE_STALL_S);
+}
+
 static void note_stall(struct connection *connection)
 {
     if (!server_connection_has_unsent(connection)) {
         connection->stalled_ns = 0;
     } else if (connection->stalled_ns == 0) {
         connection->stalled_ns = connection->part->worker->now_ns;
-        server_connection_watch(connection, connection->stalled_ns + WRITE_STALL_S * SECOND_NS);
+        server_connection_watch(connection, stall_deadline(connection));
     }
 }
 
@@ -497,9 +503,7 @@ static uint64_t check_stall(struct connection *connection, uint64_t now_ns)
 {
     if (connection->stalled_ns == 0)
         return UINT64_MAX;
-    int64_t limit = connection->part->server->options.write_timeout_ns;
-    uint64_t deadline =
-        connection->stalled_ns + (limit > 0 ? (uint64_t)limit : WRITE_STALL_S * SECOND_NS);
+    uint64_t deadline = stall_deadline(connection);
     if (now_ns >= deadline)
         server_connection_break(connection, CLOSE_WRITE_TIMEOUT);
     return deadline;
@@ -507,8 +511,8 @@ static uint64_t check_stall(struct connection *connection, uint64_t now_ns)
 
 static uint64_t first_head_deadline(const struct connection *connection)
 {
-    int64_t limit = connection->part->server->options.read_header_timeout_ns;
-    return connection->opened_ns + (limit > 0 ? (uint64_t)limit : HANDSHAKE_S * SECOND_NS);
+    return connection->opened_ns +
+           server_limit(connection->part->server->options.read_header_timeout_ns, HANDSHAKE_S);
 }
 
 static uint64_t check_phase(struct connection *connection, uint64_t now_ns)

@@ -150,6 +150,12 @@ struct server {
     _Atomic(struct counter *) closed[CLOSE_REASON_COUNT];
 };
 
+/* A time limit: as configured, or our own. */
+static inline uint64_t server_limit(int64_t configured_ns, unsigned seconds)
+{
+    return configured_ns > 0 ? (uint64_t)configured_ns : seconds * SECOND_NS;
+}
+
 void server_unref(struct server *server);
 void server_count_closed(struct server *server, unsigned worker, enum close_reason reason);
 void server_part_unlive(

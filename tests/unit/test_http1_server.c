@@ -349,6 +349,48 @@ static void test_time_limits(void **state)
     }
 }
 
+static void test_configured_limits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct scene *scene = calloc(1, sizeof(*scene));
+        struct server_options *options = &scene->fixture.options;
+        server_fixture_init(&scene->fixture);
+        options->read_header_timeout_ns = options->read_timeout_ns = options->write_timeout_ns =
+            options->idle_timeout_ns = 2 * (int64_t)SECOND_NS;
+        server_fixture_start(&scene->fixture);
+        raw_client_open(&scene->client, &scene->fixture);
+        scene->client.accepts = i == 3 ? 5 : SIZE_MAX;
+        static const char *const sent[] = {
+            "GET /echo", "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+            "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n"};
+        static const char *const reasons[] = {"head_timeout", "idle", "body_timeout",
+                                              "write_timeout"};
+        raw_client_send(&scene->client, slice_of_string(sent[i]));
+        server_fixture_advance(&scene->fixture, 1);
+        assert_false(raw_client_is_closed(&scene->client));
+        server_fixture_advance(&scene->fixture, 2);
+        if (server_fixture_closed(&scene->fixture, reasons[i]) != 1)
+            fail_msg("not closed for %s", reasons[i]);
+        scene_free(scene);
+    }
+}
+
+static void test_no_keep_alive(void **state)
+{
+    (void)state;
+    struct scene *scene = calloc(1, sizeof(*scene));
+    server_fixture_init(&scene->fixture);
+    scene->fixture.options.no_keep_alive = true;
+    server_fixture_start(&scene->fixture);
+    raw_client_open(&scene->client, &scene->fixture);
+    raw_client_send(&scene->client, SHORT);
+    assert_received(&scene->client, "Connection: close\r\n");
+    assert_true(raw_client_is_closed(&scene->client));
+    scene_free(scene);
+}
+
 static void test_waiting_for_the_handler_has_no_limit(void **state)
 {
     (void)state;
@@ -489,6 +531,8 @@ int main(void)
         cmocka_unit_test(test_pipelining_is_bounded),
         cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_time_limits),
+        cmocka_unit_test(test_configured_limits),
+        cmocka_unit_test(test_no_keep_alive),
         cmocka_unit_test(test_waiting_for_the_handler_has_no_limit),
         cmocka_unit_test(test_steady_body_is_let_through),
         cmocka_unit_test(test_drain),
