@@ -111,14 +111,15 @@ class Run:
 
 
 def span_totals(profile_forms, index):
-    """{(trace id, span id): (samples, cpu nanoseconds or None)} of joined samples."""
+    """({span id: samples}, {span id: CPU nanoseconds}) of the samples that name a span."""
     counts, cpu = collections.Counter(), {}
     for form in profile_forms:
         for _, _, profile, sample, found in join.verdicts(form, index):
             if not found.named:
                 continue
             key = found.span_id
-            counts[key] += 1
+            is_count = profile["sample_type"] == {"type": "samples", "unit": "count"}
+            counts[key] += canonical.weight(sample) if is_count else 1
             cost = cpu_ns(profile, sample)
             if cost is not None:
                 cpu[key] = cpu.get(key, 0) + cost

@@ -48,6 +48,11 @@ def ids(number, round_number, which):
     return f"{number + 1:04x}{round_number:08x}{which:04x}", f"{number + 1:08x}{round_number:024x}"
 
 
+def place_of(span_id):
+    """The arguments of ids()."""
+    return int(span_id[:4], 16) - 1, int(span_id[4:12], 16), int(span_id[12:], 16)
+
+
 def spans_of(number, round_number):
     """A request of one client's round; even clients' spans come before their samples, odd ones' after."""
     spans = []
@@ -110,13 +115,14 @@ class WorkersTest(unittest.TestCase):
         for group, _, span in (row for form in forms for row in canonical.spans(form)):
             seen[span["span_id"], span["trace_id"]] += 1
             attributes = {row[0]: row[1] for row in group["resource"]["attributes"]}
-            number = int(span["span_id"][:4], 16) - 1
+            number, round_number, which = place_of(span["span_id"])
             self.assertEqual(attributes, {"service.name": {"string_value": f"client {number}"},
                                           "passed": {"string_value": "yes"}}, where)
             own = {row[0]: row[1] for row in span["attributes"]}
             if own:    # its samples came in time
+                count = value_of(number, round_number, which)    # samples/count: a value is a number of samples
                 self.assertEqual(own, {"pyroscope.profile.id": {"string_value": span["span_id"]},
-                                       "profile.samples": {"int_value": 1}}, where)
+                                       "profile.samples": {"int_value": count}}, where)
         want = collections.Counter(ids(number, round_number, which) for number in range(CLIENTS)
                                    for round_number in range(ROUNDS) for which in range(SPANS_PER_ROUND))
         self.assertEqual(seen, want, where)
@@ -126,7 +132,7 @@ class WorkersTest(unittest.TestCase):
         for group, _, _, sample in (row for form in forms for row in canonical.samples(form)):
             attributes = {row[0]: row[1] for row in group["resource"]["attributes"]}
             span_id = sample["link"]["span_id"]
-            number, round_number, which = int(span_id[:4], 16) - 1, int(span_id[4:12], 16), int(span_id[12:], 16)
+            number, round_number, which = place_of(span_id)
             self.assertEqual(attributes, {"service.name": {"string_value": f"client {number}"},
                                           "passed": {"string_value": "yes"}}, where)
             self.assertEqual(sample["values"], [value_of(number, round_number, which)], where)
