@@ -467,7 +467,7 @@ static void test_depth(void **state)
             assert_int_equal(result.elements, messages - 1);
         text_deinit(&request);
     }
-    struct text request = nested(100000);
+    struct text request = nested(3000);
     struct scan_result result;
     struct error err;
     assert_false(scan_traces(wire_text_slice(&request), &scan_limits_default, &result, &err));
