@@ -1,9 +1,12 @@
 /*
  * dictionary: random access to the tables of one profiles request, and appending to them.
  *
- * ProfilesDictionary of OTLP 1.10+. A table is indexed when first asked for. Appended entries go behind the received ones, so that old indices
- * stay valid; an entry that exists already is found by hash and not added twice.
- * Owner: lives in the batch's arena, over the batch's tree. Thread: the worker that owns the batch.
+ * ProfilesDictionary of OTLP 1.10+. A table is indexed when first asked for, hashed when something
+ * is first looked up in it. Appended entries go behind the received ones, so that old indices stay
+ * valid; an entry that exists already is found by hash and not added twice.
+ * Owner: lives in the batch's arena, over the batch's tree. While it is in use nobody else changes
+ * the dictionary message; a second one over the same tree sees what the first has added.
+ * Thread: the worker that owns the batch.
  */
 #ifndef PROFCOL_CORE_DATA_DICTIONARY_H
 #define PROFCOL_CORE_DATA_DICTIONARY_H
@@ -14,11 +17,13 @@
 struct arena;
 struct dictionary;
 
-/* Over the root of a scanned, normalised request (which may hold no dictionary: then one is appended with the first addition). Opens nothing yet. */
+/* Over the root of a scanned, normalised request (which may hold no dictionary: then one is
+ * appended with the first addition). Opens nothing yet. */
 struct dictionary *dictionary_new(struct message *root, struct arena *arena);
 
 uint32_t dictionary_count(struct dictionary *dictionary, int table);
-/* Payload of an entry (for the string table: the string itself); empty for index 0 of an empty table. Asserts on an index out of range: scanned before. */
+/* Payload of an entry (for the string table: the string itself); empty for index 0 of an empty
+ * table. Asserts on an index out of range: scanned before. */
 struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index);
 
 static inline struct slice dictionary_string(struct dictionary *dictionary, uint32_t index)
@@ -28,13 +33,16 @@ static inline struct slice dictionary_string(struct dictionary *dictionary, uint
 
 /* Index of an equal entry (bytewise); 0 when there is none (or it is the zero value). */
 uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload);
-/* Index of an equal entry, or of a new one. payload is copied. */
+/* Index of an equal entry, or of a new one; 0 for the zero value (scan_is_zero_entry). payload is
+ * copied. A table without entries gets its zero value first. */
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload);
 
 /* An attribute_table entry: key and unit by text, value as an encoded AnyValue payload. */
-uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key, struct slice any_value, struct slice unit);
+uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key,
+                                  struct slice any_value, struct slice unit);
 /* A link_table entry. trace_id may be empty. */
-uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id, struct slice span_id);
+uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,
+                             struct slice span_id);
 
 struct dictionary_attribute {
     uint32_t key;
