@@ -4,6 +4,7 @@
  * Like the Collector's, for traces and also for profiles (which get one dictionary). It answers for
  * what it has admitted: data is acknowledged when it is held, kept until what comes next has taken
  * it, offered again after "try later", and refused at the door when more than max_held_mib is held.
+ * With `ack: delivered` it promises nothing: who sent the data is told what became of it.
  * Owner: a shard holds pieces (requests as they came) until there is a reason to send; only then
  * they are merged into a package, which lives until its receipt is settled. Thread: that of the
  * node; the bound is an atomic over all workers.
@@ -28,6 +29,9 @@
  * this many times as large as the request; from then on its rest goes in one piece. */
 enum { CUT_GROWTH_MAX = 64, PACKAGES_PER_ROUND = 16 };
 
+enum ack { ACK_ADMITTED, ACK_DELIVERED };
+static const char *const ack_names[] = {"admitted", "delivered", NULL};
+
 struct batch_settings {
     int64_t timeout;
     uint64_t send_batch_size;
@@ -35,6 +39,7 @@ struct batch_settings {
     struct config_strings metadata_keys; /* lower case after check */
     uint64_t metadata_cardinality_limit;
     uint64_t max_held_mib;
+    int ack;
 };
 
 static const struct field batch_fields[] = {
@@ -57,6 +62,11 @@ static const struct field batch_fields[] = {
                "requests; beyond it "
                "data is refused with \"try later\".",
                .fallback = "64", .min = "1"),
+    FIELD_ENUM(batch_settings, ack,
+               "When the sender is told success: when the data is held here (then it is lost if "
+               "profcol is killed), or "
+               "when what comes next has taken it.",
+               ack_names, .fallback = "admitted"),
     FIELD_END,
 };
 
@@ -69,6 +79,7 @@ struct batch_processor {
 struct piece {
     struct piece *next;
     struct batch *batch;
+    struct receipt *receipt; /* of `ack: delivered`; one open part */
     size_t held_bytes;
     /* When it is cut: */
     struct traces_source *traces;
@@ -84,7 +95,10 @@ struct package {
     struct package *next;
     struct batch *batch;
     size_t held_bytes;
-    uint64_t number; /* keeps the order when it has to wait */
+    uint64_t number;           /* keeps the order when it has to wait */
+    struct receipt **receipts; /* of what is in it, an open part of each */
+    size_t receipt_count;
+    bool must_arrive; /* something in it has no receipt: nobody would send it again */
 };
 
 /* What has the same values of metadata_keys. */
@@ -171,6 +185,8 @@ static struct piece *piece_new(struct batch *batch, size_t held_bytes)
 {
     struct piece *piece = memory_zalloc(sizeof *piece);
     piece->batch = batch;
+    piece->receipt = batch->receipt;
+    batch->receipt = NULL;
     piece->held_bytes = held_bytes;
     return piece;
 }
@@ -215,6 +231,7 @@ static uint32_t items_left(const struct piece *piece)
 /* A package in the making. */
 struct filling {
     struct shard *shard;
+    struct package *package;
     uint64_t items;
     uint64_t items_max;
     struct buffer **parts; /* traces: encoded requests, to be put one behind the other */
@@ -271,6 +288,22 @@ static void add_cut(struct filling *filling, struct piece *piece, uint32_t count
     piece->taken += count;
 }
 
+/* The package answers for its part of the piece. */
+static void share_receipt(struct package *package, struct piece *piece, bool is_last)
+{
+    if (!piece->receipt) {
+        package->must_arrive = true;
+        return;
+    }
+    if (!is_last)
+        receipt_add_parts(piece->receipt, 1);
+    package->receipts =
+        memory_grow(package->receipts, package->receipt_count + 1, sizeof *package->receipts);
+    package->receipts[package->receipt_count++] = piece->receipt;
+    if (is_last)
+        piece->receipt = NULL;
+}
+
 /* How many items of the piece go into the package. */
 static uint32_t share_of(const struct filling *filling, const struct piece *piece)
 {
@@ -295,6 +328,7 @@ static void fill(struct filling *filling)
             add_cut(filling, piece, count);
         filling->items += count;
         shard->items -= count;
+        share_receipt(filling->package, piece, count == left);
         if (count == left)
             pop_piece(shard);
     } while (shard->first && filling->items < enough && filling->items < filling->items_max);
@@ -319,11 +353,12 @@ static struct buffer *join_parts(struct filling *filling, struct budget *budget)
 }
 
 /* The next request to send, from the first pieces. */
-static struct batch *make_batch(struct shard *shard)
+static struct batch *make_batch(struct shard *shard, struct package *package)
 {
     struct node *node = &shard->node->node;
     uint64_t max = settings_of(shard->node)->send_batch_max_size;
-    struct filling filling = {.shard = shard, .items_max = max ? max : UINT32_MAX};
+    struct filling filling = {
+        .shard = shard, .package = package, .items_max = max ? max : UINT32_MAX};
     struct piece *piece = shard->first;
     struct budget *budget = piece->batch->arena.budget;
     bool alone = piece->taken == 0 && piece->batch->items <= filling.items_max &&
@@ -332,6 +367,7 @@ static struct batch *make_batch(struct shard *shard)
         struct batch *batch = piece->batch;
         piece->batch = NULL;
         shard->items -= batch->items;
+        share_receipt(package, piece, true);
         pop_piece(shard);
         return batch;
     }
@@ -348,7 +384,7 @@ static struct package *make_package(struct shard *shard)
     struct package *package = memory_zalloc(sizeof *package);
     package->shard = shard;
     package->number = shard->next_number++;
-    package->batch = make_batch(shard);
+    package->batch = make_batch(shard, package);
     context_unref(package->batch->context);
     package->batch->context = context_ref(shard->context);
     package->held_bytes = batch_memory(package->batch);
@@ -359,9 +395,19 @@ static struct package *make_package(struct shard *shard)
     return package;
 }
 
+/* Tells those who wait for it what became of it. */
+static void answer_package(struct package *package, const struct verdict *verdict)
+{
+    for (size_t i = 0; i < package->receipt_count; i++)
+        receipt_settle(package->receipts[i], verdict);
+    package->receipt_count = 0;
+}
+
 static void package_free(struct package *package)
 {
+    assert(package->receipt_count == 0);
     batch_free(package->batch);
+    free(package->receipts);
     free(package);
 }
 
@@ -417,13 +463,14 @@ static void keep_for_later(struct package *package, const struct verdict *verdic
 static void drop_package(struct package *package, const struct verdict *verdict)
 {
     struct batch_node *node = package->shard->node;
-    if (!verdict_is_ok(verdict)) {
+    if (!verdict_is_ok(verdict) && package->must_arrive) {
         counter_add(node->dropped, node->node.worker->index, package->batch->items);
         log_warn(node->node.component->label,
                  "Sender failed. Dropping %" PRIu32 " %s of pipeline %s: %s", package->batch->items,
                  signal_item_name(node->node.signal), node->node.pipeline, verdict->text);
     }
     budget_release(held_of(node), package->held_bytes);
+    answer_package(package, verdict);
     package_free(package);
 }
 
@@ -432,7 +479,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     struct package *package = (struct package *)receipt;
     struct shard *shard = package->shard;
     unlink_package(&shard->under_way, package);
-    if (!verdict_is_ok(verdict) && verdict_is_retryable(verdict)) {
+    if (!verdict_is_ok(verdict) && verdict_is_retryable(verdict) && package->must_arrive) {
         keep_for_later(package, verdict);
         return;
     }
@@ -623,10 +670,11 @@ static void batch_consume(struct node *base, struct batch *batch)
         refuse(node, batch, &verdict);
         return;
     }
+    if (settings_of(node)->ack == ACK_ADMITTED)
+        batch_settle(batch, &verdict_ok); /* from here on it is ours */
     push_piece(shard, piece_new(batch, size_bytes));
     if (sends_at_once(node) || base->draining)
         shard->due_pieces = shard->piece_count;
-    batch_settle(batch, &verdict_ok); /* from here on it is ours */
     pump(shard);
 }
 
@@ -695,19 +743,27 @@ static void batch_node_drain(struct node *base)
     check_drained(node);
 }
 
-/* What is lost. Packages under way belong to their receipts: whoever has the clone may still
- * deliver it. */
+/* Returns how many items are lost without anybody being told. */
 static uint64_t give_up(struct shard *shard)
 {
-    uint64_t lost = shard->items;
-    struct budget *held = held_of(shard->node);
-    while (shard->first)
+    static const struct verdict stopped = {
+        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+    uint64_t lost = 0;
+    assert(
+        !shard->under_way); /* what comes behind was stopped before and has settled its receipts */
+    while (shard->first) {
+        struct receipt *receipt = shard->first->receipt;
+        lost += receipt ? 0 : items_left(shard->first);
         pop_piece(shard);
+        if (receipt)
+            receipt_settle(receipt, &stopped);
+    }
     while (shard->waiting) {
         struct package *package = shard->waiting;
         shard->waiting = package->next;
-        lost += package->batch->items;
-        budget_release(held, package->held_bytes);
+        lost += package->must_arrive ? package->batch->items : 0;
+        budget_release(held_of(shard->node), package->held_bytes);
+        answer_package(package, &stopped);
         package_free(package);
     }
     return lost;

@@ -369,6 +369,44 @@ static void drains(void **state)
     fixture_deinit(&f);
 }
 
+/* ---- ack: delivered ---- */
+
+static void passes_answers_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[3];
+    struct fixture_place *place =
+        start(&f, SIGNAL_TRACES, "{ack: delivered, send_batch_size: 3, send_batch_max_size: 3}");
+    struct buffer *two = make_spans(0, 2, 3), *seven = make_spans(2, 7, 3);
+    f.recorder.hold = true;
+    fixture_consume(&f, place->nodes[0], buffer_slice(two), 2, &probes[0]);
+    fixture_consume(&f, place->nodes[0], buffer_slice(seven), 7,
+                    &probes[1]); /* in three packages: 1, 3, 3 */
+    assert_int_equal(f.recorder.held_count, 3);
+    assert_int_equal(probes[0].settled + probes[1].settled, 0);
+    fixture_release(&f, &verdict_ok);
+    assert_int_equal(probes[0].settled, 1);
+    assert_int_equal(probes[1].settled, 1);
+    assert_true(verdict_is_ok(&probes[0].verdict) && verdict_is_ok(&probes[1].verdict));
+    assert_int_equal(check_spans(&f), 9);
+    /* Who sent it is told to try later, and will: so it is not kept here. */
+    f.recorder.hold = false;
+    f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
+    fixture_consume(&f, place->nodes[0], buffer_slice(two), 2, &probes[2]);
+    fixture_advance(&f, 200 * MS);
+    assert_int_equal(probes[2].settled, 1);
+    assert_int_equal(probes[2].verdict.code, GRPC_UNAVAILABLE);
+    f.recorder.answer = verdict_ok;
+    fixture_advance(&f, 10000 * MS);
+    assert_int_equal(f.recorder.count, 3);
+    assert_int_equal((int)metric(&f, "profcol_processor_batch_dropped_spans"), 0);
+    assert_true(metric(&f, "profcol_processor_batch_held_bytes") == 0);
+    buffer_unref(two);
+    buffer_unref(seven);
+    fixture_deinit(&f);
+}
+
 /* ---- metadata_keys ---- */
 
 /* Whether it was admitted. */
@@ -441,6 +479,7 @@ int main(void)
         cmocka_unit_test(drops_what_is_refused_for_good),
         cmocka_unit_test(refuses_beyond_its_bound),
         cmocka_unit_test(drains),
+        cmocka_unit_test(passes_answers_on),
         cmocka_unit_test(keeps_tenants_apart),
         cmocka_unit_test(bounds_what_cutting_costs),
     };
