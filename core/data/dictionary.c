@@ -28,6 +28,7 @@ struct dictionary {
     struct message *message; /* NULL until something is added */
     struct arena *arena;
     bool counted;
+    struct slice last_run; /* what was appended last, to notice it when somebody else appends */
     struct table tables[DICTIONARY_TABLE_COUNT];
     /* Appended entries stand one behind the other, so that they are few runs of bytes. */
     uint8_t *chunk;
@@ -57,6 +58,11 @@ static bool find_field(struct dictionary *dictionary, struct message_iter *it,
     return false;
 }
 
+static struct slice last_run(const struct message *message)
+{
+    return message && message->tail_last ? message->tail_last->fields : (struct slice){0};
+}
+
 /* Counts every table and remembers where it starts. */
 static void count_tables(struct dictionary *dictionary)
 {
@@ -70,6 +76,7 @@ static void count_tables(struct dictionary *dictionary)
     dictionary->counted = true;
     if (!find_field(dictionary, &it, &field))
         return;
+    dictionary->last_run = last_run(field.node);
     it = message_iter_into(&field, NULL);
     for (before = it; message_next(&it, &field); before = it) {
         if (field.wire.number >= DICTIONARY_TABLE_COUNT || field.wire.type != WIRE_BYTES)
@@ -242,10 +249,14 @@ static struct slice append_to_message(struct dictionary *dictionary, int table,
     struct message *message = open_message(dictionary);
     size_t size = wire_size_bytes((uint32_t)table, payload.size);
     uint8_t *field = reserve_chunk(dictionary, size);
+    struct slice run = last_run(message);
 
+    /* Else our indices would be wrong. */
+    assert(run.data == dictionary->last_run.data && run.size == dictionary->last_run.size);
     dictionary->chunk = wire_write_bytes(field, (uint32_t)table, payload);
     assert(dictionary->chunk == field + size);
     message_append(message, dictionary->arena, slice_of(field, size));
+    dictionary->last_run = last_run(message);
     return slice_of(dictionary->chunk - payload.size, payload.size);
 }
 
