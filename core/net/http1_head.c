@@ -79,7 +79,7 @@ static bool library_accepts(const uint8_t *data, size_t size)
 /* RFC 9110, section 5.6.2. */
 static bool is_token_char(uint8_t c)
 {
-    return isalnum(c) || (c != 0 && memchr("!#$%&'*+-.^_`|~", c, 15));
+    return isalnum(c) || (c != 0 && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 static bool is_token(struct slice text)

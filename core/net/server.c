@@ -39,7 +39,7 @@ static unsigned connection_limit(const struct server_options *options)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
         return limit;
-    rlim_t usable = files.rlim_cur > 2 * DESCRIPTORS_KEPT ? files.rlim_cur - DESCRIPTORS_KEPT
+    rlim_t usable = files.rlim_cur / 2 > DESCRIPTORS_KEPT ? files.rlim_cur - DESCRIPTORS_KEPT
                                                           : files.rlim_cur / 2;
     return limit < usable ? limit : (unsigned)usable;
 }

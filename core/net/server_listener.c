@@ -66,6 +66,7 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
     int rc = getaddrinfo(host, service, &hints, &found);
     if (rc != 0)
         return error_set(err, "%s: %s", host, gai_strerror(rc));
+    assert(found);
     const struct addrinfo *chosen = found;
     for (const struct addrinfo *a = found; a; a = a->ai_next)
         if (a->ai_family == AF_INET) {
@@ -103,7 +104,7 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
 
 static void learn_port(struct server *server)
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof(bound);
     if (getsockname(server->listen_fd, (struct sockaddr *)&bound, &size) != 0)
         return;
@@ -162,7 +163,7 @@ static bool open_unix(struct server *server, struct error *err)
     struct sockaddr_un path = {.sun_family = AF_UNIX};
     if (strlen(server->options.endpoint) >= sizeof(path.sun_path))
         return error_set(err, "the path is longer than %zu bytes", sizeof(path.sun_path) - 1);
-    strcpy(path.sun_path, server->options.endpoint);
+    memcpy(path.sun_path, server->options.endpoint, strlen(server->options.endpoint) + 1);
     struct bind_address address = {.size = sizeof(path), .family = AF_UNIX};
     memcpy(&address.storage, &path, sizeof(path));
     bool ok = try_bind(server, &address, err);

@@ -172,12 +172,12 @@ static void send_all(struct target *target, struct slice rest)
 
 static void begin(struct target *target)
 {
-    target->budget.limit_bytes = target->flags & SMALL_BUDGET ? 12 * 1024 : 16 * 1024 * 1024;
+    target->budget.limit_bytes = target->flags & SMALL_BUDGET ? 12 << 10 : 16 << 20;
     worker_init_manual(&target->worker, 0, 1000 * SECOND_NS);
     const struct server_options options = {.accept_http = true,
                                            .accept_grpc = true,
-                                           .max_body_bytes = 64 * 1024,
-                                           .max_message_bytes = 64 * 1024,
+                                           .max_body_bytes = 64 << 10,
+                                           .max_message_bytes = 64 << 10,
                                            .max_concurrent_streams = 10,
                                            .budget = &target->budget};
     struct error err;

@@ -64,7 +64,7 @@ const struct server_handler server_fixture_handler = {
 void server_fixture_init(struct server_fixture *fixture)
 {
     *fixture = (struct server_fixture){0};
-    fixture->budget.limit_bytes = 64 * 1024 * 1024;
+    fixture->budget.limit_bytes = 64 << 20;
     fixture->metrics = metrics_new(1);
     worker_init_manual(&fixture->worker, 0, 1000 * SECOND_NS);
     fixture->options = (struct server_options){
@@ -73,8 +73,8 @@ void server_fixture_init(struct server_fixture *fixture)
         .label = "test",
         .budget = &fixture->budget,
         .metrics = fixture->metrics,
-        .max_body_bytes = 1024 * 1024,
-        .max_message_bytes = 512 * 1024,
+        .max_body_bytes = 1 << 20,
+        .max_message_bytes = 512 << 10,
     };
 }
 

@@ -275,7 +275,7 @@ static void test_large_body(void **state)
 {
     (void)state;
     struct scene *scene = scene_new();
-    size_t size = 500 * 1024;
+    size_t size = 500 << 10;
     uint8_t *message = calloc(1, size + 5);
     message[1] = 0;
     message[2] = (uint8_t)(size >> 16);

@@ -19,28 +19,41 @@ struct raw_case {
     struct text bytes;
 };
 
+/* What stands behind a backslash; returns what comes after it. */
+static const char *add_escape(struct text *bytes, const char *at)
+{
+    static const char letters[] = "rnt0\\", meanings[] = "\r\n\t\0\\";
+    if (*at == 'x') {
+        const char hex[3] = {at[1], at[2], 0};
+        const uint8_t byte = (uint8_t)strtoul(hex, NULL, 16);
+        text_append_slice(bytes, slice_of(&byte, 1));
+        return at + 3;
+    }
+    const char *letter = strchr(letters, *at);
+    assert_true(letter && *letter);
+    text_append_char(bytes, meanings[letter - letters]);
+    return at + 1;
+}
+
+static const char *add_repeated(struct text *bytes, const char *at)
+{
+    char *end;
+    char last = bytes->data[bytes->size - 1];
+    for (unsigned long n = strtoul(at, &end, 10); n > 1; n--)
+        text_append_char(bytes, last);
+    assert_int_equal(*end, '}');
+    return end + 1;
+}
+
 static void add_piece(struct text *bytes, const char *line)
 {
     while (*line && *line != '\n') {
-        char c = *line++;
-        if (c == '{' && bytes->size > 0 && isdigit((unsigned char)*line)) {
-            char last = bytes->data[bytes->size - 1];
-            for (long n = strtol(line, (char **)&line, 10); n > 1; n--)
-                text_append_char(bytes, last);
-            assert_int_equal(*line++, '}');
-            continue;
-        }
-        if (c == '\\') {
-            c = *line++;
-            char hex[3] = {line[0], line[0] ? line[1] : 0, 0};
-            if (c == 'x') {
-                c = (char)strtol(hex, NULL, 16);
-                line += 2;
-            } else {
-                c = c == 'r' ? '\r' : c == 'n' ? '\n' : c == 't' ? '\t' : c == '0' ? '\0' : c;
-            }
-        }
-        text_append_char(bytes, c);
+        if (line[0] == '{' && bytes->size > 0 && isdigit((unsigned char)line[1]))
+            line = add_repeated(bytes, line + 1);
+        else if (line[0] == '\\')
+            line = add_escape(bytes, line + 1);
+        else
+            text_append_char(bytes, *line++);
     }
 }
 
@@ -294,7 +307,8 @@ static void test_pipelining_is_bounded(void **state)
     server_fixture_answer(&scene->fixture);
     assert_true(scene->client.connection->reading);
     size_t kept = count_of(&scene->client, "HTTP/1.1 200 OK") - 1;
-    assert_in_range(kept * SHORT.size, SERVER_PIPELINE_MAX_BYTES, SERVER_PIPELINE_MAX_BYTES + 100);
+    assert_in_range(kept * SHORT.size, (size_t)SERVER_PIPELINE_MAX_BYTES,
+                    SERVER_PIPELINE_MAX_BYTES + 100);
     scene_free(scene);
 }
 
@@ -464,7 +478,7 @@ static void test_over_budget(void **state)
 {
     (void)state;
     struct scene *scene = scene_new();
-    scene->fixture.budget.limit_bytes = 100 * 1024;
+    scene->fixture.budget.limit_bytes = 100 << 10;
     raw_client_send(&scene->client,
                     SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\nx"));
     assert_received(&scene->client, "503 Service Unavailable");
@@ -484,7 +498,7 @@ static void test_promised_length_is_not_reserved(void **state)
     struct scene *scene = scene_new();
     raw_client_send(&scene->client,
                     SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\nx"));
-    assert_in_range(budget_used(&scene->fixture.budget), 1, 300 * 1024);
+    assert_in_range(budget_used(&scene->fixture.budget), 1, 300 << 10);
     scene_free(scene);
 }
 

@@ -76,7 +76,7 @@ static void on_request(void *context, struct exchange *exchange)
     held->exchange = exchange;
     held->timer.on_timer = on_timer;
     if (slice_is(exchange_path(exchange), "/later")) {
-        worker_set_timer(worker, &held->timer, 20 * 1000000);
+        worker_set_timer(worker, &held->timer, 20000000);
     } else if (slice_is(exchange_path(exchange), "/never")) {
         held->next = site->never[worker->index];
         site->never[worker->index] = held;
@@ -100,7 +100,7 @@ static struct site *site_new(unsigned count, struct server_options options)
     struct site *site = calloc(1, sizeof(*site));
     struct error err = {""};
     site->count = count;
-    site->budget.limit_bytes = 64 * 1024 * 1024;
+    site->budget.limit_bytes = 64 << 20;
     site->metrics = metrics_new(count);
     if (!options.endpoint)
         options.endpoint = "127.0.0.1:0";
@@ -404,7 +404,7 @@ static void test_unix_socket(void **state)
     struct server_options options = {.endpoint = path, .transport = "unix"};
     struct site *site = site_new(2, options);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     say(fd, GET("/now"));

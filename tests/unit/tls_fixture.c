@@ -34,7 +34,7 @@ static X509 *new_certificate(EVP_PKEY *key, const char *name)
     X509_set_version(certificate, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(certificate), ++serial);
     X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 24 * 3600);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
     X509_set_pubkey(certificate, key);
     X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
                                (const unsigned char *)name, -1, -1, 0);
