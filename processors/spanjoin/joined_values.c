@@ -240,13 +240,12 @@ struct slice values_to_keep(const struct spanjoin_side *side, const struct span_
 
 static struct slice kept_value(struct slice kept, size_t position)
 {
-    const uint8_t *at = kept.data;
-    const uint8_t *end = kept.data + kept.size;
-    while (at < end) {
+    for (size_t i = 0; i < kept.size;) {
+        const uint8_t *at = kept.data + i;
         size_t size = at[1] | (size_t)at[2] << 8;
         if (at[0] == position)
             return slice_of(at + KEPT_HEADER, size);
-        at += KEPT_HEADER + size;
+        i += KEPT_HEADER + size;
     }
     return (struct slice){0};
 }
