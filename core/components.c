@@ -15,10 +15,15 @@ extern const struct component_type otlp_http_exporter_type;
 const struct config_type *const component_types[] = {
     &otlp_receiver_type.config,
 
-    &batch_processor_type.config,     &resource_processor_type.config, &spanjoin_processor_type.config,
+    &batch_processor_type.config,
+    &resource_processor_type.config,
+    &spanjoin_processor_type.config,
 
-    &debug_exporter_type.config,      &file_exporter_type.config,      &nop_exporter_type.config,
-    &otlp_grpc_exporter_type.config,  &otlp_http_exporter_type.config,
+    &debug_exporter_type.config,
+    &file_exporter_type.config,
+    &nop_exporter_type.config,
+    &otlp_grpc_exporter_type.config,
+    &otlp_http_exporter_type.config,
 
     NULL,
 };

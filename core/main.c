@@ -3,11 +3,11 @@
  *
  * Commands, options and exit codes follow the Collector's (0: fine, 1: any error).
  */
-#include "core/components.h"
-#include "core/run.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
+#include "core/components.h"
+#include "core/run.h"
 #include "default_config.h"
 #include "version.h"
 
@@ -16,7 +16,8 @@
 #include <string.h>
 
 static const char usage[] =
-    "profcol receives OTLP profiles and traces, joins every profile sample to its span, and forwards both.\n"
+    "profcol receives OTLP profiles and traces, joins every profile sample to its span, and "
+    "forwards both.\n"
     "\n"
     "Usage:\n"
     "  profcol [options]               run; without --config on a built-in default configuration\n"
@@ -27,7 +28,8 @@ static const char usage[] =
     "  profcol schema                  print the JSON schema of a configuration file\n"
     "\n"
     "Options:\n"
-    "  --config URI            a file, file:PATH, env:NAME or yaml:TEXT; several are merged from left to right\n"
+    "  --config URI            a file, file:PATH, env:NAME or yaml:TEXT; several are merged from "
+    "left to right\n"
     "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long to deliver what is held after SIGTERM; default 20s\n"
@@ -106,14 +108,16 @@ static bool take_option(struct arguments *arguments, int option)
         arguments->run.workers = (unsigned)workers;
         return true;
     case OPTION_DRAIN:
-        if (!config_parse_duration(slice_of_string(optarg), &arguments->run.drain_timeout_ns, why, sizeof(why)) ||
+        if (!config_parse_duration(slice_of_string(optarg), &arguments->run.drain_timeout_ns, why,
+                                   sizeof(why)) ||
             arguments->run.drain_timeout_ns < 0)
             return complain("--drain-timeout %s: give a time like 20s", optarg);
         return true;
     case OPTION_GATES:
         return true;
     default:
-        fprintf(stderr, "Run `profcol --help` for the usage.\n"); /* getopt has said what is wrong */
+        fprintf(stderr,
+                "Run `profcol --help` for the usage.\n"); /* getopt has said what is wrong */
         return false;
     }
 }
@@ -157,7 +161,8 @@ static struct config *load(struct arguments *arguments)
 
 static int print_text(struct text *text)
 {
-    bool written = fwrite(text_string(text), 1, text->size, stdout) == text->size && fflush(stdout) == 0;
+    bool written =
+        fwrite(text_string(text), 1, text->size, stdout) == text->size && fflush(stdout) == 0;
     text_deinit(text);
     return written ? 0 : 1;
 }
@@ -218,8 +223,12 @@ static const struct {
     const char *name;
     int (*run)(struct arguments *arguments);
 } commands[] = {
-    {"validate", command_validate},     {"print-config", command_print_config}, {"print-initial-config", command_print_config},
-    {"components", command_components}, {"reference", command_reference},       {"schema", command_schema},
+    {"validate", command_validate},
+    {"print-config", command_print_config},
+    {"print-initial-config", command_print_config},
+    {"components", command_components},
+    {"reference", command_reference},
+    {"schema", command_schema},
 };
 
 static int run_command(struct arguments *arguments)
@@ -233,8 +242,9 @@ static int run_command(struct arguments *arguments)
             return commands[i].run(arguments);
     }
     const char *near = config_suggest(arguments->command, names, sizeof(names) / sizeof(names[0]));
-    fprintf(stderr, "Error: unknown command \"%s\"%s%s%s\nRun `profcol --help` for the usage.\n", arguments->command,
-            near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    fprintf(stderr, "Error: unknown command \"%s\"%s%s%s\nRun `profcol --help` for the usage.\n",
+            arguments->command, near ? ", did you mean \"" : "", near ? near : "",
+            near ? "\"?" : "");
     return 1;
 }
 

@@ -28,7 +28,8 @@ static size_t lower(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The lowest limit of the group and all groups around it, up to the root of the mount: there a container finds its own. Cuts `group` up. */
+/* The lowest limit of the group and all groups around it, up to the root of the mount: there a
+ * container finds its own. Cuts `group` up. */
 static size_t lowest_of_group(const char *root, const char *mount, char *group, const char *name)
 {
     size_t lowest = SIZE_MAX;

@@ -41,14 +41,16 @@ static void block_signals(sigset_t *signals)
 
 static void wait_for_signal(const sigset_t *signals)
 {
-    static const char *const names[] = {[SIGHUP] = "hangup", [SIGINT] = "interrupt", [SIGTERM] = "terminated"};
+    static const char *const names[] = {
+        [SIGHUP] = "hangup", [SIGINT] = "interrupt", [SIGTERM] = "terminated"};
     for (;;) {
         int number = 0;
         sigwait(signals, &number);
         log_info(NULL, "Received signal from OS: %s", names[number]);
         if (number != SIGHUP)
             return;
-        log_warn(NULL, "Reloading is not supported yet; restart profcol to use a changed configuration");
+        log_warn(NULL,
+                 "Reloading is not supported yet; restart profcol to use a changed configuration");
     }
 }
 
@@ -84,7 +86,8 @@ static void stop_workers(struct process *process)
         worker_deinit(&process->workers[i]);
 }
 
-static bool start_pipelines(struct server_process *self, const struct config *config, struct error *err)
+static bool start_pipelines(struct server_process *self, const struct config *config,
+                            struct error *err)
 {
     self->telemetry = telemetry_new(&config->telemetry, &self->process, err);
     if (!self->telemetry)
@@ -100,7 +103,8 @@ static bool drain(struct server_process *self, int64_t timeout_ns)
     graph_drain(self->graph);
     bool drained = graph_wait_drained(self->graph, (uint64_t)timeout_ns);
     if (!drained)
-        log_error(NULL, "Could not deliver everything within --drain-timeout; what remains is lost");
+        log_error(NULL,
+                  "Could not deliver everything within --drain-timeout; what remains is lost");
     return drained;
 }
 
@@ -162,8 +166,11 @@ static void init_process(struct server_process *self, unsigned workers)
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
     };
-    log_info(NULL, "Starting profcol... Version %s, %u worker%s, memory limit %zu MiB, of which %zu MiB for requests",
-             PROFCOL_VERSION, workers, workers == 1 ? "" : "s", memory >> 20, self->budget.limit_bytes >> 20);
+    log_info(NULL,
+             "Starting profcol... Version %s, %u worker%s, memory limit %zu MiB, of which %zu MiB "
+             "for requests",
+             PROFCOL_VERSION, workers, workers == 1 ? "" : "s", memory >> 20,
+             self->budget.limit_bytes >> 20);
 }
 
 int run(const struct config *config, const struct run_options *options)
@@ -173,7 +180,8 @@ int run(const struct config *config, const struct run_options *options)
     raise_descriptor_limit();
     mallopt(M_ARENA_MAX, 2);
     scan_init();
-    log_init((enum log_level)config->telemetry.log_level, (enum log_encoding)config->telemetry.log_encoding);
+    log_init((enum log_level)config->telemetry.log_level,
+             (enum log_encoding)config->telemetry.log_encoding);
 
     struct server_process self = {0};
     struct error err;

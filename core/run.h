@@ -13,7 +13,8 @@ struct run_options {
     int64_t drain_timeout_ns; /* after a signal; what remains then is counted, logged and lost */
 };
 
-/* The process' exit status: 0 after a clean end, 1 when it could not start or could not deliver everything in time. */
+/* The process' exit status: 0 after a clean end, 1 when it could not start or could not deliver
+ * everything in time. */
 int run(const struct config *config, const struct run_options *options);
 
 #endif

@@ -65,16 +65,21 @@ static double read_budget_limit(void *context)
 static void add_process_metrics(struct telemetry *telemetry)
 {
     struct metrics *metrics = telemetry->process->metrics;
-    metrics_gauge_from(metrics, "otelcol_process_uptime", "Uptime of the process in seconds.", "", read_uptime, telemetry);
-    metrics_gauge_from(metrics, "otelcol_process_cpu_seconds", "Total CPU user and system time in seconds.", "",
-                       read_cpu_seconds, telemetry);
-    metrics_gauge_from(metrics, "otelcol_process_memory_rss", "Total physical memory (resident set size).", "", read_rss,
+    metrics_gauge_from(metrics, "otelcol_process_uptime", "Uptime of the process in seconds.", "",
+                       read_uptime, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_cpu_seconds",
+                       "Total CPU user and system time in seconds.", "", read_cpu_seconds,
                        telemetry);
-    metrics_gauge_from(metrics, "otelcol_process_runtime_heap_alloc_bytes", "Bytes of allocated heap objects.", "", read_heap,
-                       telemetry);
-    metrics_gauge_from(metrics, "profcol_budget_used_bytes", "Bytes held of what came from outside.", "", read_budget, telemetry);
-    metrics_gauge_from(metrics, "profcol_budget_limit_bytes", "Bytes that may be held of what comes from outside; over it, requests are refused.",
-                       "", read_budget_limit, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_memory_rss",
+                       "Total physical memory (resident set size).", "", read_rss, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_runtime_heap_alloc_bytes",
+                       "Bytes of allocated heap objects.", "", read_heap, telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_used_bytes",
+                       "Bytes held of what came from outside.", "", read_budget, telemetry);
+    metrics_gauge_from(
+        metrics, "profcol_budget_limit_bytes",
+        "Bytes that may be held of what comes from outside; over it, requests are refused.", "",
+        read_budget_limit, telemetry);
 }
 
 static bool on_head(void *context, struct exchange *exchange)
@@ -83,8 +88,10 @@ static bool on_head(void *context, struct exchange *exchange)
     static const char *const text = "text/plain; charset=utf-8";
     if (!slice_is(exchange_path(exchange), "/metrics"))
         exchange_respond(exchange, 404, text, SLICE("404 page not found\n"), NULL, 0);
-    else if (!slice_is(exchange_method(exchange), "GET") && !slice_is(exchange_method(exchange), "HEAD"))
-        exchange_respond(exchange, 405, text, SLICE("405 method not allowed, supported: [GET]\n"), NULL, 0);
+    else if (!slice_is(exchange_method(exchange), "GET") &&
+             !slice_is(exchange_method(exchange), "HEAD"))
+        exchange_respond(exchange, 405, text, SLICE("405 method not allowed, supported: [GET]\n"),
+                         NULL, 0);
     else
         return true;
     return false;
@@ -97,17 +104,19 @@ static void on_request(void *context, struct exchange *exchange)
     struct text page = {0};
     metrics_write(telemetry->process->metrics, &page);
     buffer_unref(exchange_take_body(exchange));
-    exchange_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", slice_of(page.data, page.size), &no_sniff, 1);
+    exchange_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8",
+                     slice_of(page.data, page.size), &no_sniff, 1);
     text_deinit(&page);
 }
 
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
 
-static struct server *open_server(struct telemetry *telemetry, const struct config_telemetry *settings, struct error *err)
+static struct server *open_server(struct telemetry *telemetry,
+                                  const struct config_telemetry *settings, struct error *err)
 {
     char endpoint[300];
-    snprintf(endpoint, sizeof(endpoint), strchr(settings->metrics_host, ':') ? "[%s]:%u" : "%s:%u", settings->metrics_host,
-             (unsigned)settings->metrics_port);
+    snprintf(endpoint, sizeof(endpoint), strchr(settings->metrics_host, ':') ? "[%s]:%u" : "%s:%u",
+             settings->metrics_host, (unsigned)settings->metrics_port);
     struct server_options options = {
         .endpoint = endpoint,
         .transport = "tcp",
@@ -119,13 +128,15 @@ static struct server *open_server(struct telemetry *telemetry, const struct conf
         .budget = telemetry->process->budget,
         .metrics = telemetry->process->metrics,
     };
-    struct server *server = server_new(&options, &handler, telemetry, telemetry->process->workers, 1, err);
+    struct server *server =
+        server_new(&options, &handler, telemetry, telemetry->process->workers, 1, err);
     if (!server)
         error_prefix(err, "service::telemetry::metrics");
     return server;
 }
 
-struct telemetry *telemetry_new(const struct config_telemetry *settings, struct process *process, struct error *err)
+struct telemetry *telemetry_new(const struct config_telemetry *settings, struct process *process,
+                                struct error *err)
 {
     struct telemetry *telemetry = memory_zalloc(sizeof(*telemetry));
     telemetry->process = process;

@@ -1,9 +1,11 @@
 /*
  * otlp_receiver: OTLP over gRPC and HTTP, in protobuf and JSON.
  *
- * https://opentelemetry.io/docs/specs/otlp/ . The network side (framing, compression, limits) is core/net/server.h; here a request is recognised, checked once (core/data/scan.h),
- * brought into the one form that the rest reads, and handed on with a receipt; when that settles, the client gets its answer.
- * Owner: an `otlp_request` lives from the whole request to the answer. Thread: the exchange's worker.
+ * https://opentelemetry.io/docs/specs/otlp/ . The network side (framing, compression, limits) is
+ * core/net/server.h; here a request is recognised, checked once (core/data/scan.h), brought into
+ * the one form that the rest reads, and handed on with a receipt; when that settles, the client
+ * gets its answer. Owner: an `otlp_request` lives from the whole request to the answer. Thread: the
+ * exchange's worker.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -36,7 +38,8 @@ static const struct field protocols_fields[] = {
 };
 
 static const struct field otlp_fields[] = {
-    FIELD_BLOCK(otlp_settings, protocols, otlp_protocols, protocols_fields, "At least one protocol."),
+    FIELD_BLOCK(otlp_settings, protocols, otlp_protocols, protocols_fields,
+                "At least one protocol."),
     FIELD_END,
 };
 
@@ -54,7 +57,8 @@ struct otlp_receiver {
     struct server *servers[TRANSPORT_COUNT];
     struct otlp_counters counters[TRANSPORT_COUNT][SIGNAL_COUNT];
     struct node *nodes[WORKERS_MAX];
-    bool started; /* the servers; written by the last worker before it answers main, so all others see it */
+    bool started; /* the servers; written by the last worker before it answers main, so all others
+                     see it */
 };
 
 struct otlp_node {
@@ -127,7 +131,8 @@ static int signal_of_grpc_path(const struct otlp_receiver *receiver, struct slic
 /* The media type without its parameters, compared without case. */
 static bool is_media_type(struct slice content_type, const char *type)
 {
-    const uint8_t *semicolon = content_type.size > 0 ? memchr(content_type.data, ';', content_type.size) : NULL;
+    const uint8_t *semicolon =
+        content_type.size > 0 ? memchr(content_type.data, ';', content_type.size) : NULL;
     size_t size = semicolon ? (size_t)(semicolon - content_type.data) : content_type.size;
     while (size > 0 && (content_type.data[size - 1] == ' ' || content_type.data[size - 1] == '\t'))
         size--;
@@ -136,7 +141,8 @@ static bool is_media_type(struct slice content_type, const char *type)
 
 static bool is_json_request(const struct exchange *exchange)
 {
-    return is_media_type(http_header_get(exchange_headers(exchange), "content-type"), "application/json");
+    return is_media_type(http_header_get(exchange_headers(exchange), "content-type"),
+                         "application/json");
 }
 
 /* ---- answers ---- */
@@ -147,7 +153,8 @@ static size_t write_varint_field(uint8_t *to, uint32_t number, uint64_t value)
 }
 
 /* google.rpc.Status in the request's encoding. */
-static void respond_status(struct exchange *exchange, bool is_json, int http_status, const struct verdict *verdict)
+static void respond_status(struct exchange *exchange, bool is_json, int http_status,
+                           const struct verdict *verdict)
 {
     uint8_t status[16 + sizeof(verdict->text)];
     size_t size = write_varint_field(status, 1, (uint64_t)verdict->code);
@@ -161,12 +168,14 @@ static void respond_status(struct exchange *exchange, bool is_json, int http_sta
         retry.value = slice_of_string(seconds);
     }
     if (!is_json) {
-        exchange_respond(exchange, http_status, "application/x-protobuf", slice_of(status, size), &retry, says_when);
+        exchange_respond(exchange, http_status, "application/x-protobuf", slice_of(status, size),
+                         &retry, says_when);
         return;
     }
     struct text json = {0};
     json_from_protobuf(JSON_STATUS, slice_of(status, size), &json);
-    exchange_respond(exchange, http_status, "application/json", slice_of(json.data, json.size), &retry, says_when);
+    exchange_respond(exchange, http_status, "application/json", slice_of(json.data, json.size),
+                     &retry, says_when);
     text_deinit(&json);
 }
 
@@ -176,16 +185,18 @@ static const uint8_t success_message[] = {0x0a, 0x00};
 static void respond_success(struct exchange *exchange, bool is_json)
 {
     if (is_json)
-        exchange_respond(exchange, 200, "application/json", SLICE("{\"partialSuccess\":{}}"), NULL, 0);
-    else
-        exchange_respond(exchange, 200, "application/x-protobuf", slice_of(success_message, sizeof(success_message)), NULL,
+        exchange_respond(exchange, 200, "application/json", SLICE("{\"partialSuccess\":{}}"), NULL,
                          0);
+    else
+        exchange_respond(exchange, 200, "application/x-protobuf",
+                         slice_of(success_message, sizeof(success_message)), NULL, 0);
 }
 
 static void respond(struct exchange *exchange, bool is_json, const struct verdict *verdict)
 {
     if (exchange_dialect(exchange) == SERVER_GRPC)
-        exchange_respond_grpc(exchange, verdict, slice_of(success_message, sizeof(success_message)));
+        exchange_respond_grpc(exchange, verdict,
+                              slice_of(success_message, sizeof(success_message)));
     else if (verdict_is_ok(verdict))
         respond_success(exchange, is_json);
     else
@@ -194,20 +205,24 @@ static void respond(struct exchange *exchange, bool is_json, const struct verdic
 
 static void respond_text(struct exchange *exchange, int status, const char *text)
 {
-    exchange_respond(exchange, status, status == 404 ? "text/plain; charset=utf-8" : "text/plain", slice_of_string(text), NULL, 0);
+    exchange_respond(exchange, status, status == 404 ? "text/plain; charset=utf-8" : "text/plain",
+                     slice_of_string(text), NULL, 0);
 }
 
 /* ---- the head ---- */
 
-/* OTLP profiles are in development: the layout that a client speaks is named by a header, absent means version 1. */
+/* OTLP profiles are in development: the layout that a client speaks is named by a header, absent
+ * means version 1. */
 static bool check_profiles_version(struct exchange *exchange, struct verdict *why)
 {
     const struct http_headers *headers = exchange_headers(exchange);
     size_t count = http_header_count(headers, PROFILES_VERSION_HEADER);
-    if (count == 0 || (count == 1 && slice_is(http_header_get(headers, PROFILES_VERSION_HEADER), "1")))
+    if (count == 0 ||
+        (count == 1 && slice_is(http_header_get(headers, PROFILES_VERSION_HEADER), "1")))
         return true;
-    *why = verdict_of(GRPC_INVALID_ARGUMENT, "invalid or unsupported " PROFILES_VERSION_HEADER ": %s",
-                      count > 1 ? "must contain exactly one value" : "supported version is 1");
+    *why =
+        verdict_of(GRPC_INVALID_ARGUMENT, "invalid or unsupported " PROFILES_VERSION_HEADER ": %s",
+                   count > 1 ? "must contain exactly one value" : "supported version is 1");
     return false;
 }
 
@@ -218,12 +233,15 @@ static bool accept_grpc_head(struct otlp_receiver *receiver, struct exchange *ex
     struct verdict verdict;
     const uint8_t *slash = path.size > 1 ? memrchr(path.data, '/', path.size) : NULL;
     if (signal < 0) {
-        struct slice service = slash > path.data ? slice_of(path.data + 1, (size_t)(slash - path.data) - 1) : path;
+        struct slice service =
+            slash > path.data ? slice_of(path.data + 1, (size_t)(slash - path.data) - 1) : path;
         verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown service %.*s", SLICE_ARG(service));
-    } else if (path.size != strlen(grpc_services[signal]) + 6 || memcmp(path.data + path.size - 6, "Export", 6) != 0) {
+    } else if (path.size != strlen(grpc_services[signal]) + 6 ||
+               memcmp(path.data + path.size - 6, "Export", 6) != 0) {
         struct slice method = slice_of(slash + 1, path.size - (size_t)(slash + 1 - path.data));
         struct slice service = slice_of(path.data + 1, (size_t)(slash - path.data) - 1);
-        verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown method %.*s for service %.*s", SLICE_ARG(method), SLICE_ARG(service));
+        verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown method %.*s for service %.*s",
+                             SLICE_ARG(method), SLICE_ARG(service));
     } else if (signal != SIGNAL_PROFILES || check_profiles_version(exchange, &verdict)) {
         return true;
     }
@@ -242,8 +260,9 @@ static bool accept_http_head(struct otlp_receiver *receiver, struct exchange *ex
     else if (!slice_is(exchange_method(exchange), "POST"))
         respond_text(exchange, 405, "405 method not allowed, supported: [POST]");
     else if (!is_json && !is_media_type(content_type, "application/x-protobuf"))
-        respond_text(exchange, 415,
-                     "415 unsupported media type, supported: [application/json, application/x-protobuf]");
+        respond_text(
+            exchange, 415,
+            "415 unsupported media type, supported: [application/json, application/x-protobuf]");
     else if (signal == SIGNAL_PROFILES && !check_profiles_version(exchange, &why))
         respond_status(exchange, is_json, 400, &why);
     else
@@ -257,8 +276,10 @@ static bool on_head(void *context, struct exchange *exchange)
                                                      : accept_http_head(context, exchange);
 }
 
-/* What the server itself refuses (a body too large, a broken encoding), said in the terms of OTLP. */
-static void on_error(void *context, struct exchange *exchange, int http_status, const struct verdict *verdict)
+/* What the server itself refuses (a body too large, a broken encoding), said in the terms of OTLP.
+ */
+static void on_error(void *context, struct exchange *exchange, int http_status,
+                     const struct verdict *verdict)
 {
     (void)context;
     respond_status(exchange, is_json_request(exchange), http_status, verdict);
@@ -269,37 +290,45 @@ static void on_error(void *context, struct exchange *exchange, int http_status, 
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct otlp_request *request = (struct otlp_request *)receipt;
-    struct otlp_counters *counters = &request->receiver->counters[request->transport][request->signal];
+    struct otlp_counters *counters =
+        &request->receiver->counters[request->transport][request->signal];
     unsigned worker = exchange_worker(request->exchange)->index;
-    counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused, worker, request->items);
+    counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused, worker,
+                request->items);
     respond(request->exchange, request->is_json, verdict);
     free(request);
 }
 
-static const struct verdict over_budget = {
-    .code = GRPC_RESOURCE_EXHAUSTED, .retry_after_ns = 1000000000, .text = "profcol is at its memory limit, try again later"};
+static const struct verdict over_budget = {.code = GRPC_RESOURCE_EXHAUSTED,
+                                           .retry_after_ns = 1000000000,
+                                           .text =
+                                               "profcol is at its memory limit, try again later"};
 
 /* JSON to protobuf; takes over the body. NULL: *why says so. */
-static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget, struct verdict *why)
+static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget,
+                                struct verdict *why)
 {
     struct error err;
     bool is_over_budget = false;
-    struct buffer *protobuf = json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                                               buffer_slice(body), budget, &is_over_budget, &err);
+    struct buffer *protobuf =
+        json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
+                         buffer_slice(body), budget, &is_over_budget, &err);
     buffer_unref(body);
     if (!protobuf)
         *why = is_over_budget ? over_budget : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
     return protobuf;
 }
 
-/* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why says why. */
-static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget, uint32_t *items_out,
-                              struct verdict *why)
+/* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
+ * says why. */
+static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget,
+                              uint32_t *items_out, struct verdict *why)
 {
     struct scan_result scan;
     struct error err;
-    bool fine = signal == SIGNAL_TRACES ? scan_traces(buffer_slice(body), &scan_limits_default, &scan, &err)
-                                        : scan_profiles(buffer_slice(body), &scan_limits_default, &scan, &err);
+    bool fine = signal == SIGNAL_TRACES
+                    ? scan_traces(buffer_slice(body), &scan_limits_default, &scan, &err)
+                    : scan_profiles(buffer_slice(body), &scan_limits_default, &scan, &err);
     if (!fine) {
         *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
         buffer_unref(body);
@@ -321,8 +350,9 @@ static struct context *metadata_of(const struct exchange *exchange)
     const struct http_headers *headers = exchange_headers(exchange);
     context->entries = arena_array(&context->arena, headers->count, sizeof(*context->entries));
     for (size_t i = 0; i < headers->count; i++)
-        context->entries[i] = (struct context_entry){arena_string(&context->arena, headers->items[i].name),
-                                                     arena_string(&context->arena, headers->items[i].value)};
+        context->entries[i] =
+            (struct context_entry){arena_string(&context->arena, headers->items[i].name),
+                                   arena_string(&context->arena, headers->items[i].value)};
     context->entry_count = headers->count;
     snprintf(context->peer, sizeof(context->peer), "%s", exchange_peer(exchange));
     return context;
@@ -331,17 +361,20 @@ static struct context *metadata_of(const struct exchange *exchange)
 static bool includes_metadata(const struct otlp_receiver *receiver, enum transport transport)
 {
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
-    return transport == TRANSPORT_GRPC ? protocols->grpc.include_metadata : protocols->http.include_metadata;
+    return transport == TRANSPORT_GRPC ? protocols->grpc.include_metadata
+                                       : protocols->http.include_metadata;
 }
 
-static void forward(struct otlp_receiver *receiver, struct exchange *exchange, struct otlp_request **request_io,
-                    struct buffer *body)
+static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
+                    struct otlp_request **request_io, struct buffer *body)
 {
     struct otlp_request *request = *request_io;
     struct worker *worker = exchange_worker(exchange);
-    struct context *metadata = includes_metadata(receiver, request->transport) ? metadata_of(exchange) : NULL;
+    struct context *metadata =
+        includes_metadata(receiver, request->transport) ? metadata_of(exchange) : NULL;
     receipt_init(&request->receipt, on_settled);
-    struct batch *batch = batch_new(worker, request->signal, body, request->items, &request->receipt, metadata);
+    struct batch *batch =
+        batch_new(worker, request->signal, body, request->items, &request->receipt, metadata);
     *request_io = NULL; /* the receipt's from here on */
     node_forward(receiver->nodes[worker->index], batch);
 }
@@ -373,16 +406,19 @@ static void on_request(void *context, struct exchange *exchange)
     /* Refused, or nothing in it: no pipeline is bothered. */
     buffer_unref(body);
     if (!verdict_is_ok(&why))
-        counter_add(receiver->counters[request->transport][request->signal].invalid, exchange_worker(exchange)->index, 1);
+        counter_add(receiver->counters[request->transport][request->signal].invalid,
+                    exchange_worker(exchange)->index, 1);
     respond(exchange, request->is_json, &why);
     free(request);
 }
 
-static const struct server_handler handler = {.on_head = on_head, .on_request = on_request, .on_error = on_error};
+static const struct server_handler handler = {
+    .on_head = on_head, .on_request = on_request, .on_error = on_error};
 
 /* ---- life ---- */
 
-static void make_counters(struct otlp_receiver *receiver, enum transport transport, enum signal signal)
+static void make_counters(struct otlp_receiver *receiver, enum transport transport,
+                          enum signal signal)
 {
     struct metrics *metrics = receiver->component.process->metrics;
     struct otlp_counters *counters = &receiver->counters[transport][signal];
@@ -392,19 +428,24 @@ static void make_counters(struct otlp_receiver *receiver, enum transport transpo
     struct text labels = {0};
     metrics_label(&labels, "receiver", receiver->component.id);
     metrics_label(&labels, "transport", transport_names[transport]);
-    counters->accepted = metrics_counter(metrics, accepted, "Items successfully pushed into the pipeline.", text_string(&labels));
-    counters->refused = metrics_counter(metrics, refused, "Items that could not be pushed into the pipeline.", text_string(&labels));
+    counters->accepted = metrics_counter(
+        metrics, accepted, "Items successfully pushed into the pipeline.", text_string(&labels));
+    counters->refused =
+        metrics_counter(metrics, refused, "Items that could not be pushed into the pipeline.",
+                        text_string(&labels));
     metrics_label(&labels, "signal", signal_name(signal));
-    counters->invalid = metrics_counter(metrics, "profcol_receiver_invalid_requests", "Requests refused because of what they contain.",
-                                        text_string(&labels));
+    counters->invalid =
+        metrics_counter(metrics, "profcol_receiver_invalid_requests",
+                        "Requests refused because of what they contain.", text_string(&labels));
     text_deinit(&labels);
 }
 
-static bool open_server(struct otlp_receiver *receiver, enum transport transport, const struct server_options *options,
-                        struct error *err)
+static bool open_server(struct otlp_receiver *receiver, enum transport transport,
+                        const struct server_options *options, struct error *err)
 {
     struct process *process = receiver->component.process;
-    receiver->servers[transport] = server_new(options, &handler, receiver, process->workers, process->worker_count, err);
+    receiver->servers[transport] =
+        server_new(options, &handler, receiver, process->workers, process->worker_count, err);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         if (is_used(receiver, (enum signal)signal))
             make_counters(receiver, transport, (enum signal)signal);
@@ -423,8 +464,10 @@ static bool otlp_init(struct component *component, struct error *err)
 {
     struct otlp_receiver *receiver = (struct otlp_receiver *)component;
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
-    struct server_options grpc = grpc_server_options(&protocols->grpc, component->process, component->label);
-    struct server_options http = http_server_options(&protocols->http, component->process, component->label);
+    struct server_options grpc =
+        grpc_server_options(&protocols->grpc, component->process, component->label);
+    struct server_options http =
+        http_server_options(&protocols->http, component->process, component->label);
     bool fine = (!protocols->grpc.enabled || open_server(receiver, TRANSPORT_GRPC, &grpc, err)) &&
                 (!protocols->http.enabled || open_server(receiver, TRANSPORT_HTTP, &http, err));
     if (!fine)
@@ -437,7 +480,8 @@ static bool otlp_node_start(struct node *node, struct error *err)
     (void)err;
     struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
     receiver->nodes[node->worker->index] = node;
-    /* Workers start one after the other: only when the last has its node may a connection arrive anywhere. */
+    /* Workers start one after the other: only when the last has its node may a connection arrive
+     * anywhere. */
     if (node->worker->index + 1 < receiver->component.process->worker_count)
         return true;
     static const char *const starting[] = {"Starting GRPC server", "Starting HTTP server"};
@@ -487,7 +531,9 @@ static void otlp_check(void *config, struct config_check *check)
     const struct otlp_settings *settings = config;
     const struct otlp_protocols *protocols = &settings->protocols;
     if (!protocols->grpc.enabled && !protocols->http.enabled)
-        config_check_error(check, "protocols", "must specify at least one protocol (grpc or http) when using the OTLP receiver");
+        config_check_error(
+            check, "protocols",
+            "must specify at least one protocol (grpc or http) when using the OTLP receiver");
     grpc_server_check(&protocols->grpc, check, "protocols::grpc");
     http_server_check(&protocols->http, check, "protocols::http");
 }
@@ -498,7 +544,9 @@ const struct component_type otlp_receiver_type = {
             .name = "otlp",
             .section = CONFIG_RECEIVERS,
             .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help = "Receives OTLP traces and profiles over gRPC and HTTP, in protobuf and JSON, uncompressed or in any of OTLP's encodings. Profiles of the 1.9 layout and reference "
+            .help = "Receives OTLP traces and profiles over gRPC and HTTP, in protobuf and JSON, "
+                    "uncompressed or in any of OTLP's encodings. Profiles of the 1.9 layout and "
+                    "reference "
                     "attributes are understood and brought into the current form.",
             .fields = otlp_fields,
             .config_size = sizeof(struct otlp_settings),

@@ -1,9 +1,9 @@
 /*
  * arena: memory that is given back all at once.
  *
- * One per batch and per configuration: whoever builds something in several steps allocates from one arena and
- * drops it on failure, instead of ladders of cleanup.
- * Owner: who initialised it. Thread: one at a time. A zeroed arena is valid and empty.
+ * One per batch and per configuration: whoever builds something in several steps allocates from one
+ * arena and drops it on failure, instead of ladders of cleanup. Owner: who initialised it. Thread:
+ * one at a time. A zeroed arena is valid and empty.
  */
 #ifndef PROFCOL_CORE_BASE_ARENA_H
 #define PROFCOL_CORE_BASE_ARENA_H
@@ -36,7 +36,8 @@ void *arena_array(struct arena *arena, size_t count, size_t element_size);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */
 struct slice arena_copy(struct arena *arena, struct slice bytes);
-char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *arena, const char *format, va_list args);
 
 #endif

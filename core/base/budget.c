@@ -8,7 +8,8 @@ bool budget_reserve(struct budget *budget, size_t size_bytes)
         return true;
     size_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
     do {
-        if (budget->limit_bytes && (size_bytes > budget->limit_bytes || used > budget->limit_bytes - size_bytes))
+        if (budget->limit_bytes &&
+            (size_bytes > budget->limit_bytes || used > budget->limit_bytes - size_bytes))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&budget->used_bytes, &used, used + size_bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -25,7 +26,8 @@ void budget_release(struct budget *budget, size_t size_bytes)
 {
     if (!budget)
         return;
-    size_t before = atomic_fetch_sub_explicit(&budget->used_bytes, size_bytes, memory_order_relaxed);
+    size_t before =
+        atomic_fetch_sub_explicit(&budget->used_bytes, size_bytes, memory_order_relaxed);
     assert(before >= size_bytes);
 }
 

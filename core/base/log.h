@@ -1,10 +1,11 @@
 /*
  * log: what the operator reads on standard error, one record a line, written with one write.
  *
- * Looks like the Collector's (service.telemetry.logs): console is `time<TAB>level<TAB>message<TAB>{json}`, json is one
- * object a line. Control bytes are escaped, so nothing from outside can forge a line. A call site that repeats is
- * sampled like the Collector's (first 10 of a text in 10 s, then every 100th).
- * Never log a secret: settings of kind secret have no way in here. Thread: any.
+ * Looks like the Collector's (service.telemetry.logs): console is
+ * `time<TAB>level<TAB>message<TAB>{json}`, json is one object a line. Control bytes are escaped, so
+ * nothing from outside can forge a line. A call site that repeats is sampled like the Collector's
+ * (first 10 of a text in 10 s, then every 100th). Never log a secret: settings of kind secret have
+ * no way in here. Thread: any.
  */
 #ifndef PROFCOL_CORE_BASE_LOG_H
 #define PROFCOL_CORE_BASE_LOG_H
@@ -17,7 +18,8 @@ enum log_encoding { LOG_CONSOLE, LOG_JSON };
 void log_init(enum log_level level, enum log_encoding encoding);
 bool log_enabled(enum log_level level);
 
-/* component: the id as written in the configuration ("otlp/profiles", with its kind before it: "exporter otlp"), or NULL for the process itself. */
+/* component: the id as written in the configuration ("otlp/profiles", with its kind before it:
+ * "exporter otlp"), or NULL for the process itself. */
 void log_write(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Without sampling, for records that are the point (exporter debug). */

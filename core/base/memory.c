@@ -16,7 +16,8 @@ static size_t product(size_t count, size_t element_size)
 {
     size_t size;
     if (__builtin_mul_overflow(count, element_size, &size)) {
-        fprintf(stderr, "profcol: out of memory (%zu elements of %zu bytes)\n", count, element_size);
+        fprintf(stderr, "profcol: out of memory (%zu elements of %zu bytes)\n", count,
+                element_size);
         abort();
     }
     return size;

@@ -30,7 +30,8 @@ struct gauge_from {
     void *context;
 };
 
-/* Per worker: a count per bucket (the last is +Inf) and the sum, whose bits are stored in a uint64_t. */
+/* Per worker: a count per bucket (the last is +Inf) and the sum, whose bits are stored in a
+ * uint64_t. */
 struct histogram {
     const double *bounds;
     size_t bound_count;
@@ -119,7 +120,8 @@ static struct family *find_family(struct metrics *metrics, const char *name, siz
     return NULL;
 }
 
-static struct family *get_family(struct metrics *metrics, const char *name, const char *help, enum metric_kind kind)
+static struct family *get_family(struct metrics *metrics, const char *name, const char *help,
+                                 enum metric_kind kind)
 {
     size_t position;
     struct family *family = find_family(metrics, name, &position);
@@ -139,7 +141,8 @@ static struct family *get_family(struct metrics *metrics, const char *name, cons
     return family;
 }
 
-/* The series, new ones last; *made says whether it has to be filled in. Called with the lock held. */
+/* The series, new ones last; *made says whether it has to be filled in. Called with the lock held.
+ */
 static struct series *get_series(struct family *family, const char *labels, bool *made)
 {
     struct series **link = &family->first;
@@ -163,11 +166,13 @@ static void *aligned_cells(size_t count, size_t size)
     return cells;
 }
 
-struct counter *metrics_counter(struct metrics *metrics, const char *name, const char *help, const char *labels)
+struct counter *metrics_counter(struct metrics *metrics, const char *name, const char *help,
+                                const char *labels)
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
-    struct series *series = get_series(get_family(metrics, name, help, METRIC_COUNTER), labels, &made);
+    struct series *series =
+        get_series(get_family(metrics, name, help, METRIC_COUNTER), labels, &made);
     if (made) {
         series->counter.workers = metrics->workers;
         series->counter.cells = aligned_cells(metrics->workers, sizeof(struct counter_cell));
@@ -176,21 +181,24 @@ struct counter *metrics_counter(struct metrics *metrics, const char *name, const
     return &series->counter;
 }
 
-struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help, const char *labels)
+struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
+                            const char *labels)
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
-    struct series *series = get_series(get_family(metrics, name, help, METRIC_GAUGE), labels, &made);
+    struct series *series =
+        get_series(get_family(metrics, name, help, METRIC_GAUGE), labels, &made);
     pthread_mutex_unlock(&metrics->lock);
     return &series->gauge;
 }
 
-void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help, const char *labels,
-                        double (*read)(void *context), void *context)
+void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
+                        const char *labels, double (*read)(void *context), void *context)
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
-    struct series *series = get_series(get_family(metrics, name, help, METRIC_GAUGE_FROM), labels, &made);
+    struct series *series =
+        get_series(get_family(metrics, name, help, METRIC_GAUGE_FROM), labels, &made);
     series->from = (struct gauge_from){read, context};
     pthread_mutex_unlock(&metrics->lock);
 }
@@ -215,12 +223,13 @@ void metrics_forget(struct metrics *metrics, const void *context)
     pthread_mutex_unlock(&metrics->lock);
 }
 
-struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help, const char *labels,
-                                    const double *bounds, size_t bound_count)
+struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
+                                    const char *labels, const double *bounds, size_t bound_count)
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
-    struct series *series = get_series(get_family(metrics, name, help, METRIC_HISTOGRAM), labels, &made);
+    struct series *series =
+        get_series(get_family(metrics, name, help, METRIC_HISTOGRAM), labels, &made);
     struct histogram *histogram = &series->histogram;
     if (made) {
         histogram->bounds = bounds;
@@ -240,7 +249,8 @@ void counter_add(struct counter *counter, unsigned worker, uint64_t n)
     assert(worker < counter->workers);
     /* One writer per cell: a plain add, made visible to readers. */
     _Atomic uint64_t *cell = &counter->cells[worker].value;
-    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
+    atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 uint64_t counter_read(const struct counter *counter)
@@ -302,7 +312,8 @@ static void append_number(struct text *out, double value)
         text_printf(out, "%.17g\n", value);
 }
 
-static void append_sample(struct text *out, const char *name, const char *suffix, const char *labels, double value)
+static void append_sample(struct text *out, const char *name, const char *suffix,
+                          const char *labels, double value)
 {
     text_printf(out, "%s%s", name, suffix);
     if (labels[0])
@@ -311,13 +322,15 @@ static void append_sample(struct text *out, const char *name, const char *suffix
     append_number(out, value);
 }
 
-static void append_histogram(struct text *out, const char *name, const char *labels, const struct histogram *histogram)
+static void append_histogram(struct text *out, const char *name, const char *labels,
+                             const struct histogram *histogram)
 {
     uint64_t running = 0;
     double sum = 0;
     for (size_t bucket = 0; bucket <= histogram->bound_count; bucket++) {
         for (unsigned w = 0; w < histogram->workers; w++)
-            running += atomic_load_explicit(&histogram->cells[w * histogram->stride + bucket], memory_order_relaxed);
+            running += atomic_load_explicit(&histogram->cells[w * histogram->stride + bucket],
+                                            memory_order_relaxed);
         text_printf(out, "%s_bucket{%s%sle=\"", name, labels, labels[0] ? "," : "");
         if (bucket < histogram->bound_count)
             text_printf(out, "%g\"} ", histogram->bounds[bucket]);
@@ -326,8 +339,9 @@ static void append_histogram(struct text *out, const char *name, const char *lab
         append_number(out, (double)running);
     }
     for (unsigned w = 0; w < histogram->workers; w++)
-        sum += as_double(atomic_load_explicit(&histogram->cells[w * histogram->stride + histogram->bound_count + 1],
-                                              memory_order_relaxed));
+        sum += as_double(atomic_load_explicit(
+            &histogram->cells[w * histogram->stride + histogram->bound_count + 1],
+            memory_order_relaxed));
     append_sample(out, name, "_sum", labels, sum);
     append_sample(out, name, "_count", labels, (double)running);
 }
@@ -352,12 +366,14 @@ static void append_family(struct text *out, const struct family *family)
     static const char *const types[] = {"counter", "gauge", "gauge", "histogram"};
     if (!family->first)
         return;
-    text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name, types[family->kind]);
+    text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+                types[family->kind]);
     for (const struct series *series = family->first; series; series = series->next) {
         if (family->kind == METRIC_HISTOGRAM)
             append_histogram(out, family->name, series->labels, &series->histogram);
         else
-            append_sample(out, family->name, "", series->labels, series_value(series, family->kind));
+            append_sample(out, family->name, "", series->labels,
+                          series_value(series, family->kind));
     }
 }
 

@@ -1,10 +1,11 @@
 /*
  * metrics: what profcol counts about itself, printed in Prometheus' text format.
  *
- * A counter has one cell per worker on a cache line of its own: adding takes no lock and shares nothing; reading sums.
- * Series are made at start (or at the first event of their kind) and live as long as the registry.
- * Names are given in full: "otelcol_receiver_accepted_spans" where the Collector has the metric, else "profcol_...".
- * Owner: the registry owns all series. Thread: making takes a lock, any thread; adding: the worker whose index is given; reading: any.
+ * A counter has one cell per worker on a cache line of its own: adding takes no lock and shares
+ * nothing; reading sums. Series are made at start (or at the first event of their kind) and live as
+ * long as the registry. Names are given in full: "otelcol_receiver_accepted_spans" where the
+ * Collector has the metric, else "profcol_...". Owner: the registry owns all series. Thread: making
+ * takes a lock, any thread; adding: the worker whose index is given; reading: any.
  */
 #ifndef PROFCOL_CORE_BASE_METRICS_H
 #define PROFCOL_CORE_BASE_METRICS_H
@@ -22,17 +23,20 @@ struct histogram;
 struct metrics *metrics_new(unsigned workers);
 void metrics_free(struct metrics *metrics);
 
-/* labels: as printed between the braces, `receiver="otlp",transport="grpc"`, or "" (values escaped by metrics_label). The same name and labels
- * give the same series. */
-struct counter *metrics_counter(struct metrics *metrics, const char *name, const char *help, const char *labels);
-struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help, const char *labels);
-/* A gauge whose value is asked for when it is printed; read is called on the printing thread. metrics_forget removes all whose context is `context`. */
-void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help, const char *labels,
-                        double (*read)(void *context), void *context);
+/* labels: as printed between the braces, `receiver="otlp",transport="grpc"`, or "" (values escaped
+ * by metrics_label). The same name and labels give the same series. */
+struct counter *metrics_counter(struct metrics *metrics, const char *name, const char *help,
+                                const char *labels);
+struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
+                            const char *labels);
+/* A gauge whose value is asked for when it is printed; read is called on the printing thread.
+ * metrics_forget removes all whose context is `context`. */
+void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
+                        const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);
 /* bounds: ascending upper bounds, kept by reference (static data). */
-struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help, const char *labels,
-                                    const double *bounds, size_t bound_count);
+struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
+                                    const char *labels, const double *bounds, size_t bound_count);
 
 void counter_add(struct counter *counter, unsigned worker, uint64_t n);
 uint64_t counter_read(const struct counter *counter);

@@ -61,7 +61,10 @@ size_t text_utf8_length(const uint8_t *p, size_t size)
 {
     if (p[0] < 0x80)
         return 1;
-    size_t length = p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+    size_t length = p[0] >= 0xc2 && p[0] <= 0xdf   ? 2
+                    : (p[0] & 0xf0) == 0xe0        ? 3
+                    : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
+                                                   : 0;
     if (length == 0 || length > size)
         return 0;
     for (size_t i = 1; i < length; i++)
@@ -72,7 +75,8 @@ size_t text_utf8_length(const uint8_t *p, size_t size)
     return overlong || beyond ? 0 : length;
 }
 
-/* What a terminal or a reader of lines could take for more than text. Two and three bytes: C1, U+2028, U+2029. */
+/* What a terminal or a reader of lines could take for more than text. Two and three bytes: C1,
+ * U+2028, U+2029. */
 static bool needs_escape(const uint8_t *p, size_t length)
 {
     if (length == 1)

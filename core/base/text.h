@@ -1,8 +1,9 @@
 /*
  * text: a string that grows while something is printed into it.
  *
- * For what people read (reports, errors, metrics pages), not for the data path. Always NUL-terminated once appended to.
- * Owner: who initialised it (all-zero is valid and empty); free with text_deinit. Thread: one at a time.
+ * For what people read (reports, errors, metrics pages), not for the data path. Always
+ * NUL-terminated once appended to. Owner: who initialised it (all-zero is valid and empty); free
+ * with text_deinit. Thread: one at a time.
  */
 #ifndef PROFCOL_CORE_BASE_TEXT_H
 #define PROFCOL_CORE_BASE_TEXT_H
@@ -22,7 +23,8 @@ void text_append_slice(struct text *text, struct slice bytes);
 void text_append_char(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);
-/* As the inside of a JSON string: quotes, backslashes, control characters (C0, DEL, C1) and the line separators U+2028 and U+2029 escaped, invalid UTF-8 as U+FFFD. */
+/* As the inside of a JSON string: quotes, backslashes, control characters (C0, DEL, C1) and the
+ * line separators U+2028 and U+2029 escaped, invalid UTF-8 as U+FFFD. */
 void text_append_json(struct text *text, struct slice bytes);
 /* Bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0: there is none. */
 size_t text_utf8_length(const uint8_t *p, size_t size);

@@ -6,7 +6,8 @@
 
 static bool earlier(const struct timer *a, const struct timer *b)
 {
-    return a->deadline_ns != b->deadline_ns ? a->deadline_ns < b->deadline_ns : a->sequence < b->sequence;
+    return a->deadline_ns != b->deadline_ns ? a->deadline_ns < b->deadline_ns
+                                            : a->sequence < b->sequence;
 }
 
 static void put(struct timer_queue *queue, size_t position, struct timer *timer)

@@ -2,8 +2,8 @@
  * timer: what a worker has to do later, in a heap ordered by time.
  *
  * Time is an argument (timer_queue_run), so tests drive it by hand and never sleep.
- * Owner: a timer lives in its user's struct and must be stopped before that is freed; the queue lives in its worker.
- * Thread: that of the worker.
+ * Owner: a timer lives in its user's struct and must be stopped before that is freed; the queue
+ * lives in its worker. Thread: that of the worker.
  */
 #ifndef PROFCOL_CORE_BASE_TIMER_H
 #define PROFCOL_CORE_BASE_TIMER_H
@@ -28,10 +28,12 @@ struct timer_queue {
 };
 
 void timer_queue_deinit(struct timer_queue *queue);
-/* Sets or moves it. Inside timer_queue_run a deadline in its past counts as its now_ns, so that it cannot hold up what was due already. */
+/* Sets or moves it. Inside timer_queue_run a deadline in its past counts as its now_ns, so that it
+ * cannot hold up what was due already. */
 void timer_queue_set(struct timer_queue *queue, struct timer *timer, uint64_t deadline_ns);
 void timer_queue_cancel(struct timer_queue *queue, struct timer *timer);
-/* Calls what is due at now_ns, in order; a timer set while this runs is not called in the same run. Returns how many. */
+/* Calls what is due at now_ns, in order; a timer set while this runs is not called in the same run.
+ * Returns how many. */
 size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns);
 /* Deadline of the earliest, UINT64_MAX when there is none. */
 uint64_t timer_queue_next(const struct timer_queue *queue);

@@ -7,7 +7,8 @@
 
 const struct verdict verdict_ok = {.code = GRPC_OK, .retry_after_ns = -1};
 
-/* The text goes into protobuf strings, which must be UTF-8: what is not, or was cut, becomes a question mark. */
+/* The text goes into protobuf strings, which must be UTF-8: what is not, or was cut, becomes a
+ * question mark. */
 static void make_utf8(char *text)
 {
     size_t size = strlen(text);
@@ -20,7 +21,8 @@ static void make_utf8(char *text)
     }
 }
 
-static struct verdict make(enum grpc_code code, int64_t retry_after_ns, const char *format, va_list args)
+static struct verdict make(enum grpc_code code, int64_t retry_after_ns, const char *format,
+                           va_list args)
 {
     struct verdict verdict = {.code = code, .retry_after_ns = retry_after_ns};
     vsnprintf(verdict.text, sizeof(verdict.text), format, args);
@@ -37,7 +39,8 @@ struct verdict verdict_of(enum grpc_code code, const char *format, ...)
     return verdict;
 }
 
-struct verdict verdict_try_later(enum grpc_code code, int64_t retry_after_ns, const char *format, ...)
+struct verdict verdict_try_later(enum grpc_code code, int64_t retry_after_ns, const char *format,
+                                 ...)
 {
     va_list args;
     va_start(args, format);
@@ -121,10 +124,23 @@ struct verdict verdict_from_http(int status, int64_t retry_after_ns)
 const char *grpc_code_name(enum grpc_code code)
 {
     static const char *const names[] = {
-        "OK",           "CANCELLED", "UNKNOWN",      "INVALID_ARGUMENT",  "DEADLINE_EXCEEDED",
-        "NOT_FOUND",    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-        "ABORTED",      "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE",
-        "DATA_LOSS",    "UNAUTHENTICATED",
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
     };
     return (unsigned)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
 }

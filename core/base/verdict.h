@@ -1,9 +1,9 @@
 /*
  * verdict: what became of some data, in the terms of gRPC's status codes.
  *
- * Whoever takes responsibility for a batch, or refuses it, settles its receipt with one. verdict_http_status is the only place where
- * a verdict becomes an HTTP status.
- * Owner: plain value; the text is inside. Thread: plain data.
+ * Whoever takes responsibility for a batch, or refuses it, settles its receipt with one.
+ * verdict_http_status is the only place where a verdict becomes an HTTP status. Owner: plain value;
+ * the text is inside. Thread: plain data.
  */
 #ifndef PROFCOL_CORE_BASE_VERDICT_H
 #define PROFCOL_CORE_BASE_VERDICT_H
@@ -40,21 +40,24 @@ struct verdict {
 
 extern const struct verdict verdict_ok;
 
-struct verdict verdict_of(enum grpc_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct verdict verdict_of(enum grpc_code code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Push-back: the same data may be sent again after a while. */
-struct verdict verdict_try_later(enum grpc_code code, int64_t retry_after_ns, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+struct verdict verdict_try_later(enum grpc_code code, int64_t retry_after_ns, const char *format,
+                                 ...) __attribute__((format(printf, 3, 4)));
 
 static inline bool verdict_is_ok(const struct verdict *verdict)
 {
     return verdict->code == GRPC_OK;
 }
 
-/* OTLP's rule for clients: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS, and RESOURCE_EXHAUSTED with a delay. */
+/* OTLP's rule for clients: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE,
+ * DATA_LOSS, and RESOURCE_EXHAUSTED with a delay. */
 bool verdict_is_retryable(const struct verdict *verdict);
 /* 200, 400, 401, 403, 404, 429, 500, 503 (opentelemetry collector, internal/httphelper). */
 int verdict_http_status(const struct verdict *verdict);
-/* What an HTTP status of a backend means: OTLP/HTTP retries 429, 502, 503, 504; all others are permanent. */
+/* What an HTTP status of a backend means: OTLP/HTTP retries 429, 502, 503, 504; all others are
+ * permanent. */
 struct verdict verdict_from_http(int status, int64_t retry_after_ns);
 const char *grpc_code_name(enum grpc_code code); /* "UNAVAILABLE" */
 

@@ -81,7 +81,8 @@ static void on_check(uv_check_t *check)
     timer_queue_run(&worker->timers, worker_now(worker));
 }
 
-/* Before polling: make the loop wake for the earliest timer. One libuv timer stands for all of ours. */
+/* Before polling: make the loop wake for the earliest timer. One libuv timer stands for all of
+ * ours. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
@@ -101,7 +102,8 @@ static void on_prepare(uv_prepare_t *prepare)
 
 bool worker_init(struct worker *worker, unsigned index, struct error *err)
 {
-    *worker = (struct worker){.index = index, .wake_ns = UINT64_MAX, .now_ns = clock_monotonic_ns()};
+    *worker =
+        (struct worker){.index = index, .wake_ns = UINT64_MAX, .now_ns = clock_monotonic_ns()};
     int rc = uv_loop_init(&worker->loop);
     if (rc != 0)
         return error_set(err, "event loop: %s", uv_strerror(rc));
@@ -201,11 +203,13 @@ bool worker_start(struct worker *worker, struct error *err)
     struct thread_start start = {.worker = worker};
     uv_sem_init(&start.begun, 0);
     int rc = pthread_create(&worker->thread, NULL, thread_main, &start);
-    /* Until it has begun, worker_is_current would let the caller touch what the thread is about to use. */
+    /* Until it has begun, worker_is_current would let the caller touch what the thread is about to
+     * use. */
     if (rc == 0)
         uv_sem_wait(&start.begun);
     uv_sem_destroy(&start.begun);
-    return rc == 0 || error_set(err, "worker %u: cannot start a thread: %s", worker->index, strerror(rc));
+    return rc == 0 ||
+           error_set(err, "worker %u: cannot start a thread: %s", worker->index, strerror(rc));
 }
 
 void worker_stop(struct worker *worker)
@@ -225,8 +229,8 @@ void worker_post(struct worker *worker, struct post *post)
     struct post *head = atomic_load_explicit(&worker->inbox, memory_order_relaxed);
     do {
         post->next = head;
-    } while (!atomic_compare_exchange_weak_explicit(&worker->inbox, &head, post, memory_order_release,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&worker->inbox, &head, post,
+                                                    memory_order_release, memory_order_relaxed));
     /* Whoever finds the inbox empty wakes the worker; those after need not. */
     if (!head && !worker->manual)
         uv_async_send(&worker->mail);

@@ -1,9 +1,10 @@
 /*
  * worker: one thread with one event loop, its timers and its mailbox.
  *
- * Everything that a request touches belongs to one worker: its connection, its batch, its place in the pipelines. Workers meet only
- * through messages (worker_post), shared atomics and the sharded span index.
- * Owner: main owns the workers. Thread: the functions are for the worker's own thread, except worker_post.
+ * Everything that a request touches belongs to one worker: its connection, its batch, its place in
+ * the pipelines. Workers meet only through messages (worker_post), shared atomics and the sharded
+ * span index. Owner: main owns the workers. Thread: the functions are for the worker's own thread,
+ * except worker_post.
  */
 #ifndef PROFCOL_CORE_BASE_WORKER_H
 #define PROFCOL_CORE_BASE_WORKER_H
@@ -19,7 +20,8 @@
 
 struct worker;
 
-/* A message: embedded in the sender's struct, handed over with worker_post, run once on the receiving worker. */
+/* A message: embedded in the sender's struct, handed over with worker_post, run once on the
+ * receiving worker. */
 struct post {
     struct post *next;
     void (*on_post)(struct worker *worker, struct post *post);
@@ -27,9 +29,10 @@ struct post {
 
 struct worker {
     unsigned index;
-    uv_loop_t loop;   /* not running in a worker made for tests */
-    bool manual;      /* driven by worker_advance */
-    uint64_t now_ns;  /* monotonic; fresh in timers, messages and after worker_now, which batch_new calls */
+    uv_loop_t loop;  /* not running in a worker made for tests */
+    bool manual;     /* driven by worker_advance */
+    uint64_t now_ns; /* monotonic; fresh in timers, messages and after worker_now, which batch_new
+                        calls */
     struct timer_queue timers;
     uv_timer_t wake;  /* at timer_queue_next */
     uint64_t wake_ns; /* what `wake` is set to */
@@ -37,8 +40,8 @@ struct worker {
     _Atomic(struct post *) inbox; /* newest first */
     uv_prepare_t prepare;
     uv_check_t check;
-    pthread_t thread;    /* for worker_join */
-    pthread_t self;      /* set by the thread that runs the loop, for assertions */
+    pthread_t thread; /* for worker_join */
+    pthread_t self;   /* set by the thread that runs the loop, for assertions */
     atomic_bool running;
     atomic_bool stopping;
 };
@@ -48,22 +51,27 @@ bool worker_init(struct worker *worker, unsigned index, struct error *err);
 void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
 void worker_deinit(struct worker *worker);
 
-/* Runs the loop on a new thread (it has begun when this returns) / on the calling thread, until worker_stop. */
+/* Runs the loop on a new thread (it has begun when this returns) / on the calling thread, until
+ * worker_stop. */
 bool worker_start(struct worker *worker, struct error *err);
 void worker_run(struct worker *worker);
 void worker_stop(struct worker *worker); /* any thread */
 void worker_join(struct worker *worker);
-/* When none of them runs any more: delivers what they still have for each other and ends closed handles, until nothing is left. Before the first worker_deinit,
- * because a message to a worker that is gone would be lost, or worse. */
+/* When none of them runs any more: delivers what they still have for each other and ends closed
+ * handles, until nothing is left. Before the first worker_deinit, because a message to a worker
+ * that is gone would be lost, or worse. */
 void workers_settle(struct worker *workers, unsigned count);
 
-/* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs inside this call. */
+/* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs
+ * inside this call. */
 void worker_post(struct worker *worker, struct post *post);
 
-/* Whether the caller may touch what belongs to the worker: it runs on it, or nobody does (before the start, after the end, manual). */
+/* Whether the caller may touch what belongs to the worker: it runs on it, or nobody does (before
+ * the start, after the end, manual). */
 bool worker_is_current(const struct worker *worker);
 
-/* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks: the loop may have slept since now_ns was set. */
+/* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks:
+ * the loop may have slept since now_ns was set. */
 uint64_t worker_now(struct worker *worker);
 
 /* Sets the timer delay_ns from now (moves it when set). */

@@ -11,7 +11,8 @@ void message_init(struct message *message, struct slice raw)
 
 struct message_iter message_iter(struct message *message, struct arena *arena)
 {
-    return (struct message_iter){.message = message, .cursor = wire_cursor(message->raw), .arena = arena};
+    return (struct message_iter){
+        .message = message, .cursor = wire_cursor(message->raw), .arena = arena};
 }
 
 struct message_iter message_iter_bytes(struct slice raw)
@@ -53,7 +54,8 @@ static bool is_behind(const struct message *node, uint32_t segment, const uint8_
     return node->segment != segment ? node->segment > segment : node->field_start > field_start;
 }
 
-/* The node of the field that starts here, if it has one; moves it->previous up to the last node at or before it. */
+/* The node of the field that starts here, if it has one; moves it->previous up to the last node at
+ * or before it. */
 static struct message *find_node(struct message_iter *it, const uint8_t *field_start)
 {
     for (;;) {
@@ -75,7 +77,8 @@ bool message_next(struct message_iter *it, struct message_field *field)
                 return false;
             continue;
         }
-        field->node = it->message && it->message->children ? find_node(it, field->wire.start) : NULL;
+        field->node =
+            it->message && it->message->children ? find_node(it, field->wire.start) : NULL;
         if (!field->node)
             return true;
         if (!field->node->removed) {
@@ -142,7 +145,8 @@ void message_append(struct message *message, struct arena *arena, struct slice f
 {
     struct message_tail *last = message->tail_last;
     if (last && last->fields.data + last->fields.size == fields.data) {
-        last->fields.size += fields.size; /* one run, where the caller writes into one piece of memory */
+        last->fields.size +=
+            fields.size; /* one run, where the caller writes into one piece of memory */
         mark_changed(message);
         return;
     }
@@ -203,7 +207,8 @@ static void emit_header(struct sink *sink, uint32_t number, size_t payload)
 
 static void emit_message(struct sink *sink, const struct message *message);
 
-/* One run of the message's bytes with the changed children in it; returns the first child behind it. */
+/* One run of the message's bytes with the changed children in it; returns the first child behind
+ * it. */
 static const struct message *emit_segment(struct sink *sink, struct slice bytes, uint32_t segment,
                                           const struct message *child)
 {

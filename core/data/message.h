@@ -1,17 +1,18 @@
 /*
  * message: the lazy tree. One protobuf message as it came in, plus what was changed in it.
  *
- * Reading goes over the received bytes; a node (struct message) exists only for what somebody wants to change and for the way down to
- * it. A message that nobody changed is sent as the bytes it came in, so unknown fields survive and cost nothing. A changed one
- * is written as: its unchanged runs, the changed children between them, what was appended.
+ * Reading goes over the received bytes; a node (struct message) exists only for what somebody wants
+ * to change and for the way down to it. A message that nobody changed is sent as the bytes it came
+ * in, so unknown fields survive and cost nothing. A changed one is written as: its unchanged runs,
+ * the changed children between them, what was appended.
  *
  *     struct message_iter it = message_iter(root, arena);
  *     struct message_field f;
- *     while (message_next(&it, &f))                       // sees changes: removed fields are skipped, appended ones come last
- *         if (f.wire.number == 1 && f.wire.type == WIRE_BYTES) {
- *             struct message_iter sub = message_iter_into(&f, arena);        // read on, without a node
- *             struct message *child = message_open(&it, &f);          // or open it, to change it
- *             message_append(child, arena, slice_of(encoded, n));
+ *     while (message_next(&it, &f))                       // sees changes: removed fields are
+ * skipped, appended ones come last if (f.wire.number == 1 && f.wire.type == WIRE_BYTES) { struct
+ * message_iter sub = message_iter_into(&f, arena);        // read on, without a node struct message
+ * *child = message_open(&it, &f);          // or open it, to change it message_append(child, arena,
+ * slice_of(encoded, n));
  *         }
  *
  * Owner: nodes and appended bytes live in the batch's arena; slices borrow from its buffers.
@@ -27,23 +28,23 @@ struct arena;
 /* Whole encoded fields (tag included) behind the received ones. */
 struct message_tail {
     struct slice fields;
-    uint32_t segment;            /* 1, 2, ...: the received bytes are 0 */
+    uint32_t segment; /* 1, 2, ...: the received bytes are 0 */
     struct message_tail *next;
 };
 
 struct message {
-    struct slice raw;            /* payload as it came in */
-    struct message *parent;      /* NULL: the root */
-    struct message *next;        /* sibling, in the order of the bytes */
-    struct message *children;    /* opened, replaced or removed ones only, in the order of the bytes */
-    struct message_tail *tail;   /* appended, in order */
+    struct slice raw;         /* payload as it came in */
+    struct message *parent;   /* NULL: the root */
+    struct message *next;     /* sibling, in the order of the bytes */
+    struct message *children; /* opened, replaced or removed ones only, in the order of the bytes */
+    struct message_tail *tail; /* appended, in order */
     struct message_tail *tail_last;
-    const uint8_t *field_start;  /* where its field starts in the parent's bytes (NULL: the root) */
+    const uint8_t *field_start; /* where its field starts in the parent's bytes (NULL: the root) */
     const uint8_t *field_end;
-    size_t size;                 /* encoded payload; valid after message_measure */
-    uint32_t number;             /* its field number in the parent */
-    uint32_t segment;            /* where field_start is: 0, or the number of the parent's tail */
-    bool changed;                /* it, or something below it */
+    size_t size;      /* encoded payload; valid after message_measure */
+    uint32_t number;  /* its field number in the parent */
+    uint32_t segment; /* where field_start is: 0, or the number of the parent's tail */
+    bool changed;     /* it, or something below it */
     bool removed;
 };
 
@@ -53,11 +54,11 @@ struct message_field {
 };
 
 struct message_iter {
-    struct message *message;       /* NULL: plain bytes */
+    struct message *message; /* NULL: plain bytes */
     struct wire_cursor cursor;
-    struct message *previous;      /* last node passed, to insert behind; NULL: at the front */
+    struct message *previous;        /* last node passed, to insert behind; NULL: at the front */
     const struct message_tail *tail; /* being read; NULL: the received bytes are */
-    struct arena *arena;           /* for message_open; may be NULL when only reading */
+    struct arena *arena;             /* for message_open; may be NULL when only reading */
 };
 
 /* A root over received bytes. */
@@ -66,16 +67,19 @@ void message_init(struct message *message, struct slice raw);
 struct message_iter message_iter(struct message *message, struct arena *arena);
 /* Over bytes alone: nothing can be opened. */
 struct message_iter message_iter_bytes(struct slice raw);
-/* Into a BYTES field that the caller knows to be a message. To change something in there, message_open the field first. */
+/* Into a BYTES field that the caller knows to be a message. To change something in there,
+ * message_open the field first. */
 struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
 /* False at the end. Input was scanned (scan.h) before, so broken bytes are a bug: asserts. */
 bool message_next(struct message_iter *it, struct message_field *field);
 
-/* The node of the field the iterator just returned; made when it does not exist yet. Opening is no change. */
+/* The node of the field the iterator just returned; made when it does not exist yet. Opening is no
+ * change. */
 struct message *message_open(struct message_iter *it, struct message_field *field);
 /* Takes the field that the iterator just returned out of the message. */
 void message_remove(struct message_iter *it, struct message_field *field);
-/* Gives the BYTES field that the iterator just returned another payload, in its place. `payload` must live as long as the arena. */
+/* Gives the BYTES field that the iterator just returned another payload, in its place. `payload`
+ * must live as long as the arena. */
 void message_replace(struct message_iter *it, struct message_field *field, struct slice payload);
 /* Appends whole encoded fields, which must live as long as the arena. */
 void message_append(struct message *message, struct arena *arena, struct slice fields);
@@ -85,8 +89,8 @@ size_t message_measure(struct message *message);
 /* After message_measure: writes the payload, returns behind it. */
 uint8_t *message_write(const struct message *message, uint8_t *to);
 
-/* After message_measure: the payload as a list of slices, for writev or a compressor. Field headers go into the arena; runs of less than
- * 64 bytes are copied together. */
+/* After message_measure: the payload as a list of slices, for writev or a compressor. Field headers
+ * go into the arena; runs of less than 64 bytes are copied together. */
 struct slice_list {
     struct slice *items;
     size_t count;

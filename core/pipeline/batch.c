@@ -56,8 +56,8 @@ static void set_part(struct batch_part *part, struct buffer *buffer)
     message_init(&part->root, buffer_slice(buffer));
 }
 
-struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer, uint32_t items,
-                        struct receipt *receipt, struct context *context)
+struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer,
+                        uint32_t items, struct receipt *receipt, struct context *context)
 {
     struct batch *batch = batch_empty(owner, signal, buffer->budget);
     assert_owned(batch);

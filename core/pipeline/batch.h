@@ -1,11 +1,12 @@
 /*
  * batch: some spans or some samples on their way, as bytes and a lazy tree over them.
  *
- * Traces: one or more requests, merged by standing one behind the other (parts). Profiles: exactly one request with its dictionary; merging makes a new one
- * (core/data/profiles_merge.h). Parts were scanned, so reading needs no checks.
- * Owner: exactly one at a time; `consume` takes it over. Opening mutates, so a batch belongs to one worker and asserts so. Fan-out makes clones that
- * share the bytes and nothing else; therefore whoever holds a batch may change it.
- * Thread: batch->owner. To other threads go finished bytes only.
+ * Traces: one or more requests, merged by standing one behind the other (parts). Profiles: exactly
+ * one request with its dictionary; merging makes a new one (core/data/profiles_merge.h). Parts were
+ * scanned, so reading needs no checks. Owner: exactly one at a time; `consume` takes it over.
+ * Opening mutates, so a batch belongs to one worker and asserts so. Fan-out makes clones that share
+ * the bytes and nothing else; therefore whoever holds a batch may change it. Thread: batch->owner.
+ * To other threads go finished bytes only.
  */
 #ifndef PROFCOL_CORE_PIPELINE_BATCH_H
 #define PROFCOL_CORE_PIPELINE_BATCH_H
@@ -24,7 +25,8 @@ struct batch_part {
     struct message root;   /* over its bytes */
 };
 
-/* What came with the request beside its body (include_metadata): shared by reference, immutable. NULL in a batch: nothing. */
+/* What came with the request beside its body (include_metadata): shared by reference, immutable.
+ * NULL in a batch: nothing. */
 struct context {
     atomic_uint references;
     struct context_entry {
@@ -32,7 +34,7 @@ struct context {
         const char *value;
     } * entries;
     size_t entry_count;
-    char peer[64];       /* client address */
+    char peer[64]; /* client address */
     struct arena arena;
 };
 struct context *context_new(void);
@@ -44,21 +46,24 @@ const char *context_get(const struct context *context, const char *name);
 struct batch {
     enum signal signal;
     struct worker *owner;
-    struct receipt *receipt; /* one open part of it; NULL: somebody has taken responsibility already */
+    struct receipt
+        *receipt; /* one open part of it; NULL: somebody has taken responsibility already */
     struct context *context; /* one reference, or NULL */
     struct batch_part *parts;
     size_t part_count;
-    uint32_t items;          /* spans, or Sample messages */
-    uint64_t arrived_ns;     /* monotonic */
+    uint32_t items;      /* spans, or Sample messages */
+    uint64_t arrived_ns; /* monotonic */
     struct arena arena;
     struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
-    struct batch *next;      /* for whoever holds it in a list */
+    struct batch *next;            /* for whoever holds it in a list */
 };
 
-/* Takes over one reference to the buffer. receipt and context may be NULL; a context reference is taken over. */
-struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer, uint32_t items,
-                        struct receipt *receipt, struct context *context);
-/* The same data with an overlay of its own. A changed batch is written out first, once (batch_flatten), and shares the result. Without a receipt: the caller sets one. */
+/* Takes over one reference to the buffer. receipt and context may be NULL; a context reference is
+ * taken over. */
+struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer,
+                        uint32_t items, struct receipt *receipt, struct context *context);
+/* The same data with an overlay of its own. A changed batch is written out first, once
+ * (batch_flatten), and shares the result. Without a receipt: the caller sets one. */
 struct batch *batch_clone(struct batch *batch);
 /* Replaces parts and their changes by the bytes they mean. */
 void batch_flatten(struct batch *batch);
@@ -83,7 +88,8 @@ size_t batch_size(struct batch *batch);
 /* What it pins: capacities of its buffers plus its arena. */
 size_t batch_memory(const struct batch *batch);
 
-const char *signal_name(enum signal signal);       /* "traces" */
-const char *signal_item_name(enum signal signal);  /* "spans", "profile_samples": as in the Collector's metrics */
+const char *signal_name(enum signal signal); /* "traces" */
+const char *signal_item_name(
+    enum signal signal); /* "spans", "profile_samples": as in the Collector's metrics */
 
 #endif

@@ -19,7 +19,8 @@ void node_forward(struct node *node, struct batch *batch)
     struct receipt *receipt = batch->receipt;
     if (receipt && outlet->count > 1)
         receipt_add_parts(receipt, (uint32_t)outlet->count - 1);
-    /* The clones first: the batch itself goes to the last, which then finds its buffers shared but its tree its own. */
+    /* The clones first: the batch itself goes to the last, which then finds its buffers shared but
+     * its tree its own. */
     for (size_t i = 0; i + 1 < outlet->count; i++) {
         struct batch *clone = batch_clone(batch);
         clone->receipt = receipt;

@@ -1,12 +1,15 @@
 /*
  * component: the contract between a component and the rest.
  *
- * Each component is one file with one constant `struct component_type`. From its tables come parsing, reference and errors (config/field.h); from its functions
- * its life: init (once per id, on main) -> node_start (once per worker and place in the graph, on that worker) -> consume... -> node_drain -> node_stop -> deinit.
- * A component never includes another component: it meets the rest through this table and through core/pipeline/.
+ * Each component is one file with one constant `struct component_type`. From its tables come
+ * parsing, reference and errors (config/field.h); from its functions its life: init (once per id,
+ * on main) -> node_start (once per worker and place in the graph, on that worker) -> consume... ->
+ * node_drain -> node_stop -> deinit. A component never includes another component: it meets the
+ * rest through this table and through core/pipeline/.
  *
- * Owner: the graph owns components and nodes; settings belong to the configuration and outlive them.
- * Thread: `init`, `deinit`, `start` on main while no worker runs nodes of it; everything with a node on the node's worker.
+ * Owner: the graph owns components and nodes; settings belong to the configuration and outlive
+ * them. Thread: `init`, `deinit`, `start` on main while no worker runs nodes of it; everything with
+ * a node on the node's worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_COMPONENT_H
 #define PROFCOL_CORE_PIPELINE_COMPONENT_H
@@ -20,23 +23,31 @@ struct component;
 struct node;
 
 struct component_type {
-    struct config_type config; /* name, section, stability, fields, check; first, so that a config_type can be cast */
+    struct config_type config; /* name, section, stability, fields, check; first, so that a
+                                  config_type can be cast */
 
-    /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed before init. */
+    /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
+     * before init. */
     size_t component_size;
-    bool (*init)(struct component *component, struct error *err); /* may be NULL; checks what only running can tell, binds listeners */
-    void (*deinit)(struct component *component);                  /* may be NULL */
+    /* Checks what only running can tell, binds listeners. May be NULL. */
+    bool (*init)(struct component *component, struct error *err);
+    void (*deinit)(struct component *component); /* may be NULL */
 
-    /* The per-worker part: one per (worker, pipeline) for a processor, per (worker, signal) for an exporter, per worker for a receiver (it forwards all its
-     * signals) and an extension. Struct whose first member is `struct node`. Zeroed before node_start. */
+    /* The per-worker part: one per (worker, pipeline) for a processor, per (worker, signal) for an
+     * exporter, per worker for a receiver (it forwards all its signals) and an extension. Struct
+     * whose first member is `struct node`. Zeroed before node_start. */
     size_t node_size;
     bool (*node_start)(struct node *node, struct error *err); /* may be NULL */
-    /* Takes over the batch. Never blocks, never answers; may settle the receipt at once. NULL for receivers and extensions. */
+    /* Takes over the batch. Never blocks, never answers; may settle the receipt at once. NULL for
+     * receivers and extensions. */
     void (*consume)(struct node *node, struct batch *batch);
-    /* Stop taking in from outside and push out what is held; call node_drained when nothing is left (at once or later). NULL: nothing is ever held. */
+    /* Stop taking in from outside and push out what is held; call node_drained when nothing is left
+     * (at once or later). NULL: nothing is ever held. */
     void (*node_drain)(struct node *node);
-    /* Give up what is still held (count and log it, settle its receipts), close, free; the struct itself is the graph's. After it nothing may call back. Exporters are
-     * stopped first, so a receipt that a node handed on has settled when its own turn comes; what is offered to a stopped node is refused. */
+    /* Give up what is still held (count and log it, settle its receipts), close, free; the struct
+     * itself is the graph's. After it nothing may call back. Exporters are stopped first, so a
+     * receipt that a node handed on has settled when its own turn comes; what is offered to a
+     * stopped node is refused. */
     void (*node_stop)(struct node *node);
 };
 
@@ -45,15 +56,15 @@ struct process {
     struct worker *workers;
     unsigned worker_count;
     struct metrics *metrics;
-    struct budget *budget;      /* the process-wide one */
-    size_t memory_limit_bytes;  /* of the cgroup or the machine */
+    struct budget *budget;     /* the process-wide one */
+    size_t memory_limit_bytes; /* of the cgroup or the machine */
     const char *version;
 };
 
 struct component {
     const struct component_type *type;
-    const char *id;            /* "otlphttp/traces" */
-    char label[96];            /* "exporter otlphttp/traces": for log_ functions */
+    const char *id; /* "otlphttp/traces" */
+    char label[96]; /* "exporter otlphttp/traces": for log_ functions */
     const void *settings;
     struct process *process;
     size_t pipeline_count[SIGNAL_COUNT]; /* in how many pipelines of each signal it stands */
@@ -68,8 +79,8 @@ struct outlet {
 struct node {
     struct component *component;
     struct worker *worker;
-    enum signal signal;       /* of processors and exporters */
-    const char *pipeline;     /* of processors: "profiles/slow"; else NULL */
+    enum signal signal;   /* of processors and exporters */
+    const char *pipeline; /* of processors: "profiles/slow"; else NULL */
     struct outlet outlets[SIGNAL_COUNT];
     bool draining;
     bool drained;
@@ -78,7 +89,8 @@ struct node {
     void *drain_context;
 };
 
-/* Hands the batch to what comes next for its signal. To several: each gets a clone and a part of the receipt. */
+/* Hands the batch to what comes next for its signal. To several: each gets a clone and a part of
+ * the receipt. */
 void node_forward(struct node *node, struct batch *batch);
 /* Called by a component once, after node_drain, when it holds nothing more. */
 void node_drained(struct node *node);

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What one worker runs of the graph. Nodes stand in the order in which they drain: receivers, then the processors of all pipelines by their
- * position, exporters, extensions; they start from the end. */
+/* What one worker runs of the graph. Nodes stand in the order in which they drain: receivers, then
+ * the processors of all pipelines by their position, exporters, extensions; they start from the
+ * end. */
 struct worker_graph {
     struct graph *graph;
     struct worker *worker;
@@ -59,7 +60,8 @@ static void on_call(struct worker *worker, struct post *post)
     pthread_mutex_unlock(&call->lock);
 }
 
-static bool call_on_worker(struct worker_graph *target, void (*run)(struct call *call), struct error *err)
+static bool call_on_worker(struct worker_graph *target, void (*run)(struct call *call),
+                           struct error *err)
 {
     struct call call = {.post.on_post = on_call, .run = run, .target = target, .ok = true};
     if (worker_is_current(target->worker)) {
@@ -82,7 +84,8 @@ static bool call_on_worker(struct worker_graph *target, void (*run)(struct call 
 
 /* ---- components ---- */
 
-static struct component *find_component(struct graph *graph, const struct config_component *configured)
+static struct component *find_component(struct graph *graph,
+                                        const struct config_component *configured)
 {
     for (size_t i = 0; i < graph->component_count; i++)
         if (graph->components[i]->settings == configured->settings)
@@ -90,7 +93,8 @@ static struct component *find_component(struct graph *graph, const struct config
     return NULL;
 }
 
-static struct component *add_component(struct graph *graph, const struct config_component *configured)
+static struct component *add_component(struct graph *graph,
+                                       const struct config_component *configured)
 {
     struct component *component = find_component(graph, configured);
     if (component)
@@ -102,13 +106,16 @@ static struct component *add_component(struct graph *graph, const struct config_
     component->id = configured->id;
     component->settings = configured->settings;
     component->process = graph->process;
-    snprintf(component->label, sizeof(component->label), "%s %s", section_kind[type->config.section], configured->id);
-    graph->components = memory_grow(graph->components, graph->component_count + 1, sizeof(struct component *));
+    snprintf(component->label, sizeof(component->label), "%s %s",
+             section_kind[type->config.section], configured->id);
+    graph->components =
+        memory_grow(graph->components, graph->component_count + 1, sizeof(struct component *));
     graph->components[graph->component_count++] = component;
     return component;
 }
 
-static void add_components(struct graph *graph, const struct config_component **list, size_t count, enum signal signal)
+static void add_components(struct graph *graph, const struct config_component **list, size_t count,
+                           enum signal signal)
 {
     for (size_t i = 0; i < count; i++)
         add_component(graph, list[i])->pipeline_count[signal]++;
@@ -154,8 +161,8 @@ static bool init_components(struct graph *graph, struct error *err)
 
 /* ---- nodes ---- */
 
-static struct node *add_node(struct worker_graph *target, struct component *component, enum signal signal,
-                             const char *pipeline, size_t stage)
+static struct node *add_node(struct worker_graph *target, struct component *component,
+                             enum signal signal, const char *pipeline, size_t stage)
 {
     const struct component_type *type = component->type;
     assert(type->node_size == 0 || type->node_size >= sizeof(struct node));
@@ -178,10 +185,12 @@ static struct node *add_node(struct worker_graph *target, struct component *comp
     return node;
 }
 
-static struct node *find_node(struct worker_graph *target, const struct component *component, enum signal signal)
+static struct node *find_node(struct worker_graph *target, const struct component *component,
+                              enum signal signal)
 {
     for (size_t i = 0; i < target->count; i++)
-        if (target->nodes[i]->component == component && !target->nodes[i]->pipeline && target->nodes[i]->signal == signal)
+        if (target->nodes[i]->component == component && !target->nodes[i]->pipeline &&
+            target->nodes[i]->signal == signal)
             return target->nodes[i];
     return NULL;
 }
@@ -195,9 +204,15 @@ static void add_outlet(struct outlet *outlet, struct node *next)
     outlet->nodes[outlet->count++] = next;
 }
 
-enum { STAGE_RECEIVERS = 0, STAGE_PROCESSORS = 1, STAGE_EXPORTERS = 1 << 20, STAGE_EXTENSIONS = STAGE_EXPORTERS + 1 };
+enum {
+    STAGE_RECEIVERS = 0,
+    STAGE_PROCESSORS = 1,
+    STAGE_EXPORTERS = 1 << 20,
+    STAGE_EXTENSIONS = STAGE_EXPORTERS + 1
+};
 
-static struct outlet exporters_of(struct worker_graph *target, const struct config_pipeline *pipeline)
+static struct outlet exporters_of(struct worker_graph *target,
+                                  const struct config_pipeline *pipeline)
 {
     struct outlet outlet = {0};
     enum signal signal = signal_of(pipeline);
@@ -212,12 +227,14 @@ static struct outlet exporters_of(struct worker_graph *target, const struct conf
 }
 
 /* From the end: what a processor hands on goes to `next`. Returns the pipeline's entry. */
-static struct outlet add_processors(struct worker_graph *target, const struct config_pipeline *pipeline)
+static struct outlet add_processors(struct worker_graph *target,
+                                    const struct config_pipeline *pipeline)
 {
     struct outlet next = exporters_of(target, pipeline);
     for (size_t i = pipeline->processor_count; i-- > 0;) {
         struct component *component = find_component(target->graph, pipeline->processors[i]);
-        struct node *node = add_node(target, component, signal_of(pipeline), pipeline->id, STAGE_PROCESSORS + i);
+        struct node *node =
+            add_node(target, component, signal_of(pipeline), pipeline->id, STAGE_PROCESSORS + i);
         node->outlets[signal_of(pipeline)] = next;
         next = (struct outlet){0};
         add_outlet(&next, node);
@@ -225,7 +242,8 @@ static struct outlet add_processors(struct worker_graph *target, const struct co
     return next;
 }
 
-static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline, const struct outlet *entry)
+static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline,
+                          const struct outlet *entry)
 {
     for (size_t i = 0; i < pipeline->receiver_count; i++) {
         struct component *component = find_component(target->graph, pipeline->receivers[i]);
@@ -249,7 +267,8 @@ static void build_worker(struct graph *graph, unsigned index)
         free(entry.nodes);
     }
     for (size_t i = 0; i < config->extension_count; i++)
-        add_node(target, find_component(graph, config->extensions[i]), SIGNAL_TRACES, NULL, STAGE_EXTENSIONS);
+        add_node(target, find_component(graph, config->extensions[i]), SIGNAL_TRACES, NULL,
+                 STAGE_EXTENSIONS);
 }
 
 struct graph *graph_new(const struct config *config, struct process *process, struct error *err)
@@ -294,7 +313,8 @@ static void run_start(struct call *call)
     struct worker_graph *target = call->target;
     for (size_t i = target->count; i-- > 0;) {
         struct node *node = target->nodes[i];
-        if (!node->component->type->node_start || node->component->type->node_start(node, &call->err))
+        if (!node->component->type->node_start ||
+            node->component->type->node_start(node, &call->err))
             continue;
         call->ok = error_prefix(&call->err, "%s", node->component->label);
         stop_nodes(target, i + 1);
@@ -351,7 +371,8 @@ static void on_node_drained(struct node *node)
     drain_stage(target, next);
 }
 
-/* Drains the nodes of the stage that starts at `first`; the last of them to finish goes on with the next stage. */
+/* Drains the nodes of the stage that starts at `first`; the last of them to finish goes on with the
+ * next stage. */
 static void drain_stage(struct worker_graph *target, size_t first)
 {
     if (first == target->count) {
@@ -398,7 +419,8 @@ bool graph_is_drained(struct graph *graph)
 bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
-    struct timespec deadline = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
+    struct timespec deadline = {(time_t)(deadline_ns / 1000000000u),
+                                (long)(deadline_ns % 1000000000u)};
     pthread_mutex_lock(&graph->lock);
     int rc = 0;
     while (graph->undrained_workers > 0 && rc != ETIMEDOUT)
@@ -439,7 +461,8 @@ void graph_free(struct graph *graph)
     free(graph);
 }
 
-struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline, enum signal signal)
+struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline,
+                        enum signal signal)
 {
     struct worker_graph *target = &graph->workers[worker];
     for (size_t i = 0; i < target->count; i++) {

@@ -1,9 +1,11 @@
 /*
  * graph: the pipelines of one configuration, as nodes on every worker.
  *
- * Started from the end: exporters, processors, receivers; drained from the front, each worker on its own: receivers, processors in pipeline order,
- * exporters; then stopped from the end, so that receipts settle into nodes that still live. Nodes of one exporter id and signal are shared by the pipelines of a worker; a processor has one node per pipeline.
- * Owner: main. Thread: main; it runs node functions on their workers by posting and waits.
+ * Started from the end: exporters, processors, receivers; drained from the front, each worker on
+ * its own: receivers, processors in pipeline order, exporters; then stopped from the end, so that
+ * receipts settle into nodes that still live. Nodes of one exporter id and signal are shared by the
+ * pipelines of a worker; a processor has one node per pipeline. Owner: main. Thread: main; it runs
+ * node functions on their workers by posting and waits.
  */
 #ifndef PROFCOL_CORE_PIPELINE_GRAPH_H
 #define PROFCOL_CORE_PIPELINE_GRAPH_H
@@ -18,13 +20,16 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 bool graph_start(struct graph *graph, struct error *err);
 /* Starts to drain and returns at once. */
 void graph_drain(struct graph *graph);
-/* Waits until every node of every worker is drained, at most timeout_ns; false: something is still held. */
+/* Waits until every node of every worker is drained, at most timeout_ns; false: something is still
+ * held. */
 bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns);
 bool graph_is_drained(struct graph *graph);
 /* Stops all nodes on their workers and waits for them. */
 void graph_stop(struct graph *graph);
 void graph_free(struct graph *graph);
-/* For tests: the node of a component on a worker (pipeline NULL: receiver or exporter, then the signal counts). */
-struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline, enum signal signal);
+/* For tests: the node of a component on a worker (pipeline NULL: receiver or exporter, then the
+ * signal counts). */
+struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline,
+                        enum signal signal);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include <assert.h>
 
-void receipt_init(struct receipt *receipt, void (*on_settled)(struct receipt *receipt, const struct verdict *verdict))
+void receipt_init(struct receipt *receipt,
+                  void (*on_settled)(struct receipt *receipt, const struct verdict *verdict))
 {
     *receipt = (struct receipt){.open = 1, .worst = verdict_ok, .on_settled = on_settled};
 }

@@ -1,11 +1,12 @@
 /*
  * receipt: the promise behind an answer of success.
  *
- * A receiver makes one for each request and answers its client when it settles. It is counted: fan-out takes more parts, each part is settled once
- * by whoever takes responsibility for the data (a queue that has it, a holder that admitted it, a backend that took it) or refuses it.
- * Settled as a whole with the first verdict that is not OK, else OK (a permanent refusal outweighs a "try later": sending
- * again would not help).
- * Owner: the maker; it must live until on_settled was called. Thread: the worker that made it. Others post back (worker.h).
+ * A receiver makes one for each request and answers its client when it settles. It is counted:
+ * fan-out takes more parts, each part is settled once by whoever takes responsibility for the data
+ * (a queue that has it, a holder that admitted it, a backend that took it) or refuses it. Settled
+ * as a whole with the first verdict that is not OK, else OK (a permanent refusal outweighs a "try
+ * later": sending again would not help). Owner: the maker; it must live until on_settled was
+ * called. Thread: the worker that made it. Others post back (worker.h).
  */
 #ifndef PROFCOL_CORE_PIPELINE_RECEIPT_H
 #define PROFCOL_CORE_PIPELINE_RECEIPT_H
@@ -20,7 +21,8 @@ struct receipt {
 };
 
 /* With one part open. */
-void receipt_init(struct receipt *receipt, void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
+void receipt_init(struct receipt *receipt,
+                  void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
 void receipt_add_parts(struct receipt *receipt, uint32_t parts);
 void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
 

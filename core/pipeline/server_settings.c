@@ -8,83 +8,114 @@
 static const char *const transports[] = {"tcp", "tcp4", "tcp6", "unix", NULL};
 
 static const struct field server_parameters_fields[] = {
-    FIELD_DURATION(keepalive_server_parameters, max_connection_idle,
-                   "A connection without requests is closed after this long; 0: after five minutes.", .min = "0s"),
+    FIELD_DURATION(
+        keepalive_server_parameters, max_connection_idle,
+        "A connection without requests is closed after this long; 0: after five minutes.",
+        .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, max_connection_age,
-                   "A connection is told to go away after this long, which spreads clients over replicas; 0: never.", .min = "0s"),
-    FIELD_DURATION(keepalive_server_parameters, max_connection_age_grace,
-                   "What is under way on a connection that was told to go away may take this long; 0: until it is done.", .min = "0s"),
-    FIELD_DURATION(keepalive_server_parameters, time, "A silent connection is pinged after this long; 0: never.", .fallback = "2h",
+                   "A connection is told to go away after this long, which spreads clients over "
+                   "replicas; 0: never.",
                    .min = "0s"),
-    FIELD_DURATION(keepalive_server_parameters, timeout, "A ping without an answer ends the connection after this long.",
+    FIELD_DURATION(keepalive_server_parameters, max_connection_age_grace,
+                   "What is under way on a connection that was told to go away may take this long; "
+                   "0: until it is done.",
+                   .min = "0s"),
+    FIELD_DURATION(keepalive_server_parameters, time,
+                   "A silent connection is pinged after this long; 0: never.", .fallback = "2h",
+                   .min = "0s"),
+    FIELD_DURATION(keepalive_server_parameters, timeout,
+                   "A ping without an answer ends the connection after this long.",
                    .fallback = "20s", .min = "0s"),
     FIELD_END,
 };
 
 static const struct field enforcement_fields[] = {
-    FIELD_DURATION(keepalive_enforcement, min_time, "How often a client may ping.", .fallback = "5m", .min = "0s", .ignored = true),
-    FIELD_BOOL(keepalive_enforcement, permit_without_stream, "Whether a client may ping while no request is open.",
-               .ignored = true),
+    FIELD_DURATION(keepalive_enforcement, min_time, "How often a client may ping.",
+                   .fallback = "5m", .min = "0s", .ignored = true),
+    FIELD_BOOL(keepalive_enforcement, permit_without_stream,
+               "Whether a client may ping while no request is open.", .ignored = true),
     FIELD_END,
 };
 
 static const struct field keepalive_fields[] = {
-    FIELD_BLOCK(grpc_keepalive_settings, server_parameters, keepalive_server_parameters, server_parameters_fields,
-                "How long connections live."),
-    FIELD_BLOCK(grpc_keepalive_settings, enforcement_policy, keepalive_enforcement, enforcement_fields,
-                "What clients may ping; profcol bounds pings by itself."),
+    FIELD_BLOCK(grpc_keepalive_settings, server_parameters, keepalive_server_parameters,
+                server_parameters_fields, "How long connections live."),
+    FIELD_BLOCK(grpc_keepalive_settings, enforcement_policy, keepalive_enforcement,
+                enforcement_fields, "What clients may ping; profcol bounds pings by itself."),
     FIELD_END,
 };
 
 const struct field grpc_server_fields[] = {
-    FIELD_STRING(grpc_server_settings, endpoint, "Address to listen on, host:port; with transport unix, a path.",
+    FIELD_STRING(grpc_server_settings, endpoint,
+                 "Address to listen on, host:port; with transport unix, a path.",
                  .fallback = "localhost:4317"),
-    FIELD_ENUM(grpc_server_settings, transport, "Kind of the address.", transports, .fallback = "tcp"),
-    FIELD_OPTIONAL(grpc_server_settings, tls, tls_server_settings, tls_server_fields, "TLS; without it the listener is cleartext."),
-    FIELD_UINT(grpc_server_settings, max_recv_msg_size_mib, "Largest message in MiB, before and after decompression.", .fallback = "4",
+    FIELD_ENUM(grpc_server_settings, transport, "Kind of the address.", transports,
+               .fallback = "tcp"),
+    FIELD_OPTIONAL(grpc_server_settings, tls, tls_server_settings, tls_server_fields,
+                   "TLS; without it the listener is cleartext."),
+    FIELD_UINT(grpc_server_settings, max_recv_msg_size_mib,
+               "Largest message in MiB, before and after decompression.", .fallback = "4",
                .min = "1", .max = "1024"),
-    FIELD_UINT(grpc_server_settings, max_concurrent_streams, "Requests at once on one connection; 0: 100.", .max = "100000"),
-    FIELD_UINT(grpc_server_settings, read_buffer_size, "Bytes; profcol sizes its buffers by itself.", .fallback = "524288",
+    FIELD_UINT(grpc_server_settings, max_concurrent_streams,
+               "Requests at once on one connection; 0: 100.", .max = "100000"),
+    FIELD_UINT(grpc_server_settings, read_buffer_size,
+               "Bytes; profcol sizes its buffers by itself.", .fallback = "524288",
                .ignored = true),
-    FIELD_UINT(grpc_server_settings, write_buffer_size, "Bytes; profcol sizes its buffers by itself.", .ignored = true),
-    FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields, "Life of connections.",
-                   .fallback = "true"),
+    FIELD_UINT(grpc_server_settings, write_buffer_size,
+               "Bytes; profcol sizes its buffers by itself.", .ignored = true),
+    FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields,
+                   "Life of connections.", .fallback = "true"),
     FIELD_BOOL(grpc_server_settings, include_metadata,
-               "Carries the request's headers along, for processors that read them (from_context, metadata_keys)."),
-    FIELD_UINT(grpc_server_settings, max_connections, "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
+               "Carries the request's headers along, for processors that read them (from_context, "
+               "metadata_keys)."),
+    FIELD_UINT(grpc_server_settings, max_connections,
+               "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
     FIELD_NODE(grpc_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
     FIELD_END,
 };
 
 const struct field http_server_fields[] = {
-    FIELD_STRING(http_server_settings, endpoint, "Address to listen on, host:port; with transport unix, a path.",
+    FIELD_STRING(http_server_settings, endpoint,
+                 "Address to listen on, host:port; with transport unix, a path.",
                  .fallback = "localhost:4318"),
-    FIELD_ENUM(http_server_settings, transport, "Kind of the address.", transports, .fallback = "tcp"),
-    FIELD_OPTIONAL(http_server_settings, tls, tls_server_settings, tls_server_fields, "TLS; without it the listener is cleartext."),
+    FIELD_ENUM(http_server_settings, transport, "Kind of the address.", transports,
+               .fallback = "tcp"),
+    FIELD_OPTIONAL(http_server_settings, tls, tls_server_settings, tls_server_fields,
+                   "TLS; without it the listener is cleartext."),
     FIELD_UINT(http_server_settings, max_request_body_size,
-               "Largest body in bytes, before and after decompression; over it the answer is 413.", .fallback = "20971520",
-               .min = "1", .max = "1073741824"),
+               "Largest body in bytes, before and after decompression; over it the answer is 413.",
+               .fallback = "20971520", .min = "1", .max = "1073741824"),
     FIELD_BOOL(http_server_settings, include_metadata,
-               "Carries the request's headers along, for processors that read them (from_context, metadata_keys)."),
+               "Carries the request's headers along, for processors that read them (from_context, "
+               "metadata_keys)."),
     FIELD_PAIRS(http_server_settings, response_headers, "Headers added to every answer."),
-    FIELD_STRINGS(http_server_settings, compression_algorithms, "Encodings that are accepted; an empty name stands for no encoding.",
+    FIELD_STRINGS(http_server_settings, compression_algorithms,
+                  "Encodings that are accepted; an empty name stands for no encoding.",
                   .fallback = ",gzip,zstd,zlib,snappy,deflate,lz4,x-snappy-framed"),
-    FIELD_DURATION(http_server_settings, read_timeout, "A whole request has to arrive within this long; 0: profcol's own bounds.",
+    FIELD_DURATION(http_server_settings, read_timeout,
+                   "A whole request has to arrive within this long; 0: profcol's own bounds.",
                    .min = "0s"),
-    FIELD_DURATION(http_server_settings, read_header_timeout, "The head has to arrive within this long; 0: 10s.", .min = "0s"),
-    FIELD_DURATION(http_server_settings, write_timeout, "An answer has to be taken within this long; 0: 30s.", .min = "0s"),
-    FIELD_DURATION(http_server_settings, idle_timeout, "A connection without requests is closed after this long; 0: 60s.",
-                   .min = "0s"),
-    FIELD_BOOL(http_server_settings, keep_alives_enabled, "Whether connections are kept for the next request; profcol always keeps them.",
+    FIELD_DURATION(http_server_settings, read_header_timeout,
+                   "The head has to arrive within this long; 0: 10s.", .min = "0s"),
+    FIELD_DURATION(http_server_settings, write_timeout,
+                   "An answer has to be taken within this long; 0: 30s.", .min = "0s"),
+    FIELD_DURATION(http_server_settings, idle_timeout,
+                   "A connection without requests is closed after this long; 0: 60s.", .min = "0s"),
+    FIELD_BOOL(http_server_settings, keep_alives_enabled,
+               "Whether connections are kept for the next request; profcol always keeps them.",
                .fallback = "true", .ignored = true),
-    FIELD_UINT(http_server_settings, max_connections, "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
-    FIELD_STRING(http_server_settings, traces_url_path, "Path of traces.", .fallback = "/v1/traces"),
-    FIELD_NODE(http_server_settings, cors, "Browsers' cross-origin requests are not answered yet.", .ignored = true),
+    FIELD_UINT(http_server_settings, max_connections,
+               "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
+    FIELD_STRING(http_server_settings, traces_url_path, "Path of traces.",
+                 .fallback = "/v1/traces"),
+    FIELD_NODE(http_server_settings, cors, "Browsers' cross-origin requests are not answered yet.",
+               .ignored = true),
     FIELD_NODE(http_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
     FIELD_END,
 };
 
-static void check_endpoint(const char *endpoint, int transport, struct config_check *check, const char *key)
+static void check_endpoint(const char *endpoint, int transport, struct config_check *check,
+                           const char *key)
 {
     char host[256], why[128], path[160];
     uint16_t port;
@@ -94,11 +125,13 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
             config_check_error(check, path, "the path of the socket is missing");
         return;
     }
-    if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof(host), &port, why, sizeof(why)))
+    if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof(host), &port, why,
+                               sizeof(why)))
         config_check_error(check, path, "%s", why);
 }
 
-static void check_tls(const struct tls_server_settings *tls, struct config_check *check, const char *key)
+static void check_tls(const struct tls_server_settings *tls, struct config_check *check,
+                      const char *key)
 {
     char path[160];
     snprintf(path, sizeof(path), "%s::tls", key);
@@ -106,7 +139,8 @@ static void check_tls(const struct tls_server_settings *tls, struct config_check
         tls_server_check(tls, check, path);
 }
 
-void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check, const char *key)
+void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
+                       const char *key)
 {
     if (!settings->enabled)
         return;
@@ -114,12 +148,14 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
     check_tls(&settings->tls, check, key);
 }
 
-/* Bit per enum compression; the Collector's "" is none. 0: a name is unknown, *unknown_out says which. */
+/* Bit per enum compression; the Collector's "" is none. 0: a name is unknown, *unknown_out says
+ * which. */
 static uint32_t compression_mask(const struct config_strings *names, const char **unknown_out)
 {
     uint32_t mask = 0;
     for (size_t i = 0; i < names->count; i++) {
-        int compression = names->items[i][0] ? compression_by_name(slice_of_string(names->items[i])) : COMPRESSION_NONE;
+        int compression = names->items[i][0] ? compression_by_name(slice_of_string(names->items[i]))
+                                             : COMPRESSION_NONE;
         if (compression < 0) {
             *unknown_out = names->items[i];
             return 0;
@@ -129,7 +165,8 @@ static uint32_t compression_mask(const struct config_strings *names, const char 
     return mask;
 }
 
-void http_server_check(const struct http_server_settings *settings, struct config_check *check, const char *key)
+void http_server_check(const struct http_server_settings *settings, struct config_check *check,
+                       const char *key)
 {
     if (!settings->enabled)
         return;
@@ -140,17 +177,21 @@ void http_server_check(const struct http_server_settings *settings, struct confi
     if (unknown) {
         char path[160];
         snprintf(path, sizeof(path), "%s::compression_algorithms", key);
-        config_check_error(check, path, "unknown encoding \"%s\"; known are \"\", gzip, zstd, zlib, snappy, deflate, lz4 and x-snappy-framed",
+        config_check_error(check, path,
+                           "unknown encoding \"%s\"; known are \"\", gzip, zstd, zlib, snappy, "
+                           "deflate, lz4 and x-snappy-framed",
                            unknown);
     }
 }
 
 static struct server_options common_options(struct process *process, const char *label)
 {
-    return (struct server_options){.label = label, .budget = process->budget, .metrics = process->metrics};
+    return (struct server_options){
+        .label = label, .budget = process->budget, .metrics = process->metrics};
 }
 
-struct server_options grpc_server_options(const struct grpc_server_settings *settings, struct process *process, const char *label)
+struct server_options grpc_server_options(const struct grpc_server_settings *settings,
+                                          struct process *process, const char *label)
 {
     const struct keepalive_server_parameters *parameters = &settings->keepalive.server_parameters;
     struct server_options options = common_options(process, label);
@@ -172,7 +213,8 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
     return options;
 }
 
-struct server_options http_server_options(const struct http_server_settings *settings, struct process *process, const char *label)
+struct server_options http_server_options(const struct http_server_settings *settings,
+                                          struct process *process, const char *label)
 {
     const char *unknown;
     struct server_options options = common_options(process, label);

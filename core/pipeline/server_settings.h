@@ -1,8 +1,9 @@
 /*
  * server_settings: what a user can say of a listener, once for all receivers.
  *
- * The Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and defaults; turned into the options of core/net/server.h.
- * Owner: the tables are constant; settings belong to the configuration. Thread: read-only after parsing.
+ * The Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and defaults;
+ * turned into the options of core/net/server.h. Owner: the tables are constant; settings belong to
+ * the configuration. Thread: read-only after parsing.
  */
 #ifndef PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
 #define PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
@@ -63,10 +64,14 @@ extern const struct field grpc_server_fields[]; /* endpoint's default: localhost
 extern const struct field http_server_fields[]; /* localhost:4318 */
 
 /* key: where the block stands, "protocols::grpc". */
-void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check, const char *key);
-void http_server_check(const struct http_server_settings *settings, struct config_check *check, const char *key);
+void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
+                       const char *key);
+void http_server_check(const struct http_server_settings *settings, struct config_check *check,
+                       const char *key);
 
-struct server_options grpc_server_options(const struct grpc_server_settings *settings, struct process *process, const char *label);
-struct server_options http_server_options(const struct http_server_settings *settings, struct process *process, const char *label);
+struct server_options grpc_server_options(const struct grpc_server_settings *settings,
+                                          struct process *process, const char *label);
+struct server_options http_server_options(const struct http_server_settings *settings,
+                                          struct process *process, const char *label);
 
 #endif

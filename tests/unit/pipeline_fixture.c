@@ -19,7 +19,8 @@ static void record(struct recorder *recorder, const struct recorded *offered)
 
 static struct recorded flat_copy(struct batch *batch)
 {
-    struct recorded copy = {.signal = batch->signal, .items = batch->items, .worker = batch->owner->index};
+    struct recorded copy = {
+        .signal = batch->signal, .items = batch->items, .worker = batch->owner->index};
     copy.at_ns = batch->owner->now_ns;
     struct slice_list list = {0};
     batch_gather(batch, &list);
@@ -36,7 +37,8 @@ static struct recorded flat_copy(struct batch *batch)
 static void answer(struct recorder *recorder, struct batch *batch)
 {
     struct recorded offered = flat_copy(batch);
-    struct verdict verdict = recorder->decide ? recorder->decide(recorder->context, &offered) : recorder->answer;
+    struct verdict verdict =
+        recorder->decide ? recorder->decide(recorder->context, &offered) : recorder->answer;
     if (verdict_is_ok(&verdict)) {
         record(recorder, &offered);
     } else {
@@ -82,8 +84,10 @@ void fixture_init(struct fixture *fixture, unsigned workers)
         .version = "test",
     };
     fixture->recorder.answer = verdict_ok;
-    fixture->recorder_component = (struct component){
-        .type = &recorder_type, .id = "recorder", .label = "exporter recorder", .process = &fixture->process};
+    fixture->recorder_component = (struct component){.type = &recorder_type,
+                                                     .id = "recorder",
+                                                     .label = "exporter recorder",
+                                                     .process = &fixture->process};
     for (unsigned i = 0; i < workers; i++) {
         struct recorder_node *node = memory_zalloc(sizeof(*node));
         node->node.component = &fixture->recorder_component;
@@ -97,14 +101,20 @@ static const char *const sections[] = {"receivers", "processors", "exporters", "
 
 static const struct field no_fields[] = {FIELD_END};
 static const struct config_type fixture_source = {
-    .name = "fixture_source", .section = CONFIG_RECEIVERS, .fields = no_fields, .config_size = 1,
+    .name = "fixture_source",
+    .section = CONFIG_RECEIVERS,
+    .fields = no_fields,
+    .config_size = 1,
     .stability = {STABILITY_STABLE, STABILITY_STABLE}};
-static const struct config_type fixture_sink = {
-    .name = "fixture_sink", .section = CONFIG_EXPORTERS, .fields = no_fields, .config_size = 1,
-    .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+static const struct config_type fixture_sink = {.name = "fixture_sink",
+                                                .section = CONFIG_EXPORTERS,
+                                                .fields = no_fields,
+                                                .config_size = 1,
+                                                .stability = {STABILITY_STABLE, STABILITY_STABLE}};
 
 /* A whole configuration around the component's section. */
-static void complete_yaml(struct text *out, const struct component_type *type, const char *id, const char *yaml, enum signal signal)
+static void complete_yaml(struct text *out, const struct component_type *type, const char *id,
+                          const char *yaml, enum signal signal)
 {
     bool is_processor = type->config.section == CONFIG_PROCESSORS;
     bool is_exporter = type->config.section == CONFIG_EXPORTERS;
@@ -113,24 +123,27 @@ static void complete_yaml(struct text *out, const struct component_type *type, c
         text_append(out, "receivers: {fixture_source: }\n");
     if (!is_exporter)
         text_append(out, "exporters: {fixture_sink: }\n");
-    text_printf(out, "service: {pipelines: {%s: {receivers: [%s], processors: [%s], exporters: [%s]}}}\n", signal_name(signal),
-                type->config.section == CONFIG_RECEIVERS ? id : "fixture_source", is_processor ? id : "",
-                is_exporter ? id : "fixture_sink");
+    text_printf(
+        out, "service: {pipelines: {%s: {receivers: [%s], processors: [%s], exporters: [%s]}}}\n",
+        signal_name(signal), type->config.section == CONFIG_RECEIVERS ? id : "fixture_source",
+        is_processor ? id : "", is_exporter ? id : "fixture_sink");
 }
 
-static const void *load_settings(struct fixture *fixture, const struct component_type *type, const char *id,
-                                 const char *yaml, enum signal signal)
+static const void *load_settings(struct fixture *fixture, const struct component_type *type,
+                                 const char *id, const char *yaml, enum signal signal)
 {
     const struct config_type *types[] = {&fixture_source, &fixture_sink, &type->config, NULL};
     struct text whole = {0}, report = {0};
     complete_yaml(&whole, type, id, yaml, signal);
-    struct config *config = config_load_text(types, "test", slice_of_string(text_string(&whole)), &report);
+    struct config *config =
+        config_load_text(types, "test", slice_of_string(text_string(&whole)), &report);
     if (!config)
         fprintf(stderr, "%s\n%s\n", text_string(&whole), text_string(&report));
     assert(config);
     text_deinit(&whole);
     text_deinit(&report);
-    fixture->configs = memory_grow(fixture->configs, fixture->config_count + 1, sizeof(struct config *));
+    fixture->configs =
+        memory_grow(fixture->configs, fixture->config_count + 1, sizeof(struct config *));
     fixture->configs[fixture->config_count++] = config;
     for (size_t i = 0; i < config->component_count[type->config.section]; i++)
         if (strcmp(config->components[type->config.section][i].id, id) == 0)
@@ -139,10 +152,11 @@ static const void *load_settings(struct fixture *fixture, const struct component
     abort();
 }
 
-static struct component *make_component(struct fixture *fixture, const struct component_type *type, const char *id,
-                                        const void *settings)
+static struct component *make_component(struct fixture *fixture, const struct component_type *type,
+                                        const char *id, const void *settings)
 {
-    struct component *component = memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
+    struct component *component =
+        memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
     component->type = type;
     component->id = id;
     component->settings = settings;
@@ -157,8 +171,8 @@ static struct component *make_component(struct fixture *fixture, const struct co
     return component;
 }
 
-static struct node *make_node(struct fixture *fixture, struct component *component, unsigned worker, const char *pipeline,
-                              enum signal signal)
+static struct node *make_node(struct fixture *fixture, struct component *component, unsigned worker,
+                              const char *pipeline, enum signal signal)
 {
     const struct component_type *type = component->type;
     struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
@@ -176,15 +190,17 @@ static struct node *make_node(struct fixture *fixture, struct component *compone
     return node;
 }
 
-struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type, const char *id,
-                                    const char *yaml, const char *pipeline, enum signal signal)
+struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type,
+                                    const char *id, const char *yaml, const char *pipeline,
+                                    enum signal signal)
 {
     struct fixture_place *place = memory_zalloc(sizeof(*place));
     for (struct fixture_place *other = fixture->places; other; other = other->next)
         if (strcmp(other->component->id, id) == 0)
             place->component = other->component;
     if (!place->component)
-        place->component = make_component(fixture, type, id, load_settings(fixture, type, id, yaml, signal));
+        place->component =
+            make_component(fixture, type, id, load_settings(fixture, type, id, yaml, signal));
     for (unsigned i = 0; i < fixture->process.worker_count; i++)
         place->nodes[i] = make_node(fixture, place->component, i, pipeline, signal);
     struct fixture_place **last = &fixture->places;
@@ -202,7 +218,8 @@ static void on_probe_settled(struct receipt *receipt, const struct verdict *verd
     probe->at_ns = probe->worker->now_ns;
 }
 
-void fixture_consume(struct fixture *fixture, struct node *node, struct slice request, uint32_t items, struct probe *probe)
+void fixture_consume(struct fixture *fixture, struct node *node, struct slice request,
+                     uint32_t items, struct probe *probe)
 {
     struct buffer *buffer = buffer_new_charged(request.size, &fixture->budget);
     if (request.size > 0)
@@ -212,7 +229,8 @@ void fixture_consume(struct fixture *fixture, struct node *node, struct slice re
         *probe = (struct probe){.worker = node->worker};
         receipt_init(&probe->receipt, on_probe_settled);
     }
-    struct batch *batch = batch_new(node->worker, node->signal, buffer, items, probe ? &probe->receipt : NULL, NULL);
+    struct batch *batch =
+        batch_new(node->worker, node->signal, buffer, items, probe ? &probe->receipt : NULL, NULL);
     node->component->type->consume(node, batch);
 }
 

@@ -3,9 +3,9 @@
  *
  *     struct fixture f;
  *     fixture_init(&f, 1);
- *     struct fixture_place *place = fixture_place(&f, &batch_processor_type, "batch", "processors: {batch: {timeout: 1s}}", "traces", SIGNAL_TRACES);
- *     fixture_consume(&f, place->nodes[0], bytes, items, &probe);
- *     fixture_advance(&f, 1000000000);       // one second later, on all workers
+ *     struct fixture_place *place = fixture_place(&f, &batch_processor_type, "batch", "processors:
+ * {batch: {timeout: 1s}}", "traces", SIGNAL_TRACES); fixture_consume(&f, place->nodes[0], bytes,
+ * items, &probe); fixture_advance(&f, 1000000000);       // one second later, on all workers
  *     assert_int_equal(f.recorder.count, 1);
  *     fixture_deinit(&f);                    // drains, stops, checks that nothing is left
  *
@@ -66,24 +66,30 @@ struct probe {
     struct receipt receipt; /* first */
     unsigned settled;
     struct verdict verdict;
-    uint64_t at_ns;         /* 0: not yet */
+    uint64_t at_ns; /* 0: not yet */
     struct worker *worker;
 };
 
 void fixture_init(struct fixture *fixture, unsigned workers);
-/* Makes the component from one YAML text that holds its section ("processors: {spanjoin: {...}}"), initialises it and starts a node per worker; what the nodes forward goes
- * to the recorder. Call again with the same id for a second place (another pipeline) of the same component: it shares `component`. Fails the test on an error. */
-struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type, const char *id,
-                                    const char *yaml, const char *pipeline, enum signal signal);
+/* Makes the component from one YAML text that holds its section ("processors: {spanjoin: {...}}"),
+ * initialises it and starts a node per worker; what the nodes forward goes to the recorder. Call
+ * again with the same id for a second place (another pipeline) of the same component: it shares
+ * `component`. Fails the test on an error. */
+struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type,
+                                    const char *id, const char *yaml, const char *pipeline,
+                                    enum signal signal);
 /* Hands encoded request bytes (copied) to the node. probe may be NULL (no receipt). */
-void fixture_consume(struct fixture *fixture, struct node *node, struct slice request, uint32_t items, struct probe *probe);
-/* Moves all workers forward by delta_ns, step by step in lock-step, and delivers messages between them. */
+void fixture_consume(struct fixture *fixture, struct node *node, struct slice request,
+                     uint32_t items, struct probe *probe);
+/* Moves all workers forward by delta_ns, step by step in lock-step, and delivers messages between
+ * them. */
 void fixture_advance(struct fixture *fixture, uint64_t delta_ns);
 uint64_t fixture_now(const struct fixture *fixture);
 /* Answers all held batches. */
 void fixture_release(struct fixture *fixture, const struct verdict *verdict);
 void fixture_clear_recorded(struct fixture *fixture);
-/* Drains every place (up to an hour of manual time), stops, and asserts that the budget is back at zero. */
+/* Drains every place (up to an hour of manual time), stops, and asserts that the budget is back at
+ * zero. */
 void fixture_deinit(struct fixture *fixture);
 
 #endif

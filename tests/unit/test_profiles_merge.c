@@ -84,20 +84,16 @@ static void interns_and_drops(void **state)
                                                  "\"stringTable\":[\"\",\"unused\",\"main\"],"
                                                  "\"attributeTable\":[{}],"
                                                  "\"stackTable\":[{},{\"locationIndices\":[1]}]}}");
-    struct buffer
-        *
-            b =
-                encode(
-                    "{\"resourceProfiles\":[" SAMPLES(
-                        "{\"stackIndex\":2,\"linkIndex\":1,\"values\":[\"2\"]},{\"values\":[\"3\"]"
-                        "}") "],\"dictionary\":{\"mappingTable\":[{}],\"locationTable\":[{},{},{"
-                             "\"address\":\"7\",\"lines\":[{\"functionIndex\":1}]}],"
-                             "\"functionTable\":[{},{\"nameStrindex\":1}],\"linkTable\":[{},{"
-                             "\"traceId\":\"000102030405060708090a0b0c0d0e0f\","
-                             "\"spanId\":\"0001020304050607\"}],\"stringTable\":[\"\",\"main\"],"
-                             "\"attributeTable\":[{}],"
-                             "\"stackTable\":[{},{\"locationIndices\":[0]},{\"locationIndices\":[2]"
-                             "}]}}");
+    struct buffer *b = encode("{\"resourceProfiles\":[" SAMPLES(
+        "{\"stackIndex\":2,\"linkIndex\":1,\"values\":[\"2\"]},{\"values\":[\"3\"]"
+        "}") "],\"dictionary\":{\"mappingTable\":[{}],\"locationTable\":[{},{},{"
+             "\"address\":\"7\",\"lines\":[{\"functionIndex\":1}]}],"
+             "\"functionTable\":[{},{\"nameStrindex\":1}],\"linkTable\":[{},{"
+             "\"traceId\":\"000102030405060708090a0b0c0d0e0f\","
+             "\"spanId\":\"0001020304050607\"}],\"stringTable\":[\"\",\"main\"],"
+             "\"attributeTable\":[{}],"
+             "\"stackTable\":[{},{\"locationIndices\":[0]},{\"locationIndices\":[2]"
+             "}]}}");
     struct profiles_merge *merge = profiles_merge_new(&budget);
     profiles_merge_add(merge, buffer_slice(a));
     profiles_merge_add(merge, buffer_slice(b));
@@ -105,23 +101,27 @@ static void interns_and_drops(void **state)
     struct buffer *result = profiles_merge_finish(merge);
     check_result(buffer_slice(result), 3);
     char *json = decode(result);
-    assert_string_equal(json, "{\"resourceProfiles\":[" SAMPLES("{\"stackIndex\":1,\"values\":["
-                                                                "\"1\"]}") "," SAMPLES(
-                                  "{\"stackIndex\":1,\"linkIndex\":1,\"values\":[\"2\"]},{"
-                                  "\"values\":[\"3\"]}") "],"
-                                                         "\"dictionary\":{\"mappingTable\":[{}],"
-                                                         "\"locationTable\":[{},{\"address\":\"7\","
-                                                         "\"lines\":[{\"functionIndex\":1}]}],"
-                                                         "\"functionTable\":[{},{\"nameStrindex\":"
-                                                         "1}],\"linkTable\":[{\"traceId\":"
-                                                         "\"00000000000000000000000000000000\","
-                                                         "\"spanId\":\"0000000000000000\"},{"
-                                                         "\"traceId\":"
-                                                         "\"000102030405060708090a0b0c0d0e0f\","
-                                                         "\"spanId\":\"0001020304050607\"}],"
-                                                         "\"stringTable\":[\"\",\"main\"],"
-                                                         "\"attributeTable\":[{}],\"stackTable\":[{"
-                                                         "},{\"locationIndices\":[1]}]}}");
+    assert_string_equal(
+        json,
+        "{\"resourceProfiles\":[" SAMPLES(
+            "{\"stackIndex\":1,\"values\":["
+            "\"1\"]}") "," SAMPLES("{\"stackIndex\":1,\"linkIndex\":1,\"values\":[\"2\"]},{"
+                                   "\"values\":[\"3\"]}") "],"
+                                                          "\"dictionary\":{\"mappingTable\":[{}],"
+                                                          "\"locationTable\":[{},{\"address\":"
+                                                          "\"7\","
+                                                          "\"lines\":[{\"functionIndex\":1}]}],"
+                                                          "\"functionTable\":[{},{\"nameStrindex\":"
+                                                          "1}],\"linkTable\":[{\"traceId\":"
+                                                          "\"00000000000000000000000000000000\","
+                                                          "\"spanId\":\"0000000000000000\"},{"
+                                                          "\"traceId\":"
+                                                          "\"000102030405060708090a0b0c0d0e0f\","
+                                                          "\"spanId\":\"0001020304050607\"}],"
+                                                          "\"stringTable\":[\"\",\"main\"],"
+                                                          "\"attributeTable\":[{}],\"stackTable\":["
+                                                          "{"
+                                                          "},{\"locationIndices\":[1]}]}}");
     free(json);
     /* Reusable, and empty. */
     assert_int_equal(profiles_merge_items(merge), 0);
@@ -165,13 +165,14 @@ static void keeps_unknown_fields(void **state)
     "{\"samples\":[" samples "],\"timeUnixNano\":\"" id                                            \
     "\",\"profileId\":\"0000000000000000000000000000000" id "\"}"
 
-static const char
-    cut_request[] = "{\"resourceProfiles\":[{\"schemaUrl\":\"A\",\"scopeProfiles\":[{\"profiles\":"
-                    "[" PROFILE("1", "{\"values\":[\"1\"]},{\"values\":[\"2\"]},{\"values\":[\"3\"]"
-                                     "}") "," PROFILE(
-                        "2", "") "]},{\"schemaUrl\":\"none\"}]},"
-                                 "{\"schemaUrl\":\"B\",\"scopeProfiles\":[{\"profiles\":[" PROFILE(
-                                     "3", "{\"values\":[\"4\"]}") "," PROFILE("4", "") "]}]}]}";
+static const char cut_request[] =
+    "{\"resourceProfiles\":[{\"schemaUrl\":\"A\",\"scopeProfiles\":[{\"profiles\":"
+    "[" PROFILE(
+        "1",
+        "{\"values\":[\"1\"]},{\"values\":[\"2\"]},{\"values\":[\"3\"]"
+        "}") "," PROFILE("2", "") "]},{\"schemaUrl\":\"none\"}]},"
+                                  "{\"schemaUrl\":\"B\",\"scopeProfiles\":[{\"profiles\":[" PROFILE(
+                                      "3", "{\"values\":[\"4\"]}") "," PROFILE("4", "") "]}]}]}";
 
 static const struct cut {
     uint32_t first;
