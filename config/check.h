@@ -2,12 +2,13 @@
  * check: what the steps of loading share: where they are, what they found wrong, how much they
  * have used.
  *
- * Nothing stops at the first mistake: messages are gathered and shown sorted by place. What
- * would only repeat an earlier mistake is the step's own business to leave out. A limit that is
- * hit stops the loading.
+ * Nothing stops at the first mistake: messages are gathered and shown sorted by place. What would
+ * only repeat an earlier mistake is the step's own business to leave out. A limit that is hit
+ * stops the loading.
  *
- * Owner: config_load, on its stack; messages live in the configuration's arena. Thread: one at a
- * time.
+ * Owner: config_load, on its stack; messages live in the configuration's arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_CHECK_H
 #define PROFCOL_CONFIG_CHECK_H

@@ -1,12 +1,13 @@
 /*
  * config: from the texts that a user wrote to one checked tree.
  *
- * Sources (files, env:, yaml:) are read into a tree of nodes that remember file, line and
- * column, placeholders are expanded, trees merged, and every section decoded by the typed tables
- * of the components it names (field.h). All errors are gathered, not only the first.
+ * Sources (files, env:, yaml:) are read into a tree of nodes that remember file, line and column,
+ * placeholders are expanded, trees merged, and every section decoded by the typed tables of the
+ * components it names (field.h). All errors are gathered, not only the first.
  *
- * Owner: struct config owns its arena and everything below. Thread: built by main, read-only
- * afterwards, shared by all workers.
+ * Owner: struct config owns its arena and everything below.
+ *
+ * Thread: built by main, read-only afterwards, shared by all workers.
  */
 #ifndef PROFCOL_CONFIG_CONFIG_H
 #define PROFCOL_CONFIG_CONFIG_H

@@ -1,10 +1,12 @@
 /*
  * decode: from nodes to a struct, as a table of fields says.
  *
- * Fills in defaults, checks kinds, bounds and required fields, and tells everything that is
- * wrong. A field with an error keeps its default.
+ * Fills in defaults, checks kinds, bounds and required fields, and tells everything that is wrong.
+ * A field with an error keeps its default.
  *
- * Owner: what strings and lists point to lives in the check's arena. Thread: one at a time.
+ * Owner: what strings and lists point to lives in the check's arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_DECODE_H
 #define PROFCOL_CONFIG_DECODE_H

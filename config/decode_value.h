@@ -1,10 +1,12 @@
 /*
  * decode_value: one value of a field, read into its member.
  *
- * A reader for each kind; they return false when they told an error, and then the member is as
- * it was or partly read.
+ * A reader for each kind; they return false when they told an error, and then the member is as it
+ * was or partly read.
  *
- * Owner: texts and lists live in the check's arena. Thread: one at a time.
+ * Owner: texts and lists live in the check's arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_DECODE_VALUE_H
 #define PROFCOL_CONFIG_DECODE_VALUE_H

@@ -1,13 +1,14 @@
 /*
  * field: the table that says what a component can be told.
  *
- * One constant array per component (and per block that several share: server, client, TLS,
- * queue, retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did
- * you mean", print-config, the JSON schema and docs/reference.md. YAML keys equal the C member
- * names and the Collector's keys. The macros check that the member has the C type of the kind.
+ * One constant array per component (and per block that several share: server, client, TLS, queue,
+ * retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did you mean",
+ * print-config, the JSON schema and docs/reference.md. YAML keys equal the C member names and the
+ * Collector's keys. The macros check that the member has the C type of the kind.
  *
- * Owner: static data. Values read from YAML live in the configuration's arena. Thread: read-only
- * after parsing.
+ * Owner: static data. Values read from YAML live in the configuration's arena.
+ *
+ * Thread: read-only after parsing.
  */
 #ifndef PROFCOL_CONFIG_FIELD_H
 #define PROFCOL_CONFIG_FIELD_H

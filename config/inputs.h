@@ -4,7 +4,9 @@
  * Environment variables and files, behind two functions, so that a test or a fuzzer decides what
  * is there.
  *
- * Owner: static data. Thread: any.
+ * Owner: static data.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CONFIG_INPUTS_H
 #define PROFCOL_CONFIG_INPUTS_H

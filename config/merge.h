@@ -4,7 +4,9 @@
  * As the Collector does it: maps are merged key by key, anything else (lists too, and null) is
  * replaced by the later one.
  *
- * Owner: the result shares nodes with both. Thread: one at a time.
+ * Owner: the result shares nodes with both.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_MERGE_H
 #define PROFCOL_CONFIG_MERGE_H

@@ -1,11 +1,12 @@
 /*
  * node: the tree that a configuration is while it is being loaded.
  *
- * Every node knows where it was written, so that whatever is found wrong later can be shown to
- * the user. What a placeholder turned into stands at the place of the placeholder.
+ * Every node knows where it was written, so that whatever is found wrong later can be shown to the
+ * user. What a placeholder turned into stands at the place of the placeholder.
  *
- * Owner: the configuration's arena owns all nodes. Thread: one at a time while loading, then
- * read-only.
+ * Owner: the configuration's arena owns all nodes.
+ *
+ * Thread: one at a time while loading, then read-only.
  */
 #ifndef PROFCOL_CONFIG_NODE_H
 #define PROFCOL_CONFIG_NODE_H

@@ -1,10 +1,12 @@
 /*
- * sections: receivers, processors, exporters and extensions, each a map of ids to what a
- * component type's table says.
+ * sections: receivers, processors, exporters and extensions, each a map of ids to what a component
+ * type's table says.
  *
  * Also the rules for ids, and the context in which a component's own `check` runs.
  *
- * Owner: settings live in the configuration's arena. Thread: one at a time.
+ * Owner: settings live in the configuration's arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_SECTIONS_H
 #define PROFCOL_CONFIG_SECTIONS_H

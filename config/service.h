@@ -4,7 +4,9 @@
  * Decodes service::pipelines, service::extensions and service::telemetry and checks them against
  * the sections, which are decoded before.
  *
- * Owner: everything lives in the configuration's arena. Thread: one at a time.
+ * Owner: everything lives in the configuration's arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_SERVICE_H
 #define PROFCOL_CONFIG_SERVICE_H

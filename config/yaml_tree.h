@@ -5,7 +5,9 @@
  * time: depth is checked as the events come. Anchors, aliases and merge keys (`<<`) are resolved
  * here; duplicate keys are errors.
  *
- * Owner: nodes live in the check's arena. Thread: one at a time.
+ * Owner: nodes live in the check's arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_YAML_TREE_H
 #define PROFCOL_CONFIG_YAML_TREE_H

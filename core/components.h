@@ -1,7 +1,9 @@
 /*
  * components: the one list of what is built in.
  *
- * Owner: static data. Thread: any.
+ * Owner: static data.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_COMPONENTS_H
 #define PROFCOL_CORE_COMPONENTS_H

@@ -2,8 +2,11 @@
  * telemetry: profcol's own metrics for Prometheus, on the Collector's port.
  *
  * GET /metrics in the text format 0.0.4, read-only, on a listener of its own
- * (service::telemetry::metrics, localhost:8888). Owner: main. Thread: made and freed on main,
- * serves on worker 0.
+ * (service::telemetry::metrics, localhost:8888).
+ *
+ * Owner: main.
+ *
+ * Thread: made and freed on main, serves on worker 0.
  */
 #ifndef PROFCOL_CORE_TELEMETRY_H
 #define PROFCOL_CORE_TELEMETRY_H

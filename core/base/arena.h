@@ -1,9 +1,12 @@
 /*
  * arena: memory that is given back all at once.
  *
- * One per batch and per configuration: whoever builds something in several steps allocates from one
- * arena and drops it on failure, instead of ladders of cleanup. Owner: who initialised it. Thread:
- * one at a time. A zeroed arena is valid and empty.
+ * One per batch and per configuration: whoever builds something in several steps allocates from
+ * one arena and drops it on failure, instead of ladders of cleanup.
+ *
+ * Owner: who initialised it.
+ *
+ * Thread: one at a time. A zeroed arena is valid and empty.
  */
 #ifndef PROFCOL_CORE_BASE_ARENA_H
 #define PROFCOL_CORE_BASE_ARENA_H

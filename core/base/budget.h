@@ -2,9 +2,12 @@
  * budget: how many bytes something may hold, shared by all workers.
  *
  * Whoever grows by what arrives from outside (bodies, decompressed output, held requests) reserves
- * first and refuses the request when the answer is no. Arenas of an admitted request charge without
- * asking: their size is bounded by the request that was admitted. Owner: the process or a
- * component. Thread: any; one atomic each.
+ * first and refuses the request when the answer is no. Arenas of an admitted request charge
+ * without asking: their size is bounded by the request that was admitted.
+ *
+ * Owner: the process or a component.
+ *
+ * Thread: any; one atomic each.
  */
 #ifndef PROFCOL_CORE_BASE_BUDGET_H
 #define PROFCOL_CORE_BASE_BUDGET_H

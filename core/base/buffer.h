@@ -1,9 +1,13 @@
 /*
  * buffer: received or encoded bytes, shared by reference.
  *
- * Written by its maker until it is handed on, immutable afterwards. Slices into it stay valid while
- * a reference is held. Charged to its budget with its capacity, because a slice pins all of it.
- * Owner: whoever holds a reference. Thread: references may be taken and dropped on any thread.
+ * Written by its maker until it is handed on, immutable afterwards. Slices into it stay valid
+ * while a reference is held. Charged to its budget with its capacity, because a slice pins all of
+ * it.
+ *
+ * Owner: whoever holds a reference.
+ *
+ * Thread: references may be taken and dropped on any thread.
  */
 #ifndef PROFCOL_CORE_BASE_BUFFER_H
 #define PROFCOL_CORE_BASE_BUFFER_H

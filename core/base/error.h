@@ -2,8 +2,11 @@
  * error: a text that says what is wrong and where, for whoever caused it.
  *
  * Set-up functions are `bool f(..., struct error *err)`: false means that err->text is set. The
- * data path returns verdicts instead (core/base/verdict.h). Owner: the caller, usually on its
- * stack; nothing to free. Thread: plain data.
+ * data path returns verdicts instead (core/base/verdict.h).
+ *
+ * Owner: the caller, usually on its stack; nothing to free.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_BASE_ERROR_H
 #define PROFCOL_CORE_BASE_ERROR_H

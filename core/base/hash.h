@@ -2,7 +2,9 @@
  * hash: keyed hashing, because ids and strings are chosen by whoever sends them.
  *
  * The key is drawn once per process from the kernel and never printed; order by hash must never
- * reach an output. Thread: hash_init once at start, then any.
+ * reach an output.
+ *
+ * Thread: hash_init once at start, then any.
  */
 #ifndef PROFCOL_CORE_BASE_HASH_H
 #define PROFCOL_CORE_BASE_HASH_H

@@ -2,10 +2,12 @@
  * log: what the operator reads on standard error, one record a line, written with one write.
  *
  * Looks like the Collector's (service.telemetry.logs): console is
- * `time<TAB>level<TAB>message<TAB>{json}`, json is one object a line. Control bytes are escaped, so
- * nothing from outside can forge a line. A call site that repeats is sampled like the Collector's
- * (first 10 of a text in 10 s, then every 100th). Never log a secret: settings of kind secret have
- * no way in here. Thread: any.
+ * `time<TAB>level<TAB>message<TAB>{json}`, json is one object a line. Control bytes are escaped,
+ * so nothing from outside can forge a line. A call site that repeats is sampled like the
+ * Collector's (first 10 of a text in 10 s, then every 100th). Never log a secret: settings of kind
+ * secret have no way in here.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_BASE_LOG_H
 #define PROFCOL_CORE_BASE_LOG_H

@@ -3,7 +3,10 @@
  *
  * A small allocation that fails ends the process with a message: there is nothing better to do. An
  * allocation whose size comes from outside is bounded and reserved in a budget first (budget.h).
- * Owner: the caller frees with free(). Thread: any.
+ *
+ * Owner: the caller frees with free().
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_BASE_MEMORY_H
 #define PROFCOL_CORE_BASE_MEMORY_H

@@ -2,10 +2,13 @@
  * metrics: what profcol counts about itself, printed in Prometheus' text format.
  *
  * A counter has one cell per worker on a cache line of its own: adding takes no lock and shares
- * nothing; reading sums. Series are made at start (or at the first event of their kind) and live as
- * long as the registry. Names are given in full: "otelcol_receiver_accepted_spans" where the
- * Collector has the metric, else "profcol_...". Owner: the registry owns all series. Thread: making
- * takes a lock, any thread; adding: the worker whose index is given; reading: any.
+ * nothing; reading sums. Series are made at start (or at the first event of their kind) and live
+ * as long as the registry. Names are given in full: "otelcol_receiver_accepted_spans" where the
+ * Collector has the metric, else "profcol_...".
+ *
+ * Owner: the registry owns all series.
+ *
+ * Thread: making takes a lock, any thread; adding: the worker whose index is given; reading: any.
  */
 #ifndef PROFCOL_CORE_BASE_METRICS_H
 #define PROFCOL_CORE_BASE_METRICS_H

@@ -2,6 +2,7 @@
  * slice: a view of bytes that somebody else owns.
  *
  * Owner: nobody; a slice lives as long as the buffer, arena or literal that it points into.
+ *
  * Thread: plain data, any thread that may read what it points into.
  */
 #ifndef PROFCOL_CORE_BASE_SLICE_H

@@ -2,8 +2,11 @@
  * text: a string that grows while something is printed into it.
  *
  * For what people read (reports, errors, metrics pages), not for the data path. Always
- * NUL-terminated once appended to. Owner: who initialised it (all-zero is valid and empty); free
- * with text_deinit. Thread: one at a time.
+ * NUL-terminated once appended to.
+ *
+ * Owner: who initialised it (all-zero is valid and empty); free with text_deinit.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CORE_BASE_TEXT_H
 #define PROFCOL_CORE_BASE_TEXT_H

@@ -2,8 +2,11 @@
  * timer: what a worker has to do later, in a heap ordered by time.
  *
  * Time is an argument (timer_queue_run), so tests drive it by hand and never sleep.
+ *
  * Owner: a timer lives in its user's struct and must be stopped before that is freed; the queue
- * lives in its worker. Thread: that of the worker.
+ * lives in its worker.
+ *
+ * Thread: that of the worker.
  */
 #ifndef PROFCOL_CORE_BASE_TIMER_H
 #define PROFCOL_CORE_BASE_TIMER_H

@@ -2,8 +2,11 @@
  * verdict: what became of some data, in the terms of gRPC's status codes.
  *
  * Whoever takes responsibility for a batch, or refuses it, settles its receipt with one.
- * verdict_http_status is the only place where a verdict becomes an HTTP status. Owner: plain value;
- * the text is inside. Thread: plain data.
+ * verdict_http_status is the only place where a verdict becomes an HTTP status.
+ *
+ * Owner: plain value; the text is inside.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_BASE_VERDICT_H
 #define PROFCOL_CORE_BASE_VERDICT_H

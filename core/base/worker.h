@@ -3,8 +3,11 @@
  *
  * Everything that a request touches belongs to one worker: its connection, its batch, its place in
  * the pipelines. Workers meet only through messages (worker_post), shared atomics and the sharded
- * span index. Owner: main owns the workers. Thread: the functions are for the worker's own thread,
- * except worker_post.
+ * span index.
+ *
+ * Owner: main owns the workers.
+ *
+ * Thread: the functions are for the worker's own thread, except worker_post.
  */
 #ifndef PROFCOL_CORE_BASE_WORKER_H
 #define PROFCOL_CORE_BASE_WORKER_H

@@ -2,8 +2,12 @@
  * describe: requests as text for people, in the shape that the Collector's debug exporter prints.
  *
  * Reads through the lazy tree, so it shows what was changed. Text from outside is escaped: it
- * cannot forge a line or reach the terminal. Profiles are resolved through their dictionary down to
- * function, file and line. Owner: the caller's text. Thread: the worker that owns the batch.
+ * cannot forge a line or reach the terminal. Profiles are resolved through their dictionary down
+ * to function, file and line.
+ *
+ * Owner: the caller's text.
+ *
+ * Thread: the worker that owns the batch.
  */
 #ifndef PROFCOL_CORE_DATA_DESCRIBE_H
 #define PROFCOL_CORE_DATA_DESCRIBE_H

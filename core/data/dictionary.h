@@ -4,8 +4,10 @@
  * ProfilesDictionary of OTLP 1.10+. A table is indexed when first asked for, hashed when something
  * is first looked up in it. Appended entries go behind the received ones, so that old indices stay
  * valid; an entry that exists already is found by hash and not added twice.
+ *
  * Owner: lives in the batch's arena, over the batch's tree. While it is in use nobody else changes
  * the dictionary message; a second one over the same tree sees what the first has added.
+ *
  * Thread: the worker that owns the batch.
  */
 #ifndef PROFCOL_CORE_DATA_DICTIONARY_H

@@ -3,8 +3,11 @@
  *
  * RFC 8259. A tree of values would cost up to eighty bytes per byte of hostile text ("[[],[],...")
  * that no budget could foresee; a reader costs nothing. Strings are checked while they are passed
- * over and decoded when they are wanted. Owner: slices point into the caller's text. Thread: plain
- * data.
+ * over and decoded when they are wanted.
+ *
+ * Owner: slices point into the caller's text.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_DATA_JSON_READER_H
 #define PROFCOL_CORE_DATA_JSON_READER_H

@@ -1,8 +1,12 @@
 /*
  * json_schema: what OTLP/JSON adds to the protobuf-c descriptors.
  *
- * Names in lowerCamelCase, ids in hex instead of base64, which fields tell "absent" from "default".
- * Owner: static data. Thread: any.
+ * Names in lowerCamelCase, ids in hex instead of base64, which fields tell "absent" from
+ * "default".
+ *
+ * Owner: static data.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_JSON_SCHEMA_H
 #define PROFCOL_CORE_DATA_JSON_SCHEMA_H

@@ -1,10 +1,10 @@
 /*
  * message: the lazy tree. One protobuf message as it came in, plus what was changed in it.
  *
- * Reading goes over the received bytes; a node (struct message) exists only for what somebody wants
- * to change and for the way down to it. A message that nobody changed is sent as the bytes it came
- * in, so unknown fields survive and cost nothing. A changed one is written as: its unchanged runs,
- * the changed children between them, what was appended.
+ * Reading goes over the received bytes; a node (struct message) exists only for what somebody
+ * wants to change and for the way down to it. A message that nobody changed is sent as the bytes
+ * it came in, so unknown fields survive and cost nothing. A changed one is written as: its
+ * unchanged runs, the changed children between them, what was appended.
  *
  *     struct message_iter it = message_iter(root, arena);
  *     struct message_field f;
@@ -16,6 +16,7 @@
  *         }
  *
  * Owner: nodes and appended bytes live in the batch's arena; slices borrow from its buffers.
+ *
  * Thread: the worker that owns the batch.
  */
 #ifndef PROFCOL_CORE_DATA_MESSAGE_H

@@ -3,9 +3,9 @@
  * reads.
  *
  * Lifts samples of the v1.9 layout, puts the text in the place of reference attributes
- * (key_strindex, string_value_strindex; also those inside lists and in the attribute_table), merges
- * repeated dictionary fields into the first, and starts every table with its zero value. Unknown
- * fields survive.
+ * (key_strindex, string_value_strindex; also those inside lists and in the attribute_table),
+ * merges repeated dictionary fields into the first, and starts every table with its zero value.
+ * Unknown fields survive.
  *
  * A table that does not start with its zero value gets one in front, and what points into it moves
  * by one. There, index 0 of its sender is its first entry wherever an index must be one:
@@ -14,7 +14,9 @@
  * mapping_index, unit, filename, system_name), since left out and 0 look the same. An entry or a
  * sample_type of which nothing is set stays so.
  *
- * Owner: the caller gets a new buffer. Thread: any.
+ * Owner: the caller gets a new buffer.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_NORMALISE_H
 #define PROFCOL_CORE_DATA_NORMALISE_H

@@ -1,5 +1,6 @@
 /*
- * otlp: the field numbers of OTLP 1.10+ that profcol reads and writes by hand, and the two signals.
+ * otlp: the field numbers of OTLP 1.10+ that profcol reads and writes by hand, and the two
+ * signals.
  *
  * proto/ is the schema; a test compares these numbers with its descriptors
  * (tests/unit/test_otlp_numbers.c).

@@ -4,8 +4,11 @@
  * Entries are interned by hash; what nobody references is dropped; entry 0 of each table is the
  * zero value. Indices in samples, profiles, stacks, locations, mappings, functions and attributes
  * are rewritten, everything else (unknown fields too) is copied. The work is proportional to what
- * is added, also when a request is cut into many parts. Owner: the merge owns its memory; results
- * are buffers of the caller. Thread: one at a time.
+ * is added, also when a request is cut into many parts.
+ *
+ * Owner: the merge owns its memory; results are buffers of the caller.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CORE_DATA_PROFILES_MERGE_H
 #define PROFCOL_CORE_DATA_PROFILES_MERGE_H

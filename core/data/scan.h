@@ -1,11 +1,14 @@
 /*
  * scan: one pass over a received request before anything of it is believed.
  *
- * Iterative, bounded, allocates nothing: checks the protobuf structure against the schema (proto/),
- * depth, element counts, id lengths, UTF-8 of strings and, of profiles, every index into the
- * dictionary and the shape of samples; counts the items. What passed can be read with message.h
- * without further checks. docs/otlp.md says in full what is refused, with the texts.
- * Owner: nothing is kept. Thread: any; the schema tables are built once by scan_init.
+ * Iterative, bounded, allocates nothing: checks the protobuf structure against the schema
+ * (proto/), depth, element counts, id lengths, UTF-8 of strings and, of profiles, every index into
+ * the dictionary and the shape of samples; counts the items. What passed can be read with
+ * message.h without further checks. docs/otlp.md says in full what is refused, with the texts.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: any; the schema tables are built once by scan_init.
  */
 #ifndef PROFCOL_CORE_DATA_SCAN_H
 #define PROFCOL_CORE_DATA_SCAN_H

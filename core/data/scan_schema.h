@@ -1,10 +1,14 @@
 /*
  * scan_schema: what scan does with each field of each OTLP message, as tables.
  *
- * A rule is found with the first byte or two of a field, its tag (number << 3 | wire type), so that
- * scanning is one look-up per field. Built from the protobuf-c descriptors, which know names and
- * types; what OTLP adds in prose (id lengths, what an index points into) is told by field names.
- * Owner: static tables. Thread: scan_schema_init once, before any other; read-only afterwards.
+ * A rule is found with the first byte or two of a field, its tag (number << 3 | wire type), so
+ * that scanning is one look-up per field. Built from the protobuf-c descriptors, which know names
+ * and types; what OTLP adds in prose (id lengths, what an index points into) is told by field
+ * names.
+ *
+ * Owner: static tables.
+ *
+ * Thread: scan_schema_init once, before any other; read-only afterwards.
  */
 #ifndef PROFCOL_CORE_DATA_SCAN_SCHEMA_H
 #define PROFCOL_CORE_DATA_SCAN_SCHEMA_H

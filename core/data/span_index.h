@@ -4,9 +4,11 @@
  * The memory of the join (docs/spanjoin.md). An entry holds the facts of a span, the totals of the
  * samples that named it, and which held requests wait for either; both live `window` from their
  * arrival. Ids are hashed with the process' key and verified by trace id. Everything works on many
- * keys at once: a lock per shard is held for one key, for no more than copying. Owner: a spanjoin
- * component; results are copies in the caller's arena, no pointer leads inside. Thread: any; time
- * is an argument (monotonic).
+ * keys at once: a lock per shard is held for one key, for no more than copying.
+ *
+ * Owner: a spanjoin component; results are copies in the caller's arena, no pointer leads inside.
+ *
+ * Thread: any; time is an argument (monotonic).
  */
 #ifndef PROFCOL_CORE_DATA_SPAN_INDEX_H
 #define PROFCOL_CORE_DATA_SPAN_INDEX_H

@@ -5,9 +5,12 @@
  * Entries stand in chunks in the order of their arrival, so that the oldest is always the first
  * one: expiry and eviction take from the front. Above them an open-addressed table of (hash, entry
  * number) with bounded probing and without tombstones. Strings and totals stand in pages that are
- * given back when their last entry is gone. What an entry means is span_index.c's business. Owner:
- * a span_index. Thread: whoever holds the shard's lock; only `slots` and `mask` may be read without
- * it, for a prefetch.
+ * given back when their last entry is gone. What an entry means is span_index.c's business.
+ *
+ * Owner: a span_index.
+ *
+ * Thread: whoever holds the shard's lock; only `slots` and `mask` may be read without it, for a
+ * prefetch.
  */
 #ifndef PROFCOL_CORE_DATA_SPAN_SHARD_H
 #define PROFCOL_CORE_DATA_SPAN_SHARD_H

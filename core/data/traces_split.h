@@ -3,8 +3,12 @@
  *
  * Looked through once, then each part costs what it holds: resource and scope stand in every part
  * that has spans of theirs, everything else (unknown fields too) is copied. The counterpart for
- * profiles is in profiles_merge.h. Owner: the source borrows the request's bytes, which must
- * outlive it; results are buffers of the caller. Thread: one at a time.
+ * profiles is in profiles_merge.h.
+ *
+ * Owner: the source borrows the request's bytes, which must outlive it; results are buffers of the
+ * caller.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CORE_DATA_TRACES_SPLIT_H
 #define PROFCOL_CORE_DATA_TRACES_SPLIT_H

@@ -2,7 +2,11 @@
  * utf8: is it valid UTF-8?
  *
  * As protobuf asks of every string: no overlong forms, no surrogates, nothing above U+10FFFF. Fast
- * on ASCII, which nearly everything is. Owner: nothing is kept. Thread: any.
+ * on ASCII, which nearly everything is.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_UTF8_H
 #define PROFCOL_CORE_DATA_UTF8_H

@@ -3,7 +3,10 @@
  * copies.
  *
  * https://protobuf.dev/programming-guides/encoding/. Reading is iterative; nothing here recurses.
- * Owner: slices point into the caller's bytes. Thread: plain data.
+ *
+ * Owner: slices point into the caller's bytes.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_DATA_WIRE_H
 #define PROFCOL_CORE_DATA_WIRE_H

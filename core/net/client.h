@@ -3,10 +3,13 @@
  * to one endpoint from one worker.
  *
  * Keeps connections, reconnects with back-off, resolves names with a cache, never follows
- * redirects, reads at most 64 KiB of an answer's body and 32 KiB of its headers. A body is given as
- * slices that stay valid until on_done; they are written without being copied (cleartext). A
- * request that the server provably did not begin (REFUSED_STREAM, behind a GOAWAY) is sent again on
- * another connection, a few times; any other loss is CLIENT_BROKEN. Owner: the exporter's node.
+ * redirects, reads at most 64 KiB of an answer's body and 32 KiB of its headers. A body is given
+ * as slices that stay valid until on_done; they are written without being copied (cleartext). A
+ * request that the server provably did not begin (REFUSED_STREAM, behind a GOAWAY) is sent again
+ * on another connection, a few times; any other loss is CLIENT_BROKEN.
+ *
+ * Owner: the exporter's node.
+ *
  * Thread: its worker.
  */
 #ifndef PROFCOL_CORE_NET_CLIENT_H

@@ -2,8 +2,11 @@
  * client_output: bytes that wait for a socket, by reference where somebody else keeps them.
  *
  * A body is written from where it lies; only what must outlive its owner (a cancelled request on a
- * shared connection) is copied then. Owner: a connection. All-zero is valid and empty. Thread: the
- * worker of the connection.
+ * shared connection) is copied then.
+ *
+ * Owner: a connection. All-zero is valid and empty.
+ *
+ * Thread: the worker of the connection.
  */
 #ifndef PROFCOL_CORE_NET_CLIENT_OUTPUT_H
 #define PROFCOL_CORE_NET_CLIENT_OUTPUT_H

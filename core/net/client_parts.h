@@ -2,10 +2,14 @@
  * client_parts: what client.c, its connections and its two protocols share; nobody else includes
  * it.
  *
- * client.c keeps requests and decides where they go; client_connection.c moves bytes (socket, TLS);
- * client_h1.c and client_h2.c turn exchanges into bytes and back. Nothing here calls on_done while
- * the caller of client_send is on the stack. Owner: an exchange belongs to its client until
- * exchange_finish; a connection frees itself after connection_close. Thread: the client's worker.
+ * client.c keeps requests and decides where they go; client_connection.c moves bytes (socket,
+ * TLS); client_h1.c and client_h2.c turn exchanges into bytes and back. Nothing here calls on_done
+ * while the caller of client_send is on the stack.
+ *
+ * Owner: an exchange belongs to its client until exchange_finish; a connection frees itself after
+ * connection_close.
+ *
+ * Thread: the client's worker.
  */
 #ifndef PROFCOL_CORE_NET_CLIENT_PARTS_H
 #define PROFCOL_CORE_NET_CLIENT_PARTS_H

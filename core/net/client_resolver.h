@@ -2,7 +2,11 @@
  * client_resolver: the addresses of one host, looked up when needed and kept for a while.
  *
  * Names are resolved on libuv's pool; addresses and unix paths need no look-up. Kept for 30 s,
- * asked again after a failure once 5 s old. Owner: the client. Thread: its worker.
+ * asked again after a failure once 5 s old.
+ *
+ * Owner: the client.
+ *
+ * Thread: its worker.
  */
 #ifndef PROFCOL_CORE_NET_CLIENT_RESOLVER_H
 #define PROFCOL_CORE_NET_CLIENT_RESOLVER_H

@@ -4,8 +4,11 @@
  * Decompression streams in bounded steps, stops at the limit of output and reserves memory as the
  * output grows: a bomb costs no more than a request that is allowed. gzip, deflate and zlib (both
  * RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
- * x-snappy-framed, lz4 (frame). Owner: results are the caller's. Thread: any; the libraries'
- * contexts are kept per thread and freed at its end.
+ * x-snappy-framed, lz4 (frame).
+ *
+ * Owner: results are the caller's.
+ *
+ * Thread: any; the libraries' contexts are kept per thread and freed at its end.
  */
 #ifndef PROFCOL_CORE_NET_COMPRESSION_H
 #define PROFCOL_CORE_NET_COMPRESSION_H

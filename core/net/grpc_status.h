@@ -1,8 +1,10 @@
 /*
  * grpc_status: how gRPC writes a status and a time-out into headers.
  *
- * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
- * Owner: results are in the caller's memory. Thread: any.
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md Owner: results are in the
+ * caller's memory.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_NET_GRPC_STATUS_H
 #define PROFCOL_CORE_NET_GRPC_STATUS_H

@@ -3,8 +3,12 @@
  *
  * Two token buckets per connection. Glitches are frames without use (PRIORITY, empty DATA, unknown
  * types, WINDOW_UPDATE beyond what our DATA explains, streams over the limit); pings are PING and
- * SETTINGS, which have to be answered. gRPC clients measure the network with a PING per answer they
- * read, so every answer allows some. Owner: part of the connection. Thread: its worker.
+ * SETTINGS, which have to be answered. gRPC clients measure the network with a PING per answer
+ * they read, so every answer allows some.
+ *
+ * Owner: part of the connection.
+ *
+ * Thread: its worker.
  */
 #ifndef PROFCOL_CORE_NET_H2_LIMITS_H
 #define PROFCOL_CORE_NET_H2_LIMITS_H

@@ -2,7 +2,10 @@
  * http1_chunked: the chunked coding of a request body (RFC 9112, section 7.1), read strictly.
  *
  * Extensions and trailers are skipped, within bounds. Lines end with CR LF and nothing else.
- * Owner: plain data, zeroed before the first byte. Thread: plain data.
+ *
+ * Owner: plain data, zeroed before the first byte.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_NET_HTTP1_CHUNKED_H
 #define PROFCOL_CORE_NET_HTTP1_CHUNKED_H

@@ -2,11 +2,14 @@
  * http1_head: the head of an HTTP/1.1 request, read twice: by the parser library and by our own
  * stricter rules.
  *
- * What two readers of one connection could understand differently is refused (RFC 9112, sections 3,
- * 5, 6, 11.2): bare CR or LF, folded lines, blanks around a name, Content-Length with
- * Transfer-Encoding, either of them twice, any transfer coding but "chunked". Owner: the caller
- * owns the bytes; names are made lower case in place and all slices point into them. Thread: plain
- * data.
+ * What two readers of one connection could understand differently is refused (RFC 9112, sections
+ * 3, 5, 6, 11.2): bare CR or LF, folded lines, blanks around a name, Content-Length with
+ * Transfer-Encoding, either of them twice, any transfer coding but "chunked".
+ *
+ * Owner: the caller owns the bytes; names are made lower case in place and all slices point into
+ * them.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_NET_HTTP1_HEAD_H
 #define PROFCOL_CORE_NET_HTTP1_HEAD_H

@@ -1,14 +1,15 @@
 /*
- * server: listens, and turns what arrives into whole requests: HTTP/1.1 and HTTP/2 on one listener,
- * cleartext or TLS, gRPC on top.
+ * server: listens, and turns what arrives into whole requests: HTTP/1.1 and HTTP/2 on one
+ * listener, cleartext or TLS, gRPC on top.
  *
  * The listening descriptor is polled by one worker, accepted descriptors are posted to the least
  * loaded one and opened there; a connection stays on its worker. Limits, time-outs and framing
- * rules are in docs/architecture.md. A request is announced at its head (so
- * that a wrong path, method, media type or a missing credential is answered before the body is
- * read) and handed over whole, decompressed, with its bytes in one buffer.
+ * rules are in docs/architecture.md. A request is announced at its head (so that a wrong path,
+ * method, media type or a missing credential is answered before the body is read) and handed over
+ * whole, decompressed, with its bytes in one buffer.
  *
  * Owner: the receiver owns the server; an exchange is the server's until exchange_respond.
+ *
  * Thread: server_new/free on main; handlers and exchange_ functions on the exchange's worker.
  */
 #ifndef PROFCOL_CORE_NET_SERVER_H

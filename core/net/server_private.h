@@ -4,10 +4,13 @@
  *
  * server_listener.c accepts, server_connection.c moves bytes, a protocol (http1_server.c,
  * h2_server.c) finds requests in them, server_exchange.c is one request, server.c starts and ends
- * it all. Owner: a connection belongs to its part of the server; an exchange to its connection,
- * until the handler has it, then to both. A part lives until nothing on its worker points at it any
- * more; the server until the last part and server_free let go. Thread: a part and everything below
- * it stay on their worker; the server's atomics are shared.
+ * it all.
+ *
+ * Owner: a connection belongs to its part of the server; an exchange to its connection, until the
+ * handler has it, then to both. A part lives until nothing on its worker points at it any more;
+ * the server until the last part and server_free let go.
+ *
+ * Thread: a part and everything below it stay on their worker; the server's atomics are shared.
  */
 #ifndef PROFCOL_CORE_NET_SERVER_PRIVATE_H
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H

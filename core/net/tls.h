@@ -1,11 +1,14 @@
 /*
  * tls: OpenSSL 3 with memory BIOs, the same for both sides.
  *
- * configtls of the Collector. A context re-reads its files when they are older than reload_interval
- * and a new stream begins. A stream turns bytes of the wire into bytes of the application and back;
- * it does no I/O. OpenSSL is touched only when a configuration uses TLS. Owner: a context belongs
- * to its server or client and keeps a pointer to the settings; a stream to its connection. Streams
- * are freed before their context. Thread: contexts any (they lock); a stream stays on its worker.
+ * configtls of the Collector. A context re-reads its files when they are older than
+ * reload_interval and a new stream begins. A stream turns bytes of the wire into bytes of the
+ * application and back; it does no I/O. OpenSSL is touched only when a configuration uses TLS.
+ *
+ * Owner: a context belongs to its server or client and keeps a pointer to the settings; a stream
+ * to its connection. Streams are freed before their context.
+ *
+ * Thread: contexts any (they lock); a stream stays on its worker.
  */
 #ifndef PROFCOL_CORE_NET_TLS_H
 #define PROFCOL_CORE_NET_TLS_H

@@ -4,9 +4,12 @@
  *
  * insert, update, upsert, delete, hash, extract, convert, in order, on one message that has a
  * repeated KeyValue field. A message whose attributes are already as the actions want them is not
- * marked as changed, so its bytes pass untouched. Owner: settings and compiled patterns live in the
- * configuration's arena; an editor belongs to a node. Thread: that of the editor's node; settings
- * are read-only.
+ * marked as changed, so its bytes pass untouched.
+ *
+ * Owner: settings and compiled patterns live in the configuration's arena; an editor belongs to a
+ * node.
+ *
+ * Thread: that of the editor's node; settings are read-only.
  */
 #ifndef PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_H
 #define PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_H

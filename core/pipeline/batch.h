@@ -2,11 +2,14 @@
  * batch: some spans or some samples on their way, as bytes and a lazy tree over them.
  *
  * Traces: one or more requests, merged by standing one behind the other (parts). Profiles: exactly
- * one request with its dictionary; merging makes a new one (core/data/profiles_merge.h). Parts were
- * scanned, so reading needs no checks. Owner: exactly one at a time; `consume` takes it over.
- * Opening mutates, so a batch belongs to one worker and asserts so. Fan-out makes clones that share
- * the bytes and nothing else; therefore whoever holds a batch may change it. Thread: batch->owner.
- * To other threads go finished bytes only.
+ * one request with its dictionary; merging makes a new one (core/data/profiles_merge.h). Parts
+ * were scanned, so reading needs no checks.
+ *
+ * Owner: exactly one at a time; `consume` takes it over. Opening mutates, so a batch belongs to
+ * one worker and asserts so. Fan-out makes clones that share the bytes and nothing else; therefore
+ * whoever holds a batch may change it.
+ *
+ * Thread: batch->owner. To other threads go finished bytes only.
  */
 #ifndef PROFCOL_CORE_PIPELINE_BATCH_H
 #define PROFCOL_CORE_PIPELINE_BATCH_H

@@ -8,8 +8,10 @@
  * rest through this table and through core/pipeline/.
  *
  * Owner: the graph owns components and nodes; settings belong to the configuration and outlive
- * them. Thread: `init`, `deinit`, `start` on main while no worker runs nodes of it; everything with
- * a node on the node's worker.
+ * them.
+ *
+ * Thread: `init`, `deinit`, `start` on main while no worker runs nodes of it; everything with a
+ * node on the node's worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_COMPONENT_H
 #define PROFCOL_CORE_PIPELINE_COMPONENT_H

@@ -2,7 +2,11 @@
  * endpoint: where an exporter sends to, as users of the Collector write it.
  *
  * gRPC: host:port, http://host:port, https://host:port, dns:///host:port, unix:///path. HTTP: a
- * URL. Owner: texts are in the caller's arena. Thread: plain data.
+ * URL.
+ *
+ * Owner: texts are in the caller's arena.
+ *
+ * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_PIPELINE_ENDPOINT_H
 #define PROFCOL_CORE_PIPELINE_ENDPOINT_H

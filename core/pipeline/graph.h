@@ -3,9 +3,12 @@
  *
  * Started from the end: exporters, processors, receivers; drained from the front, each worker on
  * its own: receivers, processors in pipeline order, exporters; then stopped from the end, so that
- * receipts settle into nodes that still live. Nodes of one exporter id and signal are shared by the
- * pipelines of a worker; a processor has one node per pipeline. Owner: main. Thread: main; it runs
- * node functions on their workers by posting and waits.
+ * receipts settle into nodes that still live. Nodes of one exporter id and signal are shared by
+ * the pipelines of a worker; a processor has one node per pipeline.
+ *
+ * Owner: main.
+ *
+ * Thread: main; it runs node functions on their workers by posting and waits.
  */
 #ifndef PROFCOL_CORE_PIPELINE_GRAPH_H
 #define PROFCOL_CORE_PIPELINE_GRAPH_H

@@ -3,8 +3,11 @@
  *
  * https://opentelemetry.io/docs/specs/otlp/ (failures, throttling, partial success), with the
  * Collector's choices and words: which codes are retried, RetryInfo and Retry-After as a minimum
- * wait, google.rpc.Status in error bodies, a warning for partial success. Owner: everything is in
- * the caller's memory. Thread: any.
+ * wait, google.rpc.Status in error bodies, a warning for partial success.
+ *
+ * Owner: everything is in the caller's memory.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_PIPELINE_OTLP_ANSWER_H
 #define PROFCOL_CORE_PIPELINE_OTLP_ANSWER_H

@@ -3,10 +3,13 @@
  * otlp_http.
  *
  * A target says where and how, once per component and signal; a sender is its part on one worker:
- * queue and retries (delivery.h), encoding, compression, one request per attempt (net/client.h) and
- * what its answer means (otlp_answer.h). Uncompressed protobuf goes to the socket from where it was
- * received. Owner: the component owns targets, the node its sender. Thread: targets are read-only
- * after init; a sender is its worker's.
+ * queue and retries (delivery.h), encoding, compression, one request per attempt (net/client.h)
+ * and what its answer means (otlp_answer.h). Uncompressed protobuf goes to the socket from where
+ * it was received.
+ *
+ * Owner: the component owns targets, the node its sender.
+ *
+ * Thread: targets are read-only after init; a sender is its worker's.
  */
 #ifndef PROFCOL_CORE_PIPELINE_OTLP_SENDER_H
 #define PROFCOL_CORE_PIPELINE_OTLP_SENDER_H

@@ -5,8 +5,11 @@
  * fan-out takes more parts, each part is settled once by whoever takes responsibility for the data
  * (a queue that has it, a holder that admitted it, a backend that took it) or refuses it. Settled
  * as a whole with the first verdict that is not OK, else OK (a permanent refusal outweighs a "try
- * later": sending again would not help). Owner: the maker; it must live until on_settled was
- * called. Thread: the worker that made it. Others post back (worker.h).
+ * later": sending again would not help).
+ *
+ * Owner: the maker; it must live until on_settled was called.
+ *
+ * Thread: the worker that made it. Others post back (worker.h).
  */
 #ifndef PROFCOL_CORE_PIPELINE_RECEIPT_H
 #define PROFCOL_CORE_PIPELINE_RECEIPT_H

@@ -2,8 +2,11 @@
  * server_settings: what a user can say of a listener, once for all receivers.
  *
  * The Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and defaults;
- * turned into the options of core/net/server.h. Owner: the tables are constant; settings belong to
- * the configuration. Thread: read-only after parsing.
+ * turned into the options of core/net/server.h.
+ *
+ * Owner: the tables are constant; settings belong to the configuration.
+ *
+ * Thread: read-only after parsing.
  */
 #ifndef PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
 #define PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H

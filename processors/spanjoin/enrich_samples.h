@@ -5,7 +5,11 @@
  * Joined samples get their Link and the attributes of their span, promoted ones a Link in place of
  * the attributes that named the span. Nothing else changes: no value, timestamp, order or index
  * that was there before. A profile with such samples is written anew as a whole, the others stay
- * the bytes they are. Owner: everything lives in the batch's arena. Thread: the batch's worker.
+ * the bytes they are.
+ *
+ * Owner: everything lives in the batch's arena.
+ *
+ * Thread: the batch's worker.
  */
 #ifndef PROFCOL_SPANJOIN_ENRICH_SAMPLES_H
 #define PROFCOL_SPANJOIN_ENRICH_SAMPLES_H

@@ -3,7 +3,10 @@
  * the spans gain.
  *
  * Reading goes over the bytes; a span is opened only when it gains something. Nothing but
- * attributes is added, none that is there already. Owner: everything lives in the batch's arena.
+ * attributes is added, none that is there already.
+ *
+ * Owner: everything lives in the batch's arena.
+ *
  * Thread: the batch's worker.
  */
 #ifndef PROFCOL_SPANJOIN_ENRICH_SPANS_H

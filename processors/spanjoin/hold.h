@@ -3,9 +3,11 @@
  *
  * A held request is answered already, so it is kept as it came until what comes next has taken a
  * copy of it: leaving is an offer. It leaves when nothing is missing any more, when its wait is
- * over, when memory runs short, or when the node drains; refused, it is offered again. Owner: the
- * node owns its holds; a hold owns the kept batch and the receipt of its offer. Thread: the node's
- * worker.
+ * over, when memory runs short, or when the node drains; refused, it is offered again.
+ *
+ * Owner: the node owns its holds; a hold owns the kept batch and the receipt of its offer.
+ *
+ * Thread: the node's worker.
  */
 #ifndef PROFCOL_SPANJOIN_HOLD_H
 #define PROFCOL_SPANJOIN_HOLD_H

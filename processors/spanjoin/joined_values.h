@@ -2,9 +2,12 @@
  * joined_values: the values that joined attributes have, as encoded AnyValue payloads.
  *
  * A span gives values by the paths of the settings. Those that cannot be computed from its facts
- * are kept in the index in a compact form (position in the list of attributes, size, payload), from
- * which the values of a sample's span are read again. Owner: results live in the given arena, or
- * point into what was given. Thread: any.
+ * are kept in the index in a compact form (position in the list of attributes, size, payload),
+ * from which the values of a sample's span are read again.
+ *
+ * Owner: results live in the given arena, or point into what was given.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_SPANJOIN_JOINED_VALUES_H
 #define PROFCOL_SPANJOIN_JOINED_VALUES_H

@@ -2,9 +2,12 @@
  * sample_ids: which span each sample of a request names, and what the samples of each span sum up
  * to.
  *
- * A plan is made from the bytes of a profiles request in one pass: every distinct id becomes a key,
- * every sample refers to one (or none). The index is then asked about the keys, and
- * enrich_samples.c changes the request by the plan. Owner: everything lives in the batch's arena.
+ * A plan is made from the bytes of a profiles request in one pass: every distinct id becomes a
+ * key, every sample refers to one (or none). The index is then asked about the keys, and
+ * enrich_samples.c changes the request by the plan.
+ *
+ * Owner: everything lives in the batch's arena.
+ *
  * Thread: the batch's worker.
  */
 #ifndef PROFCOL_SPANJOIN_SAMPLE_IDS_H

@@ -1,9 +1,13 @@
 /*
  * sample_totals: what a profile's samples add to the totals of their spans.
  *
- * One upload often shows the same samples in several units (Go: samples/count and cpu/nanoseconds),
- * as sibling profiles of one scope with one time. CPU time and the number of samples are taken from
- * one of them only. Owner: arrays live in the batch's arena. Thread: the batch's worker.
+ * One upload often shows the same samples in several units (Go: samples/count and
+ * cpu/nanoseconds), as sibling profiles of one scope with one time. CPU time and the number of
+ * samples are taken from one of them only.
+ *
+ * Owner: arrays live in the batch's arena.
+ *
+ * Thread: the batch's worker.
  */
 #ifndef PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
 #define PROFCOL_SPANJOIN_SAMPLE_TOTALS_H

@@ -3,9 +3,12 @@
  * worker and pipeline.
  *
  * One id stands in a traces and in a profiles pipeline; both ends share the index, the settings,
- * the metrics and the bound of what is held. docs/spanjoin.md. Owner: struct spanjoin is counted by
- * its component and by messages under way. Thread: a node is its worker's; of struct spanjoin only
- * atomics, the index and the worker's own row of `nodes` are touched.
+ * the metrics and the bound of what is held. docs/spanjoin.md.
+ *
+ * Owner: struct spanjoin is counted by its component and by messages under way.
+ *
+ * Thread: a node is its worker's; of struct spanjoin only atomics, the index and the worker's own
+ * row of `nodes` are touched.
  */
 #ifndef PROFCOL_SPANJOIN_H
 #define PROFCOL_SPANJOIN_H

@@ -2,8 +2,11 @@
  * spanjoin_settings: what the join can be told, and the paths in it read once.
  *
  * The keys are described in docs/spanjoin.md. `check` turns the lists of attributes into
- * joined_attributes, so that the data path compares no path texts. Owner: the configuration;
- * everything lives in its arena. Thread: read-only after the check.
+ * joined_attributes, so that the data path compares no path texts.
+ *
+ * Owner: the configuration; everything lives in its arena.
+ *
+ * Thread: read-only after the check.
  */
 #ifndef PROFCOL_SPANJOIN_SETTINGS_H
 #define PROFCOL_SPANJOIN_SETTINGS_H

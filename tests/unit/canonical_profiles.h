@@ -3,7 +3,10 @@
  *
  * Reads with protobuf-c and resolves every index, so two requests that mean the same give the same
  * text: a line per profile (if wanted) and per sample, in their order. Also used by fuzz targets.
- * Owner: the caller's text. Thread: any.
+ *
+ * Owner: the caller's text.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_TESTS_CANONICAL_PROFILES_H
 #define PROFCOL_TESTS_CANONICAL_PROFILES_H

@@ -1,8 +1,11 @@
 /*
  * captures: the recorded requests of tests/data/captures, decompressed, one call each.
  *
- * Metrics and whatever is no OTLP traces or profiles request is left out. Owner: the body belongs
- * to the walk. Thread: the test's.
+ * Metrics and whatever is no OTLP traces or profiles request is left out.
+ *
+ * Owner: the body belongs to the walk.
+ *
+ * Thread: the test's.
  */
 #ifndef PROFCOL_TESTS_CAPTURES_H
 #define PROFCOL_TESTS_CAPTURES_H

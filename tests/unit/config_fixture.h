@@ -1,7 +1,9 @@
 /*
  * config_fixture: component types, variables and files that exist only in the tests of config/.
  *
- * Owner: configurations belong to the test, config_free. Thread: one.
+ * Owner: configurations belong to the test, config_free.
+ *
+ * Thread: one.
  */
 #ifndef PROFCOL_TESTS_UNIT_CONFIG_FIXTURE_H
 #define PROFCOL_TESTS_UNIT_CONFIG_FIXTURE_H

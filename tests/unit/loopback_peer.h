@@ -2,9 +2,12 @@
  * loopback_peer: a server for tests of what profcol sends, on a port of its own, with a thread per
  * connection.
  *
- * It speaks HTTP/1.1 or HTTP/2 (nghttp2) in cleartext, records each request and answers as the test
- * says; also wrongly, late, or not at all. Owner: the test; peer_free closes everything and waits
- * for the threads. Thread: the answer callback runs on a connection's thread.
+ * It speaks HTTP/1.1 or HTTP/2 (nghttp2) in cleartext, records each request and answers as the
+ * test says; also wrongly, late, or not at all.
+ *
+ * Owner: the test; peer_free closes everything and waits for the threads.
+ *
+ * Thread: the answer callback runs on a connection's thread.
  */
 #ifndef PROFCOL_TESTS_LOOPBACK_PEER_H
 #define PROFCOL_TESTS_LOOPBACK_PEER_H

@@ -9,7 +9,9 @@
  *     assert_int_equal(f.recorder.count, 1);
  *     fixture_deinit(&f);                    // drains, stops, checks that nothing is left
  *
- * Owner: the test. Thread: the test's.
+ * Owner: the test.
+ *
+ * Thread: the test's.
  */
 #ifndef PROFCOL_TESTS_PIPELINE_FIXTURE_H
 #define PROFCOL_TESTS_PIPELINE_FIXTURE_H

@@ -3,8 +3,11 @@
  * two byte strings.
  *
  * Paths: /echo answers with the body at once, /later when server_fixture_answer is called, /refuse
- * with 401 at the head; others with 404. gRPC: /s/Echo, /s/Later, others UNIMPLEMENTED. Owner: the
- * test. Thread: the test's.
+ * with 401 at the head; others with 404. gRPC: /s/Echo, /s/Later, others UNIMPLEMENTED.
+ *
+ * Owner: the test.
+ *
+ * Thread: the test's.
  */
 #ifndef PROFCOL_TESTS_UNIT_SERVER_FIXTURE_H
 #define PROFCOL_TESTS_UNIT_SERVER_FIXTURE_H

@@ -3,8 +3,11 @@
  * protobuf-c.
  *
  * Ids are numbers here (0: none); a trace id has its number in the last 8 bytes and 0xaa before
- * them. protobuf-c is independent of what is tested. Owner: everything lives in the request's
- * arena; request_free. Thread: the test's.
+ * them. protobuf-c is independent of what is tested.
+ *
+ * Owner: everything lives in the request's arena; request_free.
+ *
+ * Thread: the test's.
  */
 #ifndef PROFCOL_TESTS_UNIT_SPANJOIN_REQUESTS_H
 #define PROFCOL_TESTS_UNIT_SPANJOIN_REQUESTS_H

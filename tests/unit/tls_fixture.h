@@ -2,7 +2,9 @@
  * tls_fixture: authorities and certificates, made when a test runs, so that none can expire in the
  * repository.
  *
- * Owner: the test frees an identity. Thread: any.
+ * Owner: the test frees an identity.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_TESTS_UNIT_TLS_FIXTURE_H
 #define PROFCOL_TESTS_UNIT_TLS_FIXTURE_H

@@ -7,7 +7,9 @@
  *     1[1 2 -1]     field 1, packed varints    1[#1 2]   packed fixed64
  *     3*1{...}      the field three times
  *
- * Owner: the caller frees the result with text_deinit. Thread: any.
+ * Owner: the caller frees the result with text_deinit.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_TESTS_UNIT_WIRE_TEXT_H
 #define PROFCOL_TESTS_UNIT_WIRE_TEXT_H
