@@ -1,6 +1,7 @@
 #include "processors/spanjoin/sample_ids.h"
 
 #include "core/base/hash.h"
+#include "processors/spanjoin/named_ids.h"
 #include "processors/spanjoin/sample_totals.h"
 
 #include <assert.h>
@@ -16,167 +17,6 @@ static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *ca
         memcpy(grown, array, count * size);
     *capacity = more;
     return grown;
-}
-
-/* --- ids as texts --- */
-
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static bool parse_hex(struct slice text, uint8_t *id, size_t size)
-{
-    if (text.size != 2 * size)
-        return false;
-    uint8_t any = 0;
-    for (size_t i = 0; i < size; i++) {
-        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        id[i] = (uint8_t)(high << 4 | low);
-        any |= id[i];
-    }
-    return any != 0;
-}
-
-static bool write_number(uint64_t number, uint8_t *id)
-{
-    for (size_t i = 0; i < SPAN_ID_SIZE; i++)
-        id[i] = (uint8_t)(number >> (8 * (SPAN_ID_SIZE - 1 - i)));
-    return number != 0;
-}
-
-static bool parse_decimal(struct slice text, uint8_t *id)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' ||
-            __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
-            return false;
-    }
-    return write_number(number, id);
-}
-
-/* From an AnyValue payload. */
-static bool parse_id(const struct id_source *source, struct slice any, uint8_t *id, size_t size)
-{
-    struct wire_cursor cursor = wire_cursor(any);
-    struct wire_field field;
-    if (!wire_next(&cursor, &field))
-        return false;
-    if (field.number == ANY_VALUE_INT && field.type == WIRE_VARINT)
-        return source->is_decimal && size == SPAN_ID_SIZE && write_number(field.value, id);
-    if (field.number != ANY_VALUE_STRING || field.type != WIRE_BYTES)
-        return false;
-    return source->is_decimal && size == SPAN_ID_SIZE ? parse_decimal(field.bytes, id)
-                                                      : parse_hex(field.bytes, id, size);
-}
-
-/* --- attributes --- */
-
-static uint8_t position_of(struct slice key, const struct id_source *sources, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (slice_equal(key, sources[i].key))
-            return (uint8_t)i;
-    return UINT8_MAX;
-}
-
-static struct attribute_class classify(const struct spanjoin_settings *settings, struct slice key)
-{
-    struct attribute_class class = {.role = ATTRIBUTE_PLAIN, .joined = JOIN_ATTRIBUTES_MAX};
-    for (size_t i = 0; i < settings->samples.joined_count; i++)
-        if (slice_equal(key, settings->samples.joined[i].key))
-            class.joined = (uint8_t)i;
-    class.rank = position_of(key, settings->span_ids, settings->sources.count);
-    if (class.rank != UINT8_MAX) {
-        class.role = ATTRIBUTE_SPAN_ID;
-        return class;
-    }
-    class.rank = position_of(key, settings->trace_ids, settings->trace_sources.count);
-    if (class.rank != UINT8_MAX) {
-        class.role = ATTRIBUTE_TRACE_ID;
-        return class;
-    }
-    for (size_t i = 0; i < settings->beside_count; i++)
-        if (slice_equal(key, settings->beside[i]))
-            class.role = ATTRIBUTE_SPAN_NAME;
-    return class;
-}
-
-const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32_t attribute)
-{
-    if (!plan->classes) {
-        plan->class_count = dictionary_count(plan->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
-        plan->classes = arena_array(plan->arena, plan->class_count + 1, sizeof *plan->classes);
-    }
-    assert(attribute < plan->class_count || attribute == 0);
-    struct attribute_class *class = &plan->classes[attribute];
-    if (class->role == ATTRIBUTE_UNREAD) {
-        struct dictionary_attribute entry = dictionary_attribute(plan->dictionary, attribute);
-        *class = classify(plan->settings, dictionary_string(plan->dictionary, entry.key));
-    }
-    return class;
-}
-
-/* What the attributes of a sample, a profile or a resource name. */
-struct named_ids {
-    bool has_span;
-    bool has_trace;
-    uint8_t span_id[SPAN_ID_SIZE];
-    uint8_t trace_id[TRACE_ID_SIZE];
-};
-
-static struct named_ids ids_of_attributes(struct sample_plan *plan, const uint32_t *attributes,
-                                          uint32_t count)
-{
-    const struct spanjoin_settings *settings = plan->settings;
-    struct named_ids ids = {.has_span = false};
-    uint8_t span_rank = UINT8_MAX, trace_rank = UINT8_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct attribute_class *class = sample_plan_class(plan, attributes[i]);
-        bool is_span = class->role == ATTRIBUTE_SPAN_ID;
-        if (!is_span && class->role != ATTRIBUTE_TRACE_ID)
-            continue;
-        if (class->rank >= (is_span ? span_rank : trace_rank))
-            continue;
-        struct slice value = dictionary_attribute(plan->dictionary, attributes[i]).value;
-        uint8_t id[TRACE_ID_SIZE];
-        if (is_span && parse_id(&settings->span_ids[class->rank], value, id, SPAN_ID_SIZE)) {
-            memcpy(ids.span_id, id, SPAN_ID_SIZE);
-            span_rank = class->rank;
-            ids.has_span = true;
-        } else if (!is_span &&
-                   parse_id(&settings->trace_ids[class->rank], value, id, TRACE_ID_SIZE)) {
-            memcpy(ids.trace_id, id, TRACE_ID_SIZE);
-            trace_rank = class->rank;
-            ids.has_trace = true;
-        }
-    }
-    return ids;
-}
-
-static struct named_ids ids_of_resource(const struct spanjoin_settings *settings,
-                                        struct slice resource)
-{
-    struct named_ids ids = {.has_span = false};
-    for (size_t i = 0; i < settings->sources.count && !ids.has_span; i++) {
-        struct slice value =
-            attribute_value(resource, RESOURCE_ATTRIBUTES, settings->span_ids[i].key);
-        ids.has_span = parse_id(&settings->span_ids[i], value, ids.span_id, SPAN_ID_SIZE);
-    }
-    for (size_t i = 0; i < settings->trace_sources.count && !ids.has_trace; i++) {
-        struct slice value =
-            attribute_value(resource, RESOURCE_ATTRIBUTES, settings->trace_ids[i].key);
-        ids.has_trace = parse_id(&settings->trace_ids[i], value, ids.trace_id, TRACE_ID_SIZE);
-    }
-    return ids;
 }
 
 /* --- keys --- */
@@ -365,7 +205,7 @@ static bool key_of_link(struct sample_plan *plan, const struct sample_view *view
 static bool key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
                               struct surroundings *around, uint32_t *key_out)
 {
-    struct named_ids own = ids_of_attributes(plan, view->attributes, view->attribute_count);
+    struct named_ids own = named_ids_of_attributes(plan, view->attributes, view->attribute_count);
     const struct named_ids *levels[] = {&own, &around->profile_ids, &around->resource_ids};
     const struct named_ids *span = NULL, *trace = NULL;
     for (size_t i = 3; i-- > 0;) {
@@ -433,7 +273,7 @@ static struct named_ids ids_of_profile(struct sample_plan *plan, struct slice ra
             while (wire_packed_varint(&packed, &value))
                 add_attribute(plan, count++, value);
     }
-    return ids_of_attributes(plan, plan->attributes, count);
+    return named_ids_of_attributes(plan, plan->attributes, count);
 }
 
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
@@ -468,7 +308,7 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     struct message_field field;
     while (message_next(&it, &field))
         if (field.wire.number == RESOURCE_PROFILES_RESOURCE && field.wire.type == WIRE_BYTES)
-            around.resource_ids = ids_of_resource(plan->settings, field.wire.bytes);
+            around.resource_ids = named_ids_of_resource(plan->settings, field.wire.bytes);
     it = message_iter_bytes(resource_profiles);
     while (message_next(&it, &field)) {
         if (field.wire.number != RESOURCE_PROFILES_SCOPE_PROFILES || field.wire.type != WIRE_BYTES)

@@ -1,6 +1,8 @@
 /* The worked cases of docs/spanjoin.md, one test each, with their numbers. */
+#include "core/data/normalise.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/wire_text.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -841,6 +843,77 @@ static void test_every_path(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* --- as it comes from the edge --- */
+
+/* A request as text (wire_text.h), scanned and normalised like a receiver does it; false: refused.
+ */
+static bool send_text(struct join *join, const char *notation)
+{
+    struct text encoded = wire_text(notation);
+    struct slice request = wire_text_slice(&encoded);
+    struct scan_result scan;
+    struct error err;
+    struct buffer *normalised = NULL;
+    scan_init();
+    bool ok = scan_profiles(request, &scan_limits_default, &scan, &err);
+    if (ok && normalise_needed(&scan)) {
+        normalised = normalise_profiles(request, &scan, NULL);
+        request = buffer_slice(normalised);
+    }
+    if (ok)
+        fixture_consume(&join->fixture, join->profiles->nodes[0], request, scan.items, NULL);
+    buffer_unref(normalised);
+    text_deinit(&encoded);
+    return ok;
+}
+
+/* The dictionary: strings "", "cpu", "nanoseconds", a link to SPAN of TRACE, two stacks. */
+#define WIRE_DICTIONARY                                                                            \
+    "2{ 5\"\" 5\"cpu\" 5\"nanoseconds\" 4{} 4{1xaaaaaaaaaaaaaaaa0000000000000007 "                 \
+    "2x000000000000002a} 7{} 7{} 1{} 2{} 3{} 6{} }"
+
+static void test_old_layout_and_unpacked_values(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "");
+    send_span(&join, TRACE, SPAN, "a span");
+    /* OTLP 1.9: values 2, attributes 3, link 4. */
+    assert_true(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 2[30] 4=1} 3#5}}} " WIRE_DICTIONARY));
+    /* The Java agent writes each value as a field of its own. */
+    assert_true(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 3=1 4=10 4=20 5[#1700000000000000000 "
+                                 "1700000000000000001]}}}} " WIRE_DICTIONARY));
+    for (size_t i = 0; i < 2; i++) {
+        read_profiles(&join, i, &out);
+        expect_joined(&out, 0, 0, TRACE, SPAN, "a span");
+        const SampleMessage *sample = request_sample(&out, 0, 0);
+        assert_int_equal(sample->n_values, i + 1);
+        assert_int_equal(sample->values[i], i ? 20 : 30);
+        assert_int_equal(sample->stack_index, 1);
+        request_free(&out);
+    }
+    send_span(&join, TRACE, SPAN, "a span");
+    read_traces(&join, 1, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "60");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_invalid_requests_do_not_get_here(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "");
+    assert_false(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 3=2 4[30]}}}} " WIRE_DICTIONARY));
+    assert_false(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 4[30]}}}} 2{4{} 4{2x0102}}"));
+    /* Nothing in it at all. */
+    assert_true(send_text(&join, "1{}"));
+    assert_true(send_text(&join, "1{2{2{}}}"));
+    assert_int_equal(join.fixture.recorder.count, 2);
+    fixture_deinit(&join.fixture);
+}
+
 /* --- spans that wait --- */
 
 static void test_spans_wait(void **state)
@@ -1000,6 +1073,8 @@ int main(void)
         cmocka_unit_test(test_profiles_side_alone_promotes),
         cmocka_unit_test(test_existing_attributes_are_kept),
         cmocka_unit_test(test_every_path),
+        cmocka_unit_test(test_old_layout_and_unpacked_values),
+        cmocka_unit_test(test_invalid_requests_do_not_get_here),
         cmocka_unit_test(test_spans_wait),
         cmocka_unit_test(test_span_on_another_worker),
         cmocka_unit_test(test_drain_lets_all_leave),
