@@ -3,6 +3,7 @@
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/batch_join.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -16,6 +17,24 @@
 /* Settings */
 
 static const char *const sizer_names[] = {"requests", "items", "bytes", NULL};
+
+static const char *const batch_sizer_names[] = {"auto", "items", "bytes", NULL};
+
+static const struct field queue_batch_fields[] = {
+    FIELD_DURATION(queue_batch_settings, flush_timeout,
+                   "Time after which what waits is sent, however little it is.",
+                   .fallback = "200ms", .min = "1ns"),
+    FIELD_UINT(queue_batch_settings, min_size, "What waits is sent once it is this much.",
+               .fallback = "8192"),
+    FIELD_UINT(queue_batch_settings, max_size,
+               "One request is at most this much, larger ones are cut; 0: no limit.",
+               .fallback = "0"),
+    FIELD_ENUM(queue_batch_settings, sizer,
+               "The unit of both; auto: that of the queue if it is items or bytes, else items.",
+               batch_sizer_names, .fallback = "auto"),
+    FIELD_NODE(queue_batch_settings, partition, "Not supported yet."),
+    FIELD_END,
+};
 
 const struct field sending_queue_fields[] = {
     FIELD_UINT(sending_queue_settings, num_consumers,
@@ -33,8 +52,8 @@ const struct field sending_queue_fields[] = {
                "Let senders wait for room when the queue is full, instead of refusing them.",
                .fallback = "false"),
     FIELD_NODE(sending_queue_settings, storage, "A queue on disk is not supported yet."),
-    FIELD_NODE(sending_queue_settings, batch,
-               "Merging in the queue is not supported yet; use the `batch` processor."),
+    FIELD_OPTIONAL(sending_queue_settings, batch, queue_batch_settings, queue_batch_fields,
+                   "Make few large requests out of many small ones, and cut too large ones."),
     FIELD_END,
 };
 
@@ -64,14 +83,41 @@ static void check_missing(const struct config_node *node, struct config_check *c
         config_check_error(check, path, "%s", why);
 }
 
+static bool batches_bytes(const struct sending_queue_settings *queue)
+{
+    if (queue->batch.sizer == BATCH_SIZER_AUTO)
+        return queue->sizer == QUEUE_SIZER_BYTES;
+    return queue->batch.sizer == BATCH_SIZER_BYTES;
+}
+
+static void check_batch(const struct sending_queue_settings *queue, struct config_check *check,
+                        const char *key)
+{
+    const struct queue_batch_settings *batch = &queue->batch;
+    bool same_unit = batches_bytes(queue) ? queue->sizer == QUEUE_SIZER_BYTES
+                                          : queue->sizer == QUEUE_SIZER_ITEMS;
+    char path[128];
+    snprintf(path, sizeof(path), "%s::batch::min_size", key);
+    if (same_unit && batch->min_size > queue->queue_size)
+        config_check_error(check, path, "must not be greater than queue_size");
+    snprintf(path, sizeof(path), "%s::batch::max_size", key);
+    if (batch->max_size > 0 && batch->max_size < batch->min_size)
+        config_check_error(check, path, "must not be less than min_size");
+    if (batch->max_size > UINT32_MAX)
+        config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
+    snprintf(path, sizeof(path), "%s::batch", key);
+    check_missing(batch->partition, check, path, "partition",
+                  "requests cannot be kept apart by metadata yet");
+}
+
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
                          const char *key)
 {
     if (!queue->enabled)
         return;
     check_missing(queue->storage, check, key, "storage", "a queue on disk is not supported yet");
-    check_missing(queue->batch, check, key, "batch",
-                  "merging in the queue is not supported yet, use the batch processor");
+    if (queue->batch.enabled)
+        check_batch(queue, check, key);
 }
 
 void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key)
@@ -292,12 +338,14 @@ static void activate(struct shipment *shipment)
 /* It is out of all lists. */
 static void let_go(struct shipment *shipment, const struct verdict *verdict)
 {
-    struct delivery *delivery = shipment->delivery;
-    atomic_fetch_sub_explicit(&delivery->shared->queued, shipment->queued_size,
-                              memory_order_relaxed);
-    struct batch *batch = shipment->batch;
+    struct shipment gone = *shipment;
     free(shipment);
-    batch_drop(batch, verdict);
+    atomic_fetch_sub_explicit(&gone.delivery->shared->queued, gone.queued_size,
+                              memory_order_relaxed);
+    batch_drop(gone.batch, verdict);
+    for (size_t i = 0; i < gone.receipt_count; i++)
+        receipt_settle(gone.receipts[i], verdict);
+    free(gone.receipts);
 }
 
 static void finish(struct shipment *shipment, const struct verdict *verdict)
@@ -404,13 +452,52 @@ static uint64_t size_of(const struct delivery *delivery, struct batch *batch)
     return 1;
 }
 
-/* Room is reserved. */
-static void enqueue(struct shipment *shipment)
+static struct shipment *new_shipment(struct delivery *delivery, struct batch *batch)
 {
-    struct delivery *delivery = shipment->delivery;
-    append(&delivery->waiting, shipment);
-    if (!delivery->queue->wait_for_result)
-        batch_settle(shipment->batch, &verdict_ok);
+    struct shipment *shipment = memory_zalloc(sizeof(*shipment));
+    shipment->batch = batch;
+    shipment->delivery = delivery;
+    shipment->timer.on_timer = on_retry;
+    return shipment;
+}
+
+static uint64_t weight_of(const struct delivery *delivery, struct batch *batch)
+{
+    return batches_bytes(delivery->queue) ? batch_size(batch) : batch->items;
+}
+
+/* One batch, or its parts when it is above max_size. */
+static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
+{
+    uint64_t limit = delivery->queue->batch.max_size;
+    if (!delivery->queue->batch.enabled || limit == 0)
+        return batch;
+    uint64_t weight = weight_of(delivery, batch);
+    if (weight <= limit || batch->items < 2)
+        return batch;
+    uint64_t items = batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
+    return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+}
+
+/* Room is reserved. Settling may bring the next batch in, from within. */
+static void enqueue(struct delivery *delivery, struct batch *batch, uint64_t queued_size)
+{
+    uint64_t now = worker_now(delivery->node->worker);
+    struct batch *part = cut_to_size(delivery, batch);
+    while (part) {
+        struct batch *next = part->next;
+        part->next = NULL;
+        struct shipment *shipment = new_shipment(delivery, part);
+        shipment->queued_size = queued_size; /* of all parts, with the first */
+        queued_size = 0;
+        shipment->arrived_ns = now;
+        shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, part) : 0;
+        delivery->waiting_weight += shipment->weight;
+        append(&delivery->waiting, shipment);
+        if (!delivery->queue->wait_for_result)
+            batch_settle(part, &verdict_ok);
+        part = next;
+    }
 }
 
 static void unblock(struct delivery *delivery)
@@ -422,20 +509,85 @@ static void unblock(struct delivery *delivery)
             worker_set_timer(delivery->node->worker, &delivery->unblock, UNBLOCK_NS);
             return;
         }
-        shipment->queued_size = size;
         take_out(&delivery->blocked, shipment);
-        enqueue(shipment);
+        struct batch *batch = shipment->batch;
+        free(shipment);
+        enqueue(delivery, batch, size);
     }
+}
+
+static struct shipment *take_first(struct delivery *delivery)
+{
+    struct shipment *shipment = delivery->waiting.first;
+    take_out(&delivery->waiting, shipment);
+    delivery->waiting_weight -= shipment->weight;
+    return shipment;
+}
+
+static void keep_receipt(struct shipment *shipment, struct batch *batch)
+{
+    if (!batch->receipt)
+        return;
+    shipment->receipts =
+        memory_grow(shipment->receipts, shipment->receipt_count + 1, sizeof(struct receipt *));
+    shipment->receipts[shipment->receipt_count++] = batch->receipt;
+    batch->receipt = NULL;
+}
+
+static bool fits(const struct delivery *delivery, const struct shipment *leader)
+{
+    uint64_t limit = delivery->queue->batch.max_size;
+    const struct shipment *next = delivery->waiting.first;
+    return next && leader->weight < delivery->queue->batch.min_size &&
+           (limit == 0 || leader->weight + next->weight <= limit);
+}
+
+/* The first ones as one, until there are enough. */
+static struct shipment *take_group(struct delivery *delivery)
+{
+    struct shipment *leader = take_first(delivery);
+    struct batch *last = leader->batch;
+    while (delivery->queue->batch.enabled && fits(delivery, leader)) {
+        struct shipment *other = take_first(delivery);
+        keep_receipt(leader, leader->batch);
+        keep_receipt(leader, other->batch);
+        leader->queued_size += other->queued_size;
+        leader->weight += other->weight;
+        last->next = other->batch;
+        last = other->batch;
+        free(other);
+    }
+    leader->batch = batch_join(leader->batch);
+    return leader;
+}
+
+static bool is_due(const struct delivery *delivery)
+{
+    const struct queue_batch_settings *batch = &delivery->queue->batch;
+    if (!batch->enabled || delivery->draining || delivery->waiting_weight >= batch->min_size)
+        return true;
+    return delivery->waiting.first->arrived_ns + (uint64_t)batch->flush_timeout <=
+           delivery->node->worker->now_ns;
 }
 
 static void pump(struct delivery *delivery)
 {
     unblock(delivery);
     while (delivery->waiting.first && delivery->active_count < delivery->consumers) {
-        struct shipment *shipment = delivery->waiting.first;
-        take_out(&delivery->waiting, shipment);
-        activate(shipment);
+        if (!is_due(delivery)) {
+            uint64_t due = delivery->waiting.first->arrived_ns +
+                           (uint64_t)delivery->queue->batch.flush_timeout;
+            worker_set_timer(delivery->node->worker, &delivery->flush,
+                             due - delivery->node->worker->now_ns);
+            return;
+        }
+        activate(take_group(delivery));
     }
+}
+
+static void on_flush(struct timer *timer)
+{
+    pump((struct delivery *)(void *)((char *)timer - offsetof(struct delivery, flush)));
 }
 
 static void on_unblock(struct timer *timer)
@@ -450,15 +602,6 @@ static void refuse(struct delivery *delivery, struct batch *batch, const struct 
               "Exporting failed. Rejecting data. (error: %s, rejected_items: %u)", verdict->text,
               (unsigned)batch->items);
     batch_drop(batch, verdict);
-}
-
-static struct shipment *new_shipment(struct delivery *delivery, struct batch *batch)
-{
-    struct shipment *shipment = memory_zalloc(sizeof(*shipment));
-    shipment->batch = batch;
-    shipment->delivery = delivery;
-    shipment->timer.on_timer = on_retry;
-    return shipment;
 }
 
 void delivery_consume(struct delivery *delivery, struct batch *batch)
@@ -485,13 +628,10 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
         refuse(delivery, batch, &verdict);
         return;
     }
-    struct shipment *shipment = new_shipment(delivery, batch);
-    if (reserved) {
-        shipment->queued_size = size;
-        enqueue(shipment);
-    } else {
-        append(&delivery->blocked, shipment);
-    }
+    if (reserved)
+        enqueue(delivery, batch, size);
+    else
+        append(&delivery->blocked, new_shipment(delivery, batch));
     pump(delivery);
 }
 
@@ -506,6 +646,7 @@ void delivery_start(struct delivery *delivery)
         share++;
     delivery->consumers = share == 0 ? 1 : (unsigned)share;
     delivery->unblock.on_timer = on_unblock;
+    delivery->flush.on_timer = on_flush;
 }
 
 void delivery_drain(struct delivery *delivery)
@@ -514,6 +655,7 @@ void delivery_drain(struct delivery *delivery)
     for (struct shipment *s = delivery->active.first; s; s = s->next)
         if (timer_is_set(&s->timer))
             worker_set_timer(delivery->node->worker, &s->timer, 0);
+    pump(delivery);
     check_drained(delivery);
 }
 
@@ -539,10 +681,12 @@ void delivery_stop(struct delivery *delivery)
 {
     delivery->stopped = true;
     worker_cancel_timer(delivery->node->worker, &delivery->unblock);
+    worker_cancel_timer(delivery->node->worker, &delivery->flush);
     uint64_t items = drop_all(delivery, &delivery->active);
     items += drop_all(delivery, &delivery->waiting);
     items += drop_all(delivery, &delivery->blocked);
     delivery->active_count = 0;
+    delivery->waiting_weight = 0;
     if (items == 0)
         return;
     count(delivery, delivery->shared->send_failed, items);

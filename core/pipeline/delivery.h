@@ -14,6 +14,17 @@
 
 #include "core/pipeline/component.h"
 
+/* exporters::X::sending_queue::batch */
+struct queue_batch_settings {
+    bool enabled;
+    int64_t flush_timeout;
+    uint64_t min_size;
+    uint64_t max_size;
+    int sizer;                           /* enum batch_sizer */
+    const struct config_node *partition; /* not there yet */
+};
+enum batch_sizer { BATCH_SIZER_AUTO, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
+
 /* exporters::X::sending_queue; FIELD_OPTIONAL with fallback "true" */
 struct sending_queue_settings {
     bool enabled;
@@ -22,8 +33,8 @@ struct sending_queue_settings {
     int sizer; /* enum queue_sizer */
     bool wait_for_result;
     bool block_on_overflow;
+    struct queue_batch_settings batch;
     const struct config_node *storage; /* not there yet: refused with a text that says so */
-    const struct config_node *batch;
 };
 enum queue_sizer { QUEUE_SIZER_REQUESTS, QUEUE_SIZER_ITEMS, QUEUE_SIZER_BYTES };
 extern const struct field sending_queue_fields[];
@@ -69,6 +80,10 @@ struct shipment {
     void *exporter_data; /* for `send` */
     /* the delivery's */
     uint64_t queued_size;
+    uint64_t weight;           /* in the unit of sending_queue.batch */
+    uint64_t arrived_ns;       /* in the queue */
+    struct receipt **receipts; /* of the batches that it was joined from (wait_for_result) */
+    size_t receipt_count;
     uint64_t first_attempt_ns; /* 0: none yet */
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
@@ -99,7 +114,9 @@ struct delivery {
     struct shipment_list active;  /* being sent, or waiting for their next attempt */
     unsigned active_count;
     unsigned consumers; /* this worker's share of num_consumers */
+    uint64_t waiting_weight;
     struct timer unblock;
+    struct timer flush; /* of sending_queue.batch */
     bool draining;
     bool drained;
     bool stopped;

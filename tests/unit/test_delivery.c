@@ -487,6 +487,150 @@ static void draining_sends_what_there_is(void **state)
     assert_int_equal(counted("sent"), 4);
 }
 
+/* sending_queue.batch */
+
+/* A request of so many empty spans. */
+static void consume_spans(unsigned lane, uint8_t spans, struct probe *probe)
+{
+    uint8_t request[256] = {0x0a, (uint8_t)(2 + 2 * spans), 0x12, (uint8_t)(2 * spans)};
+    assert_true(spans < 60);
+    for (size_t i = 0; i < spans; i++)
+        request[4 + 2 * i] = 0x12;
+    struct buffer *buffer = buffer_new(sizeof(request), NULL);
+    buffer_append(buffer, request, 4 + 2 * (size_t)spans, sizeof(request));
+    if (probe) {
+        *probe = (struct probe){0};
+        receipt_init(&probe->receipt, on_settled);
+    }
+    delivery_consume(&lanes[lane].delivery, batch_new(&workers[lane], SIGNAL_TRACES, buffer, spans,
+                                                      probe ? &probe->receipt : NULL, NULL));
+}
+
+static void start_batching(uint64_t min_size, uint64_t max_size)
+{
+    queue.queue_size = 100;
+    queue.batch = (struct queue_batch_settings){.enabled = true,
+                                                .flush_timeout = (int64_t)SECOND / 5,
+                                                .min_size = min_size,
+                                                .max_size = max_size};
+    start();
+}
+
+static uint32_t sent_items(size_t i)
+{
+    assert_true(i < lanes[0].sent_count);
+    return lanes[0].sent[i]->batch->items;
+}
+
+static void small_ones_are_joined(void **state)
+{
+    (void)state;
+    struct probe probes[3];
+    start_batching(10, 0);
+    consume_spans(0, 4, &probes[0]);
+    consume_spans(0, 4, &probes[1]);
+    assert_int_equal(probes[1].settled, 1); /* the queue has them */
+    assert_int_equal(lanes[0].sent_count, 0);
+    consume_spans(0, 4, &probes[2]);
+    assert_int_equal(lanes[0].sent_count, 1);
+    assert_int_equal(sent_items(0), 12);
+    assert_int_equal(lanes[0].sent[0]->batch->part_count, 3);
+    assert_int_equal(queue_size(), 3);
+    answer(0, verdict_ok);
+    assert_int_equal(queue_size(), 0);
+    assert_int_equal(counted("sent"), 12);
+}
+
+static void little_is_sent_after_a_while(void **state)
+{
+    (void)state;
+    start_batching(10, 0);
+    consume_spans(0, 1, NULL);
+    advance(SECOND / 10);
+    consume_spans(0, 1, NULL);
+    advance(SECOND / 10 - 1);
+    assert_int_equal(lanes[0].sent_count, 0);
+    advance(1);
+    assert_int_equal(lanes[0].sent_count, 1);
+    assert_int_equal(sent_items(0), 2);
+    consume_spans(0, 3, NULL);
+    advance(SECOND / 5);
+    assert_int_equal(sent_items(1), 3);
+}
+
+static void large_ones_are_cut(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.wait_for_result = true;
+    start_batching(10, 10);
+    consume_spans(0, 24, &probe);
+    assert_int_equal(queue_size(), 1);
+    assert_int_equal(lanes[0].sent_count, 2);
+    assert_int_equal(sent_items(0), 10);
+    assert_int_equal(sent_items(1), 10);
+    consume_spans(0, 7, NULL); /* does not fit behind the other 4 */
+    answer(0, verdict_ok);
+    assert_int_equal(sent_items(1), 4);
+    answer(0, verdict_ok);
+    answer(0, never);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_INVALID_ARGUMENT);
+    advance(SECOND);
+    assert_int_equal(sent_items(0), 7);
+    answer(0, verdict_ok);
+    assert_int_equal(counted("sent"), 27);
+    assert_int_equal(counted("send_failed"), 4);
+}
+
+static void joined_ones_share_a_result(void **state)
+{
+    (void)state;
+    struct probe probes[3];
+    queue.wait_for_result = true;
+    start_batching(10, 0);
+    for (int i = 0; i < 3; i++)
+        consume_spans(0, 4, &probes[i]);
+    answer(0, later);
+    advance(5 * SECOND);
+    assert_int_equal(probes[0].settled, 0);
+    answer(0, verdict_ok);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(probes[i].settled, 1);
+        assert_int_equal(probes[i].verdict.code, GRPC_OK);
+    }
+}
+
+static void bytes_can_be_the_unit(void **state)
+{
+    (void)state;
+    queue.sizer = QUEUE_SIZER_BYTES;
+    queue.queue_size = 1000;
+    start_batching(40, 64);
+    queue.queue_size = shared.capacity = 1000;
+    consume_spans(0, 10, NULL); /* 24 bytes */
+    assert_int_equal(lanes[0].sent_count, 0);
+    consume_spans(0, 10, NULL);
+    assert_int_equal(lanes[0].sent_count, 1);
+    consume_spans(0, 50, NULL); /* 104 bytes: 30 of the 50 spans fit */
+    assert_int_equal(sent_items(1), 30);
+    assert_true(batch_size(lanes[0].sent[1]->batch) <= 64);
+}
+
+static void draining_does_not_wait_for_more(void **state)
+{
+    (void)state;
+    start_batching(100, 0);
+    consume_spans(0, 1, NULL);
+    consume_spans(0, 1, NULL);
+    lanes[0].node.draining = true;
+    delivery_drain(&lanes[0].delivery);
+    assert_int_equal(sent_items(0), 2);
+    assert_int_equal(drained, 0);
+    answer(0, verdict_ok);
+    assert_int_equal(drained, 1);
+}
+
 static void stopping_counts_the_rest(void **state)
 {
     (void)state;
@@ -526,6 +670,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_retry_it_fails_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_waiting_retry_keeps_its_consumer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(draining_sends_what_there_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(small_ones_are_joined, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(little_is_sent_after_a_while, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_ones_are_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(joined_ones_share_a_result, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_can_be_the_unit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(draining_does_not_wait_for_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_counts_the_rest, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,137 @@
+#include "core/pipeline/batch_join.h"
+
+#include "core/base/memory.h"
+#include "core/data/profiles_merge.h"
+#include "core/data/traces_split.h"
+
+#include <assert.h>
+
+enum { CUT_GROWTH_MAX = 64 };
+
+static struct slice bytes_of(const struct batch *batch)
+{
+    return buffer_slice(batch->parts[0].buffer);
+}
+
+/* Joining */
+
+static struct batch *join_traces(struct batch *list)
+{
+    struct batch *joined = list;
+    list = list->next;
+    joined->next = NULL;
+    while (list) {
+        struct batch *next = list->next;
+        list->next = NULL;
+        batch_append(joined, list);
+        list = next;
+    }
+    return joined;
+}
+
+static struct batch *join_profiles(struct batch *list)
+{
+    struct batch *first = list;
+    struct profiles_merge *merge = profiles_merge_new(first->arena.budget);
+    for (struct batch *batch = list; batch; batch = batch->next) {
+        assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
+        batch_flatten(batch);
+        profiles_merge_add(merge, bytes_of(batch));
+    }
+    uint32_t items = profiles_merge_items(merge);
+    struct buffer *buffer = profiles_merge_finish(merge);
+    profiles_merge_free(merge);
+    struct batch *joined =
+        batch_new(first->owner, SIGNAL_PROFILES, buffer, items, NULL, context_ref(first->context));
+    joined->arrived_ns = first->arrived_ns;
+    while (list) {
+        struct batch *next = list->next;
+        batch_free(list);
+        list = next;
+    }
+    return joined;
+}
+
+struct batch *batch_join(struct batch *list)
+{
+    assert(list);
+    if (!list->next)
+        return list;
+    return list->signal == SIGNAL_TRACES ? join_traces(list) : join_profiles(list);
+}
+
+/* Cutting */
+
+struct cut {
+    const struct batch *whole;
+    struct traces_source *traces;
+    struct profiles_merge *merge;
+    struct profiles_source *profiles;
+};
+
+static void begin_cut(struct cut *cut, struct batch *whole)
+{
+    *cut = (struct cut){.whole = whole};
+    batch_flatten(whole);
+    if (whole->signal == SIGNAL_PROFILES) {
+        cut->merge = profiles_merge_new(whole->arena.budget);
+        cut->profiles = profiles_source_new(cut->merge, bytes_of(whole));
+        return;
+    }
+    struct slice *pieces = memory_array(whole->part_count, sizeof(*pieces));
+    for (size_t i = 0; i < whole->part_count; i++)
+        pieces[i] = buffer_slice(whole->parts[i].buffer);
+    cut->traces = traces_source_new(pieces, whole->part_count, whole->arena.budget);
+    free(pieces);
+}
+
+static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count)
+{
+    if (cut->traces)
+        return traces_source_part(cut->traces, first, count);
+    profiles_source_add(cut->profiles, first, count);
+    return profiles_merge_finish(cut->merge);
+}
+
+static void end_cut(struct cut *cut)
+{
+    traces_source_free(cut->traces);
+    profiles_source_free(cut->profiles);
+    profiles_merge_free(cut->merge);
+}
+
+static size_t encoded_size(const struct batch *batch)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < batch->part_count; i++)
+        size += batch->parts[i].buffer->size;
+    return size;
+}
+
+struct batch *batch_cut(struct batch *batch, uint32_t max_items)
+{
+    assert(max_items > 0 && !batch->next);
+    if (batch->items <= max_items)
+        return batch;
+    struct cut cut;
+    begin_cut(&cut, batch);
+    size_t left = encoded_size(batch) * CUT_GROWTH_MAX;
+    struct batch *first = NULL, **last = &first;
+    for (uint32_t taken = 0; taken < batch->items;) {
+        uint32_t rest = batch->items - taken;
+        uint32_t count = rest > max_items && left > 0 ? max_items : rest;
+        struct buffer *buffer = cut_part(&cut, taken, count);
+        left = buffer->size < left ? left - buffer->size : 0;
+        if (taken > 0 && batch->receipt)
+            receipt_add_parts(batch->receipt, 1);
+        *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,
+                          context_ref(batch->context));
+        (*last)->arrived_ns = batch->arrived_ns;
+        last = &(*last)->next;
+        taken += count;
+    }
+    end_cut(&cut);
+    batch->receipt = NULL; /* it is with the parts */
+    batch_free(batch);
+    return first;
+}

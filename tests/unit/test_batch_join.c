@@ -1,0 +1,191 @@
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/worker.h"
+#include "core/data/normalise.h"
+#include "core/data/scan.h"
+#include "core/pipeline/batch_join.h"
+#include "tests/unit/captures.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct worker worker;
+
+struct probe {
+    struct receipt receipt;
+    unsigned settled;
+};
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct probe *probe = (struct probe *)receipt;
+    assert_true(verdict_is_ok(verdict));
+    probe->settled++;
+}
+
+static bool scan(enum signal signal, struct slice bytes, struct scan_result *result)
+{
+    struct error err;
+    bool passed = signal == SIGNAL_TRACES
+                      ? scan_traces(bytes, &scan_limits_default, result, &err)
+                      : scan_profiles(bytes, &scan_limits_default, result, &err);
+    if (!passed)
+        print_error("%s\n", err.text);
+    return passed;
+}
+
+static struct buffer *flat(struct batch *batch)
+{
+    struct slice_list list = {0};
+    batch_gather(batch, &list);
+    struct buffer *buffer = buffer_new(list.size, NULL);
+    for (size_t i = 0; i < list.count; i++)
+        buffer_append(buffer, list.items[i].data, list.items[i].size, list.size);
+    return buffer;
+}
+
+/* What is sent passes the scan that receivers make, and holds what it says. */
+static void check_whole(struct batch *batch)
+{
+    struct scan_result result;
+    struct buffer *buffer = flat(batch);
+    assert_true(scan(batch->signal, buffer_slice(buffer), &result));
+    assert_int_equal(result.items, batch->items);
+    assert_false(batch->signal == SIGNAL_PROFILES && normalise_needed(&result));
+    buffer_unref(buffer);
+}
+
+static struct batch *make_batch(const struct capture *capture, struct probe *probe)
+{
+    struct scan_result result;
+    assert_true(scan(capture->signal, capture->body, &result));
+    struct buffer *buffer;
+    if (capture->signal == SIGNAL_PROFILES && normalise_needed(&result)) {
+        buffer = normalise_profiles(capture->body, &result, NULL);
+    } else {
+        buffer = buffer_new(capture->body.size, NULL);
+        buffer_append(buffer, capture->body.data, capture->body.size, capture->body.size);
+    }
+    *probe = (struct probe){0};
+    receipt_init(&probe->receipt, on_settled);
+    return batch_new(&worker, capture->signal, buffer, result.items, &probe->receipt, NULL);
+}
+
+static void join_and_cut(const struct capture *capture, void *context)
+{
+    unsigned *seen = context;
+    struct probe probe;
+    if (capture->json)
+        return;
+    struct batch *whole = make_batch(capture, &probe);
+    uint32_t items = whole->items;
+    if (items < 3) {
+        batch_drop(whole, &verdict_ok);
+        return;
+    }
+    (*seen)++;
+
+    struct batch *list = batch_clone(whole);
+    list->next = batch_clone(whole);
+    list->next->next = batch_clone(whole);
+    struct batch *joined = batch_join(list);
+    assert_int_equal(joined->items, 3 * items);
+    assert_null(joined->next);
+    check_whole(joined);
+    batch_free(joined);
+
+    uint32_t left = items, size = items / 3;
+    struct batch *part = batch_cut(whole, size);
+    while (part) {
+        struct batch *next = part->next;
+        assert_int_equal(part->items, left > size ? size : left);
+        assert_int_equal(probe.settled, 0);
+        check_whole(part);
+        left -= part->items;
+        batch_drop(part, &verdict_ok);
+        part = next;
+    }
+    assert_int_equal(left, 0);
+    assert_int_equal(probe.settled, 1);
+}
+
+static void every_recorded_request(void **state)
+{
+    (void)state;
+    unsigned seen = 0;
+    captures_each(join_and_cut, &seen);
+    assert_true(seen > 10);
+}
+
+static void what_fits_stays_as_it_is(void **state)
+{
+    (void)state;
+    static const uint8_t request[] = {0x0a, 4, 0x12, 2, 0x12, 0};
+    struct buffer *buffer = buffer_new(sizeof(request), NULL);
+    buffer_append(buffer, request, sizeof(request), sizeof(request));
+    struct batch *batch = batch_new(&worker, SIGNAL_TRACES, buffer, 1, NULL, NULL);
+    assert_ptr_equal(batch_cut(batch, 1), batch);
+    assert_ptr_equal(batch_join(batch), batch);
+    batch_free(batch);
+}
+
+/* A resource of 10 kB over 1000 spans: one span a part would make 10 MB of it. */
+static void cutting_does_not_blow_up(void **state)
+{
+    (void)state;
+    enum { SPANS = 1000, RESOURCE = 10000 };
+    uint8_t *name = memory_alloc(RESOURCE);
+    memset(name, 'r', RESOURCE);
+    struct buffer *buffer = buffer_new(RESOURCE + 4 * SPANS + 100, NULL);
+    /* resource_spans { resource { attributes { key: "rrr..." } } scope_spans { spans {} ... } } */
+    static const uint8_t head[] = {0x0a, 0xec, 0x5d, 0x0a, 0x96, 0x4e,
+                                   0x0a, 0x93, 0x4e, 0x0a, 0x90, 0x4e};
+    buffer_append(buffer, head, sizeof(head), SIZE_MAX);
+    buffer_append(buffer, name, RESOURCE, SIZE_MAX);
+    static const uint8_t scope[] = {0x12, 0xd0, 0x0f}, span[] = {0x12, 0};
+    buffer_append(buffer, scope, sizeof(scope), SIZE_MAX);
+    for (int i = 0; i < SPANS; i++)
+        buffer_append(buffer, span, sizeof(span), SIZE_MAX);
+    size_t total = 0, whole = buffer->size;
+    uint32_t items = 0;
+    struct batch *part = batch_cut(batch_new(&worker, SIGNAL_TRACES, buffer, SPANS, NULL, NULL), 1);
+    while (part) {
+        struct batch *next = part->next;
+        check_whole(part);
+        total += batch_size(part);
+        items += part->items;
+        batch_free(part);
+        part = next;
+    }
+    assert_int_equal(items, SPANS);
+    assert_true(total < whole * 70);
+    free(name);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    hash_init_with(1);
+    scan_init();
+    worker_init_manual(&worker, 0, 1000);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    worker_deinit(&worker);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_recorded_request),
+        cmocka_unit_test(what_fits_stays_as_it_is),
+        cmocka_unit_test(cutting_does_not_blow_up),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
