@@ -287,6 +287,21 @@ class ExporterTest(unittest.TestCase):
                 server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_profile_samples", exporter="otlp_http") == 2,
                                   what="the metric")
 
+    def test_batching_in_the_queue(self):
+        """Few requests out of many, none above max_size, everything in them."""
+        settings = "sending_queue: {batch: {flush_timeout: 100ms, min_size: 4, max_size: 6}}"
+        for name, kind in self.KINDS:
+            with self.subTest(name, backend=kind), backend.Backend(kind) as target:
+                with server.Profcol(to(target, name, settings), arguments=["--workers", "1"]) as profcol:
+                    for number in range(20):
+                        send(profcol, span(number), PROFILE)
+                    target.wait_for_items("traces", 20)
+                    target.wait_for_items("profiles", 40)
+                    server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_profile_samples", exporter=name) == 40,
+                                      what="the metric")
+                self.assertLess(len(target.of("traces")), 20)
+                self.assertLess(len(target.of("profiles")), 20)
+
     def test_large_requests(self):
         message = make.traces([{"span_id": f"{n + 1:016x}", "trace_id": TRACE, "name": os.urandom(600).hex()} for n in range(2_000)])
         for name, kind in self.KINDS:
