@@ -8,6 +8,7 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/data/scan_schema.h"
+#include "core/data/scan_tables.h"
 #include "core/data/wire.h"
 
 #include <assert.h>
@@ -27,6 +28,7 @@ struct normaliser {
     uint32_t *strings; /* of the string_table: where in the request the length of each stands */
     bool dictionary_written;
     struct buffer *out;
+    struct slice run; /* of the request, to be copied before anything else is written */
     size_t size_max;
     bool failed; /* nothing is written any more */
 };
@@ -39,10 +41,33 @@ bool normalise_needed(const struct scan_result *scan)
 
 /* Writing */
 
-static void emit(struct normaliser *n, const void *bytes, size_t size)
+static void append(struct normaliser *n, const void *bytes, size_t size)
 {
     if (!n->failed && !buffer_append(n->out, bytes, size, n->size_max))
         n->failed = true;
+}
+
+static void flush_run(struct normaliser *n)
+{
+    append(n, n->run.data, n->run.size);
+    n->run = (struct slice){0};
+}
+
+static void emit(struct normaliser *n, const void *bytes, size_t size)
+{
+    if (n->run.size > 0)
+        flush_run(n);
+    append(n, bytes, size);
+}
+
+/* Bytes of the request: what stands side by side there is copied at once. */
+static void emit_run(struct normaliser *n, const uint8_t *from, const uint8_t *end)
+{
+    if (n->run.size == 0 || n->run.data + n->run.size != from) {
+        flush_run(n);
+        n->run.data = from;
+    }
+    n->run.size += (size_t)(end - from);
 }
 
 static void emit_slice(struct normaliser *n, struct slice bytes)
@@ -91,9 +116,12 @@ static struct open_field begin_field(struct normaliser *n, uint32_t number, size
 static void end_field(struct normaliser *n, struct open_field field)
 {
     static const uint8_t blank[WIRE_HEADER_MAX];
-    size_t size = n->out->size - field.start;
-    size_t room = wire_size_varint(size);
+    size_t size;
+    size_t room;
 
+    flush_run(n);
+    size = n->out->size - field.start;
+    room = wire_size_varint(size);
     if (room > field.room)
         emit(n, blank, room - field.room);
     if (n->failed)
@@ -206,7 +234,7 @@ static uint32_t current_number(const struct normaliser *n, const struct scan_sch
 
 static void copy_field(struct normaliser *n, const struct wire_field *field)
 {
-    emit(n, field->start, (size_t)(field->end - field->start));
+    emit_run(n, field->start, field->end);
 }
 
 /* The same value under another number. */
@@ -221,7 +249,7 @@ static void copy_renumbered(struct normaliser *n, const struct wire_field *field
     while (*value++ >= 0x80) /* the tag */
         ;
     emit_tag(n, number, field->type);
-    emit(n, value, (size_t)(field->end - value));
+    emit_run(n, value, field->end);
 }
 
 static uint64_t shift_index(uint64_t index, bool required)
@@ -503,7 +531,7 @@ static void write_dictionary(struct normaliser *n)
         if (n->plans[rule->argument].changes)
             rewrite_message(n, rule->argument, field.bytes);
         else
-            emit_slice(n, field.bytes);
+            emit_run(n, field.bytes.data, field.bytes.data + field.bytes.size);
     }
     end_field(n, open);
 }
@@ -528,32 +556,6 @@ static void rewrite_request(struct normaliser *n)
         write_dictionary(n);
 }
 
-/* Tables that are not empty and do not start with their zero value. */
-static uint32_t find_shifted(struct slice request)
-{
-    struct wire_cursor cursor = wire_cursor(request);
-    struct wire_field dictionary;
-    struct wire_field entry;
-    uint32_t seen = 0;
-    uint32_t shifted = 0;
-
-    while (wire_next(&cursor, &dictionary)) {
-        struct wire_cursor tables;
-
-        if (dictionary.number != PROFILES_DICTIONARY)
-            continue;
-        tables = wire_cursor(dictionary.bytes);
-        while (wire_next(&tables, &entry)) {
-            if (entry.number >= DICTIONARY_TABLE_COUNT || (seen >> entry.number & 1))
-                continue;
-            seen |= 1u << entry.number;
-            if (!scan_is_zero_entry((int)entry.number, entry.bytes))
-                shifted |= 1u << entry.number;
-        }
-    }
-    return shifted;
-}
-
 static struct buffer *run(struct normaliser *n, struct budget *budget)
 {
     n->out = buffer_new(n->request.size + n->request.size / 16 + 256, budget);
@@ -564,6 +566,7 @@ static struct buffer *run(struct normaliser *n, struct budget *budget)
     if (n->scan->has_references)
         find_strings(n);
     rewrite_request(n);
+    flush_run(n);
     if (n->failed) {
         buffer_unref(n->out);
         return NULL;
@@ -579,8 +582,8 @@ struct buffer *normalise_profiles(struct slice request, const struct scan_result
         .set = scan_schema_set(scan->layout == SCAN_LAYOUT_V19 ? SCAN_PROFILES_V19 : SCAN_PROFILES),
         .scan = scan,
         .request = request,
-        .shifted = scan->misses_zero_entries ? find_shifted(request) : 0,
     };
+    struct scan_tables tables;
     size_t strings_size =
         scan->has_references ? scan->table_sizes[DICTIONARY_STRING_TABLE] * sizeof *n.strings : 0;
     struct buffer *out;
@@ -589,6 +592,8 @@ struct buffer *normalise_profiles(struct slice request, const struct scan_result
     assert(request.size <= UINT32_MAX);
     if (!budget_reserve(budget, strings_size))
         return NULL;
+    scan_tables_count(request, &tables);
+    n.shifted = tables.nonzero_starts;
     n.strings = memory_array(strings_size / sizeof *n.strings + 1, sizeof *n.strings);
     out = run(&n, budget);
     free(n.strings);

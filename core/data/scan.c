@@ -8,6 +8,7 @@
 #include "core/data/scan.h"
 
 #include "core/data/scan_schema.h"
+#include "core/data/scan_tables.h"
 #include "core/data/utf8.h"
 #include "core/data/wire.h"
 
@@ -594,90 +595,6 @@ bool scan_traces(struct slice request, const struct scan_limits *limits, struct 
     return true;
 }
 
-/* The tables of a request, before its indices are checked. */
-struct tables {
-    uint32_t sizes[DICTIONARY_TABLE_COUNT];
-    uint32_t dictionaries;
-    uint32_t nonzero_starts; /* bit per table that starts with something else than its zero value */
-};
-
-/* A list that holds something is not the zero value, whatever it holds. */
-static bool is_list(unsigned table, uint32_t number)
-{
-    switch (table) {
-    case DICTIONARY_MAPPING_TABLE:
-        return number == MAPPING_ATTRIBUTE_INDICES;
-    case DICTIONARY_LOCATION_TABLE:
-        return number == LOCATION_LINES || number == LOCATION_ATTRIBUTE_INDICES;
-    case DICTIONARY_STACK_TABLE:
-        return number == STACK_LOCATION_INDICES;
-    default:
-        return false;
-    }
-}
-
-static bool is_zero_field(unsigned table, const struct wire_field *field)
-{
-    if (field->type != WIRE_BYTES)
-        return field->value == 0 && !is_list(table, field->number);
-    if (table == DICTIONARY_LINK_TABLE) { /* the proto prefers zero bytes to empty ids */
-        for (size_t i = 0; i < field->bytes.size; i++)
-            if (field->bytes.data[i] != 0)
-                return false;
-        return true;
-    }
-    return field->bytes.size == 0 &&
-           !(table == DICTIONARY_LOCATION_TABLE && field->number == LOCATION_LINES);
-}
-
-bool scan_is_zero_entry(int table, struct slice entry)
-{
-    struct wire_cursor cursor = wire_cursor(entry);
-    struct wire_field field;
-
-    if (table == DICTIONARY_STRING_TABLE)
-        return entry.size == 0;
-    while (wire_next(&cursor, &field))
-        if (!is_zero_field((unsigned)table, &field))
-            return false;
-    return true;
-}
-
-/* False when it is no protobuf. */
-static bool count_dictionary(struct slice dictionary, struct tables *tables)
-{
-    struct wire_cursor cursor = wire_cursor(dictionary);
-    struct wire_field field;
-
-    while (wire_next(&cursor, &field)) {
-        if (field.type != WIRE_BYTES || field.number >= DICTIONARY_TABLE_COUNT)
-            continue;
-        if (tables->sizes[field.number]++ == 0 &&
-            !scan_is_zero_entry((int)field.number, field.bytes))
-            tables->nonzero_starts |= 1u << field.number;
-    }
-    return !cursor.broken;
-}
-
-/* The dictionary may stand behind what refers to it, so it is counted first. */
-static void count_tables(struct slice request, struct tables *tables)
-{
-    struct wire_cursor cursor = wire_cursor(request);
-    struct wire_field field;
-    bool is_whole = true;
-
-    *tables = (struct tables){0};
-    while (is_whole && wire_next(&cursor, &field))
-        if (field.number == PROFILES_DICTIONARY && field.type == WIRE_BYTES) {
-            tables->dictionaries++;
-            is_whole = count_dictionary(field.bytes, tables);
-        }
-    /* The walk will find the same fault; let it not stumble over an index before. */
-    if (!is_whole || cursor.broken)
-        for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
-            tables->sizes[table] = UINT32_MAX;
-}
-
 /* Tables whose entry 0 is read: some field says so, or leaves its index out, which is 0. */
 static uint32_t tables_read(const struct walk *walk)
 {
@@ -696,7 +613,7 @@ static uint32_t tables_read(const struct walk *walk)
     return read;
 }
 
-static bool misses_zero_entries(const struct walk *walk, const struct tables *tables)
+static bool misses_zero_entries(const struct walk *walk, const struct scan_tables *tables)
 {
     uint32_t read = tables_read(walk);
 
@@ -707,7 +624,7 @@ static bool misses_zero_entries(const struct walk *walk, const struct tables *ta
 }
 
 static bool walk_profiles(struct walk *walk, enum scan_layout layout, struct slice request,
-                          const struct scan_limits *limits, const struct tables *tables)
+                          const struct scan_limits *limits, const struct scan_tables *tables)
 {
     init_walk(walk, scan_schema_set(layout == SCAN_LAYOUT_V19 ? SCAN_PROFILES_V19 : SCAN_PROFILES),
               limits);
@@ -732,13 +649,13 @@ static bool report_further(const struct walk *current, const struct walk *v19, s
 bool scan_profiles(struct slice request, const struct scan_limits *limits,
                    struct scan_result *result, struct error *err)
 {
-    struct tables tables;
+    struct scan_tables tables;
     struct walk current;
     struct walk v19;
     const struct walk *walk = &current;
 
     request = with_address(request);
-    count_tables(request, &tables);
+    scan_tables_count(request, &tables);
     *result = (struct scan_result){0};
     if (!walk_profiles(&current, SCAN_LAYOUT_CURRENT, request, limits, &tables)) {
         if (!current.sample_end)
