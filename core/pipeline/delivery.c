@@ -78,7 +78,7 @@ static void check_missing(const struct config_node *node, struct config_check *c
                           const char *key, const char *name, const char *why)
 {
     char path[128];
-    snprintf(path, sizeof(path), "%s::%s", key, name);
+    snprintf(path, sizeof(path), "%.80s::%s", key, name);
     if (node && config_node_kind(node) != CONFIG_NODE_NULL)
         config_check_error(check, path, "%s", why);
 }
@@ -97,15 +97,15 @@ static void check_batch(const struct sending_queue_settings *queue, struct confi
     bool same_unit = batches_bytes(queue) ? queue->sizer == QUEUE_SIZER_BYTES
                                           : queue->sizer == QUEUE_SIZER_ITEMS;
     char path[128];
-    snprintf(path, sizeof(path), "%s::batch::min_size", key);
+    snprintf(path, sizeof(path), "%.80s::batch::min_size", key);
     if (same_unit && batch->min_size > queue->queue_size)
         config_check_error(check, path, "must not be greater than queue_size");
-    snprintf(path, sizeof(path), "%s::batch::max_size", key);
+    snprintf(path, sizeof(path), "%.80s::batch::max_size", key);
     if (batch->max_size > 0 && batch->max_size < batch->min_size)
         config_check_error(check, path, "must not be less than min_size");
     if (batch->max_size > UINT32_MAX)
         config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
-    snprintf(path, sizeof(path), "%s::batch", key);
+    snprintf(path, sizeof(path), "%.80s::batch", key);
     check_missing(batch->partition, check, path, "partition",
                   "requests cannot be kept apart by metadata yet");
 }
@@ -123,7 +123,7 @@ void sending_queue_check(const struct sending_queue_settings *queue, struct conf
 void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key)
 {
     char path[128];
-    snprintf(path, sizeof(path), "%s::max_elapsed_time", key);
+    snprintf(path, sizeof(path), "%.80s::max_elapsed_time", key);
     if (!retry->enabled || retry->max_elapsed_time == 0)
         return;
     if (retry->max_elapsed_time < retry->initial_interval)
