@@ -58,6 +58,7 @@ struct model_request {
         uint64_t trace, span;
     } spans[SAMPLES_MAX];
     unsigned count;
+    struct probe probe;
     bool settled_ok;
     bool lost; /* refused for good after it was admitted */
     unsigned offers;
@@ -75,6 +76,7 @@ struct schedule {
     uint64_t span_wait_ns;
     bool evicts;   /* max_spans is small: what is there may be gone */
     bool is_tight; /* requests are large */
+    bool is_slow; /* downstream answers later, and nothing but the count of what leaves is judged */
     bool is_ending;
     /* what was said */
     struct model_span spans[TRACES + 1][SPANS + 1];
@@ -320,14 +322,20 @@ static struct verdict decide(void *context, const struct recorded *offered)
 static void hand_over(struct schedule *s, struct request *request, struct model_request *model)
 {
     struct fixture_place *place = request->traces ? s->traces : s->profiles;
-    struct probe probe;
+    const struct recorder *recorder = &s->fixture.recorder;
+    struct probe *probe = &model->probe;
+    size_t held = recorder->held_count;
     fixture_consume(&s->fixture, place->nodes[next_random(s, s->workers)], request_encode(request),
-                    request->items, &probe);
+                    request->items, probe);
     request_free(request);
-    assert_int_equal(probe.settled, 1); /* downstream answers at once, so nobody waits */
-    model->settled_ok = verdict_is_ok(&probe.verdict);
-    if (!model->settled_ok && model->offers == 0)
-        assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    /* Nobody waits for the join: the answer is there, or downstream has the request and owes it. */
+    if (probe->settled == 0)
+        assert_true(recorder->held_count > held);
+    else
+        assert_int_equal(probe->settled, 1);
+    model->settled_ok = verdict_is_ok(&probe->verdict);
+    if (!model->settled_ok && model->offers == 0 && !s->is_slow)
+        assert_int_equal(probe->verdict.code, GRPC_RESOURCE_EXHAUSTED);
 }
 
 static struct model_request *new_request(struct schedule *s, enum signal signal)
@@ -469,8 +477,44 @@ static void judge_waiting(const struct schedule *s, const struct model_request *
     assert_true(has_reason);
 }
 
+/* Downstream takes its time: it keeps what comes, and answers all of it later. */
+static void answer_late(struct schedule *s)
+{
+    struct recorder *recorder = &s->fixture.recorder;
+    struct verdict busy = verdict_try_later(GRPC_UNAVAILABLE, -1, "busy");
+    uint64_t dice = next_random(s, 6);
+    recorder->hold = dice < 4;
+    recorder->answer = dice == 5 ? busy : verdict_ok;
+    if (next_random(s, 2))
+        fixture_release(&s->fixture, next_random(s, 3) ? &verdict_ok : &busy);
+}
+
+/* What downstream accepted is in the recorder. */
+static void count_accepted(struct schedule *s)
+{
+    for (size_t i = 0; i < s->fixture.recorder.count; i++) {
+        const struct recorded *recorded = &s->fixture.recorder.items[i];
+        struct request out;
+        struct slice bytes = slice_of(recorded->bytes, recorded->size);
+        if (recorded->signal == SIGNAL_TRACES)
+            request_read_traces(&out, bytes);
+        else
+            request_read_profiles(&out, bytes);
+        struct model_request *request = request_of(s, &out);
+        request->accepted++;
+        assert_int_equal(recorded->items, request->count);
+        request_free(&out);
+    }
+    for (unsigned i = 0; i < s->request_count; i++) {
+        assert_int_equal(s->requests[i].probe.settled, 1);
+        s->requests[i].settled_ok = verdict_is_ok(&s->requests[i].probe.verdict);
+    }
+}
+
 static void step(struct schedule *s)
 {
+    if (s->is_slow)
+        answer_late(s);
     uint64_t dice = next_random(s, 10);
     if (dice < 4)
         send_spans(s);
@@ -481,7 +525,7 @@ static void step(struct schedule *s)
     /* No two requests at one instant: which span is the newest would be a matter of taste. */
     fixture_advance(&s->fixture, MILLISECOND);
     assert_true(metric(s, "profcol_spanjoin_held_bytes", "spanjoin=\"spanjoin\"") <= 1 << 20);
-    for (unsigned i = 0; i < s->request_count && !s->evicts; i++)
+    for (unsigned i = 0; i < s->request_count && !s->evicts && !s->is_slow; i++)
         if (s->requests[i].settled_ok && s->requests[i].offers == 0)
             judge_waiting(s, &s->requests[i]);
 }
@@ -500,7 +544,8 @@ static void begin(struct schedule *s, uint64_t seed)
              "samples: {wait: %" PRIu64 "s}, spans: {wait: %" PRIu64 "s}}}",
              s->evicts ? 5 : 1000, s->wait_ns / SECOND, s->span_wait_ns / SECOND);
     fixture_init(&s->fixture, s->workers);
-    s->fixture.recorder.decide = decide;
+    s->is_slow = next_random(s, 5) == 0;
+    s->fixture.recorder.decide = s->is_slow ? NULL : decide;
     s->fixture.recorder.context = s;
     s->traces = fixture_place(&s->fixture, &spanjoin_processor_type, "spanjoin", yaml, "traces",
                               SIGNAL_TRACES);
@@ -512,7 +557,12 @@ static void begin(struct schedule *s, uint64_t seed)
 static void finish(struct schedule *s)
 {
     s->is_ending = true;
+    s->fixture.recorder.hold = false;
+    s->fixture.recorder.answer = verdict_ok;
+    fixture_release(&s->fixture, &verdict_ok);
     fixture_advance(&s->fixture, 30 * SECOND);
+    if (s->is_slow)
+        count_accepted(s);
     for (unsigned i = 0; i < s->request_count; i++) {
         const struct model_request *request = &s->requests[i];
         bool expected = request->settled_ok && !request->lost;
