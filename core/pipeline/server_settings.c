@@ -102,8 +102,7 @@ const struct field http_server_fields[] = {
     FIELD_DURATION(http_server_settings, idle_timeout,
                    "A connection without requests is closed after this long; 0: 60s.", .min = "0s"),
     FIELD_BOOL(http_server_settings, keep_alives_enabled,
-               "Whether connections are kept for the next request; profcol always keeps them.",
-               .fallback = "true", .ignored = true),
+               "Whether HTTP/1.1 connections are kept for the next request.", .fallback = "true"),
     FIELD_UINT(http_server_settings, max_connections,
                "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
     FIELD_STRING(http_server_settings, traces_url_path, "Path of traces.",
@@ -231,5 +230,6 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.read_header_timeout_ns = settings->read_header_timeout;
     options.write_timeout_ns = settings->write_timeout;
     options.idle_timeout_ns = settings->idle_timeout;
+    options.no_keep_alive = !settings->keep_alives_enabled;
     return options;
 }
