@@ -34,15 +34,22 @@ static bool is_zero_field(unsigned table, const struct wire_field *field)
 
 bool scan_is_zero_entry(int table, struct slice entry)
 {
+    enum { KNOWN_NUMBERS = 5 }; /* no entry has a field beyond */
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
+    uint32_t nonzero = 0; /* bit per field number; 0 for unknown fields */
 
     if (table == DICTIONARY_STRING_TABLE)
         return entry.size == 0;
-    while (wire_next(&cursor, &field))
+    while (wire_next(&cursor, &field)) {
+        uint32_t bit = field.number <= KNOWN_NUMBERS ? 1u << field.number : 1;
+
         if (!is_zero_field((unsigned)table, &field))
-            return false;
-    return true;
+            nonzero |= bit;
+        else if (bit != 1 && !is_list((unsigned)table, field.number))
+            nonzero &= ~bit; /* given again: the last one counts */
+    }
+    return nonzero == 0;
 }
 
 /* False when it is no protobuf. */
