@@ -284,11 +284,11 @@ static void respects_the_budget(void **state)
     (void)state;
     struct text text = {0};
     text_append(&text, "{\"resourceSpans\":[");
-    for (int i = 0; i < 100000; i++)
+    for (int i = 0; i < 10000; i++)
         text_append(&text, i ? ",{}" : "{}");
     text_append(&text, "]}");
     struct slice json = slice_of(text.data, text.size);
-    for (size_t limit = 0; limit < 8 << 20; limit += 100000) {
+    for (size_t limit = 0; limit < 800000; limit += 20000) {
         struct budget budget = {.limit_bytes = limit + 1};
         struct error err = {{0}};
         bool over_budget = false;
@@ -297,7 +297,7 @@ static void respects_the_budget(void **state)
         assert_true((protobuf != NULL) == !over_budget);
         buffer_unref(protobuf);
         assert_int_equal(budget_used(&budget), 0);
-        if (limit > 7 << 20)
+        if (limit > 700000)
             assert_non_null(protobuf);
     }
     text_deinit(&text);
