@@ -76,7 +76,6 @@ static void unlink_connection(struct client_connection *connection)
     client->connection_count--;
 }
 
-/* Off the lists and off the loop, which frees it; one that never had a socket is freed here. */
 static void detach(struct client_connection *connection)
 {
     struct client *client = connection->client;
@@ -84,10 +83,11 @@ static void detach(struct client_connection *connection)
     unlink_connection(connection);
     worker_cancel_timer(client->worker, &connection->deadline);
     worker_cancel_timer(client->worker, &connection->keepalive);
-    if (!connection->poll) {
-        free_connection(connection);
-        return;
-    }
+}
+
+/* Off the loop, which frees it later. */
+static void leave_loop(struct client_connection *connection)
+{
     uv_close((uv_handle_t *)connection->poll, on_poll_closed);
     close_socket(connection);
 }
@@ -106,6 +106,7 @@ void connection_close(struct client_connection *connection, const char *why)
     snprintf(text, sizeof(text), "%s: %s", client->address_text, connection->why);
     client_ref(client);
     detach(connection);
+    leave_loop(connection);
     while (connection->exchanges.first)
         exchange_finish(connection->exchanges.first, CLIENT_BROKEN, text);
     client_kick(client);
@@ -352,6 +353,10 @@ static void connect_failed(struct client_connection *connection, const char *why
     snprintf(text, sizeof(text), "connect to %.130s: %.100s", place, why);
     client_ref(client);
     detach(connection);
+    if (connection->poll)
+        leave_loop(connection);
+    else
+        free_connection(connection); /* it never had a socket */
     client_connect_failed(client, text);
     client_unref(client);
 }

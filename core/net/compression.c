@@ -544,7 +544,7 @@ static size_t encode_zstd(int level, struct slice in, uint8_t *to, size_t room)
     size_t size = ZSTD_compressCCtx(codecs->zstd_out, to, room, in.data, in.size,
                                     level == 0 ? ZSTD_LEVEL_DEFAULT : level);
     assert(!ZSTD_isError(size));
-    if (ZSTD_sizeof_CCtx(codecs->zstd_out) > 8 * ZSTD_CONTEXT_KEEP) {
+    if (ZSTD_sizeof_CCtx(codecs->zstd_out) > (size_t)8 * ZSTD_CONTEXT_KEEP) {
         ZSTD_freeCCtx(codecs->zstd_out);
         codecs->zstd_out = NULL;
     }

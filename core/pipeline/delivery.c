@@ -237,6 +237,14 @@ static void take_out(struct shipment_list *list, struct shipment *shipment)
     shipment->previous = shipment->next = NULL;
 }
 
+static struct shipment *pop(struct shipment_list *list)
+{
+    struct shipment *first = list->first;
+    assert(first && !first->previous);
+    take_out(list, first);
+    return first;
+}
+
 /* Counting and saying */
 
 /* As Go prints a status, which is what people search their logs for. */
@@ -503,13 +511,12 @@ static void enqueue(struct delivery *delivery, struct batch *batch, uint64_t que
 static void unblock(struct delivery *delivery)
 {
     while (delivery->blocked.first) {
-        struct shipment *shipment = delivery->blocked.first;
-        uint64_t size = size_of(delivery, shipment->batch);
+        uint64_t size = size_of(delivery, delivery->blocked.first->batch);
         if (!reserve(delivery->shared, size)) {
             worker_set_timer(delivery->node->worker, &delivery->unblock, UNBLOCK_NS);
             return;
         }
-        take_out(&delivery->blocked, shipment);
+        struct shipment *shipment = pop(&delivery->blocked);
         struct batch *batch = shipment->batch;
         free(shipment);
         enqueue(delivery, batch, size);
@@ -518,8 +525,7 @@ static void unblock(struct delivery *delivery)
 
 static struct shipment *take_first(struct delivery *delivery)
 {
-    struct shipment *shipment = delivery->waiting.first;
-    take_out(&delivery->waiting, shipment);
+    struct shipment *shipment = pop(&delivery->waiting);
     delivery->waiting_weight -= shipment->weight;
     return shipment;
 }
@@ -664,8 +670,7 @@ static uint64_t drop_all(struct delivery *delivery, struct shipment_list *list)
     struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "interrupted due to shutdown");
     uint64_t items = 0;
     while (list->first) {
-        struct shipment *shipment = list->first;
-        take_out(list, shipment);
+        struct shipment *shipment = pop(list);
         worker_cancel_timer(delivery->node->worker, &shipment->timer);
         if (shipment->attempting) {
             gauge_add(delivery->shared->in_flight, -1);

@@ -358,10 +358,12 @@ static void evil_backends(void **state)
 {
     (void)state;
     memset(giant, 'x', sizeof(giant) - 1);
-    memcpy(giant, "HTTP/1.1 200 OK\r\na: ", 20);
+    struct slice start = SLICE("HTTP/1.1 200 OK\r\na: ");
+    memcpy(giant, start.data, start.size);
     static char many_continues[60000];
-    for (size_t i = 0; i + 25 < sizeof(many_continues); i += 25)
-        memcpy(many_continues + i, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    struct slice again = SLICE("HTTP/1.1 100 Continue\r\n\r\n");
+    for (size_t i = 0; i + again.size < sizeof(many_continues); i += again.size)
+        memcpy(many_continues + i, again.data, again.size);
     static char long_value[20000];
     memset(long_value, 'v', sizeof(long_value) - 1);
     const struct evil table[] = {
