@@ -29,6 +29,10 @@
  * this many times as large as the request; from then on its rest goes in one piece. */
 enum { CUT_GROWTH_MAX = 64, PACKAGES_PER_ROUND = 16 };
 
+/* What a held request takes beside its bytes, about: many tiny ones must not pass below the bound.
+ */
+enum { HOLDING_BYTES = 1024 };
+
 enum ack { ACK_ADMITTED, ACK_DELIVERED };
 static const char *const ack_names[] = {"admitted", "delivered", NULL};
 
@@ -387,7 +391,7 @@ static struct package *make_package(struct shard *shard)
     package->batch = make_batch(shard, package);
     context_unref(package->batch->context);
     package->batch->context = context_ref(shard->context);
-    package->held_bytes = batch_memory(package->batch);
+    package->held_bytes = batch_memory(package->batch) + HOLDING_BYTES;
     budget_charge(held_of(node), package->held_bytes);
     histogram_record(node->send_size, node->node.worker->index, package->batch->items);
     counter_add(shard->by_timeout ? node->timeout_triggers : node->size_triggers,
@@ -662,7 +666,9 @@ static void batch_consume(struct node *base, struct batch *batch)
         return;
     }
     batch_flatten(batch);
-    size_t size_bytes = batch_memory(batch);
+    context_unref(batch->context); /* the shard has what is kept of it */
+    batch->context = NULL;
+    size_t size_bytes = batch_memory(batch) + HOLDING_BYTES;
     if (!admit(node, size_bytes)) {
         struct verdict verdict =
             verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS, "%s holds as much as it may",

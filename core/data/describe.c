@@ -9,6 +9,19 @@
  * unknown field. */
 #define FIELD_OF(number, type) ((uint32_t)(number) << 3 | (uint32_t)(type))
 
+/* A stack is printed with every sample that has it, so a small request can ask for a very large
+ * text. */
+static bool is_full(const struct text *out)
+{
+    return out->size > DESCRIBE_MAX_BYTES;
+}
+
+static void end_text(struct text *out)
+{
+    if (is_full(out))
+        text_append(out, "... and more, which is left out\n");
+}
+
 static uint32_t field_key(const struct message_field *field)
 {
     return FIELD_OF(field->wire.number, field->wire.type);
@@ -96,7 +109,7 @@ static void print_kvlist(struct text *out, struct message_iter it)
     struct message_field field;
     const char *separator = "";
     text_append_char(out, '{');
-    while (message_next(&it, &field)) {
+    while (!is_full(out) && message_next(&it, &field)) {
         if (field_key(&field) != FIELD_OF(1, WIRE_BYTES))
             continue;
         struct message_iter pair = message_iter_into(&field, NULL);
@@ -123,7 +136,7 @@ static void print_string(struct text *out, struct slice string, bool nested)
 static void print_any_value(struct text *out, struct message_iter it, bool nested)
 {
     struct message_field field, value = {0};
-    while (message_next(&it, &field))
+    while (!is_full(out) && message_next(&it, &field))
         if (field.wire.number >= ANY_VALUE_STRING && field.wire.number <= ANY_VALUE_BYTES)
             value = field; /* a oneof: the last one counts */
     switch (value.wire.start ? field_key(&value) : 0) {
@@ -194,7 +207,7 @@ static void print_attributes(struct text *out, enum describe_detail detail, cons
 {
     struct message_field field;
     bool any = false;
-    while (message_next(&it, &field)) {
+    while (!is_full(out) && message_next(&it, &field)) {
         if (field_key(&field) != FIELD_OF(number, WIRE_BYTES))
             continue;
         if (!any && detail == DESCRIBE_DETAILED)
@@ -353,7 +366,7 @@ static void print_span_parts(struct text *out, const char *title, struct message
 {
     struct message_field field;
     uint32_t index = 0;
-    while (message_next(&it, &field)) {
+    while (!is_full(out) && message_next(&it, &field)) {
         if (field_key(&field) != FIELD_OF(number, WIRE_BYTES))
             continue;
         if (index == 0)
@@ -390,7 +403,7 @@ static void print_spans(struct text *out, enum describe_detail detail, struct me
 {
     struct message_field field;
     uint32_t index = 0;
-    while (message_next(&it, &field)) {
+    while (!is_full(out) && message_next(&it, &field)) {
         if (field_key(&field) != FIELD_OF(SCOPE_SPANS_SPANS, WIRE_BYTES))
             continue;
         struct message_iter span = message_iter_into(&field, NULL);
@@ -406,19 +419,20 @@ void describe_traces(struct message *root, enum describe_detail detail, uint32_t
 {
     struct message_iter it = message_iter(root, NULL);
     struct message_field group, scope;
-    while (message_next(&it, &group)) {
+    while (!is_full(out) && message_next(&it, &group)) {
         if (field_key(&group) != FIELD_OF(TRACES_RESOURCE_SPANS, WIRE_BYTES))
             continue;
         struct message_iter scopes = message_iter_into(&group, NULL);
         uint32_t scope_index = 0;
         print_resource(out, detail, "Spans", first++, scopes);
-        while (message_next(&scopes, &scope)) {
+        while (!is_full(out) && message_next(&scopes, &scope)) {
             if (field_key(&scope) != FIELD_OF(RESOURCE_SPANS_SCOPE_SPANS, WIRE_BYTES))
                 continue;
             print_scope(out, detail, "Spans", scope_index++, message_iter_into(&scope, NULL));
             print_spans(out, detail, message_iter_into(&scope, NULL));
         }
     }
+    end_text(out);
 }
 
 /* ---- profiles ---- */
@@ -468,7 +482,7 @@ static void print_indexed_attributes(struct profile_printer *printer, const char
     struct number_iter indices = number_iter(it, number, false);
     uint64_t index;
     bool any = false;
-    while (next_number(&indices, &index)) {
+    while (!is_full(printer->out) && next_number(&indices, &index)) {
         struct dictionary_attribute attribute =
             dictionary_attribute(printer->dictionary, (uint32_t)index);
         if (!any && printer->detail == DESCRIBE_DETAILED)
@@ -535,7 +549,7 @@ static void print_location(struct profile_printer *printer, uint32_t index)
     uint64_t address = number_field(location, LOCATION_ADDRESS, WIRE_VARINT);
     struct message_field field;
     bool any = false;
-    while (message_next(&location, &field)) {
+    while (!is_full(printer->out) && message_next(&location, &field)) {
         if (field_key(&field) != FIELD_OF(LOCATION_LINES, WIRE_BYTES))
             continue;
         print_line(printer, message_iter_into(&field, NULL), binary);
@@ -559,7 +573,7 @@ static void print_stack(struct profile_printer *printer, uint32_t index)
         STACK_LOCATION_INDICES, false);
     uint64_t location;
     text_append(printer->out, "        Stack (leaf first):\n");
-    while (next_number(&locations, &location))
+    while (!is_full(printer->out) && next_number(&locations, &location))
         print_location(printer, (uint32_t)location);
 }
 
@@ -576,7 +590,7 @@ static void print_numbers(struct profile_printer *printer, const char *name, str
     struct number_iter numbers = number_iter(it, number, times);
     uint64_t value;
     bool any = false;
-    while (next_number(&numbers, &value)) {
+    while (!is_full(printer->out) && next_number(&numbers, &value)) {
         if (!any)
             print_label(printer->out, "    ", name);
         else
@@ -609,7 +623,7 @@ static void print_samples(struct profile_printer *printer, struct message_iter i
 {
     struct message_field field;
     uint32_t index = 0;
-    while (message_next(&it, &field))
+    while (!is_full(printer->out) && message_next(&it, &field))
         if (field_key(&field) == FIELD_OF(PROFILE_SAMPLES, WIRE_BYTES))
             print_sample(printer, index++, message_iter_into(&field, NULL));
 }
@@ -651,7 +665,7 @@ static void print_profiles(struct profile_printer *printer, struct message_iter 
 {
     struct message_field field;
     uint32_t index = 0;
-    while (message_next(&it, &field)) {
+    while (!is_full(printer->out) && message_next(&it, &field)) {
         if (field_key(&field) != FIELD_OF(SCOPE_PROFILES_PROFILES, WIRE_BYTES))
             continue;
         struct message_iter profile = message_iter_into(&field, NULL);
@@ -673,17 +687,18 @@ void describe_profiles(struct message *root, struct dictionary *dictionary,
     struct message_iter it = message_iter(root, NULL);
     struct message_field group, scope;
     uint32_t index = 0;
-    while (message_next(&it, &group)) {
+    while (!is_full(out) && message_next(&it, &group)) {
         if (field_key(&group) != FIELD_OF(PROFILES_RESOURCE_PROFILES, WIRE_BYTES))
             continue;
         struct message_iter scopes = message_iter_into(&group, NULL);
         uint32_t scope_index = 0;
         print_resource(out, detail, "Profiles", index++, scopes);
-        while (message_next(&scopes, &scope)) {
+        while (!is_full(out) && message_next(&scopes, &scope)) {
             if (field_key(&scope) != FIELD_OF(RESOURCE_PROFILES_SCOPE_PROFILES, WIRE_BYTES))
                 continue;
             print_scope(out, detail, "Profiles", scope_index++, message_iter_into(&scope, NULL));
             print_profiles(&printer, message_iter_into(&scope, NULL));
         }
     }
+    end_text(out);
 }

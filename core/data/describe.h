@@ -20,6 +20,9 @@ enum describe_detail {
     DESCRIBE_DETAILED, /* everything */
 };
 
+/* Behind so much text, what is left of a request is left out. */
+#define DESCRIBE_MAX_BYTES ((size_t)16 << 20)
+
 /* ResourceSpans / ResourceProfiles of a request. */
 uint32_t describe_count(struct message *root);
 /* Resources are numbered from `first`. */
