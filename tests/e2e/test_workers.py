@@ -15,7 +15,7 @@ sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 from tests.oracle import backend, canonical, client, connections, make, outputs, server, testing
 
 CLIENTS = 6
-ROUNDS = 12 if os.environ.get("PROFCOL_SANITIZER") else 30
+ROUNDS = 40
 SPANS_PER_ROUND = 4
 
 CONFIG = """

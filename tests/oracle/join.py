@@ -9,8 +9,10 @@ hand. It leaves out time (window, wait), threads, keep and top_functions: those 
     expected(form, index)          the canonical form that should leave the processor
 
 Words: kind is unspecified, internal, server, client, producer or consumer; status is unset, ok or error.
-Choices where the contract leaves room: a source whose value is not an id is passed over; everything that
-`sources` and `trace_sources` name goes from where the id was found, and the trace id from where it was found.
+Choices where the contract leaves room: a source whose value is not an id is passed over; a negative integer is an unsigned
+id in a signed field; a sample that is promoted keeps nothing that `sources` and `trace_sources` name, its profile and
+resource lose them where the id (or the trace id) was found; the span's name beside it goes from the sample only, when the join adds one;
+of several spans with one id, one covers a sample when their times overlap.
 """
 
 import collections
@@ -88,9 +90,9 @@ class SpanIndex:
 
 
 def _covers(span, times, skew_ns):
+    """Whether some of the sample's time is the span's; a profile without timestamps may be longer than any span in it."""
     first, last = times
-    return (span["start_time_unix_nano"] - skew_ns <= first
-            and last <= span["end_time_unix_nano"] + skew_ns)
+    return span["start_time_unix_nano"] - skew_ns <= last and first <= span["end_time_unix_nano"] + skew_ns
 
 
 def verdict(group, profile, sample, index, config=Configuration()):
@@ -132,7 +134,9 @@ def _first_id(attributes, sources, parse):
 def _span_id(source, value):
     if source in DECIMAL_SOURCES:
         number = value.get("int_value")
-        if number is None and re.fullmatch(r"[0-9]{1,20}", value.get("string_value", "")):
+        if number is not None:
+            number %= 1 << 64       # an unsigned id in a signed field
+        elif re.fullmatch(r"[0-9]+", value.get("string_value", "")):
             number = int(value["string_value"])
         return f"{number:016x}" if number is not None and 0 < number < 1 << 64 else ""
     return _hex(value, 16)
@@ -227,14 +231,19 @@ def _expected_sample(sample, found, config):
 
 
 def _after_promotion(attributes, level, found, config):
-    """What stays of one level's attributes when ids that stood there became links."""
+    """What stays of one level's attributes when ids became links: of a sample, nothing that could name a span; around it,
+    what was not taken from there. A span's name beside the ids of a sample goes when the join adds one.
+    """
     gone = set()
-    promoted = [v for v in found if v.level == level]
-    if promoted:
-        gone.update(config.sources, config.trace_sources)
-        adds_name = any(path == "span.name" for _, path in config.attributes)
-        if adds_name and all(v.joined for v in promoted):
-            gone.update(config.span_name_labels)
-    if any(v.trace_level == level for v in found):
-        gone.update(config.trace_sources)
+    if level == "sample":
+        (verdict,) = found
+        if verdict.level != "link":
+            gone.update(config.sources, config.trace_sources)
+            if verdict.joined and verdict.match[2]["name"] and any(path == "span.name" for _, path in config.attributes):
+                gone.update(config.span_name_labels)
+    else:
+        if any(v.level == level for v in found):
+            gone.update(config.sources, config.trace_sources)
+        if any(v.trace_level == level for v in found):
+            gone.update(config.trace_sources)
     return [row for row in attributes if row[0] not in gone]

@@ -1,0 +1,170 @@
+"""The join against a second reading of its contract: generated requests with every way to name a span, right and wrong.
+
+What the process makes of each request has to be, attribute for attribute, what tests/oracle/join.py works out. A seed that fails is printed; it
+is the number in the failing subtest.
+"""
+
+import os
+import random
+import sys
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import canonical, client, join, make, outputs, server, testing
+
+SEEDS = range(100 if os.environ.get("PROFCOL_SANITIZER") else 300)
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
+processors:
+  spanjoin: {samples: {wait: 0sATTRIBUTES}}
+exporters:
+  file: {path: "@dir@/out.proto", format: proto}
+  nop:
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+    profiles: {receivers: [otlp], processors: [spanjoin], exporters: [file]}
+"""
+ALL_PATHS = (
+    ("n", "span.name"), ("k", "span.kind"), ("i", "span.id"), ("t", "span.trace_id"), ("p", "span.parent_id"),
+    ("c", "span.status.code"), ("m", "span.status.message"), ("s", "span.start_time"), ("d", "span.duration_ns"),
+    ("r", 'span.attributes["http.route"]'), ("z", 'span.attributes["number"]'), ("l", 'span.attributes["list"]'),
+    ("h", 'resource.attributes["host.name"]'), ("o", "scope.name"), ("x", 'span.attributes["nowhere"]'))
+# Traces that no span is in; few, because the index keeps at most eight traces for one span id.
+FOREIGN = ["a1" * 16, "b2" * 16, "c3" * 16]
+SOURCES = join.Configuration().sources
+TRACE_SOURCES = join.Configuration().trace_sources
+
+
+def span_ids(rng):
+    """A pool of spans as dicts for make.traces; some span ids stand in two traces."""
+    spans = []
+    for number in range(24):
+        begin = START + rng.randrange(100) * SECOND
+        spans.append({
+            "span_id": f"{rng.getrandbits(63) | 1:016x}", "trace_id": f"{rng.getrandbits(127) | 1:032x}",
+            "parent_span_id": rng.choice(["", "00000000000000aa"]), "name": rng.choice(["", f"span {number}", "\u00e9"]),
+            "kind": rng.randrange(6), "status": rng.randrange(3), "start": begin, "end": begin + rng.choice([0, 1, 5, 30]) * SECOND,
+            "attributes": rng.choice([{}, {"http.route": f"/{number}"}, {"http.route": "", "number": -number}, {"number": 1.5}])})
+    for number in range(4):
+        begin = START + (200 + 100 * number) * SECOND
+        spans.append({**spans[number], "trace_id": f"{rng.getrandbits(127) | 1:032x}", "name": f"twin {number}",
+                      "start": begin, "end": begin + SECOND})
+    return spans
+
+
+def traces(rng, spans):
+    """The pool as a request."""
+    message = make.traces(spans, resource=rng.choice([{"service.name": "a"}, {"host.name": "h", "n": 1}]))
+    message.resource_spans[0].scope_spans[0].scope.name = rng.choice(["", "scope"])
+    for span in message.resource_spans[0].scope_spans[0].spans:
+        span.status.message = rng.choice(["", "oops"])
+        if rng.random() < 0.2:
+            span.attributes.add(key="list").value.array_value.values.add().string_value = "x"
+    return message
+
+
+def id_attributes(rng, spans):
+    """Attributes of one level; most of the time none that name a span."""
+    out = {}
+    for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
+        span, source = rng.choice(spans), rng.choice(SOURCES)
+        known = span["span_id"] if rng.random() < 0.85 else f"{rng.getrandbits(63) | 1:016x}"
+        if source in join.DECIMAL_SOURCES:
+            number = int(known, 16)
+            out[source] = rng.choice([str(number), number if number < 1 << 63 else str(number), "0", 0, -1, "x1", "",
+                                      str(1 << 64), "00" + str(number)])
+        else:
+            out[source] = rng.choice([known, known, known, known.upper(), known[1:], known + "0", "", "0" * 16, "g" * 16, 17])
+        if rng.random() < 0.6:
+            trace_id = span["trace_id"] if rng.random() < 0.85 else rng.choice(FOREIGN)
+            out[rng.choice(TRACE_SOURCES)] = rng.choice([trace_id, trace_id, trace_id.upper(), trace_id[:31], "", "0" * 32])
+    if rng.random() < 0.3:
+        out[rng.choice(join.Configuration().span_name_labels)] = rng.choice(["label", ""])
+    if rng.random() < 0.2:
+        out[rng.choice(["span_kind", "http.route", "n", "c"])] = "here before"
+    if rng.random() < 0.3:
+        out["thread.name"] = "main"
+    return out
+
+
+def profiles(rng, spans):
+    """A request with a few samples in each of some profiles."""
+    builder = make.ProfilesBuilder()
+    for resource in range(rng.choice([1, 1, 2])):
+        if resource:
+            builder.resource = builder.request.resource_profiles.add()
+            builder.scope = builder.resource.scope_profiles.add()
+            builder.profile = builder.add_profile("cpu", "nanoseconds")
+        make.set_attributes(builder.resource.resource, {"service.name": "s", **(id_attributes(rng, spans) if rng.random() < 0.3 else {})})
+        for extra in range(rng.choice([1, 1, 2])):
+            profile = builder.add_profile("wall", "nanoseconds") if extra else builder.profile
+            profile.time_unix_nano = START + rng.randrange(500) * SECOND
+            profile.duration_nano = rng.choice([0, 1, 10]) * SECOND
+            if rng.random() < 0.3:
+                profile.attribute_indices.extend(builder.attribute(*pair) for pair in id_attributes(rng, spans).items())
+            for _ in range(rng.choice([0, 1, 3, 6])):
+                add_sample(rng, builder, profile, spans)
+    return builder.request
+
+
+def add_sample(rng, builder, profile, spans):
+    """One sample."""
+    span = rng.choice(spans)
+    link = rng.choice([None, None, None, (span["span_id"], span["trace_id"]), (span["span_id"], ""), ("", span["trace_id"]),
+                       (span["span_id"], rng.choice(FOREIGN)), ("0" * 16, "0" * 32), ("", ""),
+                       (f"{rng.getrandbits(63) | 1:016x}", span["trace_id"])])
+    stamps = [START + rng.randrange(500) * SECOND for _ in range(rng.choice([0, 0, 1, 2]))]
+    values = [rng.randrange(1, 9) for _ in stamps] if stamps and rng.random() < 0.5 else [] if stamps else [rng.randrange(9)]
+    stack = builder.stack("leaf", "root") if rng.random() < 0.5 else 0
+    builder.sample(profile=profile, stack=stack, values=values, timestamps=stamps, link=link, attributes=id_attributes(rng, spans))
+
+
+class JoinTest(unittest.TestCase):
+    """See the module."""
+
+    def check(self, attributes, configuration):
+        rng = random.Random(4711)
+        spans = span_ids(rng)
+        with server.Profcol(CONFIG.replace("ATTRIBUTES", attributes), arguments=["--workers", "1"]) as profcol:
+            sent = [traces(rng, spans[:12]), traces(rng, spans[12:])]
+            for message in sent:
+                self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), message)))
+            index = join.SpanIndex(canonical.canonical(message) for message in sent)
+            before, joined, ambiguous = [], 0, 0
+            for seed in SEEDS:
+                message = profiles(random.Random(seed), spans)
+                form = canonical.canonical(message)
+                answer = client.export(("grpc", "http")[seed % 2], profcol.address(("grpc", "http")[seed % 2]), message)
+                self.assertTrue(client.succeeded(answer), answer)
+                if canonical.counts(form)["samples"]:
+                    before.append((seed, form))
+                    found = [row[4] for row in join.verdicts(form, index, configuration)]
+                    joined += sum(verdict.joined for verdict in found)
+                    ambiguous += sum(verdict.joined and verdict.ambiguous for verdict in found)
+            evicted = profcol.metric("profcol_spanjoin_evicted", reason="same_id")
+            counted = (profcol.metric("profcol_spanjoin_samples_joined"), profcol.metric("profcol_spanjoin_ambiguous"))
+            profcol.stop()
+            after = outputs.forms(profcol.directory / "out.proto", "profiles", "proto")
+        self.assertEqual(len(after), len(before))
+        for (seed, form), have in zip(before, after):
+            with self.subTest(seed):
+                self.assertEqual(canonical.difference(have, join.expected(form, index, configuration)), "")
+                self.assertEqual(canonical.totals(have), canonical.totals(form))
+        self.assertGreater(joined, len(SEEDS))
+        self.assertEqual(counted, (joined, ambiguous), f"{evicted} left the index because of the same id")
+
+    def test_defaults(self):
+        self.check("", join.Configuration())
+
+    def test_every_path(self):
+        attributes = ", ".join(f"{{key: {key}, from: '{path}'}}" for key, path in ALL_PATHS)
+        self.check(f", attributes: [{attributes}]", join.Configuration(attributes=ALL_PATHS))
+
+
+if __name__ == "__main__":
+    testing.main()
