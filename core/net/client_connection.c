@@ -246,9 +246,13 @@ static enum output_result write_some(struct client_connection *connection)
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-static void watch(struct client_connection *connection, bool writing)
+/* Only changes are told to the loop: each costs it two calls into the kernel. */
+static void watch(struct client_connection *connection, int events)
 {
-    uv_poll_start(connection->poll, UV_READABLE | (writing ? UV_WRITABLE : 0), on_poll);
+    if (connection->watched == events)
+        return;
+    connection->watched = events;
+    uv_poll_start(connection->poll, events, on_poll);
 }
 
 void connection_flush(struct client_connection *connection)
@@ -267,7 +271,7 @@ void connection_flush(struct client_connection *connection)
             break;
     } while (result == OUTPUT_DONE);
     if (result != OUTPUT_FAILED) {
-        watch(connection, result == OUTPUT_BLOCKED);
+        watch(connection, UV_READABLE | (result == OUTPUT_BLOCKED ? UV_WRITABLE : 0));
         if (connection->retiring && connection->active == 0 && result == OUTPUT_DONE)
             connection_close(connection, "no longer used");
         return;
@@ -460,7 +464,8 @@ static void watch_socket(struct client_connection *connection, int s)
     int rc = uv_poll_init_socket(&connection->client->worker->loop, connection->poll, s);
     assert(rc == 0);
     connection->poll->data = connection;
-    uv_poll_start(connection->poll, UV_WRITABLE, on_poll);
+    connection->watched = 0;
+    watch(connection, UV_WRITABLE);
 }
 
 /* The next one that does not fail at once. */

@@ -90,6 +90,7 @@ struct client_connection {
     const struct client_codec *codec;
     void *session;   /* the codec's */
     uv_poll_t *poll; /* of the socket; NULL: none yet */
+    int watched;     /* UV_READABLE, UV_WRITABLE */
     int socket;
     struct tls_stream *tls;
     struct client_output output;
