@@ -1,0 +1,383 @@
+#include "bench/payload.h"
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/data/otlp.h"
+#include "core/data/wire.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FUNCTIONS = 2000, LOCATIONS = 4000, DEPTH_MIN = 20, DEPTH_MAX = 60, SPANS_IN_TRACE = 10 };
+
+#define START_NS UINT64_C(1760000000000000000)
+
+/* Numbers that look random and are the same in every run. */
+static uint32_t pick(uint64_t *state, uint32_t below)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((*state >> 33) % below);
+}
+
+/* ---- writing ---- */
+
+static void put_varint(struct text *out, uint32_t number, uint64_t value)
+{
+    uint8_t field[WIRE_HEADER_MAX];
+    uint8_t *end = wire_write_varint(wire_write_tag(field, number, WIRE_VARINT), value);
+    text_append_slice(out, slice_of(field, (size_t)(end - field)));
+}
+
+static void put_fixed64(struct text *out, uint32_t number, uint64_t value)
+{
+    uint8_t field[WIRE_HEADER_MAX];
+    uint8_t *end = wire_write_fixed64(field, number, value);
+    text_append_slice(out, slice_of(field, (size_t)(end - field)));
+}
+
+static void put_bytes(struct text *out, uint32_t number, struct slice payload)
+{
+    uint8_t header[WIRE_HEADER_MAX];
+    uint8_t *end = wire_write_header(header, number, payload.size);
+    text_append_slice(out, slice_of(header, (size_t)(end - header)));
+    text_append_slice(out, payload);
+}
+
+static void put_string(struct text *out, uint32_t number, const char *string)
+{
+    put_bytes(out, number, slice_of_string(string));
+}
+
+/* Puts a message that was built on the side, and empties it for the next one. */
+static void put_message(struct text *out, uint32_t number, struct text *message)
+{
+    put_bytes(out, number, slice_of(message->data, message->size));
+    text_clear(message);
+}
+
+static void put_attribute(struct text *out, uint32_t number, const char *key, const char *string,
+                          uint64_t integer)
+{
+    struct text value = {0}, attribute = {0};
+    if (string)
+        put_string(&value, ANY_VALUE_STRING, string);
+    else
+        put_varint(&value, ANY_VALUE_INT, integer);
+    put_string(&attribute, KEY_VALUE_KEY, key);
+    put_message(&attribute, KEY_VALUE_VALUE, &value);
+    put_message(out, number, &attribute);
+    text_deinit(&value);
+    text_deinit(&attribute);
+}
+
+static void put_resource(struct text *out, uint32_t number)
+{
+    struct text resource = {0};
+    put_attribute(&resource, RESOURCE_ATTRIBUTES, "service.name", "checkout", 0);
+    put_attribute(&resource, RESOURCE_ATTRIBUTES, "service.namespace", "shop", 0);
+    put_attribute(&resource, RESOURCE_ATTRIBUTES, "service.version", "1.42.3", 0);
+    put_attribute(&resource, RESOURCE_ATTRIBUTES, "telemetry.sdk.language", "go", 0);
+    put_attribute(&resource, RESOURCE_ATTRIBUTES, "k8s.pod.name", "checkout-6b7f9c5d4-x2v8q", 0);
+    put_attribute(&resource, RESOURCE_ATTRIBUTES, "process.pid", NULL, 4711);
+    put_message(out, number, &resource);
+    text_deinit(&resource);
+}
+
+static void put_scope(struct text *out, uint32_t number)
+{
+    struct text scope = {0};
+    put_string(&scope, SCOPE_NAME, "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp");
+    put_string(&scope, SCOPE_VERSION, "0.61.0");
+    put_message(out, number, &scope);
+    text_deinit(&scope);
+}
+
+static void put_ids(struct text *out, uint32_t i)
+{
+    uint8_t trace_id[TRACE_ID_SIZE], span_id[SPAN_ID_SIZE];
+    payload_ids(0, i, trace_id, span_id);
+    put_bytes(out, SPAN_TRACE_ID, slice_of(trace_id, sizeof(trace_id)));
+    put_bytes(out, SPAN_SPAN_ID, slice_of(span_id, sizeof(span_id)));
+}
+
+/* ---- traces ---- */
+
+static void put_span(struct text *out, uint32_t i, uint64_t *random)
+{
+    static const char *const routes[] = {"/api/v1/orders/{order_id}", "/api/v1/customers/{id}/cart",
+                                         "/api/v1/products/search", "/internal/inventory/reserve"};
+    const char *route = routes[pick(random, 4)];
+    struct text span = {0};
+    char path[64], address[32];
+    uint8_t parent[SPAN_ID_SIZE], trace_id[TRACE_ID_SIZE];
+    payload_ids(UINT64_C(1) << 40, i, trace_id, parent);
+    uint64_t start = START_NS + pick(random, 1000000000);
+    snprintf(path, sizeof(path), "/api/v1/orders/%08u/items", pick(random, 100000000));
+    snprintf(address, sizeof(address), "10.%u.%u.%u", pick(random, 256), pick(random, 256),
+             pick(random, 256));
+    put_ids(&span, i);
+    put_bytes(&span, SPAN_PARENT_SPAN_ID, slice_of(parent, sizeof(parent)));
+    put_string(&span, SPAN_NAME, route);
+    put_varint(&span, SPAN_KIND, 2);
+    put_fixed64(&span, SPAN_START_TIME_UNIX_NANO, start);
+    put_fixed64(&span, SPAN_END_TIME_UNIX_NANO, start + 1000000 + pick(random, 100000000));
+    put_attribute(&span, SPAN_ATTRIBUTES, "http.request.method", "GET", 0);
+    put_attribute(&span, SPAN_ATTRIBUTES, "http.route", route, 0);
+    put_attribute(&span, SPAN_ATTRIBUTES, "http.response.status_code", NULL, 200);
+    put_attribute(&span, SPAN_ATTRIBUTES, "url.path", path, 0);
+    put_attribute(&span, SPAN_ATTRIBUTES, "server.address", "orders.shop.svc", 0);
+    put_attribute(&span, SPAN_ATTRIBUTES, "network.peer.address", address, 0);
+    put_attribute(&span, SPAN_ATTRIBUTES, "user_agent.original", "Mozilla/5.0 (X11; Linux)", 0);
+    put_attribute(&span, SPAN_ATTRIBUTES, "thread.id", NULL, 1 + pick(random, 64));
+    put_message(out, SCOPE_SPANS_SPANS, &span);
+    text_deinit(&span);
+}
+
+/* The offsets of all trace ids in messages that lie `depth` fields below the bytes. */
+static void find_ids(struct payload *payload, struct slice bytes, const uint32_t *way, size_t depth)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (depth > 0 && field.number == way[0])
+            find_ids(payload, field.bytes, way + 1, depth - 1);
+        if (depth == 0 && field.number == SPAN_TRACE_ID && field.bytes.size == TRACE_ID_SIZE)
+            payload->trace_ids[payload->id_count++] = (uint32_t)(field.bytes.data - payload->data);
+    }
+}
+
+static struct payload finish(struct text *out, uint32_t items, uint32_t ids, const uint32_t *way,
+                             size_t depth)
+{
+    struct payload payload = {.data = (uint8_t *)out->data, .size = out->size, .items = items};
+    payload.trace_ids = memory_array(ids, sizeof(uint32_t));
+    find_ids(&payload, payload_slice(&payload), way, depth);
+    assert(payload.id_count == ids);
+    return payload;
+}
+
+struct payload payload_traces(uint32_t spans)
+{
+    struct text out = {0}, group = {0}, scope = {0};
+    uint64_t random = 1;
+    put_resource(&group, RESOURCE_SPANS_RESOURCE);
+    put_scope(&scope, SCOPE_SPANS_SCOPE);
+    for (uint32_t i = 0; i < spans; i++)
+        put_span(&scope, i, &random);
+    put_message(&group, RESOURCE_SPANS_SCOPE_SPANS, &scope);
+    put_message(&out, TRACES_RESOURCE_SPANS, &group);
+    text_deinit(&group);
+    text_deinit(&scope);
+    static const uint32_t way[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,
+                                   SCOPE_SPANS_SPANS};
+    return finish(&out, spans, spans, way, 3);
+}
+
+/* ---- profiles ---- */
+
+enum { STRING_CPU = 1, STRING_NANOSECONDS, STRING_THREAD, STRING_FILE, STRING_FIRST_FUNCTION };
+
+static void put_strings(struct text *dictionary)
+{
+    static const char *const first[] = {"", "cpu", "nanoseconds", "thread.name", "/app/checkout"};
+    for (size_t i = 0; i < STRING_FIRST_FUNCTION; i++)
+        put_string(dictionary, DICTIONARY_STRING_TABLE, first[i]);
+    for (unsigned i = 0; i < FUNCTIONS; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "github.com/example/shop/module%02u.(*Type%u).Method%u",
+                 i / 100, i / 10, i);
+        put_string(dictionary, DICTIONARY_STRING_TABLE, name);
+    }
+}
+
+static void put_code_tables(struct text *dictionary)
+{
+    struct text entry = {0}, line = {0};
+    put_message(dictionary, DICTIONARY_MAPPING_TABLE, &entry);
+    put_varint(&entry, MAPPING_MEMORY_START, 0x400000);
+    put_varint(&entry, MAPPING_MEMORY_LIMIT, 0x1400000);
+    put_varint(&entry, MAPPING_FILENAME_STRINDEX, STRING_FILE);
+    put_message(dictionary, DICTIONARY_MAPPING_TABLE, &entry);
+    put_message(dictionary, DICTIONARY_LOCATION_TABLE, &entry);
+    for (unsigned i = 0; i < LOCATIONS; i++) {
+        put_varint(&line, LINE_FUNCTION_INDEX, 1 + i % FUNCTIONS);
+        put_varint(&line, LINE_LINE, 10 + i % 900);
+        put_varint(&entry, LOCATION_MAPPING_INDEX, 1);
+        put_varint(&entry, LOCATION_ADDRESS, 0x400000 + i * 64);
+        put_message(&entry, LOCATION_LINES, &line);
+        put_message(dictionary, DICTIONARY_LOCATION_TABLE, &entry);
+    }
+    put_message(dictionary, DICTIONARY_FUNCTION_TABLE, &entry);
+    for (unsigned i = 0; i < FUNCTIONS; i++) {
+        put_varint(&entry, FUNCTION_NAME_STRINDEX, STRING_FIRST_FUNCTION + i);
+        put_varint(&entry, FUNCTION_FILENAME_STRINDEX, STRING_FILE);
+        put_message(dictionary, DICTIONARY_FUNCTION_TABLE, &entry);
+    }
+    text_deinit(&entry);
+    text_deinit(&line);
+}
+
+static void put_stacks(struct text *dictionary, uint32_t stacks, uint64_t *random)
+{
+    struct text entry = {0}, packed = {0};
+    put_message(dictionary, DICTIONARY_STACK_TABLE, &entry);
+    for (uint32_t i = 0; i < stacks; i++) {
+        uint32_t depth = DEPTH_MIN + pick(random, DEPTH_MAX - DEPTH_MIN + 1);
+        for (uint32_t d = 0; d < depth; d++) {
+            uint8_t index[WIRE_HEADER_MAX];
+            uint8_t *end = wire_write_varint(index, 1 + pick(random, LOCATIONS));
+            text_append_slice(&packed, slice_of(index, (size_t)(end - index)));
+        }
+        put_message(&entry, STACK_LOCATION_INDICES, &packed);
+        put_message(dictionary, DICTIONARY_STACK_TABLE, &entry);
+    }
+    text_deinit(&entry);
+    text_deinit(&packed);
+}
+
+enum { THREADS = 32 };
+
+static void put_links_and_attributes(struct text *dictionary, uint32_t links)
+{
+    struct text entry = {0}, value = {0};
+    put_message(dictionary, DICTIONARY_LINK_TABLE, &entry);
+    for (uint32_t i = 0; i < links; i++) {
+        put_ids(&entry, i); /* a Link's fields 1 and 2, like a Span's */
+        put_message(dictionary, DICTIONARY_LINK_TABLE, &entry);
+    }
+    put_message(dictionary, DICTIONARY_ATTRIBUTE_TABLE, &entry);
+    for (unsigned i = 0; i < THREADS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "worker-%u", i);
+        put_string(&value, ANY_VALUE_STRING, name);
+        put_varint(&entry, KEY_VALUE_AND_UNIT_KEY_STRINDEX, STRING_THREAD);
+        put_message(&entry, KEY_VALUE_AND_UNIT_VALUE, &value);
+        put_message(dictionary, DICTIONARY_ATTRIBUTE_TABLE, &entry);
+    }
+    text_deinit(&entry);
+    text_deinit(&value);
+}
+
+static void put_value_type(struct text *profile, uint32_t number)
+{
+    struct text type = {0};
+    put_varint(&type, VALUE_TYPE_TYPE_STRINDEX, STRING_CPU);
+    put_varint(&type, VALUE_TYPE_UNIT_STRINDEX, STRING_NANOSECONDS);
+    put_message(profile, number, &type);
+    text_deinit(&type);
+}
+
+static void put_sample(struct text *profile, uint32_t stack, uint32_t link, uint64_t *random)
+{
+    struct text sample = {0}, packed = {0};
+    put_varint(&sample, SAMPLE_STACK_INDEX, stack);
+    text_append_char(&packed, (char)(1 + pick(random, THREADS)));
+    put_message(&sample, SAMPLE_ATTRIBUTE_INDICES, &packed);
+    put_varint(&sample, SAMPLE_LINK_INDEX, link);
+    uint8_t value[WIRE_HEADER_MAX];
+    uint8_t *end = wire_write_varint(value, 10000000);
+    text_append_slice(&packed, slice_of(value, (size_t)(end - value)));
+    put_message(&sample, SAMPLE_VALUES, &packed);
+    uint64_t time = START_NS + pick(random, 1000000000);
+    text_append_slice(&packed, slice_of((uint8_t *)&time, sizeof(time)));
+    put_message(&sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &packed);
+    put_message(profile, PROFILE_SAMPLES, &sample);
+    text_deinit(&sample);
+    text_deinit(&packed);
+}
+
+static void put_profile(struct text *scope, uint32_t samples, uint32_t links, uint64_t *random)
+{
+    struct text profile = {0};
+    put_value_type(&profile, PROFILE_SAMPLE_TYPE);
+    for (uint32_t i = 0; i < samples; i++)
+        put_sample(&profile, 1 + i, 1 + pick(random, links), random);
+    put_fixed64(&profile, PROFILE_TIME_UNIX_NANO, START_NS);
+    put_varint(&profile, PROFILE_DURATION_NANO, 10000000000);
+    put_value_type(&profile, PROFILE_PERIOD_TYPE);
+    put_varint(&profile, PROFILE_PERIOD, 10000000);
+    put_message(scope, SCOPE_PROFILES_PROFILES, &profile);
+    text_deinit(&profile);
+}
+
+struct payload payload_profiles(uint32_t samples, uint32_t links)
+{
+    struct text out = {0}, group = {0}, scope = {0}, dictionary = {0};
+    uint64_t random = 2;
+    put_resource(&group, RESOURCE_PROFILES_RESOURCE);
+    put_scope(&scope, SCOPE_PROFILES_SCOPE);
+    put_profile(&scope, samples, links, &random);
+    put_message(&group, RESOURCE_PROFILES_SCOPE_PROFILES, &scope);
+    put_message(&out, PROFILES_RESOURCE_PROFILES, &group);
+    put_code_tables(&dictionary);
+    put_links_and_attributes(&dictionary, links);
+    put_strings(&dictionary);
+    put_stacks(&dictionary, samples, &random);
+    put_message(&out, PROFILES_DICTIONARY, &dictionary);
+    text_deinit(&group);
+    text_deinit(&scope);
+    text_deinit(&dictionary);
+    static const uint32_t way[] = {PROFILES_DICTIONARY, DICTIONARY_LINK_TABLE};
+    return finish(&out, samples, links, way, 2);
+}
+
+/* ---- using ---- */
+
+struct payload payload_copy(const struct payload *payload)
+{
+    struct payload copy = *payload;
+    copy.data = memory_alloc(payload->size);
+    memcpy(copy.data, payload->data, payload->size);
+    copy.trace_ids = memory_array(payload->id_count, sizeof(uint32_t));
+    memcpy(copy.trace_ids, payload->trace_ids, payload->id_count * sizeof(uint32_t));
+    return copy;
+}
+
+void payload_deinit(struct payload *payload)
+{
+    free(payload->data);
+    free(payload->trace_ids);
+    *payload = (struct payload){0};
+}
+
+void payload_ids(uint64_t request, uint32_t i, uint8_t trace_id[16], uint8_t span_id[8])
+{
+    uint64_t trace[2] = {(request + 1) * UINT64_C(0x9E3779B97F4A7C15), i / SPANS_IN_TRACE + 1};
+    uint64_t span = (request << 14) + i + 1;
+    memcpy(trace_id, trace, TRACE_ID_SIZE);
+    memcpy(span_id, &span, SPAN_ID_SIZE);
+}
+
+void payload_stamp(struct payload *payload, uint64_t request)
+{
+    for (uint32_t i = 0; i < payload->id_count; i++) {
+        uint8_t *at = payload->data + payload->trace_ids[i];
+        payload_ids(request, i, at, at + TRACE_ID_SIZE + 2);
+    }
+}
+
+static bool count_below(struct slice bytes, const uint32_t *way, size_t depth, size_t *count)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != way[0] || field.type != WIRE_BYTES)
+            continue;
+        if (depth == 1)
+            ++*count;
+        else if (!count_below(field.bytes, way + 1, depth - 1, count))
+            return false;
+    }
+    return !cursor.broken;
+}
+
+size_t payload_count_items(struct slice request, bool profiles)
+{
+    static const uint32_t ways[2][4] = {
+        {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS, SCOPE_SPANS_SPANS},
+        {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES, SCOPE_PROFILES_PROFILES,
+         PROFILE_SAMPLES}};
+    size_t count = 0;
+    return count_below(request, ways[profiles], profiles ? 4 : 3, &count) ? count : SIZE_MAX;
+}

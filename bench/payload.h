@@ -1,0 +1,40 @@
+/*
+ * payload: requests like those that were recorded from applications, made once and varied cheaply.
+ *
+ * Traces: spans of about 400 bytes with 8 attributes. Profiles: about 200 bytes a sample, 2,000
+ * functions, stacks 20 to 60 deep, one dictionary. Link i of a profile names span i of the traces
+ * request with the same number. Owner: the caller. Thread: one at a time.
+ */
+#ifndef PROFCOL_BENCH_PAYLOAD_H
+#define PROFCOL_BENCH_PAYLOAD_H
+
+#include "core/base/slice.h"
+
+struct payload {
+    uint8_t *data;
+    size_t size;
+    uint32_t items;      /* spans or samples */
+    uint32_t *trace_ids; /* offsets; the span id stands 18 bytes behind */
+    uint32_t id_count;
+};
+
+struct payload payload_traces(uint32_t spans);
+/* Every sample has a link, to one of `links` spans. */
+struct payload payload_profiles(uint32_t samples, uint32_t links);
+struct payload payload_copy(const struct payload *payload);
+void payload_deinit(struct payload *payload);
+
+/* Writes the ids of request number `request` in place. */
+void payload_stamp(struct payload *payload, uint64_t request);
+/* The ids that it writes for span i. */
+void payload_ids(uint64_t request, uint32_t i, uint8_t trace_id[16], uint8_t span_id[8]);
+
+static inline struct slice payload_slice(const struct payload *payload)
+{
+    return slice_of(payload->data, payload->size);
+}
+
+/* Spans or samples in an encoded request, by skipping over everything else; SIZE_MAX: broken. */
+size_t payload_count_items(struct slice request, bool profiles);
+
+#endif
