@@ -429,6 +429,24 @@ class TlsTest(unittest.TestCase):
                                 self.assertRegex(client.status(answer).message, r"(?i)certificate|tls|verif")
                                 self.assertEqual(target.of(), [])
 
+    def test_large_requests(self):
+        """More than a socket takes at once, over HTTP/2 agreed by ALPN and over HTTP/1.1."""
+        message = make.traces([{"span_id": f"{n + 1:016x}", "trace_id": TRACE, "name": os.urandom(600).hex()} for n in range(2_000)])
+        with tempfile.TemporaryDirectory() as directory:
+            out = os.path.join(directory, "out.json")
+            with server.Profcol(config("file", f"path: {out}", receiver=self.receiver())) as second:
+                trust = f"tls: {{ca_file: {self.made.ca}}}", "compression: none", "sending_queue: {enabled: false}"
+                to_http = f'endpoint: "https://{second.address("http")}"'
+                for name, settings in (("otlp_grpc", (f'endpoint: "{second.address("grpc")}"',)),
+                                       ("otlp_http", (to_http,)),
+                                       ("otlp_http", (to_http, "force_attempt_http2: false"))):
+                    with self.subTest(name, settings=settings):
+                        with server.Profcol(config(name, *settings, *trust)) as first:
+                            for _ in range(3):
+                                answer = client.export("grpc", first.address("grpc"), message)
+                                self.assertTrue(client.succeeded(answer), client.status(answer))
+                self.assertEqual(second.metric("otelcol_receiver_accepted_spans", receiver="otlp"), 18_000)
+
     def test_profcol_to_profcol_with_client_certificates(self):
         certificate, key = self.made.client
         with tempfile.TemporaryDirectory() as directory:
