@@ -323,6 +323,8 @@ static enum span_presence presence_of(unsigned live, bool expired)
 static void find_one(struct operation *op, void *item)
 {
     struct span_find *find = item;
+    if (find->skip)
+        return;
     struct candidates found = candidates_of(op, &find->key);
     struct span_entry *live[SPAN_SHARD_SAME_ID];
     bool expired;

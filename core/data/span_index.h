@@ -108,6 +108,8 @@ struct span_find {
     const uint64_t *totals; /* of span_index_add_many: what to add; NULL: nothing */
     uint64_t samples_left;  /* of span_index_leave_many: samples that go on without the span */
 
+    bool skip; /* span_index_find_many passes it over */
+
     enum span_presence presence;
     const struct span_match
         *matches; /* of span_index_find_many: newest first; more than one only without a trace id */

@@ -228,7 +228,8 @@ static void apply_to_scope(struct sample_plan *plan, struct message *scope_profi
     struct message_iter it = message_iter(scope_profiles, plan->arena);
     struct message_field field;
     while (message_next(&it, &field)) {
-        if (field.wire.number != SCOPE_PROFILES_PROFILES || field.wire.type != WIRE_BYTES)
+        if (field.wire.number != SCOPE_PROFILES_PROFILES || field.wire.type != WIRE_BYTES ||
+            !profile_has_samples(field.wire.bytes))
             continue;
         const struct profile_plan *profile = &plan->profiles[(*profile_position)++];
         uint32_t changes = count_changes(plan, profile);
@@ -310,7 +311,8 @@ void sample_plan_apply(struct sample_plan *plan)
     struct message_iter it = message_iter(&plan->batch->parts[0].root, plan->arena);
     struct message_field field;
     while (message_next(&it, &field)) {
-        if (field.wire.number != PROFILES_RESOURCE_PROFILES || field.wire.type != WIRE_BYTES)
+        if (field.wire.number != PROFILES_RESOURCE_PROFILES || field.wire.type != WIRE_BYTES ||
+            !resource_has_samples(field.wire.bytes))
             continue;
         const struct resource_plan *resource = &plan->resources[position++];
         if (resource_changes(plan, resource))

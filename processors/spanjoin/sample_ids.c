@@ -21,6 +21,8 @@ static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *ca
 
 /* --- keys --- */
 
+enum { NO_KEY = UINT32_MAX, BEYOND_KEYS = UINT32_MAX - 1 }; /* names no span; one too many */
+
 /* All of the key, or who sends many keys that are equal in a part would make them collide. */
 static uint64_t key_hash(const struct span_key *ids, uint64_t from_ns, uint64_t to_ns)
 {
@@ -53,12 +55,34 @@ static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bo
         grow(plan->arena, plan->keys, plan->key_count, &plan->key_capacity, sizeof *plan->keys);
     uint32_t k = plan->key_count++;
     plan->finds[k].key = *ids;
-    plan->keys[k] =
-        (struct sample_key){.from_ns = from_ns, .to_ns = to_ns, .trace_given = has_trace};
+    plan->keys[k] = (struct sample_key){
+        .from_ns = from_ns, .to_ns = to_ns, .trace_given = has_trace, .asks = k};
     return k;
 }
 
-/* The position of the key; time counts only without a trace id. */
+/* BEYOND_KEYS: there is no room for a new one. */
+static uint32_t find_exact_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
+                               uint64_t from_ns, uint64_t to_ns)
+{
+    if (!plan->map || plan->key_count * 2 > plan->map_mask)
+        grow_map(plan);
+    uint64_t at = key_hash(ids, from_ns, to_ns);
+    for (uint32_t k; (k = plan->map[at & plan->map_mask]) != 0; at++) {
+        const struct sample_key *key = &plan->keys[k - 1];
+        if (memcmp(&plan->finds[k - 1].key, ids, sizeof *ids) == 0 && key->from_ns == from_ns &&
+            key->to_ns == to_ns)
+            return k - 1;
+    }
+    if (plan->key_count == SAMPLE_KEYS_MAX)
+        return BEYOND_KEYS;
+    uint32_t k = new_key(plan, ids, has_trace, from_ns, to_ns);
+    plan->map[at & plan->map_mask] = k + 1;
+    return k;
+}
+
+/* Time counts only without a trace id. Then the index is asked once for all keys of the span id, by
+ * the one without a time: its answer is as large as the spans that it knows, and keys are cheap to
+ * send. */
 static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const uint8_t *trace_id,
                          uint64_t from_ns, uint64_t to_ns)
 {
@@ -66,19 +90,16 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
     memcpy(ids.span_id, span_id, SPAN_ID_SIZE);
     if (trace_id) {
         memcpy(ids.trace_id, trace_id, TRACE_ID_SIZE);
-        from_ns = to_ns = 0;
+        return find_exact_key(plan, &ids, true, 0, 0);
     }
-    if (!plan->map || plan->key_count * 2 > plan->map_mask)
-        grow_map(plan);
-    uint64_t at = key_hash(&ids, from_ns, to_ns);
-    for (uint32_t k; (k = plan->map[at & plan->map_mask]) != 0; at++) {
-        const struct sample_key *key = &plan->keys[k - 1];
-        if (memcmp(&plan->finds[k - 1].key, &ids, sizeof ids) == 0 && key->from_ns == from_ns &&
-            key->to_ns == to_ns)
-            return k - 1;
-    }
-    uint32_t k = new_key(plan, &ids, trace_id != NULL, from_ns, to_ns);
-    plan->map[at & plan->map_mask] = k + 1;
+    uint32_t asks = find_exact_key(plan, &ids, false, 0, 0);
+    if (asks == BEYOND_KEYS || (from_ns == 0 && to_ns == 0))
+        return asks;
+    uint32_t k = find_exact_key(plan, &ids, false, from_ns, to_ns);
+    if (k == BEYOND_KEYS)
+        return k;
+    plan->keys[k].asks = asks;
+    plan->finds[k].skip = true;
     return k;
 }
 
@@ -172,38 +193,36 @@ static void time_of(const struct sample_view *view, const struct profile_header 
         *to_out = UINT64_MAX;
 }
 
-/* Rule 1. False: the link names no span. */
-static bool key_of_link(struct sample_plan *plan, const struct sample_view *view,
-                        const struct profile_header *header, uint32_t *key_out)
+/* Rule 1. */
+static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *view,
+                            const struct profile_header *header)
 {
+    if (view->link == 0)
+        return NO_KEY;
     if (!plan->link_keys) {
         plan->link_count = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
         plan->link_keys = arena_array(plan->arena, plan->link_count + 1, sizeof *plan->link_keys);
     }
     assert(view->link < plan->link_count);
     uint32_t *known = &plan->link_keys[view->link];
-    if (*known > 0) {
-        *key_out = *known - 2;
-        return *known > 1;
-    }
+    if (*known > 0)
+        return *known - 1;
     struct dictionary_link link = dictionary_link(plan->dictionary, view->link);
-    if (!any_byte(link.span_id, SPAN_ID_SIZE)) {
-        *known = 1;
-        return false;
-    }
+    if (!any_byte(link.span_id, SPAN_ID_SIZE))
+        return NO_KEY;
     bool has_trace = any_byte(link.trace_id, TRACE_ID_SIZE);
     uint64_t from_ns, to_ns;
     time_of(view, header, &from_ns, &to_ns);
-    *key_out =
+    uint32_t key =
         find_key(plan, link.span_id.data, has_trace ? link.trace_id.data : NULL, from_ns, to_ns);
     if (has_trace)
-        *known = *key_out + 2;
-    return true;
+        *known = key + 1;
+    return key;
 }
 
 /* Rule 2. */
-static bool key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
-                              struct surroundings *around, uint32_t *key_out)
+static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
+                                  struct surroundings *around)
 {
     struct named_ids own = named_ids_of_attributes(plan, view->attributes, view->attribute_count);
     const struct named_ids *levels[] = {&own, &around->profile_ids, &around->resource_ids};
@@ -213,15 +232,17 @@ static bool key_of_attributes(struct sample_plan *plan, const struct sample_view
         trace = levels[i]->has_trace ? levels[i] : trace;
     }
     if (!span)
-        return false;
+        return NO_KEY;
+    uint64_t from_ns, to_ns;
+    time_of(view, around->header, &from_ns, &to_ns);
+    uint32_t key = find_key(plan, span->span_id, trace ? trace->trace_id : NULL, from_ns, to_ns);
+    if (key == BEYOND_KEYS)
+        return key;
     around->profile->span_taken |= span == &around->profile_ids;
     around->profile->trace_taken |= trace == &around->profile_ids;
     around->resource->span_taken |= span == &around->resource_ids;
     around->resource->trace_taken |= trace == &around->resource_ids;
-    uint64_t from_ns, to_ns;
-    time_of(view, around->header, &from_ns, &to_ns);
-    *key_out = find_key(plan, span->span_id, trace ? trace->trace_id : NULL, from_ns, to_ns);
-    return true;
+    return key;
 }
 
 static void add_totals(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
@@ -238,19 +259,20 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
                         bool with_totals)
 {
     struct sample_view view = sample_view_read(plan, raw);
-    uint32_t key, named = 0;
-    if (view.link != 0 && key_of_link(plan, &view, around->header, &key))
-        named = key + 1;
-    else if (key_of_attributes(plan, &view, around, &key))
-        named = (key + 1) | SAMPLE_PROMOTED;
+    uint32_t key = key_of_link(plan, &view, around->header);
+    bool promoted = key == NO_KEY;
+    if (promoted)
+        key = key_of_attributes(plan, &view, around);
     plan->samples = grow(plan->arena, plan->samples, plan->sample_count, &plan->sample_capacity,
                          sizeof *plan->samples);
-    plan->samples[plan->sample_count++] = named;
-    plan->without_id += named == 0;
-    if (named == 0)
+    uint32_t *named = &plan->samples[plan->sample_count++];
+    plan->without_id += key == NO_KEY;
+    plan->beyond_keys += key == BEYOND_KEYS;
+    if (key == NO_KEY || key == BEYOND_KEYS)
         return;
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0);
     plan->keys[key].samples++;
-    plan->keys[key].promoted |= (named & SAMPLE_PROMOTED) != 0;
+    plan->keys[key].promoted |= promoted;
     if (with_totals)
         add_totals(plan, key, around->header, &view);
 }
@@ -286,9 +308,9 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
         (struct profile_plan){.first_sample = plan->sample_count, .profile_id = header->profile_id};
     around->profile_ids = ids_of_profile(plan, header->raw);
     bool with_totals =
-        plan->index && !(header->profile_id.size > 0 &&
-                         span_index_see_profile(plan->index, plan->now_ns, header->profile_id.data,
-                                                plan->request, false));
+        plan->index &&
+        !(header->profile_id && span_index_see_profile(plan->index, plan->now_ns,
+                                                       header->profile_id, plan->request, false));
     struct message_iter it = message_iter_bytes(header->raw);
     struct message_field field;
     while (message_next(&it, &field))
@@ -297,9 +319,46 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
     around->profile->sample_count = plan->sample_count - around->profile->first_sample;
 }
 
+static void plan_scope(struct sample_plan *plan, struct surroundings *around,
+                       struct slice scope_profiles)
+{
+    struct profile_window window;
+    profile_window_init(&window, plan, scope_profiles);
+    while ((around->header = profile_window_next(&window)) != NULL)
+        plan_profile(plan, around);
+}
+
+bool profile_has_samples(struct slice profile)
+{
+    struct message_iter it = message_iter_bytes(profile);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES)
+            return true;
+    return false;
+}
+
+bool resource_has_samples(struct slice resource_profiles)
+{
+    struct message_iter it = message_iter_bytes(resource_profiles);
+    struct message_field scope, profile;
+    while (message_next(&it, &scope)) {
+        if (scope.wire.number != RESOURCE_PROFILES_SCOPE_PROFILES || scope.wire.type != WIRE_BYTES)
+            continue;
+        struct message_iter inner = message_iter_bytes(scope.wire.bytes);
+        while (message_next(&inner, &profile))
+            if (profile.wire.number == SCOPE_PROFILES_PROFILES && profile.wire.type == WIRE_BYTES &&
+                profile_has_samples(profile.wire.bytes))
+                return true;
+    }
+    return false;
+}
+
 static void plan_resource(struct sample_plan *plan, struct slice resource_profiles)
 {
     struct surroundings around = {.resource = NULL};
+    if (!resource_has_samples(resource_profiles))
+        return;
     plan->resources = grow(plan->arena, plan->resources, plan->resource_count,
                            &plan->resource_capacity, sizeof *plan->resources);
     around.resource = &plan->resources[plan->resource_count++];
@@ -310,16 +369,9 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
         if (field.wire.number == RESOURCE_PROFILES_RESOURCE && field.wire.type == WIRE_BYTES)
             around.resource_ids = named_ids_of_resource(plan->settings, field.wire.bytes);
     it = message_iter_bytes(resource_profiles);
-    while (message_next(&it, &field)) {
-        if (field.wire.number != RESOURCE_PROFILES_SCOPE_PROFILES || field.wire.type != WIRE_BYTES)
-            continue;
-        size_t count;
-        struct profile_header *headers = profile_headers_read(plan, field.wire.bytes, &count);
-        for (size_t i = 0; i < count; i++) {
-            around.header = &headers[i];
-            plan_profile(plan, &around);
-        }
-    }
+    while (message_next(&it, &field))
+        if (field.wire.number == RESOURCE_PROFILES_SCOPE_PROFILES && field.wire.type == WIRE_BYTES)
+            plan_scope(plan, &around, field.wire.bytes);
     around.resource->profile_count = plan->profile_count - around.resource->first_profile;
 }
 
@@ -354,12 +406,20 @@ static bool covers(const struct span_facts *facts, const struct sample_key *key,
     return from <= key->to_ns && key->from_ns <= to;
 }
 
+static void take_answer(struct span_find *find, const struct span_find *asked)
+{
+    find->presence = asked->presence;
+    find->matches = asked->matches;
+    find->match_count = asked->match_count;
+}
+
 void sample_plan_choose(struct sample_plan *plan)
 {
     uint64_t skew_ns = (uint64_t)plan->settings->clock_skew;
     for (uint32_t k = 0; k < plan->key_count; k++) {
         struct span_find *find = &plan->finds[k];
         struct sample_key *key = &plan->keys[k];
+        take_answer(find, &plan->finds[key->asks]);
         key->match = find->match_count > 0 ? &find->matches[0] : NULL;
         key->ambiguous = find->match_count > 1;
         for (unsigned i = 0; key->ambiguous && i < find->match_count; i++) {
@@ -384,7 +444,7 @@ uint32_t sample_plan_missing(const struct sample_plan *plan)
 void sample_plan_remember_profiles(const struct sample_plan *plan)
 {
     for (uint32_t i = 0; i < plan->profile_count; i++)
-        if (plan->profiles[i].profile_id.size > 0)
-            span_index_see_profile(plan->index, plan->now_ns, plan->profiles[i].profile_id.data,
+        if (plan->profiles[i].profile_id)
+            span_index_see_profile(plan->index, plan->now_ns, plan->profiles[i].profile_id,
                                    plan->request, true);
 }

@@ -22,8 +22,10 @@ struct sample_key {
     uint64_t to_ns;
     const struct span_match *match; /* NULL: not joined */
     uint32_t
-        *attributes;  /* of a joined one: dictionary index for each attribute it adds; 0: none */
-    uint32_t link;    /* that its samples are to have; 0: the one they came with */
+        *attributes; /* of a joined one: dictionary index for each attribute it adds; 0: none */
+    uint32_t link;   /* that its samples are to have; 0: the one they came with */
+    uint32_t asks; /* the key that the index is asked about for this one: itself, or the one of its
+                      span id without a time */
     uint32_t samples; /* Sample messages */
     bool trace_given;
     bool promoted;  /* some sample named it by an attribute */
@@ -48,11 +50,15 @@ enum {
     SAMPLE_PROMOTED = 1u << 31
 }; /* in sample_plan.samples; the rest is a key's position + 1, or 0 */
 
+/* Of one request: what the join remembers of it stays small beside it. */
+enum { SAMPLE_KEYS_MAX = 65536 };
+
+/* Profiles and resources without samples have no plan. */
 struct profile_plan {
     uint32_t first_sample;
     uint32_t sample_count;
-    struct slice profile_id;
-    bool span_taken; /* its attributes named the span of a sample */
+    const uint8_t *profile_id; /* NULL: none */
+    bool span_taken;           /* its attributes named the span of a sample */
     bool trace_taken;
 };
 
@@ -75,6 +81,8 @@ struct sample_plan {
     uint32_t *samples; /* in wire order */
     uint32_t sample_count;
     uint32_t without_id;
+    uint32_t beyond_keys; /* samples that name a span when there were keys enough; they go on as
+                             they are */
     struct profile_plan *profiles;
     uint32_t profile_count;
     struct resource_plan *resources;
@@ -125,6 +133,9 @@ void sample_plan_choose(struct sample_plan *plan);
 uint32_t sample_plan_missing(const struct sample_plan *plan);
 /* Tells the index about the profile ids, once the request is admitted. */
 void sample_plan_remember_profiles(const struct sample_plan *plan);
+
+bool profile_has_samples(struct slice profile);
+bool resource_has_samples(struct slice resource_profiles);
 
 const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32_t attribute);
 

@@ -1,8 +1,6 @@
 #include "processors/spanjoin/sample_totals.h"
 
-/* Siblings are looked for this far, so that a hostile number of profiles costs no more than that.
- */
-enum { SIBLING_DISTANCE = 16 };
+_Static_assert(2 * PROFILE_SIBLINGS + 1 <= PROFILE_WINDOW, "all siblings are in the ring");
 
 static void read_value_type(struct sample_plan *plan, struct slice value_type,
                             struct slice *type_out, struct slice *unit_out)
@@ -45,7 +43,7 @@ static void read_field(struct sample_plan *plan, struct profile_header *profile,
     case PROFILE_PROFILE_ID:
         if (field->bytes.size == PROFILE_ID_SIZE &&
             memcmp(field->bytes.data, zero, sizeof zero) != 0)
-            profile->profile_id = field->bytes;
+            profile->profile_id = field->bytes.data;
         break;
     default:
         break;
@@ -63,62 +61,65 @@ static bool same_upload(const struct profile_header *a, const struct profile_hea
            slice_equal(a->period_unit, b->period_unit);
 }
 
-/* Of the profiles of one upload only one says how many samples there were. */
-static bool counts_samples(const struct profile_header *profiles, size_t begin, size_t end,
-                           size_t i)
+static struct profile_header *header_at(struct profile_window *window, size_t i)
 {
-    const struct profile_header *profile = &profiles[i];
-    if (profile->period_type.size == 0)
-        return true;
-    bool counts = is_type(profile, "samples", "count");
-    for (size_t k = begin; k < end; k++) {
-        if (!same_upload(profile, &profiles[k]))
-            continue;
-        if (is_type(&profiles[k], "samples", "count") != counts)
-            return counts;
-    }
-    for (size_t k = begin; k < i; k++)
-        if (same_upload(profile, &profiles[k]))
-            return false;
-    return true;
+    return &window->ring[i % PROFILE_WINDOW];
 }
 
-static bool has_cpu_sibling(const struct profile_header *profiles, size_t begin, size_t end,
-                            const struct profile_header *profile)
+/* The siblings of profile i are [begin, end). */
+static size_t siblings_begin(size_t i)
 {
-    for (size_t k = begin; k < end; k++)
-        if (&profiles[k] != profile && profiles[k].time_ns == profile->time_ns &&
-            is_type(&profiles[k], "cpu", "nanoseconds"))
+    return i > PROFILE_SIBLINGS ? i - PROFILE_SIBLINGS : 0;
+}
+
+static size_t siblings_end(const struct profile_window *window, size_t i)
+{
+    return i + PROFILE_SIBLINGS + 1 < window->read ? i + PROFILE_SIBLINGS + 1 : window->read;
+}
+
+/* Of the profiles of one upload only one says how many samples there were. */
+static bool counts_samples(struct profile_window *window, size_t i)
+{
+    const struct profile_header *profile = header_at(window, i);
+    if (profile->period_type.size == 0)
+        return true;
+    bool counts = is_type(profile, "samples", "count"), is_first = true;
+    for (size_t k = siblings_begin(i); k < siblings_end(window, i); k++) {
+        const struct profile_header *other = header_at(window, k);
+        if (!same_upload(profile, other))
+            continue;
+        if (is_type(other, "samples", "count") != counts)
+            return counts;
+        is_first &= k > i;
+    }
+    return is_first;
+}
+
+static bool has_cpu_sibling(struct profile_window *window, size_t i)
+{
+    const struct profile_header *profile = header_at(window, i);
+    for (size_t k = siblings_begin(i); k < siblings_end(window, i); k++) {
+        const struct profile_header *other = header_at(window, k);
+        if (k != i && other->time_ns == profile->time_ns && is_type(other, "cpu", "nanoseconds"))
             return true;
+    }
     return false;
 }
 
-static void find_role(const struct spanjoin_settings *settings, struct profile_header *profiles,
-                      size_t count, size_t i)
+static void find_role(struct profile_window *window, size_t i)
 {
-    struct profile_header *profile = &profiles[i];
-    size_t begin = i > SIBLING_DISTANCE ? i - SIBLING_DISTANCE : 0;
-    size_t end = count - i > SIBLING_DISTANCE ? i + SIBLING_DISTANCE + 1 : count;
+    const struct spanjoin_settings *settings = window->plan->settings;
+    struct profile_header *profile = header_at(window, i);
     profile->type_position = -1;
     for (unsigned t = 0; t < settings->type_count; t++)
         if (slice_equal(settings->types[t], profile->type))
             profile->type_position = (int)t;
     profile->counts_values = is_type(profile, "samples", "count");
-    profile->counts_samples = counts_samples(profiles, begin, end, i);
+    profile->counts_samples = counts_samples(window, i);
     if (settings->cpu_type >= 0 && profile->counts_values &&
         slice_is(profile->period_type, "cpu") && slice_is(profile->period_unit, "nanoseconds") &&
-        !has_cpu_sibling(profiles, begin, end, profile))
+        !has_cpu_sibling(window, i))
         profile->cpu_per_value = profile->period;
-}
-
-static size_t count_profiles(struct slice scope_profiles)
-{
-    struct message_iter it = message_iter_bytes(scope_profiles);
-    struct message_field field;
-    size_t count = 0;
-    while (message_next(&it, &field))
-        count += field.wire.number == SCOPE_PROFILES_PROFILES && field.wire.type == WIRE_BYTES;
-    return count;
 }
 
 static void read_header(struct sample_plan *plan, struct profile_header *profile, struct slice raw)
@@ -130,21 +131,26 @@ static void read_header(struct sample_plan *plan, struct profile_header *profile
         read_field(plan, profile, &field.wire);
 }
 
-struct profile_header *profile_headers_read(struct sample_plan *plan, struct slice scope_profiles,
-                                            size_t *count_out)
+void profile_window_init(struct profile_window *window, struct sample_plan *plan,
+                         struct slice scope_profiles)
 {
-    size_t count = count_profiles(scope_profiles);
-    struct profile_header *profiles = arena_array(plan->arena, count + 1, sizeof *profiles);
-    struct message_iter it = message_iter_bytes(scope_profiles);
+    window->plan = plan;
+    window->ahead = message_iter_bytes(scope_profiles);
+    window->next = 0;
+    window->read = 0;
+}
+
+const struct profile_header *profile_window_next(struct profile_window *window)
+{
     struct message_field field;
-    size_t i = 0;
-    while (message_next(&it, &field))
-        if (field.wire.number == SCOPE_PROFILES_PROFILES && field.wire.type == WIRE_BYTES)
-            read_header(plan, &profiles[i++], field.wire.bytes);
-    for (i = 0; i < count; i++)
-        find_role(plan->settings, profiles, count, i);
-    *count_out = count;
-    return profiles;
+    while (window->read <= window->next + PROFILE_SIBLINGS && message_next(&window->ahead, &field))
+        if (field.wire.number == SCOPE_PROFILES_PROFILES && field.wire.type == WIRE_BYTES &&
+            profile_has_samples(field.wire.bytes))
+            read_header(window->plan, header_at(window, window->read++), field.wire.bytes);
+    if (window->next == window->read)
+        return NULL;
+    find_role(window, window->next);
+    return header_at(window, window->next++);
 }
 
 static void add(uint64_t *totals, int type, uint64_t count, uint64_t sum)

@@ -24,7 +24,7 @@ struct profile_header {
     uint64_t period;
     uint64_t time_ns;
     uint64_t duration_ns;
-    struct slice profile_id; /* empty: none, or all zero */
+    const uint8_t *profile_id; /* NULL: none, or all zero */
     /* What its samples add. */
     bool counts_samples;
     bool counts_values;     /* values are numbers of samples */
@@ -32,9 +32,21 @@ struct profile_header {
     uint64_t cpu_per_value; /* nanoseconds of CPU that a value stands for; 0: none */
 };
 
-/* The profiles of an encoded ScopeProfiles, in wire order. */
-struct profile_header *profile_headers_read(struct sample_plan *plan, struct slice scope_profiles,
-                                            size_t *count_out);
+/* The profiles of an encoded ScopeProfiles that have samples, one after the other; it sees some
+ * before and behind, and no more than that is kept, however many there are. */
+enum { PROFILE_SIBLINGS = 16, PROFILE_WINDOW = 64 };
+struct profile_window {
+    struct sample_plan *plan;
+    struct message_iter ahead;
+    size_t next;
+    size_t read; /* headers so far; that of i is in ring[i % PROFILE_WINDOW] */
+    struct profile_header ring[PROFILE_WINDOW];
+};
+void profile_window_init(struct profile_window *window, struct sample_plan *plan,
+                         struct slice scope_profiles);
+/* NULL at the end. Valid until the next call. */
+const struct profile_header *profile_window_next(struct profile_window *window);
+
 void profile_header_add(const struct spanjoin_settings *settings,
                         const struct profile_header *profile, const struct sample_view *sample,
                         uint64_t *totals);

@@ -105,7 +105,7 @@ static void count_evictions(struct spanjoin_node *node)
 static void record_lags(struct spanjoin_node *node, const struct sample_plan *plan)
 {
     for (uint32_t k = 0; k < plan->key_count; k++)
-        if (plan->keys[k].match)
+        if (plan->keys[k].match && plan->keys[k].samples > 0)
             histogram_record(node->join->metrics.lag, node->node.worker->index,
                              (double)(int64_t)(now_of(node) - plan->keys[k].match->arrived_ns) /
                                  1e9);
@@ -113,7 +113,7 @@ static void record_lags(struct spanjoin_node *node, const struct sample_plan *pl
 
 static struct join_counts count_samples(const struct sample_plan *plan, bool overflow)
 {
-    struct join_counts counts = {.no_id = plan->without_id};
+    struct join_counts counts = {.no_id = plan->without_id, .overflow = plan->beyond_keys};
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct sample_key *key = &plan->keys[k];
         if (key->match)
