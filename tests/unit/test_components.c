@@ -1,0 +1,297 @@
+#include "core/base/budget.h"
+#include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/components.h"
+#include "core/data/json.h"
+#include "core/data/scan.h"
+#include "core/pipeline/graph.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* Of every type the least that works; ports are the system's choice, and behind port 1 nobody
+ * listens. */
+static const struct {
+    const char *name;
+    const char *settings;
+} minimal[] = {
+    {"otlp", "{protocols: {grpc: {endpoint: '127.0.0.1:0'}, http: {endpoint: '127.0.0.1:0'}}}"},
+    {"batch", ""},
+    {"resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
+    {"spanjoin", ""},
+    {"debug", ""},
+    {"file", "{path: /dev/null}"},
+    {"nop", ""},
+    {"otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
+    {"otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
+};
+
+static const char *minimal_of(const struct config_type *type)
+{
+    for (size_t i = 0; i < sizeof(minimal) / sizeof(minimal[0]); i++)
+        if (strcmp(minimal[i].name, type->name) == 0)
+            return minimal[i].settings;
+    fail_msg("%s: there is no minimal configuration for it in this test", type->name);
+    return NULL;
+}
+
+static bool names_are_unique(const struct config_type *type)
+{
+    for (const struct config_type *const *other = component_types; *other; other++)
+        if (*other != type && (*other)->section == type->section &&
+            (strcmp((*other)->name, type->name) == 0 ||
+             ((*other)->alias && strcmp((*other)->alias, type->name) == 0)))
+            return false;
+    return true;
+}
+
+static void tables_are_in_order(void **state)
+{
+    (void)state;
+    for (const struct config_type *const *at = component_types; *at; at++) {
+        const struct config_type *type = *at;
+        struct text problems = {0};
+        if (!config_table_check(type->fields, &problems))
+            fail_msg("%s:\n%s", type->name, text_string(&problems));
+        text_deinit(&problems);
+        assert_non_null(type->help);
+        assert_true(type->help[0] && type->help[strlen(type->help) - 1] == '.');
+        assert_true(type->section == CONFIG_EXTENSIONS || type->stability[CONFIG_TRACES] ||
+                    type->stability[CONFIG_PROFILES]);
+        assert_true(names_are_unique(type));
+    }
+}
+
+static void types_implement_what_their_kind_needs(void **state)
+{
+    (void)state;
+    for (const struct config_type *const *at = component_types; *at; at++) {
+        const struct component_type *type = component_type_of(*at);
+        bool takes = (*at)->section == CONFIG_PROCESSORS || (*at)->section == CONFIG_EXPORTERS;
+        assert_int_equal(type->consume != NULL, takes);
+        assert_true(type->component_size == 0 || type->component_size >= sizeof(struct component));
+        assert_true(type->node_size == 0 || type->node_size >= sizeof(struct node));
+    }
+}
+
+/* ---- their life, between the receiver otlp and the exporter nop ---- */
+
+static void print_pipeline(struct text *yaml, const struct config_type *type, enum signal signal)
+{
+    if (type->section < CONFIG_EXTENSIONS && type->stability[signal] == STABILITY_NONE)
+        return;
+    text_printf(yaml, "    %s: {receivers: [otlp], processors: [%s], exporters: [%s]}\n",
+                signal_name(signal), type->section == CONFIG_PROCESSORS ? type->name : "",
+                type->section == CONFIG_EXPORTERS ? type->name : "nop");
+}
+
+static struct config *configure(const struct config_type *type)
+{
+    static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
+    struct text yaml = {0}, report = {0};
+    if (type->section != CONFIG_RECEIVERS)
+        text_printf(&yaml, "receivers: {otlp: %s}\n", minimal[0].settings);
+    if (type->section != CONFIG_EXPORTERS)
+        text_append(&yaml, "exporters: {nop: }\n");
+    text_printf(&yaml, "%s: {%s: %s}\nservice:\n", sections[type->section], type->name,
+                minimal_of(type));
+    if (type->section == CONFIG_EXTENSIONS)
+        text_printf(&yaml, "  extensions: [%s]\n", type->name);
+    text_append(&yaml, "  pipelines:\n");
+    print_pipeline(&yaml, type, SIGNAL_TRACES);
+    print_pipeline(&yaml, type, SIGNAL_PROFILES);
+    struct config *config =
+        config_load_text(component_types, "test", slice_of_string(text_string(&yaml)), &report);
+    if (!config)
+        fail_msg("%s:\n%s", text_string(&yaml), text_string(&report));
+    text_deinit(&yaml);
+    text_deinit(&report);
+    return config;
+}
+
+struct life {
+    struct worker workers[2];
+    struct budget budget;
+    struct process process;
+    struct config *config;
+    struct graph *graph;
+};
+
+static void begin_life(struct life *life, const struct config_type *type, unsigned workers)
+{
+    struct error err;
+    *life = (struct life){.process = {.workers = life->workers,
+                                      .worker_count = workers,
+                                      .metrics = metrics_new(workers),
+                                      .budget = &life->budget,
+                                      .memory_limit_bytes = (size_t)1 << 30,
+                                      .version = "test"}};
+    for (unsigned i = 0; i < workers; i++)
+        assert_true(worker_init(&life->workers[i], i, &err));
+    for (unsigned i = 0; i < workers; i++)
+        assert_true(worker_start(&life->workers[i], &err));
+    life->config = configure(type);
+    life->graph = graph_new(life->config, &life->process, &err);
+    if (!life->graph)
+        fail_msg("%s", err.text);
+    if (!graph_start(life->graph, &err))
+        fail_msg("%s", err.text);
+}
+
+static void end_life(struct life *life)
+{
+    graph_stop(life->graph);
+    for (unsigned i = 0; i < life->process.worker_count; i++)
+        worker_stop(&life->workers[i]);
+    for (unsigned i = 0; i < life->process.worker_count; i++)
+        worker_join(&life->workers[i]);
+    workers_settle(life->workers, life->process.worker_count);
+    for (unsigned i = 0; i < life->process.worker_count; i++)
+        worker_deinit(&life->workers[i]);
+    graph_free(life->graph);
+    config_free(life->config);
+    metrics_free(life->process.metrics);
+    assert_int_equal(budget_used(&life->budget), 0);
+}
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+static void each_lives_and_ends_without_data(void **state)
+{
+    (void)state;
+    for (const struct config_type *const *at = component_types; *at; at++)
+        for (unsigned workers = 1; workers <= 2; workers++) {
+            struct life life;
+            begin_life(&life, *at, workers);
+            graph_drain(life.graph);
+            if (!graph_wait_drained(life.graph, 10 * SECOND_NS))
+                fail_msg("%s does not drain", (*at)->name);
+            end_life(&life);
+        }
+}
+
+/* Started and stopped at once: connections and messages are still on their way. */
+static void each_can_be_stopped_without_a_drain(void **state)
+{
+    (void)state;
+    for (const struct config_type *const *at = component_types; *at; at++) {
+        struct life life;
+        begin_life(&life, *at, 2);
+        end_life(&life);
+    }
+}
+
+/* ---- with a request on every worker ---- */
+
+static const char *const requests[SIGNAL_COUNT] = {
+    "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"traceId\":"
+    "\"5b8efff798038103d269b633813fc60c\",\"spanId\":\"eee19b7ec3c1b174\",\"name\":\"GET /\"}]}]}]"
+    "}",
+    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":0,"
+    "\"linkIndex\":1,\"values\":[\"1\"]}]}]}]}],\"dictionary\":{\"mappingTable\":[{}],"
+    "\"locationTable\":[{}],\"functionTable\":[{}],\"stringTable\":[\"\"],\"attributeTable\":[{}],"
+    "\"stackTable\":[{}],\"linkTable\":[{},{\"traceId\":\"5b8efff798038103d269b633813fc60c\","
+    "\"spanId\":\"eee19b7ec3c1b174\"}]}}",
+};
+
+struct delivery_note {
+    struct post post;       /* first */
+    struct receipt receipt; /* second */
+    struct node *receiver;
+    enum signal signal;
+    struct buffer *request;
+    unsigned settled;
+};
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    (void)verdict; /* who has nobody to send to may say no */
+    struct delivery_note *note =
+        (struct delivery_note *)(void *)((char *)receipt - offsetof(struct delivery_note, receipt));
+    note->settled++;
+}
+
+static void on_deliver(struct worker *worker, struct post *post)
+{
+    struct delivery_note *note = (struct delivery_note *)post;
+    receipt_init(&note->receipt, on_settled);
+    node_forward(note->receiver,
+                 batch_new(worker, note->signal, note->request, 1, &note->receipt, NULL));
+}
+
+static struct buffer *make_request(enum signal signal, struct budget *budget)
+{
+    struct error err = {""};
+    bool over_budget = false;
+    struct scan_result scan;
+    bool is_traces = signal == SIGNAL_TRACES;
+    struct buffer *request =
+        json_to_protobuf(is_traces ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
+                         slice_of_string(requests[signal]), budget, &over_budget, &err);
+    if (!request || !(is_traces ? scan_traces : scan_profiles)(buffer_slice(request),
+                                                               &scan_limits_default, &scan, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(scan.items, 1);
+    return request;
+}
+
+static void deliver(struct life *life, const struct config_type *type, struct delivery_note *notes)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        struct delivery_note *note = &notes[i];
+        unsigned worker = i / 2;
+        *note = (struct delivery_note){.post.on_post = on_deliver, .signal = (enum signal)(i % 2)};
+        if (type->section < CONFIG_EXTENSIONS && type->stability[note->signal] == STABILITY_NONE) {
+            note->settled = 1;
+            continue;
+        }
+        note->receiver = graph_node(life->graph, worker, "otlp", NULL, SIGNAL_TRACES);
+        assert_non_null(note->receiver);
+        note->request = make_request(note->signal, &life->budget);
+        worker_post(&life->workers[worker], &note->post);
+    }
+}
+
+/* Drained or given up: either way each receipt settles once, and nothing stays behind. */
+static void each_ends_with_data_and_answers_for_it(void **state)
+{
+    (void)state;
+    for (const struct config_type *const *at = component_types; *at; at++)
+        for (int patience = 0; patience < 2; patience++) {
+            struct life life;
+            struct delivery_note notes[4];
+            begin_life(&life, *at, 2);
+            deliver(&life, *at, notes);
+            graph_drain(life.graph);
+            graph_wait_drained(life.graph, patience ? SECOND_NS / 10 : 0);
+            end_life(&life);
+            for (unsigned i = 0; i < 4; i++)
+                if (notes[i].settled != 1)
+                    fail_msg("%s: a receipt settled %u times", (*at)->name, notes[i].settled);
+        }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    hash_init();
+    scan_init();
+    log_init((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE); /* say nothing */
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_in_order),
+        cmocka_unit_test(types_implement_what_their_kind_needs),
+        cmocka_unit_test(each_lives_and_ends_without_data),
+        cmocka_unit_test(each_can_be_stopped_without_a_drain),
+        cmocka_unit_test(each_ends_with_data_and_answers_for_it),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
