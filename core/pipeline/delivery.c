@@ -346,10 +346,12 @@ static void activate(struct shipment *shipment)
 /* It is out of all lists. */
 static void let_go(struct shipment *shipment, const struct verdict *verdict)
 {
+    struct delivery *delivery = shipment->delivery;
+    if (shipment->exporter_data && delivery->release)
+        delivery->release(delivery->node, shipment);
     struct shipment gone = *shipment;
     free(shipment);
-    atomic_fetch_sub_explicit(&gone.delivery->shared->queued, gone.queued_size,
-                              memory_order_relaxed);
+    atomic_fetch_sub_explicit(&delivery->shared->queued, gone.queued_size, memory_order_relaxed);
     batch_drop(gone.batch, verdict);
     for (size_t i = 0; i < gone.receipt_count; i++)
         receipt_settle(gone.receipts[i], verdict);

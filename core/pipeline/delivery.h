@@ -77,7 +77,7 @@ void delivery_shared_deinit(struct delivery_shared *shared);
 struct shipment {
     struct batch *batch;
     struct delivery *delivery;
-    void *exporter_data; /* for `send` */
+    void *exporter_data; /* for `send`; kept from attempt to attempt, see `release` */
     /* the delivery's */
     uint64_t queued_size;
     uint64_t weight;           /* in the unit of sending_queue.batch */
@@ -107,6 +107,8 @@ struct delivery {
     void (*send)(struct node *node, struct shipment *shipment);
     /* Ends an attempt that is under way, without delivery_done (drain deadline is over). */
     void (*abort)(struct node *node, struct shipment *shipment);
+    /* The last call for a shipment that has exporter_data: frees it. May be NULL. */
+    void (*release)(struct node *node, struct shipment *shipment);
     uint64_t (*random)(void); /* NULL: random_u64 */
     /* the delivery's */
     struct shipment_list blocked; /* not in the queue yet (block_on_overflow) */

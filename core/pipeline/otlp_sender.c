@@ -159,7 +159,7 @@ void otlp_place_labels(const struct endpoint *endpoint, struct text *labels)
     metrics_label(labels, "server_port", port);
 }
 
-/* One attempt */
+/* One request, sent as often as need be */
 
 struct attempt {
     struct client_request request; /* first */
@@ -174,13 +174,6 @@ static struct otlp_sender *sender_of(struct shipment *shipment)
     return (struct otlp_sender *)shipment->delivery; /* its first member */
 }
 
-static void free_attempt(struct attempt *attempt)
-{
-    buffer_unref(attempt->packed);
-    attempt->shipment->exporter_data = NULL;
-    free(attempt);
-}
-
 static void on_answer(struct client_request *request, const struct client_answer *answer)
 {
     struct attempt *attempt = (struct attempt *)request;
@@ -192,7 +185,6 @@ static void on_answer(struct client_request *request, const struct client_answer
     else
         otlp_answer_http(answer, target->signal, target->url, clock_wall_ns(), &meaning);
     otlp_answer_warn(&meaning, target->signal, shipment->delivery->node->component->label);
-    free_attempt(attempt);
     delivery_done(shipment, &meaning.verdict);
 }
 
@@ -254,14 +246,11 @@ static void make_body(struct attempt *attempt, const struct otlp_target *target)
         slice_list_add(&attempt->body, &batch->arena, message.items[i]);
 }
 
-static void send_shipment(struct node *node, struct shipment *shipment)
+static struct attempt *make_attempt(struct shipment *shipment)
 {
-    struct otlp_sender *sender = sender_of(shipment);
-    const struct otlp_target *target = sender->target;
+    const struct otlp_target *target = sender_of(shipment)->target;
     struct attempt *attempt = memory_zalloc(sizeof(*attempt));
-    (void)node;
     attempt->shipment = shipment;
-    shipment->exporter_data = attempt;
     make_body(attempt, target);
     attempt->request = (struct client_request){
         .method = "POST",
@@ -274,7 +263,16 @@ static void send_shipment(struct node *node, struct shipment *shipment)
         .timeout_ns = target->timeout_ns,
         .on_done = on_answer,
     };
-    client_send(sender->client, &attempt->request);
+    return attempt;
+}
+
+static void send_shipment(struct node *node, struct shipment *shipment)
+{
+    (void)node;
+    if (!shipment->exporter_data)
+        shipment->exporter_data = make_attempt(shipment);
+    struct attempt *attempt = shipment->exporter_data;
+    client_send(sender_of(shipment)->client, &attempt->request);
 }
 
 static void abort_shipment(struct node *node, struct shipment *shipment)
@@ -282,7 +280,14 @@ static void abort_shipment(struct node *node, struct shipment *shipment)
     struct attempt *attempt = shipment->exporter_data;
     (void)node;
     client_cancel(&attempt->request);
-    free_attempt(attempt);
+}
+
+static void release_shipment(struct node *node, struct shipment *shipment)
+{
+    struct attempt *attempt = shipment->exporter_data;
+    (void)node;
+    buffer_unref(attempt->packed);
+    free(attempt);
 }
 
 /* The sender */
@@ -296,7 +301,8 @@ void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otl
                      .retry = target->retry,
                      .shared = &target->shared,
                      .send = send_shipment,
-                     .abort = abort_shipment},
+                     .abort = abort_shipment,
+                     .release = release_shipment},
         .target = target,
         .client = client,
     };
