@@ -405,7 +405,7 @@ static void on_request(void *context, struct exchange *exchange)
     }
     /* Refused, or nothing in it: no pipeline is bothered. */
     buffer_unref(body);
-    if (!verdict_is_ok(&why))
+    if (why.code == GRPC_INVALID_ARGUMENT) /* not what only came at a bad time */
         counter_add(receiver->counters[request->transport][request->signal].invalid,
                     exchange_worker(exchange)->index, 1);
     respond(exchange, request->is_json, &why);
