@@ -19,37 +19,59 @@ static struct slice field_of(struct slice message, uint32_t number)
 struct reading {
     struct batch *batch;
     const struct spanjoin_settings *settings;
-    bool with_values;
+    struct span_learner *learner;
     struct request_spans *spans;
     size_t capacity;
+    size_t learned;       /* spans that the learner has got */
+    struct arena scratch; /* values of the others */
 };
 
-static struct span_put *next_put(struct reading *reading)
+/* Values can be much larger than the spans that have them, where these share a resource. */
+enum { LEARNED_TOGETHER = 256 };
+
+static void learn_block(struct reading *reading)
 {
     struct request_spans *spans = reading->spans;
-    if (spans->count == reading->capacity) {
-        size_t capacity = reading->capacity ? reading->capacity * 2 : reading->batch->items + 1;
-        struct span_put *puts = arena_array(&reading->batch->arena, capacity, sizeof *puts);
-        if (spans->count > 0)
-            memcpy(puts, spans->puts, spans->count * sizeof *puts);
-        spans->puts = puts;
-        reading->capacity = capacity;
-    }
-    return &spans->puts[spans->count];
+    size_t count = spans->count - reading->learned;
+    if (!reading->learner || count == 0)
+        return;
+    reading->learner->learn(reading->learner, spans->puts + reading->learned, count);
+    for (; reading->learned < spans->count; reading->learned++)
+        spans->puts[reading->learned].facts.values = (struct slice){0};
+    arena_deinit(&reading->scratch);
+    arena_init(&reading->scratch, reading->batch->arena.budget);
+}
+
+/* A span with both ids takes at least this many bytes; there can be many without. */
+enum { SPAN_BYTES_MIN = 30 };
+
+static void reserve_puts(struct reading *reading)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < reading->batch->part_count; i++)
+        bytes += reading->batch->parts[i].root.raw.size;
+    reading->capacity = bytes / SPAN_BYTES_MIN + 1;
+    reading->spans->puts =
+        arena_array(&reading->batch->arena, reading->capacity, sizeof *reading->spans->puts);
 }
 
 static void read_span(struct reading *reading, struct slice raw, const struct span_place *place)
 {
     struct span_view span = span_view_read(raw);
-    struct span_put *put = next_put(reading);
-    if (!span_view_key(&span, &put->key))
+    struct span_key key;
+    if (!span_view_key(&span, &key))
         return;
+    assert(reading->spans->count < reading->capacity);
+    struct span_put *put = &reading->spans->puts[reading->spans->count];
+    put->key = key;
     put->facts = (struct span_facts){
         .start_ns = span.start_ns, .end_ns = span.end_ns, .kind = span.kind, .status = span.status};
-    if (reading->with_values)
+    if (reading->learner)
         put->facts.values =
-            values_to_keep(&reading->settings->samples, &span, place, &reading->batch->arena);
+            values_to_keep(&reading->settings->samples, &span, place, &reading->scratch);
     reading->spans->count++;
+    if (reading->spans->count - reading->learned == LEARNED_TOGETHER)
+        learn_block(reading);
 }
 
 static void read_scope(struct reading *reading, struct slice scope_spans, struct slice resource)
@@ -73,12 +95,15 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
 }
 
 struct request_spans request_spans_read(struct batch *batch,
-                                        const struct spanjoin_settings *settings, bool with_values)
+                                        const struct spanjoin_settings *settings,
+                                        struct span_learner *learner)
 {
     assert(!batch_is_changed(batch));
     struct request_spans spans = {0};
     struct reading reading = {
-        .batch = batch, .settings = settings, .with_values = with_values, .spans = &spans};
+        .batch = batch, .settings = settings, .learner = learner, .spans = &spans};
+    arena_init(&reading.scratch, batch->arena.budget);
+    reserve_puts(&reading);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter_bytes(batch->parts[i].root.raw);
         struct message_field field;
@@ -86,6 +111,8 @@ struct request_spans request_spans_read(struct batch *batch,
             if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
                 read_resource(&reading, field.wire.bytes);
     }
+    learn_block(&reading);
+    arena_deinit(&reading.scratch);
     return spans;
 }
 

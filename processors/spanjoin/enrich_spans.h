@@ -20,10 +20,16 @@ struct request_spans {
     size_t count;
 };
 
-/* batch must be unchanged (batch_flatten). with_values: also what the index keeps; without, only
- * the keys. */
+/* Gets the spans of a request in blocks, with what the index is to keep of them; the values are
+ * gone when it returns. */
+struct span_learner {
+    void (*learn)(struct span_learner *learner, struct span_put *puts, size_t count);
+};
+
+/* batch must be unchanged (batch_flatten). learner NULL: only the keys are read. */
 struct request_spans request_spans_read(struct batch *batch,
-                                        const struct spanjoin_settings *settings, bool with_values);
+                                        const struct spanjoin_settings *settings,
+                                        struct span_learner *learner);
 /* Adds attributes to the spans that have totals; returns how many gained something. */
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
                               const struct request_spans *spans);

@@ -226,24 +226,41 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
 
 /* --- traces --- */
 
-static void learn_spans(struct spanjoin_node *node, struct batch *batch,
-                        struct request_spans *spans, const struct span_waiter *waiter)
+struct learning {
+    struct span_learner learner;
+    struct spanjoin_node *node;
+    struct batch *batch;
+    const struct span_waiter *waiter;
+    struct span_wakeups wakeups;
+    uint64_t late; /* samples that had gone on without these spans */
+};
+
+static void learn_block(struct span_learner *learner, struct span_put *puts, size_t count)
 {
-    struct spanjoin *join = node->join;
-    unsigned worker = node->node.worker->index;
-    struct span_wakeups wakeups = {0};
-    span_index_put_many(join->index, now_of(node), spans->puts, spans->count, waiter, &batch->arena,
-                        &wakeups);
-    post_wakeups(join, &wakeups);
-    count_evictions(node);
-    uint64_t late = 0;
-    for (size_t i = 0; i < spans->count; i++) {
-        late += spans->puts[i].samples_left;
-        if (spans->puts[i].has_lag)
-            histogram_record(join->metrics.lag, worker, (double)spans->puts[i].lag_ns / 1e9);
+    struct learning *learning = (struct learning *)learner;
+    struct spanjoin_node *node = learning->node;
+    span_index_put_many(node->join->index, now_of(node), puts, count, learning->waiter,
+                        &learning->batch->arena, &learning->wakeups);
+    for (size_t i = 0; i < count; i++) {
+        learning->late += puts[i].samples_left;
+        if (puts[i].has_lag)
+            histogram_record(node->join->metrics.lag, node->node.worker->index,
+                             (double)puts[i].lag_ns / 1e9);
     }
-    if (late > 0)
-        counter_add(join->metrics.unjoined[UNJOINED_SPAN_OPEN], worker, late);
+}
+
+static struct request_spans learn_spans(struct spanjoin_node *node, struct batch *batch,
+                                        const struct span_waiter *waiter)
+{
+    struct learning learning = {
+        .learner.learn = learn_block, .node = node, .batch = batch, .waiter = waiter};
+    struct request_spans spans = request_spans_read(batch, node->join->settings, &learning.learner);
+    post_wakeups(node->join, &learning.wakeups);
+    count_evictions(node);
+    if (learning.late > 0)
+        counter_add(node->join->metrics.unjoined[UNJOINED_SPAN_OPEN], node->node.worker->index,
+                    learning.late);
+    return spans;
 }
 
 static uint32_t count_waiting(const struct request_spans *spans)
@@ -291,14 +308,13 @@ static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
 
 static void consume_traces(struct spanjoin_node *node, struct batch *batch)
 {
-    struct request_spans spans = request_spans_read(batch, node->join->settings, true);
     if (!may_wait(node, node->join->settings->spans.wait)) {
-        learn_spans(node, batch, &spans, NULL);
+        struct request_spans spans = learn_spans(node, batch, NULL);
         pass_traces(node, batch, &spans);
         return;
     }
     struct span_waiter waiter = {holds_take_id(node), node->node.worker->index};
-    learn_spans(node, batch, &spans, &waiter);
+    struct request_spans spans = learn_spans(node, batch, &waiter);
     if (count_waiting(&spans) == 0) {
         holds_return_id(node, waiter.hold);
         pass_traces(node, batch, &spans);
@@ -323,7 +339,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     struct spanjoin *join = node->join;
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     if (node->node.signal == SIGNAL_TRACES) {
-        struct request_spans spans = request_spans_read(offer, join->settings, false);
+        struct request_spans spans = request_spans_read(offer, join->settings, NULL);
         span_index_collect_many(join->index, now_of(node), spans.puts, spans.count, &waiter,
                                 &offer->arena);
         hold->counts.spans_enriched = request_spans_enrich(offer, join->settings, &spans);

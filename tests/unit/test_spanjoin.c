@@ -914,6 +914,66 @@ static void test_invalid_requests_do_not_get_here(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* One profile whose samples each have a Link of their own. */
+static struct text many_links(uint32_t count)
+{
+    struct text dictionary = wire_text("5\"\" 5\"cpu\" 5\"nanoseconds\" 4{} 7{} 7{}");
+    struct text profile = wire_text("1{1=1 2=2}");
+    for (uint32_t i = 1; i <= count; i++) {
+        uint8_t link[2 + 28] = {0x22, 28, 0x0a, 16, [19] = 1, [20] = 0x12, [21] = 8};
+        memcpy(link + 22, &i, sizeof i);
+        text_append_slice(&dictionary, slice_of(link, sizeof link));
+        uint8_t sample[32], *to = wire_write_tag(sample, SAMPLE_LINK_INDEX, WIRE_VARINT);
+        to = wire_write_varint(to, i);
+        to = wire_write_bytes(to, SAMPLE_VALUES, SLICE("\1"));
+        uint8_t header[WIRE_HEADER_MAX];
+        size_t size = (size_t)(to - sample);
+        uint8_t *end = wire_write_header(header, PROFILE_SAMPLES, size);
+        text_append_slice(&profile, slice_of(header, (size_t)(end - header)));
+        text_append_slice(&profile, slice_of(sample, size));
+    }
+    struct text request = {0};
+    const uint32_t numbers[] = {SCOPE_PROFILES_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
+                                PROFILES_RESOURCE_PROFILES};
+    for (size_t i = 0; i < 4; i++) { /* around the profile, then the dictionary */
+        struct text *inner = i < 3 ? &profile : &dictionary;
+        uint8_t header[WIRE_HEADER_MAX];
+        uint8_t *end =
+            wire_write_header(header, i < 3 ? numbers[i] : PROFILES_DICTIONARY, inner->size);
+        struct text outer = {0};
+        text_append_slice(&outer, slice_of(header, (size_t)(end - header)));
+        text_append_slice(&outer, slice_of(inner->data, inner->size));
+        text_deinit(inner);
+        *inner = outer;
+    }
+    text_append_slice(&request, slice_of(profile.data, profile.size));
+    text_append_slice(&request, slice_of(dictionary.data, dictionary.size));
+    text_deinit(&profile);
+    text_deinit(&dictionary);
+    return request;
+}
+
+static void test_more_ids_than_a_request_may_name(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    struct text request = many_links(70000);
+    struct slice bytes = slice_of(request.data, request.size);
+    struct scan_result scan;
+    struct error err = {""};
+    scan_init();
+    if (!scan_profiles(bytes, &scan_limits_default, &scan, &err))
+        fail_msg("%s", err.text);
+    fixture_consume(&join.fixture, join.profiles->nodes[0], bytes, scan.items, &join.probe);
+    assert_int_equal(join.probe.settled, 1);
+    assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 65536);
+    assert_int_equal(metric(&join, "samples_unjoined", "overflow"), 70000 - 65536);
+    assert_int_equal(nth(&join, SIGNAL_PROFILES, 0)->size, bytes.size); /* all of them are there */
+    text_deinit(&request);
+    fixture_deinit(&join.fixture);
+}
+
 /* --- spans that wait --- */
 
 static void test_spans_wait(void **state)
@@ -1036,7 +1096,7 @@ static void test_lag_has_both_signs(void **state)
     wait_s(&join, 3);
     send_span(&join, TRACE, SPAN_B, "second");
     struct text out = {0};
-    metrics_write(join.fixture.process.metrics, &out);
+    metrics_write(join.fixture.process.metrics, false, &out);
     assert_non_null(
         strstr(text_string(&out), "profcol_spanjoin_lag_seconds_sum{spanjoin=\"spanjoin\"} 1\n"));
     assert_non_null(
@@ -1075,6 +1135,7 @@ int main(void)
         cmocka_unit_test(test_every_path),
         cmocka_unit_test(test_old_layout_and_unpacked_values),
         cmocka_unit_test(test_invalid_requests_do_not_get_here),
+        cmocka_unit_test(test_more_ids_than_a_request_may_name),
         cmocka_unit_test(test_spans_wait),
         cmocka_unit_test(test_span_on_another_worker),
         cmocka_unit_test(test_drain_lets_all_leave),
