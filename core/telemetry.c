@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 struct telemetry {
+    const struct config_telemetry *settings;
     struct process *process;
     struct server *server; /* NULL: switched off */
     uint64_t started_ns;
@@ -102,7 +103,8 @@ static void on_request(void *context, struct exchange *exchange)
     struct telemetry *telemetry = context;
     struct http_header no_sniff = {SLICE("x-content-type-options"), SLICE("nosniff")};
     struct text page = {0};
-    metrics_write(telemetry->process->metrics, &page);
+    metrics_write(telemetry->process->metrics, !telemetry->settings->metrics_without_type_suffix,
+                  &page);
     buffer_unref(exchange_take_body(exchange));
     exchange_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8",
                      slice_of(page.data, page.size), &no_sniff, 1);
@@ -139,6 +141,7 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings, struct 
                                 struct error *err)
 {
     struct telemetry *telemetry = memory_zalloc(sizeof(*telemetry));
+    telemetry->settings = settings;
     telemetry->process = process;
     telemetry->started_ns = clock_monotonic_ns();
     add_process_metrics(telemetry);

@@ -361,27 +361,36 @@ static double series_value(const struct series *series, enum metric_kind kind)
     return 0;
 }
 
-static void append_family(struct text *out, const struct family *family)
+static bool ends_in(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+static void append_family(struct text *out, const struct family *family, bool with_type_suffix)
 {
     static const char *const types[] = {"counter", "gauge", "gauge", "histogram"};
     if (!family->first)
         return;
-    text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-                types[family->kind]);
+    bool is_suffixed =
+        with_type_suffix && family->kind == METRIC_COUNTER && !ends_in(family->name, "_total");
+    const char *suffix = is_suffixed ? "_total" : "";
+    text_printf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", family->name, suffix, family->help,
+                family->name, suffix, types[family->kind]);
     for (const struct series *series = family->first; series; series = series->next) {
         if (family->kind == METRIC_HISTOGRAM)
             append_histogram(out, family->name, series->labels, &series->histogram);
         else
-            append_sample(out, family->name, "", series->labels,
+            append_sample(out, family->name, suffix, series->labels,
                           series_value(series, family->kind));
     }
 }
 
-void metrics_write(struct metrics *metrics, struct text *out)
+void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out)
 {
     pthread_mutex_lock(&metrics->lock);
     for (size_t i = 0; i < metrics->count; i++)
-        append_family(out, metrics->families[i]);
+        append_family(out, metrics->families[i], with_type_suffix);
     pthread_mutex_unlock(&metrics->lock);
 }
 

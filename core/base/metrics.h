@@ -48,8 +48,9 @@ void gauge_add(struct gauge *gauge, int64_t delta);
 int64_t gauge_read(const struct gauge *gauge);
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
 
-/* Prints everything, families sorted by name, HELP and TYPE once each. */
-void metrics_write(struct metrics *metrics, struct text *out);
+/* Prints everything, families sorted by name, HELP and TYPE once each. with_type_suffix: counters
+ * whose name does not end in _total are printed with it, as OpenMetrics has it. */
+void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out);
 /* Appends key="value" to labels, with a comma when needed, escaped. */
 void metrics_label(struct text *labels, const char *key, const char *value);
 /* For tests: the value of a counter or gauge by name and labels; 0 when there is none. */

@@ -18,7 +18,7 @@ static const double bounds[] = {1, 2.5, 1000000};
 static void assert_page(struct metrics *metrics, const char *expected)
 {
     struct text page = {0};
-    metrics_write(metrics, &page);
+    metrics_write(metrics, false, &page);
     assert_string_equal(text_string(&page), expected);
     text_deinit(&page);
 }
@@ -55,6 +55,25 @@ static void the_page_is_sorted_and_complete(void **state)
                          "h_bucket{le=\"+Inf\"} 4\n"
                          "h_sum 1000000004.1\n"
                          "h_count 4\n");
+    metrics_free(metrics);
+}
+
+static void counters_get_their_type_suffix_where_asked(void **state)
+{
+    (void)state;
+    struct metrics *metrics = metrics_new(1);
+    counter_add(metrics_counter(metrics, "sent", "S.", "k=\"v\""), 0, 3);
+    counter_add(metrics_counter(metrics, "seen_total", "T.", ""), 0, 4);
+    gauge_set(metrics_gauge(metrics, "size", "G.", ""), 5);
+    struct text page = {0};
+    metrics_write(metrics, true, &page);
+    assert_string_equal(text_string(&page), "# HELP seen_total T.\n# TYPE seen_total counter\n"
+                                            "seen_total 4\n"
+                                            "# HELP sent_total S.\n# TYPE sent_total counter\n"
+                                            "sent_total{k=\"v\"} 3\n"
+                                            "# HELP size G.\n# TYPE size gauge\n"
+                                            "size 5\n");
+    text_deinit(&page);
     metrics_free(metrics);
 }
 
@@ -140,7 +159,7 @@ static void many_families_are_found(void **state)
         counter_add(metrics_counter(metrics, name, "M.", ""), 0, i * 37 % 200);
     }
     struct text page = {0};
-    metrics_write(metrics, &page);
+    metrics_write(metrics, false, &page);
     const char *at = text_string(&page);
     for (int i = 0; i < 200; i++) {
         char line[32];
@@ -186,7 +205,7 @@ static void adding_and_printing_at_once_loses_nothing(void **state)
     }
     for (int i = 0; i < 50; i++) {
         struct text page = {0};
-        metrics_write(metrics, &page);
+        metrics_write(metrics, false, &page);
         text_deinit(&page);
     }
     for (int i = 0; i < THREADS; i++)
@@ -207,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_is_sorted_and_complete),
+        cmocka_unit_test(counters_get_their_type_suffix_where_asked),
         cmocka_unit_test(labels_of_histograms_stand_before_le),
         cmocka_unit_test(the_same_name_and_labels_are_the_same_series),
         cmocka_unit_test(labels_are_escaped),
