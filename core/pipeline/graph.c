@@ -18,6 +18,7 @@ struct worker_graph {
     size_t *stage; /* of each node, ascending */
     size_t draining_stage;
     size_t undrained; /* nodes of that stage */
+    struct post stage_drained;
     bool stopped;
 };
 
@@ -197,9 +198,8 @@ static struct node *find_node(struct worker_graph *target, const struct componen
 
 static void add_outlet(struct outlet *outlet, struct node *next)
 {
-    for (size_t i = 0; i < outlet->count; i++)
-        if (outlet->nodes[i] == next)
-            return;
+    /* A node may stand here twice: two pipelines that end in one exporter deliver twice, as in the
+     * Collector. */
     outlet->nodes = memory_grow(outlet->nodes, outlet->count + 1, sizeof(struct node *));
     outlet->nodes[outlet->count++] = next;
 }
@@ -356,6 +356,7 @@ static void worker_is_drained(struct graph *graph)
 }
 
 static void drain_stage(struct worker_graph *target, size_t first);
+static void on_stage_drained(struct worker *worker, struct post *post);
 
 static void on_node_drained(struct node *node)
 {
@@ -363,7 +364,18 @@ static void on_node_drained(struct node *node)
     if (target->stopped)
         return; /* the drain was given up; what comes next is stopped already */
     assert(target->undrained > 0);
-    if (--target->undrained > 0)
+    /* Not from within: a batch may be on its way to the next stage while its receipt ends the last
+     * hold of this one. */
+    if (--target->undrained == 0)
+        worker_post(target->worker, &target->stage_drained);
+}
+
+static void on_stage_drained(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct worker_graph *target =
+        (struct worker_graph *)(void *)((char *)post - offsetof(struct worker_graph, stage_drained));
+    if (target->stopped)
         return;
     size_t next = 0;
     while (next < target->count && target->stage[next] <= target->draining_stage)
@@ -383,6 +395,7 @@ static void drain_stage(struct worker_graph *target, size_t first)
     while (end < target->count && target->stage[end] == target->stage[first])
         end++;
     target->draining_stage = target->stage[first];
+    target->stage_drained.on_post = on_stage_drained;
     target->undrained = end - first;
     for (size_t i = first; i < end; i++) {
         struct node *node = target->nodes[i];
