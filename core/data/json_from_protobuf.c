@@ -66,10 +66,14 @@ static void print_base64(struct text *out, struct slice bytes)
         uint32_t bits = (uint32_t)bytes.data[i] << 16 |
                         (uint32_t)(left > 1 ? bytes.data[i + 1] : 0) << 8 |
                         (left > 2 ? bytes.data[i + 2] : 0);
-        char quad[4] = {alphabet[bits >> 18], alphabet[bits >> 12 & 63],
-                        left > 1 ? alphabet[bits >> 6 & 63] : '=',
-                        left > 2 ? alphabet[bits & 63] : '='};
-        text_append_slice(out, slice_of(quad, sizeof quad));
+        char quad[] = "====";
+        quad[0] = alphabet[bits >> 18];
+        quad[1] = alphabet[bits >> 12 & 63];
+        if (left > 1)
+            quad[2] = alphabet[bits >> 6 & 63];
+        if (left > 2)
+            quad[3] = alphabet[bits & 63];
+        text_append_slice(out, slice_of(quad, 4));
     }
 }
 
@@ -262,7 +266,8 @@ static void print_name(const ProtobufCFieldDescriptor *field, struct text *out, 
 {
     char name[JSON_NAME_MAX + 4] = ",\"";
     size_t size = 2 + json_schema_name(field, name + 2);
-    memcpy(name + size, "\":", 2);
+    name[size] = '"';
+    name[size + 1] = ':';
     text_append_slice(out, *any ? slice_of(name, size + 2) : slice_of(name + 1, size + 1));
     *any = true;
 }

@@ -52,13 +52,13 @@ static void print_place(const struct place *place, struct text *out)
 /* Of a path that is too long to be read, both ends. */
 static void print_short_place(const struct place *place, struct text *out)
 {
-    enum { ENDS = 200 };
+    static const size_t ends = 200;
     print_place(place, out);
-    if (out->size <= 2 * ENDS)
+    if (out->size <= 2 * ends)
         return;
     struct text whole = *out;
     *out = (struct text){0};
-    text_printf(out, "%.*s...%s", ENDS, whole.data, whole.data + whole.size - ENDS);
+    text_printf(out, "%.*s...%s", (int)ends, whole.data, whole.data + whole.size - ends);
     text_deinit(&whole);
 }
 
@@ -212,7 +212,7 @@ static bool parse_integer(struct slice text, bool *negative_out, uint64_t *magni
 static bool read_integer(struct transcoder *t, const struct place *place, int64_t min, uint64_t max,
                          uint64_t *out)
 {
-    struct slice text;
+    struct slice text = {0};
     bool negative;
     uint64_t magnitude;
     if (!take_number_text(t, place, &text))
@@ -238,7 +238,7 @@ static bool parse_double(struct slice text, double *out)
 
 static bool read_double(struct transcoder *t, const struct place *place, double *out)
 {
-    struct slice text;
+    struct slice text = {0};
     if (!take_number_text(t, place, &text))
         return false;
     if (slice_is(text, "NaN"))
@@ -269,7 +269,7 @@ static bool read_enum(struct transcoder *t, const struct place *place, uint64_t 
 {
     const ProtobufCEnumDescriptor *descriptor = place->field->descriptor;
     struct json_reader before = t->in;
-    struct slice text;
+    struct slice text = {0};
     char name[JSON_NAME_MAX];
     if (!take_number_text(t, place, &text))
         return false;
@@ -278,7 +278,7 @@ static bool read_enum(struct transcoder *t, const struct place *place, uint64_t 
         return read_integer(t, place, INT32_MIN, INT32_MAX, out);
     }
     const ProtobufCEnumValue *value = NULL;
-    if (text.size < sizeof name) {
+    if (text.size > 0 && text.size < sizeof name) {
         memcpy(name, text.data, text.size);
         name[text.size] = '\0';
         value = protobuf_c_enum_descriptor_get_value_by_name(descriptor, name);

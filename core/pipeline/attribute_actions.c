@@ -85,7 +85,7 @@ static uint8_t *build_room(struct builder *builder, size_t more)
     if (builder->capacity - builder->size < more) {
         size_t capacity = (builder->size + more) * 2;
         uint8_t *data = arena_alloc(builder->arena, capacity);
-        if (builder->size > 0)
+        if (builder->data)
             memcpy(data, builder->data, builder->size);
         builder->data = data;
         builder->capacity = capacity;
@@ -199,13 +199,15 @@ struct action_check {
 __attribute__((format(printf, 3, 4))) static void tell(struct action_check *c, const char *field,
                                                        const char *format, ...)
 {
-    char key[160], text[512];
+    char key[160];
+    struct text text = {0};
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    text_vprintf(&text, format, args);
     va_end(args);
     snprintf(key, sizeof key, "%s%s%s", c->key, *field ? "::" : "", field);
-    config_check_error(c->check, key, "%s", text);
+    config_check_error(c->check, key, "%s", text_string(&text));
+    text_deinit(&text);
 }
 
 static const char *name_of(const struct attribute_action *action)
@@ -561,9 +563,9 @@ static void apply_extract(struct edit *edit, const struct attribute_action *acti
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(edit->editor->match);
     for (uint32_t i = 1; i <= action->compiled->group_count; i++) {
         struct slice group = {0};
-        if (offsets[2 * i] != PCRE2_UNSET)
-            group =
-                slice_of(value.bytes.data + offsets[2 * i], offsets[2 * i + 1] - offsets[2 * i]);
+        const PCRE2_SIZE *at = &offsets[(size_t)2 * i];
+        if (at[0] != PCRE2_UNSET)
+            group = slice_of(value.bytes.data + at[0], at[1] - at[0]);
         upsert(edit, action->compiled->group_names[i], encode_string(edit->arena, group));
     }
 }

@@ -7,8 +7,10 @@
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/data/normalise.h"
-#include "tests/unit/canonical_profiles.c" /* fuzz targets are not linked with the helpers of unit tests */
-#include "tests/unit/canonical_profiles.h"
+
+/* Fuzz targets are not linked with the helpers of unit tests.
+ * NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tests/unit/canonical_profiles.c"
 
 static struct budget budget;
 
