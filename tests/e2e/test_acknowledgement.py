@@ -350,6 +350,19 @@ class HoldingTest(unittest.TestCase):
             want = canonical.totals(*(canonical.canonical(sample(number)) for number in range(10)))
             self.assertEqual(canonical.totals(*target.forms("profiles")), want)
 
+    def test_the_last_held_request_of_a_worker(self):
+        """It goes from holder to holder while they drain; the exporter may not think that nothing comes any more."""
+        for processors in ({"spanjoin": "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h", "batch": "timeout: 1h"},
+                           {"batch": "timeout: 1h", "spanjoin": "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h"}):
+            with self.subTest(list(processors)), backend.Backend("http", default=backend.Answer(delay=0.3)) as target, \
+                    server.Profcol(config({"otlp_http": http_exporter(target)}, processors)) as profcol:
+                client.export("http", profcol.address("http"), sample(0, span_number=1000))
+                client.export("grpc", profcol.address("grpc"), span(0))
+                self.assertEqual(profcol.stop(), 0)
+                self.assertEqual(names(target), expected_names([0]))
+                self.assertEqual(canonical.totals(*target.forms("profiles")), canonical.totals(canonical.canonical(sample(0))))
+                self.assertNotIn("Dropping data", profcol.log())
+
     def test_a_holder_keeps_what_is_refused_behind_it(self):
         """Acknowledged and held: a backend that refuses for a while costs nothing."""
         for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 50ms}, spans: {wait: 50ms}")):
