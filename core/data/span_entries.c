@@ -1,0 +1,336 @@
+#include "core/data/span_entries.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+
+enum { PURGE_PER_KEY = 4 }; /* expired entries that an arrival takes out */
+
+static const uint8_t no_trace[TRACE_ID_SIZE];
+
+static bool trace_is_known(const uint8_t *trace_id)
+{
+    return memcmp(trace_id, no_trace, TRACE_ID_SIZE) != 0;
+}
+
+static bool within(const struct span_operation *op, uint64_t arrived_ns)
+{
+    return op->now_ns <= arrived_ns || op->now_ns - arrived_ns <= op->common->window_ns;
+}
+
+static bool has_span(const struct span_operation *op, const struct span_entry *entry)
+{
+    return (entry->flags & SPAN_ENTRY_HAS_SPAN) && within(op, entry->span_arrived_ns);
+}
+
+static bool has_totals(const struct span_operation *op, const struct span_entry *entry)
+{
+    return (entry->flags & SPAN_ENTRY_HAS_TOTALS) && within(op, entry->samples_last_ns);
+}
+
+static uint64_t last_arrival(const struct span_entry *entry)
+{
+    return entry->samples_last_ns > entry->span_arrived_ns ? entry->samples_last_ns
+                                                           : entry->span_arrived_ns;
+}
+
+void span_entries_purge(const struct span_index_common *common, struct span_shard *shard,
+                        uint64_t now_ns, unsigned most)
+{
+    /* They stand in the order of their last arrival, so the expired ones come first. */
+    uint64_t linger_ns = common->window_ns + common->window_ns / 4;
+    shard->live_since_ns = now_ns > common->window_ns ? now_ns - common->window_ns : 0;
+    uint64_t gone = now_ns > linger_ns ? now_ns - linger_ns : 0;
+    for (; most > 0; most--) {
+        struct span_entry *oldest = span_shard_oldest(shard);
+        if (!oldest || last_arrival(oldest) >= gone)
+            return;
+        span_shard_remove(shard, oldest);
+    }
+}
+
+static struct span_entry *insert(struct span_operation *op, const struct span_key *key,
+                                 uint8_t flag)
+{
+    if (atomic_load_explicit(&op->common->entries, memory_order_relaxed) >= op->common->max_spans)
+        span_shard_evict(op->shard, NULL, SPAN_EVICTED_FULL);
+    struct span_entry *entry =
+        span_shard_insert(op->shard, op->tag, span_id_number(key->span_id), flag);
+    memcpy(entry->trace_id, key->trace_id, TRACE_ID_SIZE);
+    /* Also what only waits is as old as it is. */
+    entry->samples_last_ns = op->now_ns;
+    return entry;
+}
+
+struct candidates {
+    struct span_entry *entries[SPAN_SHARD_SAME_ID];
+    unsigned count;
+    struct span_entry *exact; /* the same trace */
+    struct span_entry *loose; /* of samples without a trace id, and no span yet */
+};
+
+static struct candidates candidates_of(struct span_operation *op, const struct span_key *key)
+{
+    struct candidates found = {.exact = NULL};
+    found.count =
+        span_shard_matches(op->shard, op->tag, span_id_number(key->span_id), 0, found.entries);
+    for (unsigned i = 0; i < found.count; i++) {
+        struct span_entry *entry = found.entries[i];
+        if (!trace_is_known(entry->trace_id))
+            found.loose = entry;
+        else if (memcmp(entry->trace_id, key->trace_id, TRACE_ID_SIZE) == 0)
+            found.exact = entry;
+    }
+    return found;
+}
+
+static void add_wakeup(struct span_wakeups *wakeups, struct span_wakeup wakeup)
+{
+    if (wakeups->count == wakeups->capacity) {
+        wakeups->capacity = wakeups->capacity ? wakeups->capacity * 2 : 16;
+        wakeups->items = memory_grow(wakeups->items, wakeups->capacity, sizeof *wakeups->items);
+    }
+    wakeups->items[wakeups->count++] = wakeup;
+}
+
+static void wake(struct span_operation *op, struct span_entry *entry, enum span_waits_for waits_for)
+{
+    struct span_wakeup wakeup = {.waits_for = waits_for};
+    while (span_shard_take_waiter(op->shard, entry, waits_for, &wakeup.waiter.worker,
+                                  &wakeup.waiter.hold))
+        add_wakeup(op->wakeups, wakeup);
+}
+
+static const uint64_t *copy_totals(struct span_operation *op, const struct span_entry *entry)
+{
+    if (!has_totals(op, entry))
+        return NULL;
+    return (const uint64_t *)(const void *)arena_copy(
+               op->arena, slice_of(span_entry_totals(entry), op->shard->totals_size))
+        .data;
+}
+
+static void add_totals(struct span_operation *op, uint64_t *sum, const uint64_t *more)
+{
+    for (unsigned i = 0; i < op->common->totals_count; i++)
+        sum[i] += more[i]; /* wraps: numbers from outside */
+}
+
+/* --- spans --- */
+
+/* What samples without a trace id left under the span id becomes the span's. */
+static struct span_entry *adopt(struct span_operation *op, struct candidates *found,
+                                const struct span_key *key)
+{
+    struct span_entry *loose = found->loose;
+    struct span_entry *exact = found->exact;
+    if (!loose)
+        return exact ? exact : insert(op, key, 0);
+    if (!exact) {
+        memcpy(loose->trace_id, key->trace_id, TRACE_ID_SIZE);
+        return loose;
+    }
+    uint64_t sum[1 + 2 * SPAN_INDEX_TYPES_MAX] = {0};
+    if (has_totals(op, exact))
+        add_totals(op, sum, span_entry_totals(exact));
+    if (has_totals(op, loose)) {
+        add_totals(op, sum, span_entry_totals(loose));
+        if (!has_totals(op, exact) || loose->samples_first_ns < exact->samples_first_ns)
+            exact->samples_first_ns = loose->samples_first_ns;
+    }
+    bool any = has_totals(op, exact) || has_totals(op, loose);
+    uint64_t last_ns = has_totals(op, loose) ? loose->samples_last_ns : 0;
+    if (has_totals(op, exact) && exact->samples_last_ns > last_ns)
+        last_ns = exact->samples_last_ns;
+    exact->samples_left += loose->samples_left;
+    wake(op, loose, SPAN_WAITS_FOR_SPAN);
+    span_shard_remove(op->shard, loose);
+    if (!any)
+        return exact;
+    exact = span_shard_touch(op->shard, exact);
+    exact->samples_last_ns = last_ns; /* it is a span now, and arrives as one */
+    span_shard_store(op->shard, exact, sum, span_entry_values(op->shard, exact));
+    return exact;
+}
+
+void span_entries_put(struct span_operation *op, void *item)
+{
+    struct span_put *put = item;
+    assert(put->facts.values.size <= SPAN_INDEX_VALUES_MAX);
+    span_entries_purge(op->common, op->shard, op->now_ns, PURGE_PER_KEY);
+    struct candidates found = candidates_of(op, &put->key);
+    struct span_entry *entry = span_shard_touch(op->shard, adopt(op, &found, &put->key));
+    bool again = has_span(op, entry);
+    wake(op, entry, SPAN_WAITS_FOR_SPAN);
+
+    put->totals = copy_totals(op, entry);
+    put->samples_left = entry->samples_left;
+    put->has_lag = put->totals != NULL && !again;
+    put->lag_ns = put->has_lag ? (int64_t)(entry->samples_first_ns - op->now_ns) : 0;
+    put->waits = op->waiter != NULL && put->totals == NULL;
+
+    entry->start_ns = put->facts.start_ns;
+    entry->end_ns = put->facts.end_ns;
+    entry->kind = put->facts.kind;
+    entry->status = put->facts.status;
+    entry->flags |= SPAN_ENTRY_HAS_SPAN;
+    entry->span_arrived_ns = op->now_ns;
+    entry->samples_left = 0;
+    span_shard_store(op->shard, entry, put->totals, put->facts.values);
+    if (put->waits)
+        span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
+                              SPAN_WAITS_FOR_SAMPLES);
+}
+
+void span_entries_collect(struct span_operation *op, void *item)
+{
+    struct span_put *put = item;
+    put->totals = NULL;
+    struct candidates found = candidates_of(op, &put->key);
+    if (!found.exact)
+        return;
+    put->totals = copy_totals(op, found.exact);
+    if (op->waiter)
+        span_shard_drop_waiter(op->shard, found.exact, op->waiter->worker, op->waiter->hold,
+                               SPAN_WAITS_FOR_SAMPLES);
+}
+
+/* --- samples --- */
+
+static void copy_match(struct span_operation *op, const struct span_entry *entry,
+                       struct span_match *out)
+{
+    *out = (struct span_match){
+        .facts = {.start_ns = entry->start_ns,
+                  .end_ns = entry->end_ns,
+                  .kind = entry->kind,
+                  .status = entry->status,
+                  .values = arena_copy(op->arena, span_entry_values(op->shard, entry))},
+        .arrived_ns = entry->span_arrived_ns,
+    };
+    memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
+    memcpy(out->key.span_id, &entry->span_id, SPAN_ID_SIZE);
+}
+
+/* Entries that a key of a sample means, newest first: those with a span that is within its window.
+ */
+static unsigned live_spans(struct span_operation *op, const struct span_key *key,
+                           const struct candidates *found, struct span_entry **out,
+                           bool *expired_out)
+{
+    unsigned count = 0;
+    *expired_out = false;
+    for (unsigned i = 0; i < found->count; i++) {
+        struct span_entry *entry = found->entries[i];
+        if (!(entry->flags & SPAN_ENTRY_HAS_SPAN) ||
+            (trace_is_known(key->trace_id) && entry != found->exact))
+            continue;
+        if (!has_span(op, entry)) {
+            *expired_out = true;
+            continue;
+        }
+        unsigned at = count++;
+        for (; at > 0 && out[at - 1]->span_arrived_ns <= entry->span_arrived_ns; at--)
+            out[at] = out[at - 1];
+        out[at] = entry;
+    }
+    return count;
+}
+
+static enum span_presence presence_of(unsigned live, bool expired)
+{
+    return live > 0 ? SPAN_FOUND : expired ? SPAN_EXPIRED : SPAN_MISSING;
+}
+
+void span_entries_find(struct span_operation *op, void *item)
+{
+    struct span_find *find = item;
+    if (find->skip)
+        return;
+    struct candidates found = candidates_of(op, &find->key);
+    struct span_entry *live[SPAN_SHARD_SAME_ID];
+    bool expired;
+    find->match_count = live_spans(op, &find->key, &found, live, &expired);
+    find->presence = presence_of(find->match_count, expired);
+    find->matches = NULL;
+    if (find->match_count == 0)
+        return;
+    struct span_match *matches = arena_alloc(op->arena, find->match_count * sizeof *matches);
+    for (unsigned i = 0; i < find->match_count; i++)
+        copy_match(op, live[i], &matches[i]);
+    find->matches = matches;
+}
+
+static void add_samples(struct span_operation *op, struct span_entry *entry, const uint64_t *totals)
+{
+    entry = span_shard_touch(op->shard, entry);
+    uint64_t sum[1 + 2 * SPAN_INDEX_TYPES_MAX] = {0};
+    if (has_totals(op, entry))
+        add_totals(op, sum, span_entry_totals(entry));
+    else
+        entry->samples_first_ns = op->now_ns;
+    add_totals(op, sum, totals);
+    entry->samples_last_ns = op->now_ns;
+    span_shard_store(op->shard, entry, sum, span_entry_values(op->shard, entry));
+    wake(op, entry, SPAN_WAITS_FOR_SAMPLES);
+}
+
+void span_entries_add(struct span_operation *op, void *item)
+{
+    struct span_find *find = item;
+    span_entries_purge(op->common, op->shard, op->now_ns, PURGE_PER_KEY);
+    struct candidates found = candidates_of(op, &find->key);
+    struct span_entry *live[SPAN_SHARD_SAME_ID];
+    bool expired;
+    unsigned count = live_spans(op, &find->key, &found, live, &expired);
+    find->presence = presence_of(count, expired);
+    find->waits = find->presence == SPAN_MISSING && op->waiter != NULL;
+    if (!find->totals && !find->waits)
+        return;
+
+    bool has_trace = trace_is_known(find->key.trace_id);
+    struct span_entry *entry = count > 0 ? live[0] : has_trace ? found.exact : found.loose;
+    if (!entry)
+        entry = insert(op, &find->key, 0);
+    if (find->waits)
+        span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
+                              SPAN_WAITS_FOR_SPAN);
+    if (find->totals)
+        add_samples(op, entry, find->totals);
+}
+
+void span_entries_leave(struct span_operation *op, void *item)
+{
+    struct span_find *find = item;
+    struct candidates found = candidates_of(op, &find->key);
+    struct span_entry *entry = trace_is_known(find->key.trace_id) ? found.exact : found.loose;
+    if (!entry || has_span(op, entry))
+        return;
+    if (op->waiter)
+        span_shard_drop_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
+                               SPAN_WAITS_FOR_SPAN);
+    uint64_t left = entry->samples_left + find->samples_left;
+    entry->samples_left = left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
+}
+
+/* --- profile ids --- */
+
+void span_entries_see_profile(struct span_operation *op, void *item)
+{
+    struct profile_sight *sight = item;
+    span_entries_purge(op->common, op->shard, op->now_ns, PURGE_PER_KEY);
+    struct span_entry *same[SPAN_SHARD_SAME_ID];
+    unsigned count = span_shard_matches(op->shard, op->tag, span_id_number(sight->key.span_id),
+                                        SPAN_ENTRY_PROFILE, same);
+    struct span_entry *entry = NULL;
+    for (unsigned i = 0; i < count; i++)
+        if (memcmp(same[i]->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
+            entry = same[i];
+    sight->seen = entry && within(op, entry->samples_last_ns) && entry->start_ns != sight->request;
+    if (sight->seen || !sight->remember)
+        return;
+    entry =
+        entry ? span_shard_touch(op->shard, entry) : insert(op, &sight->key, SPAN_ENTRY_PROFILE);
+    entry->start_ns = sight->request;
+    entry->samples_last_ns = op->now_ns;
+}

@@ -1,0 +1,65 @@
+/*
+ * span_entries: what one key means to the span index: what a span, samples or a profile id that
+ * come change in the entries of a shard.
+ *
+ * The rules of a match are here (equal span ids, equal trace ids where both sides have one), in
+ * span_shard.h is how entries are stored, in span_index.h how many keys at once get here. Owner:
+ * the index. Thread: whoever holds the shard's lock.
+ */
+#ifndef PROFCOL_CORE_DATA_SPAN_ENTRIES_H
+#define PROFCOL_CORE_DATA_SPAN_ENTRIES_H
+
+#include "core/data/span_index.h"
+#include "core/data/span_shard.h"
+
+/* Of the index, for all shards. */
+struct span_index_common {
+    unsigned totals_count;
+    uint64_t max_spans;
+    uint64_t window_ns;
+    _Atomic uint64_t entries; /* profile ids included */
+    _Atomic uint64_t profiles;
+    _Atomic uint64_t evicted[SPAN_EVICTION_COUNT];
+};
+
+/* One key; its shard is locked. */
+struct span_operation {
+    struct span_index_common *common;
+    struct span_shard *shard;
+    uint32_t tag;
+    uint64_t now_ns;
+    const struct span_waiter *waiter;
+    struct arena *arena;
+    struct span_wakeups *wakeups;
+};
+
+struct profile_sight {
+    struct span_key key; /* the id as a trace id, its first half as a span id */
+    uint64_t request;
+    bool remember;
+    bool seen;
+};
+
+static inline uint64_t span_id_number(const uint8_t *span_id)
+{
+    uint64_t number;
+    memcpy(&number, span_id, sizeof number);
+    return number;
+}
+
+/* item: a struct span_put. */
+void span_entries_put(struct span_operation *op, void *item);
+void span_entries_collect(struct span_operation *op, void *item);
+/* item: a struct span_find. */
+void span_entries_find(struct span_operation *op, void *item);
+void span_entries_add(struct span_operation *op, void *item);
+void span_entries_leave(struct span_operation *op, void *item);
+/* item: a struct profile_sight. */
+void span_entries_see_profile(struct span_operation *op, void *item);
+
+/* Takes out at most this many entries whose window is over, and a quarter more, so that "expired"
+ * can be told from "not found". */
+void span_entries_purge(const struct span_index_common *common, struct span_shard *shard,
+                        uint64_t now_ns, unsigned most);
+
+#endif
