@@ -158,11 +158,12 @@ static void hold_profiles(struct spanjoin_node *node, struct batch *batch, struc
     uint32_t missing = 0;
     for (uint32_t k = 0; k < plan->key_count; k++)
         missing += plan->finds[k].waits;
-    batch_drop(batch, &verdict_ok);
     if (missing > 0)
         hold_wait(hold, missing, node->join->settings->samples.wait);
     else
         hold_leave(hold);
+    /* Last: it may bring the next request, for which this one has to leave. */
+    batch_drop(batch, &verdict_ok);
 }
 
 /* Goes on at once, with the receipt that it came with. */
@@ -290,9 +291,8 @@ static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
     size_t charged;
     enum hold_room room = holds_make_room(node, kept, waiting, &charged);
     if (room == HOLD_ROOM) {
-        struct hold *hold = hold_new(node, id, kept, charged);
-        batch_drop(batch, &verdict_ok);
-        hold_wait(hold, waiting, join->settings->spans.wait);
+        hold_wait(hold_new(node, id, kept, charged), waiting, join->settings->spans.wait);
+        batch_drop(batch, &verdict_ok); /* last, see hold_profiles */
         return true;
     }
     batch_free(kept);
