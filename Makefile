@@ -8,7 +8,7 @@ LINT_FILES ?= $(shell git ls-files '*.c')
 # The thread sanitizer wants more predictable addresses than some kernels choose.
 PLAIN_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help build run test asan tsan fuzz interop format format-check lint install clean \
+.PHONY: help build run test asan tsan fuzz interop bench format format-check lint install clean \
         setup-tests
 
 help: ## show this list
@@ -57,6 +57,10 @@ fuzz: ## replay the fuzz seeds, then fuzz each target for FUZZ_SECONDS (20)
 interop: build ## run against other collectors, backends and SDKs
 	@[ -x tests/interop/run.sh ] || { echo "tests/interop/run.sh is not there yet" >&2; exit 1; }
 	@tests/interop/run.sh
+
+bench: build ## measure against a real Collector, some ten minutes; more: bench/compare --help
+	@cmake --build --preset release -j$(JOBS) --target bench
+	@bench/compare --quick $(BENCH_ARGUMENTS)
 
 format: ## format all C files
 	git ls-files '*.c' '*.h' | xargs -r $(CLANG_FORMAT) -i

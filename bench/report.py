@@ -1,0 +1,204 @@
+"""From measurements to the table and the plot. Used by bench/compare."""
+import math
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+
+
+class Row:
+    """value: what the target is about; None: not measured in this run."""
+
+    def __init__(self, what, profcol, other, value, target, at_least=True, unit="", spread=None):
+        self.what = what
+        self.profcol = profcol
+        self.other = other
+        self.value = value
+        self.target = target
+        self.at_least = at_least
+        self.unit = unit
+        self.spread = spread
+
+    @property
+    def reached(self):
+        if self.value is None or self.target is None:
+            return None
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+
+class Results:
+    def __init__(self, results):
+        self.results = results
+
+    def median(self, run, server, key):
+        values = self.results["rounds"].get((run, server), {}).get(key)
+        return statistics.median(values) if values else None
+
+    def spread(self, run, over, under, key):
+        """Smallest and largest ratio within a round."""
+        rounds = self.results["rounds"]
+        if (run, over) not in rounds or (run, under) not in rounds:
+            return None
+        ratios = [a / b for a, b in zip(rounds[run, over][key], rounds[run, under][key]) if b]
+        return (min(ratios), max(ratios)) if len(ratios) > 1 else None
+
+    def micro(self, name):
+        entry = self.results.get("micro", {}).get(name)
+        return entry["value"] if entry else None
+
+
+def divide(a, b):
+    return a / b if a is not None and b else None
+
+
+def show(value, unit=""):
+    if value is None:
+        return "-"
+    digits = 0 if value >= 1000 else max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:,.{min(digits, 3)}f}{unit}"
+
+
+def ratio_rows(results):
+    """Collector / profcol, per item."""
+    def row(what, run, target, key="cpu", unit=" s", other="collector"):
+        a, b = results.median(run, other, key), results.median(run, "profcol", key)
+        return Row(what, show(b, unit), show(a, unit), divide(a, b), target, spread=results.spread(run, other, "profcol", key))
+
+    yield row("traces through (gRPC in, batch, OTLP/HTTP out): CPU per million spans", "traces", 10)
+    for other in results.results["others"]:
+        yield row(f"the same: {other} / profcol", "traces", {"rotel": 18, "fluent-bit": 25}.get(other.lower()), other=other)
+    yield row("the same, 1,000 spans a request", "traces of 1,000", 10)
+    relay, profcol = results.median("relay", "relay", "cpu_gb"), results.median("traces", "profcol", "cpu_gb")
+    yield Row("the same: CPU per GB, profcol / a bare relay", show(profcol, " s"), show(relay, " s"), divide(profcol, relay), 2, False)
+    yield row("profiles through, not batched: CPU per million samples", "profiles", 10)
+    yield row("the same, 5,000 samples a request", "profiles of 5,000", 10)
+    yield row("profiles batched (8,192 samples, dictionaries merged): CPU per million samples", "profiles batched", 12)
+    yield row("spanjoin, every sample linked (the Collector only passes on): CPU per million spans and samples", "join", 6)
+    rate = divide(1e6, results.median("join spans", "profcol", "cpu"))
+    yield Row("spans per second of server CPU through spanjoin", show(rate), "-", rate, 1e6, unit="/s")
+    yield row("gzip in: CPU per million spans", "gzip in", 2)
+    yield row("gzip out: CPU per million spans", "gzip out", 1)
+    yield row("gzip out: bytes per span", "gzip out", 1, "out", " B")
+    yield row("OTLP/JSON in, protobuf out: CPU per million spans", "JSON in", 1)
+    one, two = results.median("one worker", "profcol", "cpu"), results.median("traces", "profcol", "cpu")
+    yield Row("traces through: CPU per million spans, 2 workers / 1", show(two, " s"), show(one, " s (1 worker)"), divide(two, one), 1.1, False)
+    direct = results.median("latency", "direct", "p99")
+    over = {name: results.median("latency", name, "p99") for name in ("profcol", "collector")}
+    if direct is not None and None not in over.values():
+        over = {name: max(value - direct, 0.001) for name, value in over.items()}
+        yield Row(f"p99 at 50,000 spans/s, over the {direct:.1f} ms of loader and sink alone", show(over["profcol"], " ms"),
+                  show(over["collector"], " ms"), over["collector"] / over["profcol"], 5)
+    yield row("peak RSS at full speed", "traces", 4, "rss", " MiB")
+
+
+def micro_rows(results):
+    micro = results.micro
+    for kind in ("inserts", "finds"):
+        rate = micro(f"span index {kind}")
+        yield Row(f"span index, 10 million live spans: {kind} per second on one core", show(rate), "-", rate, 5e6, unit="/s")
+    memory = micro("span index memory")
+    yield Row("the same: bytes per span", show(memory, " B"), "-", memory, 128, False, " B")
+    one, two = micro("pipeline, 1 worker"), micro("pipeline, 2 workers")
+    yield Row("memory to nop through spanjoin: throughput, 2 workers / 1", show(two, " spans/s"), show(one, " spans/s (1 worker)"),
+              divide(two, one), 1.8)
+
+
+def process_rows(results):
+    idle, first = results.results["idle"], results.results["first"]
+    yield Row(f"idle with sidecar.yaml: RssAnon (RSS {idle['profcol'][1]:.1f} and {idle['collector'][1]:.1f} MiB)",
+              show(idle["profcol"][0], " MiB"), show(idle["collector"][0], " MiB"), idle["profcol"][0], 4, False, " MiB")
+    size = results.results["stripped"]
+    yield Row("stripped binary", show(size, " MiB"), "-", size, 3, False, " MiB")
+    yield Row("exec to the first accepted request", show(first["profcol"], " ms"), show(first["collector"], " ms"), first["profcol"], 10,
+              False, " ms")
+
+
+def rows(raw):
+    results = Results(raw)
+    found = list(ratio_rows(results))
+    if "micro" in raw:
+        found += micro_rows(results)
+    if "idle" in raw:
+        found += process_rows(results)
+    return [row for row in found if row.value is not None]
+
+
+# ---- Markdown ----
+
+def target_text(row):
+    if row.target is None:
+        return "-"
+    return ("≥ " if row.at_least else "≤ ") + f"{row.target:,g}{row.unit}"
+
+
+def value_text(row):
+    if row.unit:
+        return "-"
+    text = f"{row.value:.2f}" if row.value < 10 else f"{row.value:.1f}"
+    return text + (f" ({row.spread[0]:.1f}-{row.spread[1]:.1f})" if row.spread else "")
+
+
+def machine():
+    info = pathlib.Path("/proc/cpuinfo").read_text()
+    model = re.search(r"model name\s*: (.*)", info)
+    memory = re.search(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text())
+    return (f"{len(os.sched_getaffinity(0))} cores of {model[1] if model else platform.machine()}, {int(memory[1]) / 2**20:.0f} GiB, "
+            f"Linux {platform.release()}")
+
+
+def commit():
+    git = subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return git.stdout.strip() or "unknown"
+
+
+def markdown(found, raw, options):
+    lines = ["| what | profcol | Collector | ratio | target | reached |", "|---|---|---|---|---|---|"]
+    for row in found:
+        reached = {True: "yes", False: "**no**", None: ""}[row.reached]
+        lines.append(f"| {row.what} | {row.profcol} | {row.other} | {value_text(row)} | {target_text(row)} | {reached} |")
+    lines += ["", f"Medians of {options.rounds} rounds of {options.seconds} s; in brackets the smallest and largest ratio within a round. "
+              f"profcol {commit()}; {machine()}."]
+    if "micro" in raw:
+        lines += ["", "| in process | |", "|---|---|"]
+        lines += [f"| {name} | {show(entry['value'])} {entry['unit']} |" for name, entry in raw["micro"].items()]
+    return "\n".join(lines) + "\n"
+
+
+# ---- the plot ----
+
+def svg(found):
+    """How far beyond (right) or short of (left) its target each row is, on a logarithmic axis."""
+    bars = [row for row in found if row.target]
+    left, width, height = 560, 420, 22
+    total = height * len(bars) + 60
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{total}" font-family="sans-serif" font-size="12">',
+             '<rect width="100%" height="100%" fill="white"/>']
+    middle = left + width / 2
+
+    def x_of(score):
+        return middle + max(-1, min(1, math.log(score) / math.log(8))) * width / 2
+
+    for score, name in ((1 / 8, "8 times short"), (1 / 2, "2"), (1, "target"), (2, "2"), (8, "8 times better")):
+        x = x_of(score)
+        parts.append(f'<line x1="{x:.0f}" x2="{x:.0f}" y1="30" y2="{total - 20}" stroke="{"black" if score == 1 else "#ccc"}"/>')
+        parts.append(f'<text x="{x:.0f}" y="22" text-anchor="middle">{name}</text>')
+    for i, row in enumerate(bars):
+        score = row.value / row.target if row.at_least else row.target / max(row.value, 1e-9)
+        y = 36 + i * height
+        a, b = sorted((middle, x_of(max(score, 1e-9))))
+        colour = "#2a7f4f" if row.reached else "#b5532a"
+        value = show(row.value, row.unit)
+        parts.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(shorten(row.what))}</text>')
+        parts.append(f'<rect x="{a:.1f}" y="{y}" width="{max(b - a, 1):.1f}" height="{height - 6}" fill="{colour}"/>')
+        parts.append(f'<text x="{left + width + 8}" y="{y + 13}">{escape(value)}</text>')
+    return "\n".join(parts + ["</svg>", ""])
+
+
+def shorten(text):
+    return text if len(text) <= 84 else text[:81] + "..."
+
+
+def escape(text):
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
