@@ -22,6 +22,11 @@
 
 extern const struct component_type spanjoin_processor_type;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SCHEDULES = 4000 };
+#else
+enum { SCHEDULES = 10000 };
+#endif
 enum { TRACES = 3, SPANS = 6, REQUESTS_MAX = 64, SAMPLES_MAX = 6, PROFILE_IDS = 4 };
 #define MILLISECOND UINT64_C(1000000)
 #define WINDOW (20 * SECOND)
@@ -592,7 +597,7 @@ static void test_schedules(void **state)
 {
     (void)state;
     uint64_t seed = number_from("PROFCOL_SEED", 1);
-    uint64_t count = number_from("PROFCOL_SCHEDULES", 10000);
+    uint64_t count = number_from("PROFCOL_SCHEDULES", SCHEDULES);
     static struct schedule s;
     for (uint64_t i = 0; i < count; i++) {
         current_seed = seed + i;
