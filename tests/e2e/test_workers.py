@@ -10,6 +10,8 @@ import sys
 import threading
 import unittest
 
+import h2.exceptions
+
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import backend, canonical, client, connections, make, outputs, server, testing
@@ -83,6 +85,7 @@ class Client(threading.Thread):
     def __init__(self, number, profcol):
         super().__init__(daemon=True)
         self.number, self.profcol, self.failures = number, profcol, []
+        self.acknowledged = {"traces": [], "profiles": []}      # rounds
         self.start()
 
     def run(self):
@@ -100,7 +103,10 @@ class Client(threading.Thread):
                     answer = client.export(protocol, self.profcol.address(protocol), message, connection=connection)
                     if not client.succeeded(answer):
                         self.failures.append(answer)
-        except (OSError, ValueError) as error:
+                        continue
+                    signal = "traces" if hasattr(message, "resource_spans") else "profiles"
+                    self.acknowledged[signal].append(round_number)
+        except (OSError, ValueError, h2.exceptions.ProtocolError) as error:
             self.failures.append(error)
         finally:
             grpc.close()
@@ -173,6 +179,32 @@ class WorkersTest(unittest.TestCase):
             with self.subTest(where):
                 self.check_traces(traces, where)
                 self.check_profiles(profiles, where)
+
+    def test_sigterm_in_the_middle(self):
+        """Whatever was acknowledged is delivered, to each of them."""
+        with backend.Backend("grpc") as one, backend.Backend("http") as two:
+            text = CONFIG.replace("GRPC", one.address).replace("HTTP", two.url)
+            with server.Profcol(text, arguments=["--workers", "2"]) as profcol:
+                threads = [Client(number, profcol) for number in range(CLIENTS)]
+                server.wait_until(lambda: sum(len(thread.acknowledged["traces"]) for thread in threads) > CLIENTS,
+                                  what="some answers")
+                self.assertEqual(profcol.stop(60), 0)
+                for thread in threads:
+                    thread.join()
+                forms = {"grpc": one.forms("traces") + one.forms("profiles"), "http": two.forms("traces") + two.forms("profiles"),
+                         "file": outputs.forms(profcol.directory / "traces.json", "traces")
+                                 + outputs.forms(profcol.directory / "profiles.proto", "profiles", "proto")}
+                self.assertNotIn("Dropping data", profcol.log())
+        for where, found in forms.items():
+            with self.subTest(where):
+                spans = collections.Counter(row[2]["span_id"] for form in found for row in canonical.spans(form))
+                samples = collections.Counter(row[3]["link"]["span_id"] for form in found for row in canonical.samples(form))
+                self.assertLessEqual(set((spans + samples).values()), {1, 2})
+                for thread in threads:
+                    for signal, have in (("traces", spans), ("profiles", samples)):
+                        lost = [round_number for round_number in thread.acknowledged[signal] for which in range(SPANS_PER_ROUND)
+                                if have[ids(thread.number, round_number, which)[0]] != 1]
+                        self.assertEqual(lost, [], f"{signal} of client {thread.number}")
 
 
 if __name__ == "__main__":
