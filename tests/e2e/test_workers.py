@@ -89,10 +89,10 @@ class Client(threading.Thread):
         self.start()
 
     def run(self):
-        grpc = connections.Http2(self.profcol.address("grpc"))
-        http = connections.Http1(self.profcol.address("http"))
-        ways = [("grpc", grpc), ("http", http)]
+        ways = []
         try:
+            ways = [("grpc", connections.Http2(self.profcol.address("grpc"))),
+                    ("http", connections.Http1(self.profcol.address("http")))]
             for round_number in range(ROUNDS):
                 messages = [spans_of(self.number, round_number), samples_of(self.number, round_number)]
                 if self.number % 2:
@@ -109,8 +109,8 @@ class Client(threading.Thread):
         except (OSError, ValueError, h2.exceptions.ProtocolError) as error:
             self.failures.append(error)
         finally:
-            grpc.close()
-            http.close()
+            for _, connection in ways:
+                connection.close()
 
 
 class WorkersTest(unittest.TestCase):

@@ -4,6 +4,7 @@ The first profcol sends over one protocol; the Collector passes everything on th
 with JSON; the second profcol writes each of the three into files of its own. $OTELCOL is the Collector's binary.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -83,6 +84,7 @@ class Collector(server.Profcol):
         self.own_metrics = False
 
 
+@functools.cache
 def everything():
     """A request of each signal that uses what the protocol has."""
     span_id, trace_id = "00000000000000a1", "c3" * 16
@@ -127,11 +129,18 @@ def everything():
     return [traces, builder.request]
 
 
+@functools.cache
 def requests():
     """The recorded requests of both signals, spans first."""
     found = [capture for name in CLIENTS for capture in decode.in_directory(decode.CAPTURES / name)
              if capture.signal in canonical.MESSAGES]
     return sorted(found, key=lambda capture: capture.signal == "profiles")
+
+
+@functools.cache
+def forms_sent():
+    """The canonical forms of all that is sent."""
+    return [canonical.of(capture) for capture in requests()] + [canonical.canonical(message) for message in everything()]
 
 
 class CollectorTest(unittest.TestCase):
@@ -141,8 +150,7 @@ class CollectorTest(unittest.TestCase):
 
     def check_leg(self, leg, processors=None, expected=lambda forms: forms):
         name, settings = LEGS[leg]
-        captures, made = requests(), everything()
-        forms = [canonical.of(capture) for capture in captures] + [canonical.canonical(message) for message in made]
+        captures, made, forms = requests(), everything(), forms_sent()
         spans = sum(canonical.counts(form).get("spans", 0) for form in forms)
         samples = sum(canonical.counts(form).get("samples", 0) for form in forms)
         with server.Profcol(LAST) as last:
