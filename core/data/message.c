@@ -4,9 +4,15 @@
 
 #include <assert.h>
 
+/* No bytes may come without an address, to which nothing may be added, not even 0. */
+static struct slice with_address(struct slice bytes)
+{
+    return bytes.size > 0 ? bytes : slice_of("", 0);
+}
+
 void message_init(struct message *message, struct slice raw)
 {
-    *message = (struct message){.raw = raw};
+    *message = (struct message){.raw = with_address(raw)};
 }
 
 struct message_iter message_iter(struct message *message, struct arena *arena)
@@ -135,7 +141,7 @@ void message_remove(struct message_iter *it, struct message_field *field)
 void message_replace(struct message_iter *it, struct message_field *field, struct slice payload)
 {
     struct message *node = message_open(it, field);
-    node->raw = payload;
+    node->raw = with_address(payload);
     node->children = NULL;
     node->tail = node->tail_last = NULL;
     mark_changed(node);

@@ -22,7 +22,8 @@
 #define LENGTH_MAX                                                                                 \
     5 /* nor would any reader take a longer one: 2^31 is far above the limits of a body */
 
-const struct scan_limits scan_limits_default = {.items_max = 1000000, .elements_max = 8000000};
+const struct scan_limits scan_limits_default = {
+    .items_max = 1000000, .elements_max = 8000000, .groups_max = 100000};
 
 enum problem {
     NO_PROBLEM,
@@ -547,15 +548,20 @@ static bool report(const struct walk *walk, struct slice request, struct error *
     return error_set(err, "%s: %s", place[0] ? place : "the request", problem);
 }
 
-/* Counts that are limited only at the end, since nothing is kept for them. */
-static bool check_items(const struct walk *walk, const struct scan_limits *limits,
-                        const char *items, struct error *err)
+static bool check_count(uint32_t count, uint32_t max, const char *what, struct error *err)
 {
-    uint32_t count = walk->counts[SCAN_COUNT_ITEMS];
+    return count <= max ||
+           error_set(err, "the request holds %" PRIu32 " %s, more than %" PRIu32, count, what, max);
+}
 
-    return count <= limits->items_max ||
-           error_set(err, "the request holds %" PRIu32 " %s, more than %" PRIu32, count, items,
-                     limits->items_max);
+/* Counts that are limited only at the end, since nothing is kept for them. */
+static bool check_counts(const struct walk *walk, const struct scan_limits *limits,
+                         const char *items, const char *groups, struct error *err)
+{
+    uint32_t groups_max = limits->groups_max ? limits->groups_max : UINT32_MAX;
+
+    return check_count(walk->counts[SCAN_COUNT_ITEMS], limits->items_max, items, err) &&
+           check_count(walk->counts[SCAN_COUNT_GROUPS], groups_max, groups, err);
 }
 
 static void store_counts(const struct walk *walk, struct scan_result *result)
@@ -589,7 +595,7 @@ bool scan_traces(struct slice request, const struct scan_limits *limits, struct 
     init_walk(&walk, scan_schema_set(SCAN_TRACES), limits);
     if (!walk_request(&walk, request))
         return report(&walk, request, err);
-    if (!check_items(&walk, limits, "spans", err))
+    if (!check_counts(&walk, limits, "spans", "resource_spans", err))
         return false;
     store_counts(&walk, result);
     return true;
@@ -664,7 +670,7 @@ bool scan_profiles(struct slice request, const struct scan_limits *limits,
             return report_further(&current, &v19, request, err);
         walk = &v19;
     }
-    if (!check_items(walk, limits, "samples", err))
+    if (!check_counts(walk, limits, "samples", "resource_profiles", err))
         return false;
     store_counts(walk, result);
     result->layout = walk == &v19 ? SCAN_LAYOUT_V19 : SCAN_LAYOUT_CURRENT;

@@ -22,6 +22,8 @@
 struct scan_limits {
     uint32_t items_max;    /* spans or samples; 1,000,000 */
     uint32_t elements_max; /* messages of any kind; 8,000,000 */
+    uint32_t groups_max;   /* ResourceSpans or ResourceProfiles; 100,000. What changes a resource
+                              keeps a node for each. 0: no limit */
 };
 extern const struct scan_limits scan_limits_default;
 

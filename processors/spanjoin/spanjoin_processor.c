@@ -445,6 +445,7 @@ const struct component_type spanjoin_processor_type = {
             .fields = spanjoin_fields,
             .config_size = sizeof(struct spanjoin_settings),
             .check = spanjoin_check,
+            .one_pipeline_per_signal = true,
         },
     .component_size = sizeof(struct spanjoin_component),
     .init = spanjoin_init,

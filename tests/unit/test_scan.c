@@ -412,18 +412,23 @@ static void check_limit(scan_function *scan, const char *notation, struct scan_l
 static void test_limits(void **state)
 {
     (void)state;
-    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 7}, "accepted");
-    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){4, 7},
+    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 7, 0}, "accepted");
+    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){4, 7, 0},
                 "the request holds 5 spans, more than 4");
     check_limit(
-        scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 6},
+        scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 6, 0},
         "resource_spans[0].scope_spans[0].spans[4]: more than 6 messages and strings in one "
         "request");
-    check_limit(scan_traces, "1{2{2{9{1\"a\" 2{1\"b\"}}}}}", (struct scan_limits){5, 4},
+    check_limit(scan_traces, "1{2{2{9{1\"a\" 2{1\"b\"}}}}}", (struct scan_limits){5, 4, 0},
                 THE_SPAN ".attributes[0]: more than 4 messages and strings in one request");
-    check_limit(scan_profiles, "2{5\"\" 7{}} 1{2{2{5*2{4=1}}}}", (struct scan_limits){4, 100},
+    check_limit(scan_profiles, "2{5\"\" 7{}} 1{2{2{5*2{4=1}}}}", (struct scan_limits){4, 100, 0},
                 "the request holds 5 samples, more than 4");
-    check_limit(scan_profiles, "2{7*5\"\"}", (struct scan_limits){5, 7},
+    check_limit(scan_traces, "3*1{}", (struct scan_limits){5, 7, 3}, "accepted");
+    check_limit(scan_traces, "3*1{}", (struct scan_limits){5, 7, 2},
+                "the request holds 3 resource_spans, more than 2");
+    check_limit(scan_profiles, "3*1{}", (struct scan_limits){5, 7, 2},
+                "the request holds 3 resource_profiles, more than 2");
+    check_limit(scan_profiles, "2{7*5\"\"}", (struct scan_limits){5, 7, 0},
                 "dictionary.string_table[6]: more than 7 messages and strings in one request");
 }
 
