@@ -682,7 +682,7 @@ class ServerTest(unittest.TestCase):
                 "        self.end_headers()\n"
                 "        self.wfile.write(b'# HELP a_total x\\na_total{x=\\'1\\',y=\\'2\\'} 3\\n'\n"
                 "            b'a_total{x=\\'1\\',y=\\'}\\'} 4e0\\nb 5\\n'.replace(bytes([39]), bytes([34])))\n"
-                "port = int(sys.argv[4].split('port: ')[1].split('}')[0])\n"
+                "port = int(sys.argv[4].split('port: ')[1].split('}')[0].split(',')[0])\n"
                 "http.server.HTTPServer(('127.0.0.1', port), Page).serve_forever()")
         with server.Profcol("port=@grpc@ \n", binary=self.listener(then)) as process:
             self.assertEqual(process.metric("a_total"), 7)
