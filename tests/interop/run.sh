@@ -17,7 +17,7 @@ if [ -z "${OTELCOL:-}" ]; then
         echo "interop: building the Collector $version"
         mkdir -p build/interop
         GOBIN=$root/build/interop/bin go install "go.opentelemetry.io/collector/cmd/builder@$version"
-        sed "s/VERSION/$version/; s|OUTPUT|$root/build/interop/$version|" tests/interop/builder.yaml >build/interop/builder.yaml
+        sed "/gomod/s/VERSION/$version/; s/version: NUMBER/version: ${version#v}/; s|output_path: OUTPUT|output_path: $root/build/interop/$version|" tests/interop/builder.yaml >build/interop/builder.yaml
         build/interop/bin/builder --config build/interop/builder.yaml
     fi
 fi
