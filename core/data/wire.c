@@ -21,8 +21,15 @@ static bool read_varint_slow(struct wire_cursor *cursor, uint64_t *out)
 
 static inline bool read_varint(struct wire_cursor *cursor, uint64_t *out)
 {
-    if (cursor->next < cursor->end && *cursor->next < 0x80) {
-        *out = *cursor->next++;
+    const uint8_t *p = cursor->next;
+    if (p < cursor->end && p[0] < 0x80) {
+        *out = p[0];
+        cursor->next = p + 1;
+        return true;
+    }
+    if (cursor->end - p >= 2 && p[1] < 0x80) {
+        *out = (uint64_t)(p[0] & 0x7f) | (uint64_t)p[1] << 7;
+        cursor->next = p + 2;
         return true;
     }
     return read_varint_slow(cursor, out);

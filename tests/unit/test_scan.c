@@ -159,6 +159,8 @@ static void test_fields(void **state)
 #define DICTIONARY                                                                                 \
     "2{1{} 1{1=4096} 2{} 2{2=1} 3{} 3{1=1} 4{} 4{1" TRACE_ID " 2" SPAN_ID "}"                      \
     " 5\"\" 5\"one\" 6{} 6{1=1 2{1\"v\"}} 7{} 7{1[1]}}"
+#define THE_STACK "dictionary.stack_table[0].location_indices"
+#define OF_300 " is outside the location_table, which has 300 entries"
 #define OUTSIDE(table) " is outside the " table ", which has 2 entries"
 
 static const struct scan_case profiles_cases[] = {
@@ -190,6 +192,19 @@ static const struct scan_case profiles_cases[] = {
     {"2{7{1[1]}}",
      "dictionary.stack_table[0].location_indices[0]: 1 is outside the location_table, "
      "which has 0 entries"},
+    /* indices of two bytes, which are read four at a time */
+    {"2{300*2{} 7{1[299 128 200 299 130 255 256 299]}}", ACCEPTED},
+    {"2{300*2{} 7{1[299 1 128 200 299 130 2 255 256 299 3]}}", ACCEPTED},
+    {"2{300*2{} 7{1[300 128 200 299 130 255 256 299]}}", THE_STACK "[0]: 300" OF_300},
+    {"2{300*2{} 7{1[299 128 200 300 130 255 256 299]}}", THE_STACK "[3]: 300" OF_300},
+    {"2{300*2{} 7{1[299 128 200 299 130 16383 256 299]}}", THE_STACK "[5]: 16383" OF_300},
+    {"2{300*2{} 7{1[299 1 128 200 299 130 2 255 256 300 3]}}", THE_STACK "[9]: 300" OF_300},
+    {"2{300*2{} 7{1[128 128 128 128 128 128 128 128 16384]}}", THE_STACK "[8]: 16384" OF_300},
+    {"2{16383*2{} 7{1[16382 16382 16382 16382 16382 128 16383 128]}}",
+     THE_STACK "[6]: 16383 is outside the location_table, which has 16383 entries"},
+    {"2{16384*2{} 7{1[16383 16383 16383 16383]}}", ACCEPTED},
+    {"2{16384*2{} 7{1[16383 16383 16383 16384]}}",
+     THE_STACK "[3]: 16384 is outside the location_table, which has 16384 entries"},
     {"2{2{1=1}}", "dictionary.location_table[0].mapping_index: 1 is outside the mapping_table, "
                   "which has 0 entries"},
     {"2{2{3{} 3{1=1}}}", "dictionary.location_table[0].lines[1].function_index: 1 is outside the "
