@@ -1,6 +1,7 @@
 #include "config/decode.h"
 
 #include "config/decode_value.h"
+#include "config/yaml_tree.h"
 
 #include <assert.h>
 
@@ -283,6 +284,14 @@ static void read_fallback(struct config_check *check, const struct field *field,
     readers[field->kind](&at, member);
 }
 
+/* Of a field that is kept as written, the default is YAML too. */
+static const struct config_node *fallback_node(struct config_check *check,
+                                               const struct field *field)
+{
+    const struct config_place nowhere = {0};
+    return yaml_tree_read_value(check, nowhere, slice_of_string(field->fallback));
+}
+
 void config_decode_defaults(struct arena *arena, const struct field *fields, void *out)
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
@@ -298,7 +307,11 @@ void config_decode_defaults(struct arena *arena, const struct field *fields, voi
             break;
         case FIELD_KIND_LIST:
         case FIELD_KIND_PAIRS:
+            break;
         case FIELD_KIND_NODE:
+            if (field->fallback)
+                *(const struct config_node **)member = fallback_node(&check, field);
+            assert(check.error_count == 0);
             break;
         default:
             if (field->fallback)

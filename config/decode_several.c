@@ -172,7 +172,8 @@ bool decode_read_list(const struct decoding *at, void *member)
 bool decode_read_node(const struct decoding *at, void *member)
 {
     const struct config_node *node = at->node->kind == CONFIG_NODE_NULL ? NULL : at->node;
-    *(const struct config_node **)member = node;
+    if (node || !at->field->fallback) /* nothing keeps the default, as for lists and maps */
+        *(const struct config_node **)member = node;
     return !at->field->required || node || at->check->lenient ||
            decode_fail(at, "is required and cannot be empty");
 }

@@ -67,7 +67,8 @@ struct field {
     size_t offset;
     const char *help;     /* one sentence, ends with a full stop */
     const char *fallback; /* default, as a user would write it; NULL: zero, absent, empty. For
-                             FIELD_KIND_OPTIONAL: "true" when it is on without being written */
+                             FIELD_KIND_OPTIONAL: "true" when it is on without being written;
+                             for FIELD_KIND_NODE: YAML */
     const char *min;      /* bounds, as a user would write them; NULL: none */
     const char *max;
     const char *const *names;  /* of an enum, NULL-terminated; compared without case */

@@ -123,7 +123,7 @@ static json_t *field_schema(const struct field *field)
                 field->ignored ? " Accepted, without effect in profcol." : "");
     set(schema, "description", json_string(text_string(&help)));
     text_deinit(&help);
-    if (field->fallback && field->kind != FIELD_KIND_OPTIONAL)
+    if (field->fallback && field->kind != FIELD_KIND_OPTIONAL && field->kind != FIELD_KIND_NODE)
         set(schema, "default", default_json(field));
     if (field->replaced_by)
         set(schema, "deprecated", json_true());

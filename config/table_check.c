@@ -1,4 +1,5 @@
 #include "config/decode.h"
+#include "config/yaml_tree.h"
 
 /*
  * What a table can get wrong without the compiler noticing. A test runs it over all components.
@@ -52,6 +53,13 @@ static void check_text(struct table_check *check, const struct config_path *path
         tell(check, path, "the %s does not fit: %s", what, problem);
 }
 
+static bool is_yaml(struct table_check *check, const char *text)
+{
+    struct config_check scratch = {.arena = &check->arena};
+    const struct config_place nowhere = {0};
+    return yaml_tree_read_value(&scratch, nowhere, slice_of_string(text)) != NULL;
+}
+
 static void check_values(struct table_check *check, const struct config_path *path,
                          const struct field *field)
 {
@@ -66,10 +74,12 @@ static void check_values(struct table_check *check, const struct config_path *pa
         if (field->fallback && strcmp(field->fallback, "true") != 0 &&
             strcmp(field->fallback, "false") != 0)
             tell(check, path, "the default of an optional block is true or false");
-    } else if (has_block(field) || field->kind == FIELD_KIND_PAIRS ||
-               field->kind == FIELD_KIND_NODE) {
+    } else if (has_block(field) || field->kind == FIELD_KIND_PAIRS) {
         if (field->fallback)
             tell(check, path, "this kind has no default");
+    } else if (field->kind == FIELD_KIND_NODE) {
+        if (field->fallback && !is_yaml(check, field->fallback))
+            tell(check, path, "the default is not YAML");
     } else {
         check_text(check, path, field, "default", field->fallback);
         if (has_bounds(field)) {

@@ -9,9 +9,10 @@ static const struct field samples_fields[] = {
         .fallback = "10s", .min = "0s"),
     FIELD_NODE(
         spanjoin_side, attributes,
-        "What a joined sample gains: a list of {key, from}. When not written: span_name from "
-        "span.name, span_kind from span.kind, span_status from span.status.code, http.route "
-        "from span.attributes[\"http.route\"]."),
+        "What a joined sample gains: a list of {key, from}; an empty list: nothing but its Link.",
+        .fallback = "[{key: span_name, from: span.name}, {key: span_kind, from: span.kind}, "
+                    "{key: span_status, from: span.status.code}, "
+                    "{key: http.route, from: 'span.attributes[\"http.route\"]'}]"),
     FIELD_END,
 };
 
@@ -22,9 +23,10 @@ static const struct field spans_fields[] = {
         "at once, with what was already seen.",
         .fallback = "0s", .min = "0s"),
     FIELD_NODE(spanjoin_side, attributes,
-               "What a span gains that samples were seen for: a list of {key, from}. When not "
-               "written: pyroscope.profile.id from span.id, profile.samples from samples.count, "
-               "profile.cpu_ns from samples.sum[\"cpu\"]."),
+               "What a span gains that samples were seen for: a list of {key, from}.",
+               .fallback = "[{key: pyroscope.profile.id, from: span.id}, "
+                           "{key: profile.samples, from: samples.count}, "
+                           "{key: profile.cpu_ns, from: 'samples.sum[\"cpu\"]'}]"),
     FIELD_END,
 };
 
@@ -210,19 +212,6 @@ static const struct field written_fields[] = {
     FIELD_END,
 };
 
-static const struct written_attribute sample_defaults[] = {
-    {"span_name", "span.name"},
-    {"span_kind", "span.kind"},
-    {"span_status", "span.status.code"},
-    {"http.route", "span.attributes[\"http.route\"]"},
-};
-
-static const struct written_attribute span_defaults[] = {
-    {"pyroscope.profile.id", "span.id"},
-    {"profile.samples", "samples.count"},
-    {"profile.cpu_ns", "samples.sum[\"cpu\"]"},
-};
-
 static bool is_taken(const struct spanjoin_side *side, const char *key)
 {
     for (size_t i = 0; i < side->joined_count; i++)
@@ -235,7 +224,7 @@ static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_si
                           const struct written_attribute *written, struct config_check *check,
                           const struct config_node *node)
 {
-    const struct config_node *from = node ? config_node_get(node, "from") : NULL;
+    const struct config_node *from = config_node_get(node, "from");
     if (is_taken(side, written->key)) {
         config_check_node_error(check, node, "\"%s\" is added twice", written->key);
         return;
@@ -247,10 +236,13 @@ static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_si
     side->joined_count++;
 }
 
-static void read_written(struct spanjoin_settings *settings, struct spanjoin_side *side,
-                         struct config_check *check)
+static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *side,
+                      struct config_check *check)
 {
     const struct config_node *list = side->attributes;
+    side->joined =
+        arena_array(config_check_arena(check), JOIN_ATTRIBUTES_MAX, sizeof *side->joined);
+    side->joined_count = 0;
     if (config_node_kind(list) != CONFIG_NODE_LIST) {
         config_check_node_error(check, list, "expected a list of {key: ..., from: ...}");
         return;
@@ -266,24 +258,6 @@ static void read_written(struct spanjoin_settings *settings, struct spanjoin_sid
         if (config_decode(check, node, written_fields, &written))
             add_attribute(settings, side, &written, check, node);
     }
-}
-
-static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *side,
-                      struct config_check *check)
-{
-    bool of_spans = side == &settings->spans;
-    side->joined =
-        arena_array(config_check_arena(check), JOIN_ATTRIBUTES_MAX, sizeof *side->joined);
-    side->joined_count = 0;
-    if (side->attributes && config_node_kind(side->attributes) != CONFIG_NODE_NULL) {
-        read_written(settings, side, check);
-        return;
-    }
-    size_t count = of_spans ? sizeof span_defaults / sizeof *span_defaults
-                            : sizeof sample_defaults / sizeof *sample_defaults;
-    for (size_t i = 0; i < count; i++)
-        add_attribute(settings, side, of_spans ? &span_defaults[i] : &sample_defaults[i], check,
-                      NULL);
 }
 
 /* --- sources of ids --- */
