@@ -29,6 +29,9 @@
  * this many times as large as the request; from then on its rest goes in one piece. */
 enum { CUT_GROWTH_MAX = 64, PACKAGES_PER_ROUND = 16 };
 
+/* Requests smaller than this on average are copied into one. */
+enum { PART_MIN_BYTES = 4096 };
+
 /* What a held request takes beside its bytes, about: many tiny ones must not pass below the bound.
  */
 enum { HOLDING_BYTES = 1024 };
@@ -338,22 +341,37 @@ static void fill(struct filling *filling)
     } while (shard->first && filling->items < enough && filling->items < filling->items_max);
 }
 
-static struct buffer *join_parts(struct filling *filling, struct budget *budget)
+static struct buffer *copy_parts(struct filling *filling, size_t size, struct budget *budget)
 {
-    size_t size = 0;
-    for (size_t i = 0; i < filling->part_count; i++)
-        size += filling->parts[i]->size;
-    struct buffer *joined =
-        filling->part_count == 1 ? filling->parts[0] : buffer_new_charged(size, budget);
-    for (size_t i = 0; i < filling->part_count && filling->part_count > 1; i++) {
+    struct buffer *joined = buffer_new_charged(size, budget);
+    for (size_t i = 0; i < filling->part_count; i++) {
         struct slice part = buffer_slice(filling->parts[i]);
         if (part.size > 0)
             memcpy(joined->data + joined->size, part.data, part.size);
         joined->size += part.size;
         buffer_unref(filling->parts[i]);
     }
-    free(filling->parts);
     return joined;
+}
+
+/* Traces merge by standing one behind the other. Only small requests are copied together: each on
+ * its own would pin a buffer and be a piece of every write. */
+static struct batch *join_parts(struct filling *filling, struct worker *worker,
+                                struct budget *budget)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < filling->part_count; i++)
+        size += filling->parts[i]->size;
+    if (filling->part_count > 1 && size / filling->part_count < PART_MIN_BYTES) {
+        filling->parts[0] = copy_parts(filling, size, budget);
+        filling->part_count = 1;
+    }
+    struct batch *batch =
+        batch_new(worker, SIGNAL_TRACES, filling->parts[0], (uint32_t)filling->items, NULL, NULL);
+    for (size_t i = 1; i < filling->part_count; i++)
+        batch_append(batch, batch_new(worker, SIGNAL_TRACES, filling->parts[i], 0, NULL, NULL));
+    free(filling->parts);
+    return batch;
 }
 
 /* The next request to send, from the first pieces. */
@@ -376,10 +394,10 @@ static struct batch *make_batch(struct shard *shard, struct package *package)
         return batch;
     }
     fill(&filling);
-    struct buffer *buffer = node->signal == SIGNAL_PROFILES
-                                ? profiles_merge_finish(shard->node->merge)
-                                : join_parts(&filling, budget);
-    return batch_new(node->worker, node->signal, buffer, (uint32_t)filling.items, NULL, NULL);
+    if (node->signal == SIGNAL_TRACES)
+        return join_parts(&filling, node->worker, budget);
+    return batch_new(node->worker, node->signal, profiles_merge_finish(shard->node->merge),
+                     (uint32_t)filling.items, NULL, NULL);
 }
 
 static struct package *make_package(struct shard *shard)
