@@ -14,6 +14,7 @@
 enum {
     STREAM_WINDOW_BYTES = 1024 * 1024,
     CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
+    FRAME_BYTES = 256 * 1024, /* the longer the frame, the more of it is read to its place */
     HEADER_LIST_BYTES = 16 * 1024,
     HEADER_FIELDS_MAX = 64,
     SEND_BATCH_BYTES = 64 * 1024,
@@ -34,14 +35,18 @@ struct h2 {
     struct h2_limits limits;
     size_t block_bytes; /* of the header block that is coming in */
     size_t block_fields;
-    uint64_t block_ns; /* when it began; 0: none */
-    uint64_t idle_ns;  /* since when there is no stream */
-    uint64_t ping_ns;  /* our keepalive PING, unanswered; 0: none */
-    uint64_t drain_ns; /* when clients were told; 0: not draining */
-    bool settled;      /* the client's SETTINGS came */
-    bool goaway_sent;  /* the last word: no more streams */
-    bool terminated;   /* nothing more is read */
-    uint8_t reason;    /* enum close_reason */
+    uint64_t block_ns;    /* when it began; 0: none */
+    uint32_t data_length; /* of the DATA frame that has begun; 0: another frame, or padded */
+    uint32_t data_left;   /* of that, once some of it was taken */
+    int32_t data_stream;
+    const uint8_t *direct; /* input that is in its place already */
+    uint64_t idle_ns;      /* since when there is no stream */
+    uint64_t ping_ns;      /* our keepalive PING, unanswered; 0: none */
+    uint64_t drain_ns;     /* when clients were told; 0: not draining */
+    bool settled;          /* the client's SETTINGS came */
+    bool goaway_sent;      /* the last word: no more streams */
+    bool terminated;       /* nothing more is read */
+    uint8_t reason;        /* enum close_reason */
 };
 
 static const uint8_t drain_ping[8] = "drained?";
@@ -99,6 +104,10 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     (void)session;
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
+    bool plain = hd->type == NGHTTP2_DATA && !(hd->flags & NGHTTP2_FLAG_PADDED);
+    h2->data_length = plain ? (uint32_t)hd->length : 0;
+    h2->data_left = 0;
+    h2->data_stream = hd->stream_id;
     bool ok = h2_limits_on_frame(&h2->limits, hd->type, hd->flags, hd->length, now_of(connection));
     return ok ? 0 : flooded(connection);
 }
@@ -288,9 +297,19 @@ static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t s
                               const uint8_t *data, size_t size, void *user_data)
 {
     (void)flags;
-    (void)user_data;
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    if (h2->data_length > 0) { /* the first chunk shows that the frame is not ignored */
+        h2->data_left = (h2->data_left ? h2->data_left : h2->data_length) - (uint32_t)size;
+        if (h2->data_left == 0)
+            h2->data_length = 0;
+    }
     struct exchange *exchange = exchange_of(session, stream_id);
-    if (exchange && exchange->state == EXCHANGE_BODY)
+    if (!exchange || exchange->state != EXCHANGE_BODY)
+        return 0;
+    if (data == h2->direct)
+        server_exchange_body_filled(exchange, size);
+    else
         server_exchange_body(exchange, slice_of(data, size));
     return 0;
 }
@@ -415,6 +434,28 @@ static void h2_input(struct connection *connection, struct slice data)
             terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
     }
     server_connection_mark_dirty(connection);
+}
+
+/* In the middle of a DATA frame the next bytes are known to be of the body. */
+static size_t h2_body_room(struct connection *connection, uint8_t **data_out)
+{
+    struct h2 *h2 = connection->session;
+    if (h2->terminated || h2->data_left == 0)
+        return 0;
+    struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
+    size_t room = exchange ? server_exchange_body_room(exchange, data_out) : 0;
+    return room < h2->data_left ? room : h2->data_left;
+}
+
+/* nghttp2 has to see them all the same; it hands them on from where they are. */
+static void h2_body_filled(struct connection *connection, size_t size)
+{
+    struct h2 *h2 = connection->session;
+    struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
+    assert(exchange && size <= h2->data_left);
+    h2->direct = exchange->body->data + exchange->body->size;
+    h2_input(connection, slice_of(h2->direct, size));
+    h2->direct = NULL;
 }
 
 static void h2_eof(struct connection *connection)
@@ -768,6 +809,7 @@ static void h2_open(struct connection *connection)
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
          connection->part->server->options.max_concurrent_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
@@ -795,6 +837,8 @@ const struct protocol h2_protocol = {
     .name = "h2",
     .open = h2_open,
     .input = h2_input,
+    .body_room = h2_body_room,
+    .body_filled = h2_body_filled,
     .eof = h2_eof,
     .output = h2_output,
     .answer = h2_answer,

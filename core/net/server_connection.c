@@ -394,22 +394,34 @@ void server_connection_end_of_input(struct connection *connection)
         server_connection_break(connection, CLOSE_CLIENT);
 }
 
+size_t server_connection_body_room(struct connection *connection, uint8_t **place_out)
+{
+    if (connection->phase != CONNECTION_OPEN || connection->tls || !connection->protocol->body_room)
+        return 0;
+    connection->in_input = true;
+    size_t room = connection->protocol->body_room(connection, place_out);
+    connection->in_input = false;
+    return room;
+}
+
+void server_connection_body_filled(struct connection *connection, size_t size)
+{
+    connection->read_ns = connection->part->worker->now_ns;
+    connection->in_input = true;
+    connection->protocol->body_filled(connection, size);
+    connection->in_input = false;
+}
+
 /* What arrived goes straight to its place when that is known, the rest to the worker's buffer. */
 static ssize_t read_socket(struct connection *connection)
 {
     struct server_part *part = connection->part;
     struct iovec places[2];
     int count = 0;
-    size_t room = 0;
-    if (connection->phase == CONNECTION_OPEN && !connection->tls &&
-        connection->protocol->body_room) {
-        uint8_t *place;
-        connection->in_input = true;
-        room = connection->protocol->body_room(connection, &place);
-        connection->in_input = false;
-        if (room > 0)
-            places[count++] = (struct iovec){place, room};
-    }
+    uint8_t *place;
+    size_t room = server_connection_body_room(connection, &place);
+    if (room > 0)
+        places[count++] = (struct iovec){place, room};
     places[count++] = (struct iovec){part->read_buffer, SERVER_READ_BYTES};
     ssize_t n;
     do
@@ -419,12 +431,8 @@ static ssize_t read_socket(struct connection *connection)
         return n;
     size_t got = (size_t)n;
     size_t direct = got < room ? got : room;
-    if (direct > 0) {
-        connection->read_ns = part->worker->now_ns;
-        connection->in_input = true;
-        connection->protocol->body_filled(connection, direct);
-        connection->in_input = false;
-    }
+    if (direct > 0)
+        server_connection_body_filled(connection, direct);
     if (got > direct)
         server_connection_input(connection, slice_of(part->read_buffer, got - direct));
     return got == room + SERVER_READ_BYTES ? 1 : -2;

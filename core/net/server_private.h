@@ -227,6 +227,9 @@ struct connection *server_connection_open(struct server_part *part, int fd,
                                           ssize_t (*sink)(void *context, struct slice data),
                                           void *sink_context);
 void server_connection_input(struct connection *connection, struct slice data);
+/* Where input may be put instead, and how much; 0: nowhere. Then how much of that was. */
+size_t server_connection_body_room(struct connection *connection, uint8_t **place_out);
+void server_connection_body_filled(struct connection *connection, size_t size);
 void server_connection_end_of_input(struct connection *connection);
 /* Queues and tries to send. Errors show later, as broken. */
 void server_connection_send(struct connection *connection, struct slice data);

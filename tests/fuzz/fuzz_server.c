@@ -118,16 +118,31 @@ static struct connection *only_connection(struct target *target)
     return target->server->parts->connections;
 }
 
+/* As much as the server wants to have in its place; the rest. */
+static struct slice send_to_place(struct connection *connection, struct slice piece)
+{
+    uint8_t *place;
+    size_t room = server_connection_body_room(connection, &place);
+    size_t size = room < piece.size ? room : piece.size;
+    if (size == 0)
+        return piece;
+    memcpy(place, piece.data, size);
+    server_connection_body_filled(connection, size);
+    return slice_of(piece.data + size, piece.size - size);
+}
+
 static void send_piece(struct target *target, struct slice piece)
 {
     struct connection *connection = only_connection(target);
     if (!connection || !connection->reading)
         return;
+    piece = send_to_place(connection, piece);
     /* Alone, so that a read past it is seen. */
-    uint8_t *copy = malloc(piece.size);
+    uint8_t *copy = malloc(piece.size ? piece.size : 1);
     assert(copy);
     memcpy(copy, piece.data, piece.size);
-    server_connection_input(connection, slice_of(copy, piece.size));
+    if (piece.size > 0)
+        server_connection_input(connection, slice_of(copy, piece.size));
     free(copy);
     server_connection_settle(connection);
     server_part_round(target->server->parts);

@@ -168,16 +168,31 @@ bool raw_client_is_closed(const struct raw_client *client)
     return !client->connection || !is_listed(client);
 }
 
+/* As much as the server wants to have in its place; the rest. */
+static struct slice send_to_place(struct connection *connection, struct slice data)
+{
+    uint8_t *place;
+    size_t room = server_connection_body_room(connection, &place);
+    size_t size = room < data.size ? room : data.size;
+    if (size == 0)
+        return data;
+    memcpy(place, data.data, size);
+    server_connection_body_filled(connection, size);
+    return slice_of(data.data + size, data.size - size);
+}
+
 void raw_client_send(struct raw_client *client, struct slice data)
 {
     /* As a socket would: nothing is read while the server does not want to, and bytes stand alone
      * so that a sanitizer sees reads past them. */
     if (raw_client_is_closed(client) || !client->connection->reading)
         return;
+    data = send_to_place(client->connection, data);
     uint8_t *copy = malloc(data.size ? data.size : 1);
     assert(copy);
     memcpy(copy, data.data, data.size);
-    server_connection_input(client->connection, slice_of(copy, data.size));
+    if (data.size > 0 && client->connection)
+        server_connection_input(client->connection, slice_of(copy, data.size));
     free(copy);
     settle(client);
 }
