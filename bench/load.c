@@ -12,6 +12,8 @@
  *       --rate N                  items a second instead of as fast as answers come; latency is
  *                                 then counted from the time a request was due
  *       --gzip, --json            bodies prepared in advance, eight of each
+ *       --frame N                 bytes in a DATA frame at most (256 KiB, or what the server
+ * allows)
  *       --first N                 number of the first request: ids of two runs differ
  */
 #include "bench/payload.h"
@@ -35,7 +37,13 @@
 #include <time.h>
 
 enum { TRACES, PROFILES };
-enum { PREFIX = 5, VARIANTS = 8, OUTPUT_BYTES = 512 * 1024, ANSWERS_WAIT_S = 20 };
+enum {
+    PREFIX = 5,
+    VARIANTS = 8,
+    OUTPUT_BYTES = 1024 * 1024,
+    FRAME_BYTES = 256 * 1024,
+    ANSWERS_WAIT_S = 20
+};
 #define REFUSED_PAUSE_NS UINT64_C(2000000)
 #define WINDOW_BYTES (16 * 1024 * 1024)
 
@@ -45,7 +53,13 @@ static struct {
     uint32_t spans, samples;
     unsigned connections, in_flight;
     uint64_t seconds, rate, first;
-} options = {.spans = 500, .samples = 2000, .connections = 8, .in_flight = 4, .seconds = 3};
+    uint32_t frame;
+} options = {.frame = FRAME_BYTES,
+             .spans = 500,
+             .samples = 2000,
+             .connections = 8,
+             .in_flight = 4,
+             .seconds = 3};
 
 static struct {
     uint64_t requests, spans, samples, bytes, refused, errors;
@@ -232,12 +246,23 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *t
     return (ssize_t)size;
 }
 
+/* As large as the server allows, like most gRPC clients; those in Go send 16 KiB in any case. */
+static ssize_t frame_length(nghttp2_session *session, uint8_t type, int32_t stream_id,
+                            int32_t session_window, int32_t stream_window, uint32_t frame_max,
+                            void *context)
+{
+    (void)session, (void)type, (void)stream_id, (void)session_window, (void)stream_window;
+    (void)context;
+    return frame_max < options.frame ? frame_max : options.frame; /* nghttp2 minds the windows */
+}
+
 static void start_h2(struct connection *connection)
 {
     nghttp2_session_callbacks *callbacks;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, frame_length);
     nghttp2_session_client_new(&connection->h2, callbacks, connection);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES}};
@@ -279,7 +304,7 @@ static void gather_h2(struct connection *connection)
 {
     const uint8_t *frames;
     ssize_t size;
-    while (OUTPUT_BYTES - connection->output_to > 32 * 1024 &&
+    while (OUTPUT_BYTES - connection->output_to > FRAME_BYTES + 64 &&
            (size = nghttp2_session_mem_send(connection->h2, &frames)) > 0) {
         memcpy(connection->output + connection->output_to, frames, (size_t)size);
         connection->output_to += (size_t)size;
@@ -509,26 +534,22 @@ static void parse_arguments(int argc, char **argv)
         SECONDS,
         RATE,
         FIRST,
+        FRAME,
         GZIP,
         JSON
     };
-    static const struct option names[] = {{"port", 1, NULL, PORT},
-                                          {"protocol", 1, NULL, PROTOCOL},
-                                          {"signal", 1, NULL, SIGNAL},
-                                          {"spans", 1, NULL, SPANS},
-                                          {"samples", 1, NULL, SAMPLES},
-                                          {"connections", 1, NULL, CONNECTIONS},
-                                          {"in-flight", 1, NULL, IN_FLIGHT},
-                                          {"seconds", 1, NULL, SECONDS},
-                                          {"rate", 1, NULL, RATE},
-                                          {"first", 1, NULL, FIRST},
-                                          {"gzip", 0, NULL, GZIP},
-                                          {"json", 0, NULL, JSON},
-                                          {0}};
+    static const struct option names[] = {
+        {"port", 1, NULL, PORT},           {"protocol", 1, NULL, PROTOCOL},
+        {"signal", 1, NULL, SIGNAL},       {"spans", 1, NULL, SPANS},
+        {"samples", 1, NULL, SAMPLES},     {"connections", 1, NULL, CONNECTIONS},
+        {"in-flight", 1, NULL, IN_FLIGHT}, {"seconds", 1, NULL, SECONDS},
+        {"rate", 1, NULL, RATE},           {"first", 1, NULL, FIRST},
+        {"frame", 1, NULL, FRAME},         {"gzip", 0, NULL, GZIP},
+        {"json", 0, NULL, JSON},           {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         uint64_t number =
-            option == PORT || (option >= SPANS && option <= FIRST) ? number_argument(optarg) : 0;
+            option == PORT || (option >= SPANS && option <= FRAME) ? number_argument(optarg) : 0;
         switch (option) {
         case PORT:
             options.port = (uint16_t)number;
@@ -560,6 +581,9 @@ static void parse_arguments(int argc, char **argv)
             break;
         case FIRST:
             options.first = number;
+            break;
+        case FRAME:
+            options.frame = (uint32_t)number;
             break;
         case GZIP:
             options.gzip = true;
