@@ -374,7 +374,8 @@ static void on_stage_drained(struct worker *worker, struct post *post)
 {
     (void)worker;
     struct worker_graph *target =
-        (struct worker_graph *)(void *)((char *)post - offsetof(struct worker_graph, stage_drained));
+        (struct worker_graph *)(void *)((char *)post -
+                                        offsetof(struct worker_graph, stage_drained));
     if (target->stopped)
         return;
     size_t next = 0;
