@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building profcol needs, from Debian's or Ubuntu's packages.
-#   ./setup.sh           what the build needs
+#   ./setup.sh           what the build needs, and the demonstration of make run
 #   ./setup.sh --tests   also what the tests need, with a Python environment in build/venv
 #   ./setup.sh --dev     also the formatter, the linter, the fuzzer's compiler, valgrind, ccache
 # What is there already is left alone; when nothing is missing, nothing is done.
@@ -11,8 +11,8 @@ cd "$(dirname "$0")"
 build=(gcc libc6-dev make cmake ninja-build pkg-config protobuf-c-compiler
     libuv1-dev libnghttp2-dev libprotobuf-c-dev libjansson-dev libyaml-dev libssl-dev
     zlib1g-dev libdeflate-dev libzstd-dev libsnappy-dev liblz4-dev libxxhash-dev libpcre2-dev
-    "libllhttp-dev|libhttp-parser-dev")
-tests=(libcmocka-dev protobuf-compiler python3 python3-venv)
+    "libllhttp-dev|libhttp-parser-dev" python3)
+tests=(libcmocka-dev protobuf-compiler python3-venv openssl)
 dev=(git ccache valgrind "clang-14|clang" "clang-format-14|clang-format" "clang-tidy-14|clang-tidy"
     "libclang-rt-14-dev|libclang-rt-dev")
 
