@@ -14,6 +14,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
+
+enum { KEEP_MIN_BYTES = 512 * 1024, KEEP_MAX_BYTES = 8 * 1024 * 1024, LOOK_AROUND_S = 10 };
 
 struct server_process {
     struct process process;
@@ -39,13 +42,49 @@ static void block_signals(sigset_t *signals)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* glibc gives the end of a heap back as soon as 128 KiB there are free, and asks for it again, page
+ * by page, for the next request. */
+static void keep_some_memory(size_t memory_limit)
+{
+    size_t keep = memory_limit / 64;
+    if (keep < KEEP_MIN_BYTES)
+        keep = KEEP_MIN_BYTES;
+    if (keep > KEEP_MAX_BYTES)
+        keep = KEEP_MAX_BYTES;
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_TRIM_THRESHOLD, (int)keep);
+    mallopt(M_MMAP_THRESHOLD, (int)keep / 2); /* larger ones are given back at once */
+}
+
+static uint64_t cpu_time_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+/* What a burst has left behind goes back to the system when it is over: looking through the heaps
+ * would hold up those who use them. */
+static void give_back_when_quiet(uint64_t *cpu_ns)
+{
+    uint64_t now = cpu_time_ns();
+    if (now - *cpu_ns < LOOK_AROUND_S * (uint64_t)1000000000 / 100)
+        malloc_trim(0);
+    *cpu_ns = cpu_time_ns();
+}
+
 static void wait_for_signal(const sigset_t *signals)
 {
     static const char *const names[] = {
         [SIGHUP] = "hangup", [SIGINT] = "interrupt", [SIGTERM] = "terminated"};
+    const struct timespec pause = {.tv_sec = LOOK_AROUND_S};
+    uint64_t cpu_ns = cpu_time_ns();
     for (;;) {
-        int number = 0;
-        sigwait(signals, &number);
+        int number = sigtimedwait(signals, NULL, &pause);
+        if (number < 0) {
+            give_back_when_quiet(&cpu_ns);
+            continue;
+        }
         log_info(NULL, "Received signal from OS: %s", names[number]);
         if (number != SIGHUP)
             return;
@@ -178,7 +217,7 @@ int run(const struct config *config, const struct run_options *options)
     sigset_t signals;
     block_signals(&signals);
     raise_descriptor_limit();
-    mallopt(M_ARENA_MAX, 2);
+    keep_some_memory(memory_limit_bytes());
     scan_init();
     log_init((enum log_level)config->telemetry.log_level,
              (enum log_encoding)config->telemetry.log_encoding);
