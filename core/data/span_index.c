@@ -89,9 +89,32 @@ static void run_one(struct span_operation *op, void *item,
         atomic_fetch_add_explicit(&common->evicted[i], reasons[i], memory_order_relaxed);
 }
 
+static struct span_shard *shard_of(struct span_index *index, uint64_t hash)
+{
+    return &index->shards[(hash >> 40) & (index->shard_count - 1)];
+}
+
+/* A look-up in a large index waits for memory three times, one after the other; a block of them
+ * waits for all at once. Worth two more turns of the lock where the keys are likely known. */
+static void look_ahead(struct span_index *index, const uint64_t *hashes, size_t count)
+{
+    void (*const prefetch[])(const struct span_shard *, uint32_t) = {span_shard_prefetch_entry,
+                                                                     span_shard_prefetch_block};
+    for (size_t turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < count; i++) {
+            struct span_shard *shard = shard_of(index, hashes[i]);
+            pthread_mutex_lock(&shard->lock);
+            prefetch[turn](shard, span_shard_tag(hashes[i]));
+            pthread_mutex_unlock(&shard->lock);
+        }
+}
+
+enum likely { LIKELY_NEW, LIKELY_KNOWN };
+
 /* Keys are the first member of what they belong to. */
-static void run(struct span_index *index, struct span_operation *op, void *items, size_t count,
-                size_t size, void (*one)(struct span_operation *op, void *item))
+static void run(struct span_index *index, struct span_operation *op, enum likely likely,
+                void *items, size_t count, size_t size,
+                void (*one)(struct span_operation *op, void *item))
 {
     for (size_t begin = 0; begin < count; begin += BLOCK_KEYS) {
         size_t many = count - begin < BLOCK_KEYS ? count - begin : BLOCK_KEYS;
@@ -100,11 +123,12 @@ static void run(struct span_index *index, struct span_operation *op, void *items
         for (size_t i = 0; i < many; i++) {
             const struct span_key *key = (const struct span_key *)(void *)(block + i * size);
             hashes[i] = hash_u64(span_id_number(key->span_id));
-            span_shard_prefetch(&index->shards[(hashes[i] >> 40) & (index->shard_count - 1)],
-                                span_shard_tag(hashes[i]));
+            span_shard_prefetch(shard_of(index, hashes[i]), span_shard_tag(hashes[i]));
         }
+        if (likely == LIKELY_KNOWN)
+            look_ahead(index, hashes, many);
         for (size_t i = 0; i < many; i++) {
-            op->shard = &index->shards[(hashes[i] >> 40) & (index->shard_count - 1)];
+            op->shard = shard_of(index, hashes[i]);
             op->tag = span_shard_tag(hashes[i]);
             run_one(op, block + i * size, one);
         }
@@ -120,7 +144,7 @@ void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_
                                 .waiter = waiter,
                                 .arena = arena,
                                 .wakeups = wakeups};
-    run(index, &op, puts, count, sizeof *puts, span_entries_put);
+    run(index, &op, LIKELY_NEW, puts, count, sizeof *puts, span_entries_put);
 }
 
 void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
@@ -128,14 +152,14 @@ void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct s
 {
     struct span_operation op = {
         .common = &index->common, .now_ns = now_ns, .waiter = waiter, .arena = arena};
-    run(index, &op, puts, count, sizeof *puts, span_entries_collect);
+    run(index, &op, LIKELY_KNOWN, puts, count, sizeof *puts, span_entries_collect);
 }
 
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                           size_t count, struct arena *arena)
 {
     struct span_operation op = {.common = &index->common, .now_ns = now_ns, .arena = arena};
-    run(index, &op, finds, count, sizeof *finds, span_entries_find);
+    run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_find);
 }
 
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
@@ -144,14 +168,14 @@ void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_
 {
     struct span_operation op = {
         .common = &index->common, .now_ns = now_ns, .waiter = waiter, .wakeups = wakeups};
-    run(index, &op, finds, count, sizeof *finds, span_entries_add);
+    run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_add);
 }
 
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                            size_t count, const struct span_waiter *waiter)
 {
     struct span_operation op = {.common = &index->common, .now_ns = now_ns, .waiter = waiter};
-    run(index, &op, finds, count, sizeof *finds, span_entries_leave);
+    run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_leave);
 }
 
 /* --- profile ids --- */
@@ -164,7 +188,7 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
     memcpy(sight.key.trace_id, profile_id, PROFILE_ID_SIZE);
     memcpy(sight.key.span_id, profile_id, SPAN_ID_SIZE);
     struct span_operation op = {.common = &index->common, .now_ns = now_ns};
-    run(index, &op, &sight, 1, sizeof sight, span_entries_see_profile);
+    run(index, &op, LIKELY_NEW, &sight, 1, sizeof sight, span_entries_see_profile);
     return sight.seen;
 }
 

@@ -267,6 +267,34 @@ unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t spa
     return count;
 }
 
+static const struct span_entry *first_entry(const struct span_shard *shard, uint32_t tag)
+{
+    const struct span_slot *slots = slots_of(shard);
+    uint32_t mask = mask_of(shard);
+    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
+        const struct span_slot *slot = &slots[(tag + i) & mask];
+        if (slot->tag == tag)
+            return entry_at((struct span_shard *)(uintptr_t)shard, slot->number);
+        if (slot->tag == 0)
+            break;
+    }
+    return NULL;
+}
+
+void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag)
+{
+    const struct span_entry *entry = first_entry(shard, tag);
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry ? entry + 1 : entry);
+}
+
+void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag)
+{
+    const struct span_entry *entry = first_entry(shard, tag);
+    if (entry)
+        __builtin_prefetch(entry->block);
+}
+
 static void evict_same_id(struct span_shard *shard, uint32_t tag, uint64_t span_id,
                           uint8_t profile_flag)
 {

@@ -111,6 +111,11 @@ static inline void span_shard_prefetch(const struct span_shard *shard, uint32_t 
     __builtin_prefetch((const void *)((uintptr_t)slots + (tag & mask) * sizeof *slots));
 }
 
+/* With the lock held: has the first entry with this tag on its way to the cache; then, in a second
+ * round, what it refers to. */
+void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag);
+void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag);
+
 /* Entries with this span id (profile ids and spans apart), at most SPAN_SHARD_SAME_ID. An entry
  * pointer stays valid until the entry is touched or removed. */
 unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
