@@ -20,9 +20,9 @@ static void add_link(struct sample_plan *plan, uint32_t k)
 static void add_attributes(struct sample_plan *plan, struct sample_key *key)
 {
     const struct spanjoin_side *side = &plan->settings->samples;
-    key->attributes = arena_array(plan->arena, side->joined_count + 1, sizeof *key->attributes);
+    key->attributes = arena_array(&plan->arena, side->joined_count + 1, sizeof *key->attributes);
     for (size_t i = 0; i < side->joined_count; i++) {
-        struct slice value = value_for_sample(side, i, key->match, plan->arena);
+        struct slice value = value_for_sample(side, i, key->match, &plan->arena);
         if (value.size > 0)
             key->attributes[i] = dictionary_add_attribute(plan->dictionary, side->joined[i].key,
                                                           value, (struct slice){0});
@@ -81,7 +81,7 @@ static uint32_t *plan_scratch(struct sample_plan *plan, uint32_t attribute_count
     size_t need = attribute_count + plan->settings->samples.joined_count + 1;
     if (plan->scratch_capacity < need) {
         plan->scratch_capacity = need * 2;
-        plan->scratch = arena_array(plan->arena, plan->scratch_capacity, sizeof *plan->scratch);
+        plan->scratch = arena_array(&plan->arena, plan->scratch_capacity, sizeof *plan->scratch);
     }
     return plan->scratch;
 }
@@ -193,7 +193,7 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
                                     struct slice raw, uint32_t changes)
 {
     size_t capacity = raw.size + changes * sample_growth(plan);
-    uint8_t *data = arena_alloc(plan->arena, capacity), *to = data;
+    uint8_t *data = arena_alloc(&plan->batch->arena, capacity), *to = data;
     uint32_t sample = profile->first_sample;
     struct message_iter it = message_iter_bytes(raw);
     struct message_field field;
@@ -225,7 +225,7 @@ static uint32_t count_changes(const struct sample_plan *plan, const struct profi
 static void apply_to_scope(struct sample_plan *plan, struct message *scope_profiles,
                            uint32_t *profile_position)
 {
-    struct message_iter it = message_iter(scope_profiles, plan->arena);
+    struct message_iter it = message_iter(scope_profiles, &plan->batch->arena);
     struct message_field field;
     while (message_next(&it, &field)) {
         if (field.wire.number != SCOPE_PROFILES_PROFILES || field.wire.type != WIRE_BYTES ||
@@ -262,7 +262,7 @@ static bool is_source(struct slice key, const struct config_strings *sources)
 static void remove_ids(struct sample_plan *plan, struct message *resource, bool span_taken)
 {
     const struct spanjoin_settings *settings = plan->settings;
-    struct message_iter it = message_iter(resource, plan->arena);
+    struct message_iter it = message_iter(resource, &plan->batch->arena);
     struct message_field field;
     while (message_next(&it, &field)) {
         if (field.wire.number != RESOURCE_ATTRIBUTES || field.wire.type != WIRE_BYTES)
@@ -278,7 +278,7 @@ static void apply_to_resource(struct sample_plan *plan, struct message *resource
                               const struct resource_plan *resource)
 {
     uint32_t profile_position = resource->first_profile;
-    struct message_iter it = message_iter(resource_profiles, plan->arena);
+    struct message_iter it = message_iter(resource_profiles, &plan->batch->arena);
     struct message_field field;
     while (message_next(&it, &field)) {
         if (field.wire.type != WIRE_BYTES)
@@ -308,7 +308,7 @@ void sample_plan_apply(struct sample_plan *plan)
         add_link(plan, k);
     }
     uint32_t position = 0;
-    struct message_iter it = message_iter(&plan->batch->parts[0].root, plan->arena);
+    struct message_iter it = message_iter(&plan->batch->parts[0].root, &plan->batch->arena);
     struct message_field field;
     while (message_next(&it, &field)) {
         if (field.wire.number != PROFILES_RESOURCE_PROFILES || field.wire.type != WIRE_BYTES ||

@@ -7,7 +7,7 @@
  * that was there before. A profile with such samples is written anew as a whole, the others stay
  * the bytes they are.
  *
- * Owner: everything lives in the batch's arena.
+ * Owner: what a request gains lives in the batch's arena.
  *
  * Thread: the batch's worker.
  */

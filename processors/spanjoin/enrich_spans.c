@@ -16,43 +16,50 @@ static struct slice field_of(struct slice message, uint32_t number)
 
 /* --- reading --- */
 
-struct reading {
-    struct batch *batch;
-    const struct spanjoin_settings *settings;
-    struct span_learner *learner;
-    struct request_spans *spans;
-    size_t capacity;
-    size_t learned;       /* spans that the learner has got */
-    struct arena scratch; /* values of the others */
+struct seen_span {
+    size_t number; /* among the spans that have both ids */
+    const uint64_t *totals;
 };
 
 /* Values can be much larger than the spans that have them, where these share a resource. */
-enum { LEARNED_TOGETHER = 256 };
+enum { READ_TOGETHER = 256 };
 
-static void learn_block(struct reading *reading)
+struct reading {
+    const struct spanjoin_settings *settings;
+    struct span_reader *reader;
+    struct request_spans *spans;
+    struct arena values;
+    struct span_put puts[READ_TOGETHER];
+    size_t put_count;
+};
+
+static void keep_totals(struct request_spans *spans, const uint64_t *totals, size_t number)
 {
-    struct request_spans *spans = reading->spans;
-    size_t count = spans->count - reading->learned;
-    if (!reading->learner || count == 0)
-        return;
-    reading->learner->learn(reading->learner, spans->puts + reading->learned, count);
-    for (; reading->learned < spans->count; reading->learned++)
-        spans->puts[reading->learned].facts.values = (struct slice){0};
-    arena_deinit(&reading->scratch);
-    arena_init(&reading->scratch, reading->batch->arena.budget);
+    if (spans->seen_count == spans->seen_capacity) {
+        spans->seen_capacity = spans->seen_capacity ? spans->seen_capacity * 2 : 64;
+        struct seen_span *grown =
+            arena_array(&spans->arena, spans->seen_capacity, sizeof *spans->seen);
+        if (spans->seen_count > 0)
+            memcpy(grown, spans->seen, spans->seen_count * sizeof *grown);
+        spans->seen = grown;
+    }
+    spans->seen[spans->seen_count++] = (struct seen_span){number, totals};
 }
 
-/* A span with both ids takes at least this many bytes; there can be many without. */
-enum { SPAN_BYTES_MIN = 30 };
-
-static void reserve_puts(struct reading *reading)
+static void read_block(struct reading *reading)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < reading->batch->part_count; i++)
-        bytes += reading->batch->parts[i].root.raw.size;
-    reading->capacity = bytes / SPAN_BYTES_MIN + 1;
-    reading->spans->puts =
-        arena_array(&reading->batch->arena, reading->capacity, sizeof *reading->spans->puts);
+    struct request_spans *spans = reading->spans;
+    if (reading->put_count == 0)
+        return;
+    reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
+    for (size_t i = 0; i < reading->put_count; i++) {
+        if (reading->puts[i].totals)
+            keep_totals(spans, reading->puts[i].totals, spans->count + i);
+        spans->waiting += reading->puts[i].waits;
+    }
+    spans->count += reading->put_count;
+    reading->put_count = 0;
+    arena_deinit(&reading->values);
 }
 
 static void read_span(struct reading *reading, struct slice raw, const struct span_place *place)
@@ -61,17 +68,17 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     struct span_key key;
     if (!span_view_key(&span, &key))
         return;
-    assert(reading->spans->count < reading->capacity);
-    struct span_put *put = &reading->spans->puts[reading->spans->count];
-    put->key = key;
-    put->facts = (struct span_facts){
-        .start_ns = span.start_ns, .end_ns = span.end_ns, .kind = span.kind, .status = span.status};
-    if (reading->learner)
+    struct span_put *put = &reading->puts[reading->put_count++];
+    *put = (struct span_put){.key = key,
+                             .facts = {.start_ns = span.start_ns,
+                                       .end_ns = span.end_ns,
+                                       .kind = span.kind,
+                                       .status = span.status}};
+    if (reading->reader->wants_values)
         put->facts.values =
-            values_to_keep(&reading->settings->samples, &span, place, &reading->scratch);
-    reading->spans->count++;
-    if (reading->spans->count - reading->learned == LEARNED_TOGETHER)
-        learn_block(reading);
+            values_to_keep(&reading->settings->samples, &span, place, &reading->values);
+    if (reading->put_count == READ_TOGETHER)
+        read_block(reading);
 }
 
 static void read_scope(struct reading *reading, struct slice scope_spans, struct slice resource)
@@ -96,14 +103,17 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
 
 struct request_spans request_spans_read(struct batch *batch,
                                         const struct spanjoin_settings *settings,
-                                        struct span_learner *learner)
+                                        struct span_reader *reader)
 {
     assert(!batch_is_changed(batch));
     struct request_spans spans = {0};
-    struct reading reading = {
-        .batch = batch, .settings = settings, .learner = learner, .spans = &spans};
-    arena_init(&reading.scratch, batch->arena.budget);
-    reserve_puts(&reading);
+    arena_init(&spans.arena, batch->arena.budget);
+    struct reading reading;
+    reading.settings = settings;
+    reading.reader = reader;
+    reading.spans = &spans;
+    reading.put_count = 0;
+    arena_init(&reading.values, batch->arena.budget);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter_bytes(batch->parts[i].root.raw);
         struct message_field field;
@@ -111,9 +121,13 @@ struct request_spans request_spans_read(struct batch *batch,
             if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
                 read_resource(&reading, field.wire.bytes);
     }
-    learn_block(&reading);
-    arena_deinit(&reading.scratch);
+    read_block(&reading);
     return spans;
+}
+
+void request_spans_deinit(struct request_spans *spans)
+{
+    arena_deinit(&spans->arena);
 }
 
 /* --- enriching --- */
@@ -121,12 +135,13 @@ struct request_spans request_spans_read(struct batch *batch,
 struct enriching {
     struct arena *arena;
     const struct spanjoin_settings *settings;
-    const struct span_put *next; /* of the spans that have ids */
-    const struct span_put *end;
+    const struct seen_span *next;
+    const struct seen_span *end;
+    size_t number; /* of the next span that has both ids */
     uint64_t enriched;
 };
 
-/* Spans without ids have no put. */
+/* Only they were read. */
 static bool has_key(struct slice raw)
 {
     struct span_view span = span_view_read(raw);
@@ -187,14 +202,12 @@ static void enrich_scope(struct enriching *enriching, struct message_iter *paren
     struct message *node = message_open(parent, scope);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
-    while (message_next(&it, &field)) {
+    while (enriching->next < enriching->end && message_next(&it, &field)) {
         if (field.wire.number != SCOPE_SPANS_SPANS || field.wire.type != WIRE_BYTES ||
             !has_key(field.wire.bytes))
             continue;
-        assert(enriching->next < enriching->end);
-        const uint64_t *totals = enriching->next++->totals;
-        if (totals)
-            enrich_span(enriching, &it, &field, &place, totals);
+        if (enriching->number++ == enriching->next->number)
+            enrich_span(enriching, &it, &field, &place, enriching->next++->totals);
     }
 }
 
@@ -210,23 +223,15 @@ static void enrich_resource(struct enriching *enriching, struct message_iter *pa
             enrich_scope(enriching, &it, &field, resource);
 }
 
-static bool any_totals(const struct request_spans *spans)
-{
-    for (size_t i = 0; i < spans->count; i++)
-        if (spans->puts[i].totals)
-            return true;
-    return false;
-}
-
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
                               const struct request_spans *spans)
 {
-    if (!any_totals(spans) || settings->spans.joined_count == 0)
+    if (spans->seen_count == 0 || settings->spans.joined_count == 0)
         return 0;
     struct enriching enriching = {.arena = &batch->arena,
                                   .settings = settings,
-                                  .next = spans->puts,
-                                  .end = spans->puts + spans->count};
+                                  .next = spans->seen,
+                                  .end = spans->seen + spans->seen_count};
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field field;

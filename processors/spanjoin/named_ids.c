@@ -98,7 +98,7 @@ const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32
 {
     if (!plan->classes) {
         plan->class_count = dictionary_count(plan->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
-        plan->classes = arena_array(plan->arena, plan->class_count + 1, sizeof *plan->classes);
+        plan->classes = arena_array(&plan->arena, plan->class_count + 1, sizeof *plan->classes);
     }
     assert(attribute < plan->class_count || attribute == 0);
     struct attribute_class *class = &plan->classes[attribute];

@@ -1,10 +1,12 @@
 #include "processors/spanjoin/sample_ids.h"
 
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "processors/spanjoin/named_ids.h"
 #include "processors/spanjoin/sample_totals.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 /* An array in the arena with room for one more behind `count`; new elements are zero. */
 static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t size)
@@ -36,7 +38,7 @@ static uint64_t key_hash(const struct span_key *ids, uint64_t from_ns, uint64_t 
 static void grow_map(struct sample_plan *plan)
 {
     uint32_t size = plan->map_mask ? (plan->map_mask + 1) * 2 : 64;
-    plan->map = arena_array(plan->arena, size, sizeof *plan->map);
+    plan->map = arena_array(&plan->arena, size, sizeof *plan->map);
     plan->map_mask = size - 1;
     for (uint32_t k = 0; k < plan->key_count; k++) {
         uint64_t at = key_hash(&plan->finds[k].key, plan->keys[k].from_ns, plan->keys[k].to_ns);
@@ -50,9 +52,9 @@ static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bo
                         uint64_t from_ns, uint64_t to_ns)
 {
     uint32_t capacity = plan->key_capacity;
-    plan->finds = grow(plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
+    plan->finds = grow(&plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
     plan->keys =
-        grow(plan->arena, plan->keys, plan->key_count, &plan->key_capacity, sizeof *plan->keys);
+        grow(&plan->arena, plan->keys, plan->key_count, &plan->key_capacity, sizeof *plan->keys);
     uint32_t k = plan->key_count++;
     plan->finds[k].key = *ids;
     plan->keys[k] = (struct sample_key){
@@ -107,7 +109,7 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
 
 static void add_attribute(struct sample_plan *plan, uint32_t count, uint64_t index)
 {
-    plan->attributes = grow(plan->arena, plan->attributes, count, &plan->attribute_capacity,
+    plan->attributes = grow(&plan->arena, plan->attributes, count, &plan->attribute_capacity,
                             sizeof *plan->attributes);
     plan->attributes[count] = (uint32_t)index;
 }
@@ -201,7 +203,7 @@ static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *
         return NO_KEY;
     if (!plan->link_keys) {
         plan->link_count = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
-        plan->link_keys = arena_array(plan->arena, plan->link_count + 1, sizeof *plan->link_keys);
+        plan->link_keys = arena_array(&plan->arena, plan->link_count + 1, sizeof *plan->link_keys);
     }
     assert(view->link < plan->link_count);
     uint32_t *known = &plan->link_keys[view->link];
@@ -250,7 +252,7 @@ static void add_totals(struct sample_plan *plan, uint32_t key, const struct prof
 {
     struct span_find *find = &plan->finds[key];
     if (!find->totals)
-        find->totals = arena_array(plan->arena, span_totals_count(plan->settings->type_count),
+        find->totals = arena_array(&plan->arena, span_totals_count(plan->settings->type_count),
                                    sizeof(uint64_t));
     profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
 }
@@ -263,7 +265,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
-    plan->samples = grow(plan->arena, plan->samples, plan->sample_count, &plan->sample_capacity,
+    plan->samples = grow(&plan->arena, plan->samples, plan->sample_count, &plan->sample_capacity,
                          sizeof *plan->samples);
     uint32_t *named = &plan->samples[plan->sample_count++];
     plan->without_id += key == NO_KEY;
@@ -301,8 +303,8 @@ static struct named_ids ids_of_profile(struct sample_plan *plan, struct slice ra
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
 {
     const struct profile_header *header = around->header;
-    plan->profiles = grow(plan->arena, plan->profiles, plan->profile_count, &plan->profile_capacity,
-                          sizeof *plan->profiles);
+    plan->profiles = grow(&plan->arena, plan->profiles, plan->profile_count,
+                          &plan->profile_capacity, sizeof *plan->profiles);
     around->profile = &plan->profiles[plan->profile_count++];
     *around->profile =
         (struct profile_plan){.first_sample = plan->sample_count, .profile_id = header->profile_id};
@@ -359,7 +361,7 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     struct surroundings around = {.resource = NULL};
     if (!resource_has_samples(resource_profiles))
         return;
-    plan->resources = grow(plan->arena, plan->resources, plan->resource_count,
+    plan->resources = grow(&plan->arena, plan->resources, plan->resource_count,
                            &plan->resource_capacity, sizeof *plan->resources);
     around.resource = &plan->resources[plan->resource_count++];
     *around.resource = (struct resource_plan){.first_profile = plan->profile_count};
@@ -379,22 +381,28 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_s
                                     struct span_index *index, uint64_t now_ns, uint64_t request)
 {
     assert(batch->part_count == 1 && !batch_is_changed(batch));
-    struct sample_plan *plan = arena_zalloc(&batch->arena, sizeof *plan);
+    struct sample_plan *plan = memory_zalloc(sizeof *plan);
     plan->batch = batch;
-    plan->arena = &batch->arena;
+    arena_init(&plan->arena, batch->arena.budget);
     plan->dictionary = batch_dictionary(batch);
     plan->settings = settings;
     plan->index = index;
     plan->now_ns = now_ns;
     plan->request = request;
     plan->sample_capacity = batch->items + 1;
-    plan->samples = arena_array(plan->arena, plan->sample_capacity, sizeof *plan->samples);
+    plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);
     struct message_iter it = message_iter_bytes(batch->parts[0].root.raw);
     struct message_field field;
     while (message_next(&it, &field))
         if (field.wire.number == PROFILES_RESOURCE_PROFILES && field.wire.type == WIRE_BYTES)
             plan_resource(plan, field.wire.bytes);
     return plan;
+}
+
+void sample_plan_free(struct sample_plan *plan)
+{
+    arena_deinit(&plan->arena);
+    free(plan);
 }
 
 /* --- after the index was asked --- */

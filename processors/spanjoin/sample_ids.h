@@ -6,7 +6,8 @@
  * key, every sample refers to one (or none). The index is then asked about the keys, and
  * enrich_samples.c changes the request by the plan.
  *
- * Owner: everything lives in the batch's arena.
+ * Owner: the node that made it, until the request goes on: a plan is several times as large as
+ * what it says, too much to stand in a queue with the request.
  *
  * Thread: the batch's worker.
  */
@@ -71,7 +72,7 @@ struct resource_plan {
 
 struct sample_plan {
     struct batch *batch;
-    struct arena *arena;
+    struct arena arena; /* of the plan alone; what the request gains is in the batch's */
     struct dictionary *dictionary;
     const struct spanjoin_settings *settings;
 
@@ -126,6 +127,7 @@ struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw);
  * request (a number that no other request has); NULL: no totals. */
 struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_settings *settings,
                                     struct span_index *index, uint64_t now_ns, uint64_t request);
+void sample_plan_free(struct sample_plan *plan);
 /* After span_index_find_many on plan->finds: decides which span each key means. Keys without a
  * trace id take that of their span. */
 void sample_plan_choose(struct sample_plan *plan);

@@ -158,6 +158,7 @@ static void hold_profiles(struct spanjoin_node *node, struct batch *batch, struc
     uint32_t missing = 0;
     for (uint32_t k = 0; k < plan->key_count; k++)
         missing += plan->finds[k].waits;
+    sample_plan_free(plan);
     if (missing > 0)
         hold_wait(hold, missing, node->join->settings->samples.wait);
     else
@@ -179,6 +180,7 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     }
     spanjoin_count(node, &counts);
     sample_plan_apply(plan);
+    sample_plan_free(plan);
     node_forward(&node->node, batch);
 }
 
@@ -202,7 +204,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
     uint64_t request = atomic_fetch_add_explicit(&join->requests, 1, memory_order_relaxed) + 1;
     struct sample_plan *plan = sample_plan_new(batch, join->settings, index, now_of(node), request);
     if (index) {
-        span_index_find_many(index, now_of(node), plan->finds, plan->key_count, plan->arena);
+        span_index_find_many(index, now_of(node), plan->finds, plan->key_count, &plan->arena);
         sample_plan_choose(plan);
         record_lags(node, plan);
     }
@@ -219,29 +221,31 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
         return;
     }
     batch_free(kept);
-    if (room == HOLD_NEVER || !batch->receipt)
+    if (room == HOLD_NEVER || !batch->receipt) {
         pass_profiles(node, batch, plan, true);
-    else
-        refuse(node, batch);
+        return;
+    }
+    sample_plan_free(plan);
+    refuse(node, batch);
 }
 
 /* --- traces --- */
 
 struct learning {
-    struct span_learner learner;
+    struct span_reader reader;
     struct spanjoin_node *node;
-    struct batch *batch;
     const struct span_waiter *waiter;
     struct span_wakeups wakeups;
     uint64_t late; /* samples that had gone on without these spans */
 };
 
-static void learn_block(struct span_learner *learner, struct span_put *puts, size_t count)
+static void learn_block(struct span_reader *reader, struct span_put *puts, size_t count,
+                        struct arena *arena)
 {
-    struct learning *learning = (struct learning *)learner;
+    struct learning *learning = (struct learning *)reader;
     struct spanjoin_node *node = learning->node;
-    span_index_put_many(node->join->index, now_of(node), puts, count, learning->waiter,
-                        &learning->batch->arena, &learning->wakeups);
+    span_index_put_many(node->join->index, now_of(node), puts, count, learning->waiter, arena,
+                        &learning->wakeups);
     for (size_t i = 0; i < count; i++) {
         learning->late += puts[i].samples_left;
         if (puts[i].has_lag)
@@ -254,8 +258,8 @@ static struct request_spans learn_spans(struct spanjoin_node *node, struct batch
                                         const struct span_waiter *waiter)
 {
     struct learning learning = {
-        .learner.learn = learn_block, .node = node, .batch = batch, .waiter = waiter};
-    struct request_spans spans = request_spans_read(batch, node->join->settings, &learning.learner);
+        .reader = {.read = learn_block, .wants_values = true}, .node = node, .waiter = waiter};
+    struct request_spans spans = request_spans_read(batch, node->join->settings, &learning.reader);
     post_wakeups(node->join, &learning.wakeups);
     count_evictions(node);
     if (learning.late > 0)
@@ -264,19 +268,36 @@ static struct request_spans learn_spans(struct spanjoin_node *node, struct batch
     return spans;
 }
 
-static uint32_t count_waiting(const struct request_spans *spans)
+struct collecting {
+    struct span_reader reader;
+    struct spanjoin_node *node;
+    struct span_waiter waiter;
+};
+
+static void collect_block(struct span_reader *reader, struct span_put *puts, size_t count,
+                          struct arena *arena)
 {
-    uint32_t waiting = 0;
-    for (size_t i = 0; i < spans->count; i++)
-        waiting += spans->puts[i].waits;
-    return waiting;
+    struct collecting *collecting = (struct collecting *)reader;
+    struct spanjoin_node *node = collecting->node;
+    span_index_collect_many(node->join->index, now_of(node), puts, count, &collecting->waiter,
+                            arena);
+}
+
+/* After learn_spans with this waiter, who waits no more. */
+static struct request_spans collect_spans(struct spanjoin_node *node, struct batch *batch,
+                                          uint64_t id)
+{
+    struct collecting collecting = {
+        .reader.read = collect_block, .node = node, .waiter = {id, node->node.worker->index}};
+    return request_spans_read(batch, node->join->settings, &collecting.reader);
 }
 
 static void pass_traces(struct spanjoin_node *node, struct batch *batch,
-                        const struct request_spans *spans)
+                        struct request_spans *spans)
 {
     struct join_counts counts = {.spans_enriched =
                                      request_spans_enrich(batch, node->join->settings, spans)};
+    request_spans_deinit(spans);
     spanjoin_count(node, &counts);
     node_forward(&node->node, batch);
 }
@@ -285,23 +306,22 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
 static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
                         struct request_spans *spans, uint64_t id)
 {
-    struct spanjoin *join = node->join;
-    uint32_t waiting = count_waiting(spans);
+    uint32_t waiting = spans->waiting;
+    request_spans_deinit(spans);
     struct batch *kept = batch_clone(batch);
     size_t charged;
     enum hold_room room = holds_make_room(node, kept, waiting, &charged);
     if (room == HOLD_ROOM) {
-        hold_wait(hold_new(node, id, kept, charged), waiting, join->settings->spans.wait);
+        hold_wait(hold_new(node, id, kept, charged), waiting, node->join->settings->spans.wait);
         batch_drop(batch, &verdict_ok); /* last, see hold_profiles */
         return true;
     }
     batch_free(kept);
-    struct span_waiter waiter = {id, node->node.worker->index};
-    span_index_collect_many(join->index, now_of(node), spans->puts, spans->count, &waiter,
-                            &batch->arena);
+    *spans = collect_spans(node, batch, id);
     holds_return_id(node, id);
     if (room == HOLD_NEVER || !batch->receipt)
         return false;
+    request_spans_deinit(spans);
     refuse(node, batch);
     return true;
 }
@@ -315,7 +335,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
     }
     struct span_waiter waiter = {holds_take_id(node), node->node.worker->index};
     struct request_spans spans = learn_spans(node, batch, &waiter);
-    if (count_waiting(&spans) == 0) {
+    if (spans.waiting == 0) {
         holds_return_id(node, waiter.hold);
         pass_traces(node, batch, &spans);
     } else if (!hold_traces(node, batch, &spans, waiter.hold)) {
@@ -337,21 +357,21 @@ static void spanjoin_consume(struct node *node, struct batch *batch)
 void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *offer)
 {
     struct spanjoin *join = node->join;
-    struct span_waiter waiter = {hold->id, node->node.worker->index};
     if (node->node.signal == SIGNAL_TRACES) {
-        struct request_spans spans = request_spans_read(offer, join->settings, NULL);
-        span_index_collect_many(join->index, now_of(node), spans.puts, spans.count, &waiter,
-                                &offer->arena);
+        struct request_spans spans = collect_spans(node, offer, hold->id);
         hold->counts.spans_enriched = request_spans_enrich(offer, join->settings, &spans);
+        request_spans_deinit(&spans);
         return;
     }
+    struct span_waiter waiter = {hold->id, node->node.worker->index};
     struct sample_plan *plan = sample_plan_new(offer, join->settings, NULL, 0, 0);
-    span_index_find_many(join->index, now_of(node), plan->finds, plan->key_count, plan->arena);
+    span_index_find_many(join->index, now_of(node), plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
     hold->counts = count_samples(plan, hold->overflow);
     if (!hold->was_offered && sample_plan_missing(plan) > 0)
         leave_spans(node, plan, &waiter);
     sample_plan_apply(plan);
+    sample_plan_free(plan);
 }
 
 void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts)

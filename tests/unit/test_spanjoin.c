@@ -974,6 +974,36 @@ static void test_more_ids_than_a_request_may_name(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* What waits downstream may be there a thousand times: it costs what it is, not what was worked out
+ * from it. */
+static void test_what_goes_on_is_not_larger_than_it_came(void **state)
+{
+    (void)state;
+    enum { SPANS = 5000 };
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    join.fixture.recorder.hold = true;
+    struct request request;
+    traces_begin(&request, "shop");
+    for (uint64_t i = 0; i < SPANS; i++)
+        traces_span(&request, TRACE, SPAN + i, WALL, WALL + SECOND, "a");
+    size_t bytes = request_encode(&request).size;
+    send_to(&join, &request, 0);
+    assert_int_equal(join.fixture.recorder.held_count, 1);
+    assert_in_range(budget_used(&join.fixture.budget), bytes, bytes + 4096);
+    fixture_release(&join.fixture, &verdict_ok);
+
+    struct text links = many_links(SPANS);
+    struct slice profiles = slice_of(links.data, links.size);
+    fixture_consume(&join.fixture, join.profiles->nodes[0], profiles, SPANS, NULL);
+    assert_int_equal(join.fixture.recorder.held_count, 1);
+    /* and its link table, which was opened */
+    assert_in_range(budget_used(&join.fixture.budget), profiles.size, 4 * profiles.size);
+    text_deinit(&links);
+    fixture_release(&join.fixture, &verdict_ok);
+    fixture_deinit(&join.fixture);
+}
+
 /* --- spans that wait --- */
 
 static void test_spans_wait(void **state)
@@ -1136,6 +1166,7 @@ int main(void)
         cmocka_unit_test(test_old_layout_and_unpacked_values),
         cmocka_unit_test(test_invalid_requests_do_not_get_here),
         cmocka_unit_test(test_more_ids_than_a_request_may_name),
+        cmocka_unit_test(test_what_goes_on_is_not_larger_than_it_came),
         cmocka_unit_test(test_spans_wait),
         cmocka_unit_test(test_span_on_another_worker),
         cmocka_unit_test(test_drain_lets_all_leave),
