@@ -305,6 +305,33 @@ static bool is_repeated(int table)
     return table == DICTIONARY_ATTRIBUTE_TABLE || table == DICTIONARY_LOCATION_TABLE;
 }
 
+/* A list of indices: most of what there is to rewrite. Writing one never writes to `out`
+ * otherwise, because a table refers only to others. */
+static void rewrite_list(struct profiles_source *source, int table, struct slice list,
+                         struct bytes *out)
+{
+    enum { INDEX_MAX_BYTES = 5 };
+    const struct mapped *mapped = source->mapped[table];
+    uint32_t round = source->merge->round;
+    struct wire_cursor packed = wire_cursor(list);
+    uint8_t *to = room(out, list.size * INDEX_MAX_BYTES);
+    uint64_t index;
+    while (wire_packed_varint(&packed, &index)) {
+        assert(index == 0 || index < source->entry_count[table]); /* scanned */
+        bool is_known = index != 0 && mapped[index].round == round;
+        uint32_t value = is_known ? mapped[index].index : map_index(source, table, index);
+        if (value < 0x80) {
+            *to++ = (uint8_t)value;
+        } else if (value < 0x4000) {
+            *to++ = (uint8_t)(value | 0x80);
+            *to++ = (uint8_t)(value >> 7);
+        } else {
+            to = wire_write_varint(to, value);
+        }
+    }
+    out->size = (size_t)(to - out->data);
+}
+
 static void rewrite_field(struct profiles_source *source, const struct rule *rule,
                           const struct wire_field *field, struct bytes *out)
 {
@@ -318,14 +345,10 @@ static void rewrite_field(struct profiles_source *source, const struct rule *rul
     }
     assert(field->type == WIRE_BYTES);
     size_t open = open_field(out);
-    if (rule->table == 0) {
+    if (rule->table == 0)
         rewrite(source, rule->rules, field->bytes, out);
-    } else {
-        struct wire_cursor packed = wire_cursor(field->bytes);
-        uint64_t index;
-        while (wire_packed_varint(&packed, &index))
-            put_varint(out, map_index(source, rule->table, index));
-    }
+    else
+        rewrite_list(source, rule->table, field->bytes, out);
     close_field(out, open, field->number);
 }
 
