@@ -108,6 +108,13 @@ static const uint8_t *skip_varint(const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *limit = end - p > VARINT_MAX ? p + VARINT_MAX : end;
 
+    if (end - p >= 8) { /* lengths vary, so a branch for each byte would be guessed wrongly */
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        word = ~le64toh(word) & UINT64_C(0x8080808080808080);
+        if (word != 0)
+            return p + __builtin_ctzll(word) / 8 + 1;
+    }
     while (p < limit)
         if (*p++ < 0x80)
             return p;
@@ -120,13 +127,10 @@ static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, u
 {
     uint64_t value = 0;
 
-    if (end - p >= 2 && p[1] < 0x80) { /* nearly every index has one byte or two */
-        if (p[0] < 0x80) {
-            *out = p[0];
-            return p + 1;
-        }
-        *out = (uint64_t)(p[0] & 0x7f) | (uint64_t)p[1] << 7;
-        return p + 2;
+    if (end - p >= 2 && (p[0] & p[1]) < 0x80) { /* one byte or two: nearly every index */
+        unsigned two = p[0] >> 7;
+        *out = (uint64_t)(p[0] & 0x7f) | (uint64_t)(p[1] & (0u - two)) << 7;
+        return p + 1 + two;
     }
 
     for (unsigned i = 0; i < bytes_max && p < end; i++) {
