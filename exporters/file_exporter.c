@@ -8,6 +8,7 @@
  * records under way share. Thread: worker 0 writes; the others encode their records, post them
  * there and get the verdict posted back.
  */
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/json.h"
@@ -521,7 +522,7 @@ static void flush(struct file_sink *sink)
 
 static void on_flush(struct timer *timer)
 {
-    flush((struct file_sink *)((char *)timer - offsetof(struct file_sink, flush)));
+    flush(container_of(timer, struct file_sink, flush));
 }
 
 static void take_record(struct file_record *record)

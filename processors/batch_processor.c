@@ -10,6 +10,7 @@
  * node; the bound is an atomic over all workers.
  */
 #include "core/base/budget.h"
+#include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -573,14 +574,14 @@ static void pump(struct shard *shard)
 
 static void on_retry(struct timer *timer)
 {
-    struct shard *shard = (struct shard *)((char *)timer - offsetof(struct shard, retry));
+    struct shard *shard = container_of(timer, struct shard, retry);
     pump(shard);
     check_drained(shard->node);
 }
 
 static void on_timeout(struct timer *timer)
 {
-    struct shard *shard = (struct shard *)((char *)timer - offsetof(struct shard, timeout));
+    struct shard *shard = container_of(timer, struct shard, timeout);
     shard->due_pieces = shard->piece_count;
     shard->by_timeout = true;
     pump(shard);

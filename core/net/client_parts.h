@@ -15,13 +15,11 @@
 #define PROFCOL_CORE_NET_CLIENT_PARTS_H
 
 #include "core/base/arena.h"
+#include "core/base/container_of.h"
 #include "core/base/text.h"
 #include "core/net/client.h"
 #include "core/net/client_output.h"
 #include "core/net/client_resolver.h"
-
-#define container_of(pointer, type, member)                                                        \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 struct client_connection;
 

@@ -1,5 +1,6 @@
 #include "core/net/server.h"
 
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/net/server_private.h"
@@ -151,8 +152,7 @@ static void part_start(struct server_part *part)
 static void on_start(struct worker *worker, struct post *post)
 {
     (void)worker;
-    struct server_part *part =
-        (struct server_part *)(void *)((char *)post - offsetof(struct server_part, start_post));
+    struct server_part *part = container_of(post, struct server_part, start_post);
     if (!part->stopped) {
         part_start(part);
         if (is_first(part) && !part->draining)

@@ -2,6 +2,7 @@
  * How bytes come in and go out: socket or TLS, time limits, and the ways in which a connection
  * ends.
  */
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/server_private.h"
 
@@ -553,8 +554,7 @@ static uint64_t check_phase(struct connection *connection, uint64_t now_ns)
 
 static void on_timer(struct timer *timer)
 {
-    struct connection *connection =
-        (struct connection *)(void *)((char *)timer - offsetof(struct connection, timer));
+    struct connection *connection = container_of(timer, struct connection, timer);
     uint64_t now = connection->part->worker->now_ns;
     uint64_t next = check_phase(connection, now);
     uint64_t stall = check_stall(connection, now);

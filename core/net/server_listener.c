@@ -3,6 +3,7 @@
  * to the worker that has the fewest.
  */
 #include "config/config.h"
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/net/server_private.h"
@@ -335,16 +336,14 @@ static void on_listen(uv_poll_t *handle, int status, int events)
 
 static void on_accept_timer(struct timer *timer)
 {
-    struct server *server =
-        (struct server *)(void *)((char *)timer - offsetof(struct server, accept_timer));
+    struct server *server = container_of(timer, struct server, accept_timer);
     listen_again(server);
 }
 
 static void on_resume(struct worker *worker, struct post *post)
 {
     (void)worker;
-    struct server *server =
-        (struct server *)(void *)((char *)post - offsetof(struct server, resume_post));
+    struct server *server = container_of(post, struct server, resume_post);
     atomic_store(&server->resume_posted, false);
     listen_again(server);
     server_unref(server);

@@ -1,5 +1,6 @@
 #include "processors/spanjoin/hold.h"
 
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "processors/spanjoin/spanjoin.h"
@@ -108,7 +109,7 @@ static void end(struct hold *hold)
 
 static void on_hold_timer(struct timer *timer)
 {
-    hold_leave((struct hold *)(void *)((char *)timer - offsetof(struct hold, timer)));
+    hold_leave(container_of(timer, struct hold, timer));
 }
 
 struct hold *hold_new(struct spanjoin_node *node, uint64_t id, struct batch *kept, size_t charged)
