@@ -121,26 +121,41 @@ struct verdict verdict_from_http(int status, int64_t retry_after_ns)
     return verdict_try_later(code, retry_after_ns, "HTTP status %d", status);
 }
 
+static const struct {
+    const char *name;
+    const char *go_name;
+} codes[] = {
+    [GRPC_OK] = {"OK", "OK"},
+    [GRPC_CANCELLED] = {"CANCELLED", "Canceled"},
+    [GRPC_UNKNOWN] = {"UNKNOWN", "Unknown"},
+    [GRPC_INVALID_ARGUMENT] = {"INVALID_ARGUMENT", "InvalidArgument"},
+    [GRPC_DEADLINE_EXCEEDED] = {"DEADLINE_EXCEEDED", "DeadlineExceeded"},
+    [GRPC_NOT_FOUND] = {"NOT_FOUND", "NotFound"},
+    [GRPC_ALREADY_EXISTS] = {"ALREADY_EXISTS", "AlreadyExists"},
+    [GRPC_PERMISSION_DENIED] = {"PERMISSION_DENIED", "PermissionDenied"},
+    [GRPC_RESOURCE_EXHAUSTED] = {"RESOURCE_EXHAUSTED", "ResourceExhausted"},
+    [GRPC_FAILED_PRECONDITION] = {"FAILED_PRECONDITION", "FailedPrecondition"},
+    [GRPC_ABORTED] = {"ABORTED", "Aborted"},
+    [GRPC_OUT_OF_RANGE] = {"OUT_OF_RANGE", "OutOfRange"},
+    [GRPC_UNIMPLEMENTED] = {"UNIMPLEMENTED", "Unimplemented"},
+    [GRPC_INTERNAL] = {"INTERNAL", "Internal"},
+    [GRPC_UNAVAILABLE] = {"UNAVAILABLE", "Unavailable"},
+    [GRPC_DATA_LOSS] = {"DATA_LOSS", "DataLoss"},
+    [GRPC_UNAUTHENTICATED] = {"UNAUTHENTICATED", "Unauthenticated"},
+};
+
+/* Backends may send any number. */
+static unsigned known_code(enum grpc_code code)
+{
+    return (unsigned)code < sizeof(codes) / sizeof(codes[0]) ? (unsigned)code : GRPC_UNKNOWN;
+}
+
 const char *grpc_code_name(enum grpc_code code)
 {
-    static const char *const names[] = {
-        "OK",
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-        "UNAUTHENTICATED",
-    };
-    return (unsigned)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
+    return codes[known_code(code)].name;
+}
+
+const char *grpc_code_go_name(enum grpc_code code)
+{
+    return codes[known_code(code)].go_name;
 }

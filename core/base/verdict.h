@@ -62,6 +62,8 @@ int verdict_http_status(const struct verdict *verdict);
 /* What an HTTP status of a backend means: OTLP/HTTP retries 429, 502, 503, 504; all others are
  * permanent. */
 struct verdict verdict_from_http(int status, int64_t retry_after_ns);
-const char *grpc_code_name(enum grpc_code code); /* "UNAVAILABLE" */
+/* "UNAVAILABLE", and "Unavailable" as Go prints it, which is what people search their logs for. */
+const char *grpc_code_name(enum grpc_code code);
+const char *grpc_code_go_name(enum grpc_code code);
 
 #endif

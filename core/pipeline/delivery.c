@@ -1,5 +1,6 @@
 #include "core/pipeline/delivery.h"
 
+#include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -247,30 +248,10 @@ static struct shipment *pop(struct shipment_list *list)
 
 /* Counting and saying */
 
-/* As Go prints a status, which is what people search their logs for. */
+/* As the Collector logs a status. */
 static const char *describe(const struct verdict *verdict, char *out, size_t size)
 {
-    static const char *const names[] = {
-        "OK",
-        "Canceled",
-        "Unknown",
-        "InvalidArgument",
-        "DeadlineExceeded",
-        "NotFound",
-        "AlreadyExists",
-        "PermissionDenied",
-        "ResourceExhausted",
-        "FailedPrecondition",
-        "Aborted",
-        "OutOfRange",
-        "Unimplemented",
-        "Internal",
-        "Unavailable",
-        "DataLoss",
-        "Unauthenticated",
-    };
-    bool known = (unsigned)verdict->code < sizeof(names) / sizeof(names[0]);
-    snprintf(out, size, "rpc error: code = %s desc = %s", known ? names[verdict->code] : "Unknown",
+    snprintf(out, size, "rpc error: code = %s desc = %s", grpc_code_go_name(verdict->code),
              verdict->text);
     return out;
 }
@@ -330,8 +311,7 @@ static void attempt(struct shipment *shipment)
 
 static void on_retry(struct timer *timer)
 {
-    struct shipment *shipment =
-        (struct shipment *)(void *)((char *)timer - offsetof(struct shipment, timer));
+    struct shipment *shipment = container_of(timer, struct shipment, timer);
     attempt(shipment);
 }
 
@@ -595,12 +575,12 @@ static void pump(struct delivery *delivery)
 
 static void on_flush(struct timer *timer)
 {
-    pump((struct delivery *)(void *)((char *)timer - offsetof(struct delivery, flush)));
+    pump(container_of(timer, struct delivery, flush));
 }
 
 static void on_unblock(struct timer *timer)
 {
-    pump((struct delivery *)(void *)((char *)timer - offsetof(struct delivery, unblock)));
+    pump(container_of(timer, struct delivery, unblock));
 }
 
 static void refuse(struct delivery *delivery, struct batch *batch, const struct verdict *verdict)

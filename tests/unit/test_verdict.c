@@ -36,6 +36,15 @@ static const struct {
     {(enum grpc_code) - 1, "UNKNOWN", 500, false, false},
 };
 
+static void codes_have_gos_names_too(void **state)
+{
+    (void)state;
+    assert_string_equal(grpc_code_go_name(GRPC_OK), "OK");
+    assert_string_equal(grpc_code_go_name(GRPC_CANCELLED), "Canceled");
+    assert_string_equal(grpc_code_go_name(GRPC_UNAUTHENTICATED), "Unauthenticated");
+    assert_string_equal(grpc_code_go_name((enum grpc_code)17), "Unknown");
+}
+
 static void every_code_has_its_http_status(void **state)
 {
     (void)state;
@@ -137,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_its_http_status),
+        cmocka_unit_test(codes_have_gos_names_too),
         cmocka_unit_test(otlp_says_what_is_retried),
         cmocka_unit_test(every_http_status_has_its_code),
         cmocka_unit_test(the_text_is_always_utf8),
