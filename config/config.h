@@ -27,6 +27,7 @@ enum config_section {
     CONFIG_EXTENSIONS,
     CONFIG_SECTION_COUNT
 };
+extern const char *const config_section_kinds[CONFIG_SECTION_COUNT]; /* "receiver" */
 enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
 enum stability {
     STABILITY_NONE,

@@ -13,9 +13,8 @@
 
 #include "config/check.h"
 
-/* "receivers", and "receiver". */
+/* "receivers" */
 extern const char *const config_section_names[CONFIG_SECTION_COUNT];
-extern const char *const config_section_kinds[CONFIG_SECTION_COUNT];
 extern const char *const config_signal_names[CONFIG_SIGNAL_COUNT];
 
 /* "type" or "type/name", cleaned of white space around the parts. */

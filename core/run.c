@@ -147,41 +147,17 @@ static bool drain(struct server_process *self, int64_t timeout_ns)
     return drained;
 }
 
-struct stop_telemetry {
-    struct post post;
-    struct telemetry *telemetry;
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    bool is_done;
-};
-
-static void on_stop_telemetry(struct worker *worker, struct post *post)
+static void stop_telemetry(void *telemetry)
 {
-    (void)worker;
-    struct stop_telemetry *stop = (struct stop_telemetry *)post;
-    telemetry_stop(stop->telemetry);
-    pthread_mutex_lock(&stop->lock);
-    stop->is_done = true;
-    pthread_cond_signal(&stop->done);
-    pthread_mutex_unlock(&stop->lock);
+    telemetry_stop(telemetry);
 }
 
 static void stop_pipelines(struct server_process *self)
 {
     if (self->graph)
         graph_stop(self->graph);
-    if (!self->telemetry)
-        return;
-    struct stop_telemetry stop = {.post.on_post = on_stop_telemetry, .telemetry = self->telemetry};
-    pthread_mutex_init(&stop.lock, NULL);
-    pthread_cond_init(&stop.done, NULL);
-    worker_post(&self->process.workers[0], &stop.post);
-    pthread_mutex_lock(&stop.lock);
-    while (!stop.is_done)
-        pthread_cond_wait(&stop.done, &stop.lock);
-    pthread_mutex_unlock(&stop.lock);
-    pthread_cond_destroy(&stop.done);
-    pthread_mutex_destroy(&stop.lock);
+    if (self->telemetry)
+        worker_call(&self->process.workers[0], stop_telemetry, self->telemetry);
 }
 
 static void free_process(struct server_process *self)

@@ -177,12 +177,6 @@ static void run_loop(struct worker *worker)
     atomic_store(&worker->running, false);
 }
 
-void worker_run(struct worker *worker)
-{
-    begin_run(worker);
-    run_loop(worker);
-}
-
 struct thread_start {
     struct worker *worker;
     uv_sem_t begun;
@@ -234,6 +228,34 @@ void worker_post(struct worker *worker, struct post *post)
     /* Whoever finds the inbox empty wakes the worker; those after need not. */
     if (!head && !worker->manual)
         uv_async_send(&worker->mail);
+}
+
+struct call {
+    struct post post;
+    void (*run)(void *context);
+    void *context;
+    uv_sem_t done;
+};
+
+static void on_call(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    struct call *call = (struct call *)post;
+    call->run(call->context);
+    uv_sem_post(&call->done); /* call is gone from here on */
+}
+
+void worker_call(struct worker *worker, void (*run)(void *context), void *context)
+{
+    if (worker_is_current(worker)) {
+        run(context);
+        return;
+    }
+    struct call call = {.post.on_post = on_call, .run = run, .context = context};
+    uv_sem_init(&call.done, 0);
+    worker_post(worker, &call.post);
+    uv_sem_wait(&call.done);
+    uv_sem_destroy(&call.done);
 }
 
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns)

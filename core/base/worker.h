@@ -7,7 +7,7 @@
  *
  * Owner: main owns the workers.
  *
- * Thread: the functions are for the worker's own thread, except worker_post.
+ * Thread: the functions are for the worker's own thread, except those that say so.
  */
 #ifndef PROFCOL_CORE_BASE_WORKER_H
 #define PROFCOL_CORE_BASE_WORKER_H
@@ -54,10 +54,8 @@ bool worker_init(struct worker *worker, unsigned index, struct error *err);
 void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
 void worker_deinit(struct worker *worker);
 
-/* Runs the loop on a new thread (it has begun when this returns) / on the calling thread, until
- * worker_stop. */
+/* Runs the loop on a new thread (it has begun when this returns) until worker_stop. */
 bool worker_start(struct worker *worker, struct error *err);
-void worker_run(struct worker *worker);
 void worker_stop(struct worker *worker); /* any thread */
 void worker_join(struct worker *worker);
 /* When none of them runs any more: delivers what they still have for each other and ends closed
@@ -68,6 +66,10 @@ void workers_settle(struct worker *workers, unsigned count);
 /* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs
  * inside this call. */
 void worker_post(struct worker *worker, struct post *post);
+
+/* For main, at start and stop: runs it on the worker and waits until it is done; at once when the
+ * caller may touch what belongs to the worker. */
+void worker_call(struct worker *worker, void (*run)(void *context), void *context);
 
 /* Whether the caller may touch what belongs to the worker: it runs on it, or nobody does (before
  * the start, after the end, manual). */

@@ -3,6 +3,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
+#include "core/base/worker.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -340,13 +341,6 @@ static SSL_CTX *make_ssl_context(struct tls_context *context, struct error *err)
     return NULL;
 }
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static struct timespec client_ca_time(const struct tls_context *context)
 {
     struct stat info = {0};
@@ -377,7 +371,7 @@ static struct tls_context *context_new(bool is_server, const struct tls_files *f
     context->server_name_override = server_name_override;
     set_alpn(context, alpn);
     context->client_ca_changed = client_ca_time(context);
-    context->loaded_ns = monotonic_ns();
+    context->loaded_ns = clock_monotonic_ns();
     context->ssl_context = make_ssl_context(context, err);
     if (context->ssl_context)
         return context;
@@ -459,7 +453,7 @@ static bool is_outdated(struct tls_context *context, uint64_t now_ns)
 static SSL_CTX *current_ssl_context(struct tls_context *context)
 {
     pthread_mutex_lock(&context->lock);
-    uint64_t now = monotonic_ns();
+    uint64_t now = clock_monotonic_ns();
     if (is_outdated(context, now)) {
         struct error err;
         SSL_CTX *fresh = make_ssl_context(context, &err);

@@ -1,5 +1,6 @@
 #include "core/pipeline/graph.h"
 
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 
 #include <assert.h>
@@ -35,49 +36,26 @@ struct graph {
     size_t undrained_workers;
 };
 
-static const char *const section_kind[] = {"receiver", "processor", "exporter", "extension"};
-
 /* ---- running something on a worker and waiting for it ---- */
 
 struct call {
-    struct post post;
     void (*run)(struct call *call);
     struct worker_graph *target;
     struct error err;
     bool ok;
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    bool is_done;
 };
 
-static void on_call(struct worker *worker, struct post *post)
+static void run_call(void *context)
 {
-    (void)worker;
-    struct call *call = (struct call *)post;
+    struct call *call = context;
     call->run(call);
-    pthread_mutex_lock(&call->lock);
-    call->is_done = true;
-    pthread_cond_signal(&call->done);
-    pthread_mutex_unlock(&call->lock);
 }
 
 static bool call_on_worker(struct worker_graph *target, void (*run)(struct call *call),
                            struct error *err)
 {
-    struct call call = {.post.on_post = on_call, .run = run, .target = target, .ok = true};
-    if (worker_is_current(target->worker)) {
-        run(&call);
-    } else {
-        pthread_mutex_init(&call.lock, NULL);
-        pthread_cond_init(&call.done, NULL);
-        worker_post(target->worker, &call.post);
-        pthread_mutex_lock(&call.lock);
-        while (!call.is_done)
-            pthread_cond_wait(&call.done, &call.lock);
-        pthread_mutex_unlock(&call.lock);
-        pthread_cond_destroy(&call.done);
-        pthread_mutex_destroy(&call.lock);
-    }
+    struct call call = {.run = run, .target = target, .ok = true};
+    worker_call(target->worker, run_call, &call);
     if (!call.ok && err)
         *err = call.err;
     return call.ok;
@@ -108,7 +86,7 @@ static struct component *add_component(struct graph *graph,
     component->settings = configured->settings;
     component->process = graph->process;
     snprintf(component->label, sizeof(component->label), "%s %s",
-             section_kind[type->config.section], configured->id);
+             config_section_kinds[type->config.section], configured->id);
     graph->components =
         memory_grow(graph->components, graph->component_count + 1, sizeof(struct component *));
     graph->components[graph->component_count++] = component;
@@ -373,9 +351,7 @@ static void on_node_drained(struct node *node)
 static void on_stage_drained(struct worker *worker, struct post *post)
 {
     (void)worker;
-    struct worker_graph *target =
-        (struct worker_graph *)(void *)((char *)post -
-                                        offsetof(struct worker_graph, stage_drained));
+    struct worker_graph *target = container_of(post, struct worker_graph, stage_drained);
     if (target->stopped)
         return;
     size_t next = 0;

@@ -1,4 +1,5 @@
 #include "core/base/budget.h"
+#include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/components.h"
@@ -130,11 +131,11 @@ static void begin_life(struct life *life, const struct config_type *type, unsign
                                       .budget = &life->budget,
                                       .memory_limit_bytes = (size_t)1 << 30,
                                       .version = "test"}};
+    life->config = configure(type); /* may fail the test: before there are threads */
     for (unsigned i = 0; i < workers; i++)
         assert_true(worker_init(&life->workers[i], i, &err));
     for (unsigned i = 0; i < workers; i++)
         assert_true(worker_start(&life->workers[i], &err));
-    life->config = configure(type);
     life->graph = graph_new(life->config, &life->process, &err);
     if (!life->graph)
         fail_msg("%s", err.text);
@@ -210,8 +211,7 @@ struct delivery_note {
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     (void)verdict; /* who has nobody to send to may say no */
-    struct delivery_note *note =
-        (struct delivery_note *)(void *)((char *)receipt - offsetof(struct delivery_note, receipt));
+    struct delivery_note *note = container_of(receipt, struct delivery_note, receipt);
     note->settled++;
 }
 

@@ -1,4 +1,5 @@
 #include "core/base/budget.h"
+#include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/pipeline/graph.h"
@@ -98,8 +99,7 @@ static void test_deinit(struct component *component)
 
 static void on_drain_delay(struct timer *timer)
 {
-    struct test_node *self =
-        (struct test_node *)(void *)((char *)timer - offsetof(struct test_node, drained));
+    struct test_node *self = container_of(timer, struct test_node, drained);
     node_drained(&self->node);
 }
 
@@ -181,8 +181,7 @@ static void hand_on_clone(struct test_node *self)
 
 static void on_handed_on(struct receipt *receipt, const struct verdict *verdict)
 {
-    struct test_node *self =
-        (struct test_node *)(void *)((char *)receipt - offsetof(struct test_node, receipt));
+    struct test_node *self = container_of(receipt, struct test_node, receipt);
     tell_node(verdict->text[0] ? verdict->text : "done", &self->node);
     if (verdict_is_ok(verdict)) {
         batch_free(self->original);

@@ -1,3 +1,4 @@
+#include "core/base/container_of.h"
 #include "core/base/worker.h"
 
 #include <setjmp.h>
@@ -35,7 +36,7 @@ static void tell(char what, int number)
 
 static struct note *note_of(struct timer *timer)
 {
-    return (struct note *)(void *)((char *)timer - offsetof(struct note, timer));
+    return container_of(timer, struct note, timer);
 }
 
 static void on_note_timer(struct timer *timer)
@@ -250,6 +251,25 @@ static void a_sleeping_worker_wakes_for_each_message(void **state)
     stop_real(1);
 }
 
+static void note_who_runs(void *context)
+{
+    *(pthread_t *)context = pthread_self();
+}
+
+static void a_call_runs_on_its_worker_and_is_waited_for(void **state)
+{
+    (void)state;
+    pthread_t who = pthread_self();
+    start_real(1);
+    worker_call(&real[0], note_who_runs, &who);
+    assert_true(pthread_equal(who, real[0].thread));
+    stop_real(1);
+    begin_story();
+    worker_call(&manual, note_who_runs, &who);
+    assert_true(pthread_equal(who, pthread_self()));
+    worker_deinit(&manual);
+}
+
 enum { REAL_TIMERS = 8 };
 
 static struct alarm {
@@ -424,6 +444,7 @@ int main(void)
         cmocka_unit_test(the_wall_clock_can_be_fixed),
         cmocka_unit_test(posts_of_many_threads_arrive_once_and_in_order),
         cmocka_unit_test(a_sleeping_worker_wakes_for_each_message),
+        cmocka_unit_test(a_call_runs_on_its_worker_and_is_waited_for),
         cmocka_unit_test(timers_fire_in_order_and_never_early),
         cmocka_unit_test(an_earlier_timer_is_not_slept_over),
         cmocka_unit_test(messages_between_stopped_workers_are_delivered),
