@@ -123,6 +123,14 @@ void text_append_json(struct text *text, struct slice bytes)
         room(text, 0)[0] = '\0';
 }
 
+int text_hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 void text_append_hex(struct text *text, struct slice bytes)
 {
     static const char digits[] = "0123456789abcdef";

@@ -31,6 +31,8 @@ void text_vprintf(struct text *text, const char *format, va_list args);
 void text_append_json(struct text *text, struct slice bytes);
 /* Bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0: there is none. */
 size_t text_utf8_length(const uint8_t *p, size_t size);
+/* 0 to 15; -1: not a hex digit of either case. */
+int text_hex_digit(uint8_t c);
 /* Lower-case hex. */
 void text_append_hex(struct text *text, struct slice bytes);
 const char *text_string(const struct text *text); /* "" when empty */

@@ -1,5 +1,7 @@
 #include "core/data/json_reader.h"
 
+#include "core/base/text.h"
+
 #include <assert.h>
 
 static bool broken(struct json_reader *reader, const char *problem)
@@ -97,20 +99,12 @@ bool json_is_number(struct slice text)
     return text.size > 0 && json_take_number(&reader, &number) && reader.next == reader.end;
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* -1: not four hex digits. */
 static int32_t hex_quad(const uint8_t *from)
 {
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(from[i]);
+        int digit = text_hex_digit(from[i]);
         if (digit < 0)
             return -1;
         value = value << 4 | digit;

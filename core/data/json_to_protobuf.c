@@ -1,5 +1,6 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/data/json_reader.h"
 #include "core/data/json_schema.h"
 #include "core/data/scan.h"
@@ -395,14 +396,6 @@ static bool read_string(struct transcoder *t, const struct place *place)
     return true;
 }
 
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_id(struct transcoder *t, const struct place *place, size_t size)
 {
     struct slice hex;
@@ -416,7 +409,7 @@ static bool read_id(struct transcoder *t, const struct place *place, size_t size
     if (hex.size != size * 2)
         return fail(t, place, "%zu hex digits, not %zu", hex.size, size * 2);
     for (size_t i = 0; i < size; i++) {
-        int high = hex_value(hex.data[2 * i]), low = hex_value(hex.data[2 * i + 1]);
+        int high = text_hex_digit(hex.data[2 * i]), low = text_hex_digit(hex.data[2 * i + 1]);
         if (high < 0 || low < 0)
             return fail(t, place, "not a hex digit at position %zu", high < 0 ? 2 * i : 2 * i + 1);
         id[i] = (uint8_t)(high << 4 | low);

@@ -1,5 +1,7 @@
 #include "core/net/http1_chunked.h"
 
+#include "core/base/text.h"
+
 enum state {
     SIZE,
     EXTENSION,
@@ -15,20 +17,9 @@ enum state {
     BAD,
 };
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static enum state on_size(struct http1_chunked *chunked, uint8_t c)
 {
-    int digit = hex_digit(c);
+    int digit = text_hex_digit(c);
     if (digit >= 0) {
         /* 14 digits are 2^56: no sum of ours overflows. */
         if (++chunked->digits > 14)

@@ -275,20 +275,12 @@ static enum grpc_code code_of_http(int status)
     }
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (isdigit(c))
-        return c - '0';
-    c = (uint8_t)tolower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void percent_decode(struct slice in, char *out, size_t size)
 {
     size_t at = 0;
     for (size_t i = 0; i < in.size && at + 1 < size; i++) {
-        int high = in.data[i] == '%' && i + 2 < in.size ? hex_digit(in.data[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(in.data[i + 2]) : -1;
+        int high = in.data[i] == '%' && i + 2 < in.size ? text_hex_digit(in.data[i + 1]) : -1;
+        int low = high >= 0 ? text_hex_digit(in.data[i + 2]) : -1;
         int byte = low >= 0 ? high << 4 | low : in.data[i];
         out[at++] = (char)byte;
         i += low >= 0 ? 2 : 0;

@@ -1,17 +1,10 @@
 #include "processors/spanjoin/named_ids.h"
 
+#include "core/base/text.h"
+
 #include <assert.h>
 
 /* --- ids as texts --- */
-
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 static bool parse_hex(struct slice text, uint8_t *id, size_t size)
 {
@@ -19,7 +12,7 @@ static bool parse_hex(struct slice text, uint8_t *id, size_t size)
         return false;
     uint8_t any = 0;
     for (size_t i = 0; i < size; i++) {
-        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
+        int high = text_hex_digit(text.data[2 * i]), low = text_hex_digit(text.data[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         id[i] = (uint8_t)(high << 4 | low);

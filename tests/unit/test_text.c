@@ -30,6 +30,17 @@ static void appending_grows(void **state)
     assert_null(text.data);
 }
 
+static void hex_digits_are_of_either_case(void **state)
+{
+    (void)state;
+    static const char digits[] = "0123456789abcdefABCDEF";
+    for (int c = 0; c < 256; c++) {
+        const char *at = c ? strchr(digits, c) : NULL;
+        int value = at ? (int)(at - digits) : -1;
+        assert_int_equal(text_hex_digit((uint8_t)c), value > 15 ? value - 6 : value);
+    }
+}
+
 static void hex_is_lower_case(void **state)
 {
     (void)state;
@@ -139,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appending_grows),
+        cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(hex_is_lower_case),
         cmocka_unit_test(json_is_escaped),
         cmocka_unit_test(json_of_random_bytes_parses),
