@@ -4,8 +4,8 @@
  *     bench_sink [--count]     prints the port it listens on; with SIGUSR1 what it has got so far,
  *                              one JSON line; ends with SIGTERM, printing it again
  *
- * --count looks into the (uncompressed) requests and counts spans and samples, otherwise bodies of
- * HTTP/1.1 are thrown away without being copied out of the kernel.
+ * --count looks into the (uncompressed) requests and counts spans and samples, until SIGUSR2;
+ * otherwise bodies of HTTP/1.1 are thrown away without being copied out of the kernel.
  */
 #include "bench/payload.h"
 #include "bench/sockets.h"
@@ -298,6 +298,10 @@ int main(int argc, char **argv)
             if (!connection) {
                 if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
                     die("signalfd");
+                if (info.ssi_signo == SIGUSR2) {
+                    counting = false;
+                    continue;
+                }
                 print_totals();
                 if (info.ssi_signo != SIGUSR1)
                     return 0;

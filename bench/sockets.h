@@ -20,7 +20,7 @@ int socket_accept(int listener);
 /* Adds the descriptor to the set, or changes what is waited for there (EPOLLIN, EPOLLOUT). */
 void poll_add(int poll, int fd, uint32_t events, void *data);
 void poll_change(int poll, int fd, uint32_t events, void *data);
-/* A descriptor in the set that becomes readable with SIGTERM, SIGINT or SIGUSR1; its data is NULL.
+/* A descriptor in the set that becomes readable with SIGTERM, SIGINT, SIGUSR1 or SIGUSR2; its data is NULL.
  */
 int poll_signals(int poll);
 
