@@ -3,7 +3,11 @@
  *
  * Traces: spans of about 400 bytes with 8 attributes. Profiles: about 200 bytes a sample, 2,000
  * functions, stacks 20 to 60 deep, one dictionary. Link i of a profile names span i of the traces
- * request with the same number. Owner: the caller. Thread: one at a time.
+ * request with the same number.
+ *
+ * Owner: the caller.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_BENCH_PAYLOAD_H
 #define PROFCOL_BENCH_PAYLOAD_H

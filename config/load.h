@@ -1,7 +1,9 @@
 /*
  * load: config_load with another world around it, for tests and fuzzers.
  *
- * Owner and thread: as config_load in config.h.
+ * Owner: the caller, as with config_load (config.h).
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_CONFIG_LOAD_H
 #define PROFCOL_CONFIG_LOAD_H

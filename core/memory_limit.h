@@ -1,6 +1,8 @@
 /*
  * memory_limit: how much memory this process may use.
  *
+ * Owner: nothing is kept.
+ *
  * Thread: any.
  */
 #ifndef PROFCOL_CORE_MEMORY_LIMIT_H

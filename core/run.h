@@ -1,6 +1,8 @@
 /*
  * run: the process from a checked configuration to a drained end.
  *
+ * Owner: the configuration stays the caller's; everything else is made and freed within.
+ *
  * Thread: main. Blocks until SIGINT or SIGTERM; the workers are threads of their own.
  */
 #ifndef PROFCOL_CORE_RUN_H

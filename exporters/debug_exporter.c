@@ -2,9 +2,12 @@
  * debug_exporter: shows what passes, for people who set up a pipeline.
  *
  * basic logs one line per batch with its counts, normal adds a line per span or profile, detailed
- * adds everything in it. Nothing is kept: a batch that was shown is delivered. Owner: the component
- * owns its output descriptors. Thread: each node on its worker; the text of a batch is written in
- * one piece under a lock, because several workers may show theirs at the same time.
+ * adds everything in it. Nothing is kept: a batch that was shown is delivered.
+ *
+ * Owner: the component owns its output descriptors.
+ *
+ * Thread: each node on its worker; the text of a batch is written in one piece under a lock,
+ * because several workers may show theirs at the same time.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"

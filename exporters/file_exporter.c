@@ -4,9 +4,12 @@
  *
  * A batch counts as delivered when write() has taken its record; if the disk is full, it is refused
  * with "try later" and what was half written is cut off again. Records that arrive in one round of
- * the loop are written together. Owner: the file belongs to a sink that the component and all
- * records under way share. Thread: worker 0 writes; the others encode their records, post them
- * there and get the verdict posted back.
+ * the loop are written together.
+ *
+ * Owner: the file belongs to a sink that the component and all records under way share.
+ *
+ * Thread: worker 0 writes; the others encode their records, post them there and get the verdict
+ * posted back.
  */
 #include "core/base/container_of.h"
 #include "core/base/log.h"

@@ -2,7 +2,10 @@
  * nop_exporter: takes everything and does nothing with it.
  *
  * For pipelines that only need an end: tests, measurements, a receiver whose data nobody wants yet.
- * Owner: nothing is kept. Thread: that of each node.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: that of each node.
  */
 #include "core/pipeline/component.h"
 

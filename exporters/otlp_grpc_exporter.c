@@ -3,8 +3,11 @@
  * exporter of the same name.
  *
  * Where and how is in core/pipeline/otlp_sender.h, queue and retries in core/pipeline/delivery.h.
+ *
  * Owner: the component owns targets and, per worker, one HTTP/2 client that the nodes of both
- * signals share. Thread: each client is touched only by its worker.
+ * signals share.
+ *
+ * Thread: each client is touched only by its worker.
  */
 #include "core/pipeline/otlp_sender.h"
 

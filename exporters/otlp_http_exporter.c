@@ -3,7 +3,10 @@
  * like the Collector's exporter of the same name.
  *
  * Where and how is in core/pipeline/otlp_sender.h, queue and retries in core/pipeline/delivery.h.
- * Owner: the component owns targets, each node its client. Thread: each node on its worker.
+ *
+ * Owner: the component owns targets, each node its client.
+ *
+ * Thread: each node on its worker.
  */
 #include "core/pipeline/otlp_sender.h"
 

@@ -5,9 +5,11 @@
  * what it has admitted: data is acknowledged when it is held, kept until what comes next has taken
  * it, offered again after "try later", and refused at the door when more than max_held_mib is held.
  * With `ack: delivered` it promises nothing: who sent the data is told what became of it.
+ *
  * Owner: a shard holds pieces (requests as they came) until there is a reason to send; only then
- * they are merged into a package, which lives until its receipt is settled. Thread: that of the
- * node; the bound is an atomic over all workers.
+ * they are merged into a package, which lives until its receipt is settled.
+ *
+ * Thread: that of the node; the bound is an atomic over all workers.
  */
 #include "core/base/budget.h"
 #include "core/base/container_of.h"

@@ -2,8 +2,11 @@
  * resource_processor: edits the attributes of resources, in traces and in profiles.
  *
  * The Collector's `resource` processor: a list of actions (core/pipeline/attribute_actions.h). A
- * resource that is already as the actions want it passes as the bytes it came in. Owner: each node
- * has an editor; nothing is kept of a batch. Thread: that of the node.
+ * resource that is already as the actions want it passes as the bytes it came in.
+ *
+ * Owner: each node has an editor; nothing is kept of a batch.
+ *
+ * Thread: that of the node.
  */
 #include "core/pipeline/attribute_actions.h"
 #include "core/pipeline/component.h"

@@ -4,8 +4,11 @@
  * https://opentelemetry.io/docs/specs/otlp/ . The network side (framing, compression, limits) is
  * core/net/server.h; here a request is recognised, checked once (core/data/scan.h), brought into
  * the one form that the rest reads, and handed on with a receipt; when that settles, the client
- * gets its answer. Owner: an `otlp_request` lives from the whole request to the answer. Thread: the
- * exchange's worker.
+ * gets its answer.
+ *
+ * Owner: an `otlp_request` lives from the whole request to the answer.
+ *
+ * Thread: the exchange's worker.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"

@@ -4,6 +4,8 @@
  * The key is drawn once per process from the kernel and never printed; order by hash must never
  * reach an output.
  *
+ * Owner: the key is the process'; nothing else is kept.
+ *
  * Thread: hash_init once at start, then any.
  */
 #ifndef PROFCOL_CORE_BASE_HASH_H

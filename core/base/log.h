@@ -7,7 +7,9 @@
  * Collector's (first 10 of a text in 10 s, then every 100th). Never log a secret: settings of kind
  * secret have no way in here.
  *
- * Thread: any.
+ * Owner: level, encoding and what is sampled are the process'; texts are the caller's.
+ *
+ * Thread: log_init once at start, then any.
  */
 #ifndef PROFCOL_CORE_BASE_LOG_H
 #define PROFCOL_CORE_BASE_LOG_H

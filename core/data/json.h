@@ -5,7 +5,10 @@
  * (traceId, spanId, parentSpanId, profileId), other bytes in base64, 64-bit integers as strings,
  * enums as integers, unknown fields ignored, absent fields omitted. Reading is as lenient as the
  * Collector (snake_case names, enum names, numbers for 64-bit integers), see facts in docs/otlp.md.
- * Owner: results are buffers of the caller. Thread: any.
+ *
+ * Owner: results are buffers of the caller.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_JSON_H
 #define PROFCOL_CORE_DATA_JSON_H

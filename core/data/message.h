@@ -8,12 +8,13 @@
  *
  *     struct message_iter it = message_iter(root, arena);
  *     struct message_field f;
- *     while (message_next(&it, &f))                       // sees changes: removed fields are
- * skipped, appended ones come last if (f.wire.number == 1 && f.wire.type == WIRE_BYTES) { struct
- * message_iter sub = message_iter_into(&f, arena);        // read on, without a node struct message
- * *child = message_open(&it, &f);          // or open it, to change it message_append(child, arena,
- * slice_of(encoded, n));
- *         }
+ *     while (message_next(&it, &f)) {  // removed fields are skipped, appended ones come last
+ *         if (f.wire.number != 1 || f.wire.type != WIRE_BYTES)
+ *             continue;
+ *         struct message_iter below = message_iter_into(&f, arena);  // to read on, without a node
+ *         struct message *child = message_open(&it, &f);             // or to change it
+ *         message_append(child, arena, slice_of(encoded, n));
+ *     }
  *
  * Owner: nodes and appended bytes live in the batch's arena; slices borrow from its buffers.
  *

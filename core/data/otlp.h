@@ -4,6 +4,10 @@
  *
  * proto/ is the schema; a test compares these numbers with its descriptors
  * (tests/unit/test_otlp_numbers.c).
+ *
+ * Owner: constants.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_OTLP_H
 #define PROFCOL_CORE_DATA_OTLP_H

@@ -2,7 +2,11 @@
  * scan_tables: how long the tables of a profiles request are, before its indices are checked.
  *
  * The dictionary may stand behind what refers to it, and there may be several; one look at the
- * headers of their entries tells the sizes. Owner: plain data. Thread: any.
+ * headers of their entries tells the sizes.
+ *
+ * Owner: plain data.
+ *
+ * Thread: any.
  */
 #ifndef PROFCOL_CORE_DATA_SCAN_TABLES_H
 #define PROFCOL_CORE_DATA_SCAN_TABLES_H

@@ -3,8 +3,11 @@
  * come change in the entries of a shard.
  *
  * The rules of a match are here (equal span ids, equal trace ids where both sides have one), in
- * span_shard.h is how entries are stored, in span_index.h how many keys at once get here. Owner:
- * the index. Thread: whoever holds the shard's lock.
+ * span_shard.h is how entries are stored, in span_index.h how many keys at once get here.
+ *
+ * Owner: the index.
+ *
+ * Thread: whoever holds the shard's lock.
  */
 #ifndef PROFCOL_CORE_DATA_SPAN_ENTRIES_H
 #define PROFCOL_CORE_DATA_SPAN_ENTRIES_H

@@ -1,17 +1,18 @@
 /*
  * grpc_status: how gRPC writes a status and a time-out into headers.
  *
- * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md Owner: results are in the
- * caller's memory.
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ *
+ * Owner: results are in the caller's memory.
  *
  * Thread: any.
  */
 #ifndef PROFCOL_CORE_NET_GRPC_STATUS_H
 #define PROFCOL_CORE_NET_GRPC_STATUS_H
 
+#include "core/base/slice.h"
 #include "core/base/verdict.h"
 
-#include "core/base/slice.h"
 #include <stddef.h>
 
 enum {

@@ -1,6 +1,8 @@
 /*
  * http_types: names that the server and the client share.
  *
+ * Owner: whoever holds the bytes that the slices point into.
+ *
  * Thread: plain data.
  */
 #ifndef PROFCOL_CORE_NET_HTTP_TYPES_H

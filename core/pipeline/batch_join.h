@@ -2,8 +2,11 @@
  * batch_join: several batches as one, and one as several, for queues that shape what they send.
  *
  * Traces are joined by standing one behind the other; profiles get one dictionary
- * (core/data/profiles_merge.h). A part carries only what its items refer to. Owner: lists go
- * through batch->next; what is given is taken over. Thread: the batches' worker.
+ * (core/data/profiles_merge.h). A part carries only what its items refer to.
+ *
+ * Owner: lists go through batch->next; what is given is taken over.
+ *
+ * Thread: the batches' worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_BATCH_JOIN_H
 #define PROFCOL_CORE_PIPELINE_BATCH_JOIN_H

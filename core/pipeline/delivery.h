@@ -6,8 +6,11 @@
  * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
  * queue the receipt settles when the queue has the batch (wait_for_result: when the backend has
  * it), without one when the backend has it, retries included.
- * Owner: the exporter's node. Thread: the node's worker; the bounds are atomics in
- * struct delivery_shared, one per component and signal.
+ *
+ * Owner: the exporter's node.
+ *
+ * Thread: the node's worker; the bounds are atomics in struct delivery_shared, one per component
+ * and signal.
  */
 #ifndef PROFCOL_CORE_PIPELINE_DELIVERY_H
 #define PROFCOL_CORE_PIPELINE_DELIVERY_H

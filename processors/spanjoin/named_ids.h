@@ -3,7 +3,11 @@
  *
  * Rule 2 of docs/spanjoin.md: the first of `sources` whose value is an id, and the first of
  * `trace_sources`. Attribute table entries are classified by their key once per request
- * (sample_plan_class). Owner: plain data. Thread: the batch's worker.
+ * (sample_plan_class).
+ *
+ * Owner: plain data.
+ *
+ * Thread: the batch's worker.
  */
 #ifndef PROFCOL_SPANJOIN_NAMED_IDS_H
 #define PROFCOL_SPANJOIN_NAMED_IDS_H

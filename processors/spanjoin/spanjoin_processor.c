@@ -3,8 +3,11 @@
  * what they cost.
  *
  * docs/spanjoin.md is the contract. A request is read once for the ids that it names, the index is
- * asked, and it either goes on at once or waits (hold.h). Owner: the component owns struct spanjoin
- * together with messages under way. Thread: each node on its worker.
+ * asked, and it either goes on at once or waits (hold.h).
+ *
+ * Owner: the component owns struct spanjoin together with messages under way.
+ *
+ * Thread: each node on its worker.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
