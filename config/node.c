@@ -17,7 +17,8 @@ struct config_node *config_node_new(struct arena *arena, enum config_node_kind k
     return node;
 }
 
-bool config_text_is_null(const char *text)
+/* Whether a plain text means null in YAML. */
+static bool means_null(const char *text)
 {
     static const char *const spellings[] = {"", "~", "null", "Null", "NULL"};
     for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
@@ -33,15 +34,14 @@ bool config_text_is_typed(const char *text)
     int64_t integer;
     uint64_t natural;
     struct slice s = slice_of_string(text);
-    return config_text_is_null(text) || config_parse_double(s, &number) ||
-           config_parse_bool(s, &boolean) || config_parse_int(s, &integer) ||
-           config_parse_uint(s, &natural);
+    return means_null(text) || config_parse_double(s, &number) || config_parse_bool(s, &boolean) ||
+           config_parse_int(s, &integer) || config_parse_uint(s, &natural);
 }
 
 struct config_node *config_node_scalar(struct arena *arena, struct config_place place,
                                        const char *text, enum config_style style)
 {
-    bool null = style == CONFIG_STYLE_PLAIN && config_text_is_null(text);
+    bool null = style == CONFIG_STYLE_PLAIN && means_null(text);
     struct config_node *node =
         config_node_new(arena, null ? CONFIG_NODE_NULL : CONFIG_NODE_SCALAR, place);
     node->style = style;

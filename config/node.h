@@ -65,8 +65,6 @@ const char *config_node_verbatim(const struct config_node *node);
 /* "a map", "a list", "nothing", "text", for messages. */
 const char *config_node_describe(const struct config_node *node);
 
-/* Whether a plain text means null in YAML. */
-bool config_text_is_null(const char *text);
 /* Whether a plain text is more than a string in YAML: a number, a boolean, null. */
 bool config_text_is_typed(const char *text);
 

@@ -67,9 +67,4 @@ uint8_t *wire_write_header(uint8_t *to, uint32_t number,
 uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload);
 uint8_t *wire_write_fixed64(uint8_t *to, uint32_t number, uint64_t value);
 
-static inline int64_t wire_zigzag(uint64_t value)
-{
-    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-}
-
 #endif

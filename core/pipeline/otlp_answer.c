@@ -171,7 +171,9 @@ static int64_t parse_seconds(struct slice value)
     return value.size > 0 ? seconds_to_ns(seconds) : -1;
 }
 
-int64_t retry_after_parse(struct slice value, uint64_t wall_ns)
+/* Value of Retry-After: seconds or a date (RFC 9110, 10.2.3). -1: absent or neither; a date in the
+ * past is 0. */
+static int64_t parse_retry_after(struct slice value, uint64_t wall_ns)
 {
     int64_t seconds = parse_seconds(value);
     if (seconds >= 0)
@@ -220,7 +222,7 @@ static void read_http_error(const struct client_answer *answer, const char *url,
 {
     int64_t retry_after = -1;
     if (answer->status == 429 || answer->status == 503)
-        retry_after = retry_after_parse(http_header_get(&answer->headers, "retry-after"), wall_ns);
+        retry_after = parse_retry_after(http_header_get(&answer->headers, "retry-after"), wall_ns);
     out->verdict = verdict_from_http(answer->status, retry_after);
     struct verdict *verdict = &out->verdict;
     int size =

@@ -30,8 +30,4 @@ void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *ou
 /* Logs partial success as the Collector does. */
 void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, const char *label);
 
-/* Value of Retry-After: seconds or a date (RFC 9110, 10.2.3). -1: absent or neither; a date in the
- * past is 0. */
-int64_t retry_after_parse(struct slice value, uint64_t wall_ns);
-
 #endif

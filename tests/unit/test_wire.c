@@ -225,16 +225,6 @@ static void sizes_are_those_of_what_is_written(void **state)
     free(to);
 }
 
-static void zigzag_goes_both_ways_from_zero(void **state)
-{
-    (void)state;
-    static const int64_t expected[] = {0, -1, 1, -2, 2};
-    for (uint64_t i = 0; i < 5; i++)
-        assert_true(wire_zigzag(i) == expected[i]);
-    assert_true(wire_zigzag(UINT64_MAX) == INT64_MIN);
-    assert_true(wire_zigzag(UINT64_MAX - 1) == INT64_MAX);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,7 +235,6 @@ int main(void)
         cmocka_unit_test(what_is_no_message_is_broken),
         cmocka_unit_test(packed_numbers_are_read),
         cmocka_unit_test(sizes_are_those_of_what_is_written),
-        cmocka_unit_test(zigzag_goes_both_ways_from_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
