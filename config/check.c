@@ -1,6 +1,5 @@
 #include "config/check.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -9,7 +9,6 @@
 #include "core/telemetry.h"
 #include "version.h"
 
-#include <assert.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>

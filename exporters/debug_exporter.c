@@ -14,7 +14,6 @@
 #include "core/data/describe.h"
 #include "core/pipeline/component.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -13,7 +13,6 @@
  */
 #include "core/base/budget.h"
 #include "core/base/container_of.h"
-#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 enum { CACHE_LINE = 64 };

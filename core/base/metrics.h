@@ -15,7 +15,6 @@
 
 #include "core/base/text.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 struct metrics;

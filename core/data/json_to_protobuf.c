@@ -7,7 +7,6 @@
 #include "core/data/wire.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,16 +1,13 @@
 #include "core/net/server.h"
 
 #include "core/base/container_of.h"
-#include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     DEFAULT_MAX_CONNECTIONS = 1024,

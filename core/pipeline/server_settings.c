@@ -3,7 +3,6 @@
 #include "core/pipeline/component.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 static const char *const transports[] = {"tcp", "tcp4", "tcp6", "unix", NULL};
 

@@ -16,7 +16,6 @@
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/spanjoin.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 #define SWEEP_MAX_NS UINT64_C(10000000000)
