@@ -53,6 +53,8 @@ static void tell_unknown_type(struct config_check *check, enum config_section se
         return;
     }
     struct text list = {0};
+    if (names.count == 0)
+        text_append(&list, "; there are none");
     for (size_t i = 0; i < names.count; i++)
         text_printf(&list, "%s%s", i ? ", " : "; there are ", names.names[i]);
     config_error_at(check, place, path, "unknown %s type %s%s", config_section_kinds[section],
