@@ -3,11 +3,13 @@
  *
  *     struct fixture f;
  *     fixture_init(&f, 1);
- *     struct fixture_place *place = fixture_place(&f, &batch_processor_type, "batch", "processors:
- * {batch: {timeout: 1s}}", "traces", SIGNAL_TRACES); fixture_consume(&f, place->nodes[0], bytes,
- * items, &probe); fixture_advance(&f, 1000000000);       // one second later, on all workers
+ *     struct fixture_place *place =
+ *         fixture_place(&f, &batch_processor_type, "batch",
+ *                       "processors: {batch: {timeout: 1s}}", "traces", SIGNAL_TRACES);
+ *     fixture_consume(&f, place->nodes[0], bytes, items, &probe);
+ *     fixture_advance(&f, 1000000000);  // one second later, on all workers
  *     assert_int_equal(f.recorder.count, 1);
- *     fixture_deinit(&f);                    // drains, stops, checks that nothing is left
+ *     fixture_deinit(&f);  // drains, stops, checks that nothing is left
  *
  * Owner: the test.
  *
