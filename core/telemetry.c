@@ -127,7 +127,8 @@ static struct server *open_server(struct telemetry *telemetry,
         .compression_mask = 1u << COMPRESSION_NONE,
         .max_connections = 64,
         .label = "telemetry",
-        .budget = telemetry->process->budget,
+        .budget = NULL, /* it has to answer above all when nothing else may */
+        .uses_reserve = true,
         .metrics = telemetry->process->metrics,
     };
     struct server *server =

@@ -5,6 +5,7 @@
 #include "core/net/server_private.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -31,15 +32,22 @@ static void set_defaults(struct server_options *options)
         options->compression_mask = (1u << COMPRESSION_COUNT) - 1;
 }
 
+/* Descriptors below this may become connections, of all servers together: the others are for files
+ * and for what goes out, and new ones are always the lowest that is free. */
+static int descriptor_limit(const struct server_options *options)
+{
+    struct rlimit files;
+    if (options->uses_reserve || getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > INT_MAX)
+        return INT_MAX;
+    int all = (int)files.rlim_cur;
+    return all / 2 > DESCRIPTORS_KEPT ? all - DESCRIPTORS_KEPT : all / 2;
+}
+
 static unsigned connection_limit(const struct server_options *options)
 {
     unsigned limit = options->max_connections ? options->max_connections : DEFAULT_MAX_CONNECTIONS;
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
-        return limit;
-    rlim_t usable = files.rlim_cur / 2 > DESCRIPTORS_KEPT ? files.rlim_cur - DESCRIPTORS_KEPT
-                                                          : files.rlim_cur / 2;
-    return limit < usable ? limit : (unsigned)usable;
+    unsigned usable = (unsigned)descriptor_limit(options);
+    return limit < usable ? limit : usable;
 }
 
 static bool make_tls(struct server *server, struct error *err)
@@ -78,6 +86,7 @@ struct server *server_new(const struct server_options *options,
     server->parts = memory_zalloc(worker_count * sizeof(*server->parts));
     server->listen_fd = server->reserve_fd = -1;
     server->max_connections = connection_limit(options);
+    server->descriptor_limit = descriptor_limit(options);
     atomic_init(&server->references, 1);
     for (unsigned i = 0; i < worker_count; i++) {
         server->parts[i].server = server;

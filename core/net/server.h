@@ -49,6 +49,7 @@ struct server_options {
     const char *label; /* for logs: "receiver otlp" */
     struct budget *budget;
     struct metrics *metrics;
+    bool uses_reserve; /* takes the descriptors that connections of other servers leave free */
 };
 
 /* What the server asks of the receiver. */

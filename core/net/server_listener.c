@@ -291,22 +291,29 @@ static bool pause_when_full(struct server *server)
     return true;
 }
 
-/* The one that waits gets a closed connection instead of silence; then a pause, so that this does
- * not spin. */
-static void shed_one(struct server *server)
+/* A closed connection instead of silence; then a pause, so that this does not spin. */
+static void shed(struct server *server, int fd)
 {
-    if (server->reserve_fd >= 0) {
-        close(server->reserve_fd);
-        int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd >= 0) {
-            close(fd);
-            server_count_closed(server, server->parts[0].worker->index, CLOSE_NO_DESCRIPTOR);
-        }
-        server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        close(fd);
+        server_count_closed(server, server->parts[0].worker->index, CLOSE_NO_DESCRIPTOR);
     }
     uv_poll_stop(&server->listen_poll);
     worker_set_timer(server->parts[0].worker, &server->accept_timer,
                      OUT_OF_DESCRIPTORS_PAUSE_MS * (SECOND_NS / 1000));
+}
+
+/* The one that waits. */
+static void shed_next(struct server *server)
+{
+    int fd = -1;
+    if (server->reserve_fd >= 0) {
+        close(server->reserve_fd);
+        fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    }
+    shed(server, fd);
+    if (server->reserve_fd >= 0)
+        server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 static void on_listen(uv_poll_t *handle, int status, int events)
@@ -319,6 +326,14 @@ static void on_listen(uv_poll_t *handle, int status, int events)
         socklen_t size = sizeof(peer);
         int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= server->descriptor_limit) {
+            log_warn(server->label,
+                     "cannot accept a connection: %d descriptors are in use, the rest is for files "
+                     "and outgoing connections",
+                     fd);
+            shed(server, fd);
+            return;
+        }
         if (fd >= 0) {
             struct sockaddr_in6 address;
             memcpy(&address, &peer, sizeof(address));
@@ -327,7 +342,7 @@ static void on_listen(uv_poll_t *handle, int status, int events)
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             log_warn(server->label, "cannot accept a connection: %s", strerror(errno));
-            shed_one(server);
+            shed_next(server);
         }
         if (errno != EINTR && errno != ECONNABORTED)
             return;

@@ -136,8 +136,9 @@ struct server {
     struct tls_context *tls;
 
     int listen_fd;
-    int reserve_fd;  /* closed for a moment when there are no descriptors left */
-    char *unix_path; /* to remove */
+    int descriptor_limit; /* connections have lower ones */
+    int reserve_fd;       /* closed for a moment when there are no descriptors left */
+    char *unix_path;      /* to remove */
     uint16_t port;
     uv_poll_t listen_poll;
     bool listening; /* listen_poll is open; first worker only */

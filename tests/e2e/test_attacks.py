@@ -1,0 +1,209 @@
+"""What a hostile or broken client may do to the whole process, while a good one goes on as if nothing were.
+
+Limits of single parts have tests of their own; here requests go through everything that stands behind a receiver.
+"""
+
+import os
+import random
+import socket
+import sys
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import backend, canonical, client, connections, make, outputs, server, testing
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@", max_recv_msg_size_mib: 20}
+      http: {endpoint: "127.0.0.1:@http@"}
+processors:
+  spanjoin: {max_spans: 20000, samples: {wait: 300ms}}
+  batch/traces: {timeout: 100ms}
+  batch/profiles: {timeout: 100ms}
+exporters:
+  otlp_http: {endpoint: "HTTP", compression: none}
+  debug: {verbosity: basic}
+  file/traces: {path: "@dir@/traces.proto", format: proto}
+  file/profiles: {path: "@dir@/profiles.proto", format: proto}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin, batch/traces], exporters: [otlp_http, debug, file/traces]}
+    profiles: {receivers: [otlp], processors: [spanjoin, batch/profiles], exporters: [otlp_http, debug, file/profiles]}
+"""
+INVALID = 3
+RANDOM = random.Random(11)
+
+
+def number(value):
+    """A varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def field(tag, payload):
+    """A length-delimited field."""
+    return number(tag << 3 | 2) + number(len(payload)) + payload
+
+
+def nested(depth):
+    """A span with an attribute of that many lists inside one another, its lengths right."""
+    parts, size = [], 0
+    for _ in range(depth):
+        for tag in (1, 5):
+            parts.append(number(tag << 3 | 2) + number(size))
+            size += len(parts[-1])
+    value = b"".join(reversed(parts))
+    return field(1, field(2, field(2, field(9, field(1, b"k") + field(2, value)))))
+
+
+def spans(ids):
+    """A request of bare spans."""
+    return field(1, field(2, b"".join(field(2, field(1, trace_id) + field(2, span_id)) for trace_id, span_id in ids)))
+
+
+def samples(ids, *, attributes=False):
+    """A request in which each sample names a span of its own, by a Link or by an attribute."""
+    if attributes:
+        rows = b"".join(field(6, b"\x08\x01" + field(2, field(1, span_id.hex().encode()))) for _, span_id in ids)
+        own = [field(2, number(i + 1)) for i in range(len(ids))]
+        tables = field(5, b"") + field(5, b"span_id") + field(6, b"") + rows
+    else:
+        rows = b"".join(field(4, field(1, trace_id) + field(2, span_id)) for trace_id, span_id in ids)
+        own = [b"\x18" + number(i + 1) for i in range(len(ids))]
+        tables = field(5, b"") + field(4, b"") + rows
+    listed = b"".join(field(2, named + b"\x22\x01\x01") for named in own)
+    return field(1, field(2, field(2, listed))) + field(2, tables)
+
+
+def random_ids(count):
+    """(trace id, span id) that nobody else has."""
+    return [(RANDOM.randbytes(16), RANDOM.randbytes(8)) for _ in range(count)]
+
+
+class Good:
+    """A client that sends a span and its sample now and then, and wants to hear that they were taken."""
+
+    def __init__(self, test, profcol):
+        self.test, self.sent = test, []
+        self.ways = [("grpc", connections.Http2(profcol.address("grpc")), profcol.address("grpc")),
+                     ("http", connections.Http1(profcol.address("http")), profcol.address("http"))]
+
+    def send(self):
+        """One of each, over both protocols."""
+        for protocol, connection, address in self.ways:
+            span_id, trace_id = f"{1 + len(self.sent):016x}", f"{1 + len(self.sent):032x}"
+            builder = make.ProfilesBuilder()
+            builder.sample(stack=builder.stack("leaf"), values=[1], link=(span_id, trace_id))
+            for message in (make.traces([{"span_id": span_id, "trace_id": trace_id, "name": "good"}]), builder.request):
+                answer = client.export(protocol, address, message, connection=connection)
+                self.test.assertTrue(client.succeeded(answer), answer)
+            self.sent.append(span_id)
+
+    def close(self):
+        """Close its connections."""
+        for _, connection, _ in self.ways:
+            connection.close()
+
+
+class AttacksTest(unittest.TestCase):
+    """See the module."""
+
+    def check_answer(self, answer, refused):
+        """Success, or the gRPC code of a refusal."""
+        if refused:
+            self.assertEqual(client.status(answer).code, refused)
+        else:
+            self.assertTrue(client.succeeded(answer), answer)
+
+    def check_delivered(self, good, directory):
+        """Each span of the good client once, each sample once and joined."""
+        messages = {signal: [canonical.decode(record, signal, "protobuf")
+                             for record in outputs.records(directory / f"{signal}.proto", "proto")]
+                    for signal in ("traces", "profiles")}
+        mine = [span.span_id.hex() for message in messages["traces"] for resource in message.resource_spans
+                for scope in resource.scope_spans for span in scope.spans if span.name == "good"]
+        self.assertEqual(sorted(mine), good.sent)
+        mine = []
+        for message in messages["profiles"]:
+            tables = message.dictionary
+            links = [link.span_id.hex() for link in tables.link_table]
+            names = {i for i, row in enumerate(tables.attribute_table) if row.value.string_value == "good"}
+            for sample in (sample for resource in message.resource_profiles for scope in resource.scope_profiles
+                           for profile in scope.profiles for sample in profile.samples):
+                if names.intersection(sample.attribute_indices):
+                    mine.append(links[sample.link_index])
+        self.assertEqual(sorted(mine), good.sent)
+
+    def test_requests_that_cost_more_than_they_weigh(self):
+        attacks = [
+            ("traces", "half a million empty spans", field(1, field(2, b"\x12\x00" * 500_000)), None),
+            ("traces", "ten million empty spans", field(1, field(2, b"\x12\x00" * 10_000_000)), INVALID),
+            ("traces", "empty resources", b"\x0a\x00" * 10_000_000, INVALID),
+            ("profiles", "empty resources", b"\x0a\x00" * 10_000_000, INVALID),
+            ("traces", "as deep as allowed", nested(45), None),
+            ("traces", "too deep", nested(5000), INVALID),
+            ("traces", "far too deep", nested(1_000_000), INVALID),
+            ("traces", "groups", b"\x0b" * 1_000_000, INVALID),
+            ("traces", "more spans than the index holds", spans(random_ids(50_000)), None),
+            ("traces", "one span id in many traces", spans([(RANDOM.randbytes(16), b"same one") for _ in range(50_000)]), None),
+            ("profiles", "a link for each sample", samples(random_ids(70_000)), None),
+            ("profiles", "an attribute for each sample", samples(random_ids(70_000), attributes=True), None),
+            ("profiles", "half a million samples", field(1, field(2, field(2, b"\x12\x03\x22\x01\x01" * 500_000))), None),
+            ("profiles", "empty profiles", field(1, field(2, b"\x12\x00" * 5_000_000)), None),
+        ]
+        with backend.Backend("http") as behind:
+            with server.Profcol(CONFIG.replace("HTTP", behind.url), arguments=["--workers", "2"]) as profcol:
+                good = Good(self, profcol)
+                for signal, what, body, refused in attacks:
+                    with self.subTest(what):
+                        answer = client.post(profcol.address("http"), client.PATH[signal], body)
+                        self.check_answer(answer, refused)
+                        if len(body) < 5_000_000:
+                            self.check_answer(client.call(profcol.address("grpc"), client.METHOD[signal], body), refused)
+                        good.send()
+                good.close()
+                self.assertEqual(profcol.stop(60), 0)
+                self.check_delivered(good, profcol.directory)
+
+    def test_more_connections_than_descriptors(self):
+        """What goes out, files and metrics keep descriptors of their own, and who is connected stays so."""
+        with backend.Backend("http") as behind:
+            text = CONFIG.replace("HTTP", behind.url)
+            with LimitedProfcol(text, descriptors=128) as profcol:
+                good = Good(self, profcol)
+                crowd = []
+                for i in range(200):
+                    crowd.append(socket.create_connection(("127.0.0.1", profcol.ports["grpc" if i % 2 else "http"])))
+                profcol.wait_for_log("cannot accept a connection: \\d+ descriptors are in use")
+                self.assertGreater(profcol.metric("profcol_server_connections"), 10)
+                good.send()
+                self.assertEqual(len(behind.wait(2)), 2)
+                for connection in crowd:
+                    connection.close()
+                server.wait_until(lambda: profcol.metric("profcol_server_connections", server="receiver otlp") <= 2,
+                                  what="the crowd is gone")
+                late = Good(self, profcol)
+                late.send()
+                late.close()
+                good.close()
+
+
+class LimitedProfcol(server.Profcol):
+    """A process with few file descriptors."""
+
+    def __init__(self, config, *, descriptors, **options):
+        super().__init__(config, **options)
+        wrapper = self.directory / "limited"
+        wrapper.write_text(f'#!/bin/sh\nulimit -n {descriptors}\nexec {self.binary} "$@"\n')
+        wrapper.chmod(0o755)
+        self.binary = str(wrapper)
+
+
+if __name__ == "__main__":
+    testing.main()
