@@ -656,14 +656,14 @@ static struct shard *find_shard(struct batch_node *node, const struct context *c
     return shard;
 }
 
-/* A request larger than the bound is let in when nothing else is held: it would never fit better.
- */
+/* A request larger than the bound never fits, and beside others that come all the time, something
+ * is always held: one at a time goes over the bound. */
 static bool admit(struct batch_node *node, size_t size_bytes)
 {
     struct budget *held = held_of(node);
     if (budget_reserve(held, size_bytes))
         return true;
-    if (budget_used(held) > 0)
+    if (size_bytes <= held->limit_bytes || budget_used(held) > held->limit_bytes)
         return false;
     budget_charge(held, size_bytes);
     return true;

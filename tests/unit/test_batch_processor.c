@@ -324,7 +324,8 @@ static void refuses_beyond_its_bound(void **state)
     struct fixture f;
     struct fixture_place *place = start(&f, SIGNAL_TRACES, "{timeout: 0, max_held_mib: 1}");
     f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
-    struct buffer *big = make_spans(0, 1, 600000), *huge = make_spans(1, 1, 3000000);
+    struct buffer *big = make_spans(0, 1, 600000), *huge = make_spans(2, 1, 3000000);
+    struct buffer *small = make_spans(1, 1, 1000);
     struct probe probe;
     fixture_consume(&f, place->nodes[0], buffer_slice(big), 1, &probe);
     assert_true(verdict_is_ok(&probe.verdict));
@@ -336,10 +337,19 @@ static void refuses_beyond_its_bound(void **state)
     f.recorder.answer = verdict_ok;
     fixture_advance(&f, 100 * MS);
     assert_true(metric(&f, "profcol_processor_batch_held_bytes") == 0);
-    /* Alone, also one that is larger than the bound. */
+    /* One that is larger than the bound would never fit: it goes over the bound, the next does not.
+     */
+    f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
+    fixture_consume(&f, place->nodes[0], buffer_slice(small), 1, &probe);
+    assert_true(verdict_is_ok(&probe.verdict));
     fixture_consume(&f, place->nodes[0], buffer_slice(huge), 1, &probe);
     assert_true(verdict_is_ok(&probe.verdict));
-    assert_int_equal(check_spans(&f), 2);
+    fixture_consume(&f, place->nodes[0], buffer_slice(huge), 1, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    f.recorder.answer = verdict_ok;
+    fixture_advance(&f, 1000 * MS);
+    assert_int_equal(check_spans(&f), 3);
+    buffer_unref(small);
     buffer_unref(big);
     buffer_unref(huge);
     fixture_deinit(&f);
