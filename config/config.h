@@ -62,6 +62,10 @@ void config_check_error(struct config_check *check, const char *key, const char 
 /* The same as a warning: it is printed and the configuration stays valid. */
 void config_check_warn(struct config_check *check, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* An error at `key` if node, a FIELD_KIND_NODE, was written: for what the Collector has and profcol
+ * does not. */
+void config_check_refuse(struct config_check *check, const struct config_node *node,
+                         const char *key, const char *why);
 /* For derived values. */
 struct arena *config_check_arena(struct config_check *check);
 

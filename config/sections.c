@@ -237,6 +237,13 @@ void config_check_warn(struct config_check *check, const char *key, const char *
     va_end(args);
 }
 
+void config_check_refuse(struct config_check *check, const struct config_node *node,
+                         const char *key, const char *why)
+{
+    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
+        config_check_error(check, key, "%s", why);
+}
+
 struct arena *config_check_arena(struct config_check *check)
 {
     return check->arena;

@@ -161,13 +161,11 @@ static void check_settings(void *config, struct config_check *check)
         config_check_error(check, "append", "append and rotation cannot be used together");
     if (settings->append && settings->compression != FILE_COMPRESSION_NONE)
         config_check_error(check, "append", "append and compression cannot be used together");
-    if (settings->encoding && config_node_kind(settings->encoding) != CONFIG_NODE_NULL)
-        config_check_error(check, "encoding",
-                           "encoding extensions are not supported; use format: json or proto");
-    if (settings->group_by && config_node_kind(settings->group_by) != CONFIG_NODE_NULL)
-        config_check_error(
-            check, "group_by",
-            "group_by is not supported: profcol writes one file; use one file exporter per path");
+    config_check_refuse(check, settings->encoding, "encoding",
+                        "encoding extensions are not supported; use format: json or proto");
+    config_check_refuse(
+        check, settings->group_by, "group_by",
+        "group_by is not supported: profcol writes one file; use one file exporter per path");
 }
 
 /* ---- the file ---- */

@@ -106,13 +106,6 @@ static const struct field grpc_fields[] = {
     FIELD_END,
 };
 
-static void refuse_node(const struct config_node *node, struct config_check *check, const char *key,
-                        const char *why)
-{
-    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
-        config_check_error(check, key, "%s", why);
-}
-
 static void check_grpc(void *config, struct config_check *check)
 {
     struct grpc_settings *settings = config;
@@ -128,9 +121,10 @@ static void check_grpc(void *config, struct config_check *check)
     otlp_headers_check(&settings->headers, true, check, "headers");
     sending_queue_check(&settings->sending_queue, check, "sending_queue");
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
-    refuse_node(settings->auth, check, "auth",
-                "authenticators are not supported yet, put the credential into headers");
-    refuse_node(settings->middlewares, check, "middlewares", "middlewares are not supported");
+    config_check_refuse(check, settings->auth, "auth",
+                        "authenticators are not supported yet, put the credential into headers");
+    config_check_refuse(check, settings->middlewares, "middlewares",
+                        "middlewares are not supported");
 }
 
 /* ---- component ---- */

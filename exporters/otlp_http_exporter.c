@@ -130,13 +130,6 @@ static bool is_given(const char *text)
     return text && text[0];
 }
 
-static void refuse_node(const struct config_node *node, struct config_check *check, const char *key,
-                        const char *why)
-{
-    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
-        config_check_error(check, key, "%s", why);
-}
-
 static void check_level(const struct http_settings *settings, struct config_check *check)
 {
     enum compression compression = otlp_compression(settings->compression);
@@ -201,10 +194,11 @@ static void check_http(void *config, struct config_check *check)
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
     if (is_given(settings->proxy_url))
         config_check_error(check, "proxy_url", "proxies are not supported");
-    refuse_node(settings->auth, check, "auth",
-                "authenticators are not supported yet, put the credential into headers");
-    refuse_node(settings->cookies, check, "cookies", "cookies are not supported");
-    refuse_node(settings->middlewares, check, "middlewares", "middlewares are not supported");
+    config_check_refuse(check, settings->auth, "auth",
+                        "authenticators are not supported yet, put the credential into headers");
+    config_check_refuse(check, settings->cookies, "cookies", "cookies are not supported");
+    config_check_refuse(check, settings->middlewares, "middlewares",
+                        "middlewares are not supported");
 }
 
 /* ---- component ---- */

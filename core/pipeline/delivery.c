@@ -75,15 +75,6 @@ const struct field retry_fields[] = {
     FIELD_END,
 };
 
-static void check_missing(const struct config_node *node, struct config_check *check,
-                          const char *key, const char *name, const char *why)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%.80s::%s", key, name);
-    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
-        config_check_error(check, path, "%s", why);
-}
-
 static bool batches_bytes(const struct sending_queue_settings *queue)
 {
     if (queue->batch.sizer == BATCH_SIZER_AUTO)
@@ -106,9 +97,9 @@ static void check_batch(const struct sending_queue_settings *queue, struct confi
         config_check_error(check, path, "must not be less than min_size");
     if (batch->max_size > UINT32_MAX)
         config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
-    snprintf(path, sizeof(path), "%.80s::batch", key);
-    check_missing(batch->partition, check, path, "partition",
-                  "requests cannot be kept apart by metadata yet");
+    snprintf(path, sizeof(path), "%.80s::batch::partition", key);
+    config_check_refuse(check, batch->partition, path,
+                        "requests cannot be kept apart by metadata yet");
 }
 
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
@@ -116,7 +107,9 @@ void sending_queue_check(const struct sending_queue_settings *queue, struct conf
 {
     if (!queue->enabled)
         return;
-    check_missing(queue->storage, check, key, "storage", "a queue on disk is not supported yet");
+    char path[128];
+    snprintf(path, sizeof(path), "%.80s::storage", key);
+    config_check_refuse(check, queue->storage, path, "a queue on disk is not supported yet");
     if (queue->batch.enabled)
         check_batch(queue, check, key);
 }
