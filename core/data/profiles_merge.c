@@ -734,14 +734,6 @@ void profiles_source_add(struct profiles_source *source, uint32_t first, uint32_
     add(source, &range);
 }
 
-void profiles_merge_add_range(struct profiles_merge *merge, struct slice request, uint32_t first,
-                              uint32_t count)
-{
-    struct profiles_source *source = profiles_source_new(merge, request);
-    profiles_source_add(source, first, count);
-    profiles_source_free(source);
-}
-
 void profiles_merge_add(struct profiles_merge *merge, struct slice request)
 {
     struct profiles_source *source = profiles_source_new(merge, request);

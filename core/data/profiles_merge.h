@@ -23,12 +23,6 @@ void profiles_merge_free(struct profiles_merge *merge);
 
 /* Adds a whole encoded request (scanned and normalised). */
 void profiles_merge_add(struct profiles_merge *merge, struct slice request);
-/* Adds samples [first, first + count) of the request, counted over all its profiles in wire order;
- * profiles that are cut keep their header in all parts (profile_id and original_payload stay with
- * the first part only). Resources and scopes without a profile may be left out; a profile
- * without samples belongs to the range that holds the next sample, or the last one. */
-void profiles_merge_add_range(struct profiles_merge *merge, struct slice request, uint32_t first,
-                              uint32_t count);
 uint32_t profiles_merge_items(const struct profiles_merge *merge);
 size_t profiles_merge_size(const struct profiles_merge *merge); /* of the result: bytes, about */
 /* The merged request; the merge is empty again and can be reused. Empty bytes when nothing was
@@ -41,7 +35,10 @@ struct profiles_source;
 struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct slice request);
 void profiles_source_free(struct profiles_source *source);
 uint32_t profiles_source_items(const struct profiles_source *source);
-/* As profiles_merge_add_range. */
+/* Adds samples [first, first + count) of the request, counted over all its profiles in wire order;
+ * profiles that are cut keep their header in all parts (profile_id and original_payload stay with
+ * the first part only). Resources and scopes without a profile may be left out; a profile
+ * without samples belongs to the range that holds the next sample, or the last one. */
 void profiles_source_add(struct profiles_source *source, uint32_t first, uint32_t count);
 
 #endif

@@ -201,7 +201,9 @@ static void cuts_ranges(void **state)
     struct buffer *request = encode(cut_request);
     struct profiles_merge *merge = profiles_merge_new(&budget);
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
-        profiles_merge_add_range(merge, buffer_slice(request), cuts[i].first, cuts[i].count);
+        struct profiles_source *source = profiles_source_new(merge, buffer_slice(request));
+        profiles_source_add(source, cuts[i].first, cuts[i].count);
+        profiles_source_free(source);
         assert_int_equal(profiles_merge_items(merge), cuts[i].count);
         struct buffer *part = profiles_merge_finish(merge);
         check_result(buffer_slice(part), cuts[i].count);
