@@ -69,6 +69,7 @@ static void run_one(struct span_operation *op, void *item,
     struct span_index_common *common = op->common;
     struct span_shard *shard = op->shard;
     pthread_mutex_lock(&shard->lock);
+    span_shard_tidy(shard);
     uint32_t before = shard->live, profiles_before = shard->live_profiles;
     one(op, item);
     uint64_t more = (uint64_t)shard->live - before;

@@ -131,6 +131,35 @@ static void trim_front(struct span_shard *shard)
     }
 }
 
+static struct span_slot *slot_of(struct span_shard *shard, const struct span_entry *entry);
+
+/* Each touch leaves a dead entry behind, and a live one at the front keeps all of them: when they
+ * are the most, the live ones move together, in their order. */
+void span_shard_tidy(struct span_shard *shard)
+{
+    uint32_t end = shard->next, to = shard->first;
+    if (end - shard->first <= (uint64_t)shard->live * 2 + 2 * CHUNK_ENTRIES)
+        return;
+    for (uint32_t number = shard->first; number != end; number++) {
+        struct span_entry *entry = entry_at(shard, number);
+        if (entry->flags & SPAN_ENTRY_DEAD)
+            continue;
+        if (number != to) {
+            slot_of(shard, entry)->number = to;
+            *entry_at(shard, to) = *entry;
+            entry->flags = SPAN_ENTRY_DEAD;
+        }
+        to++;
+    }
+    uint32_t kept = to % CHUNK_ENTRIES ? CHUNK_ENTRIES - to % CHUNK_ENTRIES : 0;
+    for (uint32_t number = to + kept; (int32_t)(end - number) > 0; number += CHUNK_ENTRIES) {
+        struct span_chunk **chunk = chunk_at(shard, number);
+        free(*chunk);
+        *chunk = NULL;
+    }
+    shard->next = to;
+}
+
 struct span_entry *span_shard_oldest(struct span_shard *shard)
 {
     trim_front(shard);

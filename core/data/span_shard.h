@@ -125,6 +125,8 @@ unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t spa
  * before are void. */
 struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
                                      uint8_t profile_flag);
+/* Now and then, before anything else: bounds what touched entries leave behind. Entries move. */
+void span_shard_tidy(struct span_shard *shard);
 /* Moves an entry to the end, as if it had just arrived; the block stays until span_shard_store. */
 struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry);
 void span_shard_remove(struct span_shard *shard, struct span_entry *entry);

@@ -305,6 +305,30 @@ static void test_memory_stays_bounded(void **state)
     arena_deinit(&arena);
 }
 
+/* A span that nobody asks for again does not keep what the others leave behind it. */
+static void test_what_comes_again_takes_no_more_memory(void **state)
+{
+    (void)state;
+    enum { SPANS = 2000, ROUNDS = 100 };
+    struct arena arena = {0};
+    struct span_index *index = make_index(100000, 120);
+    for (uint64_t i = 0; i < SPANS; i++)
+        put_span(index, 1, 9, 1000000 + i, &arena, NULL);
+    for (uint64_t i = 0; i < SPANS; i++)
+        put_span(index, 1, 7, i + 1, &arena, NULL);
+    size_t before = span_index_memory(index);
+    for (uint64_t round = 0; round < ROUNDS; round++)
+        for (uint64_t i = 0; i < SPANS; i++)
+            put_span(index, 2, 7, i + 1, &arena, NULL);
+    assert_in_range(span_index_memory(index), 0, 4 * before);
+    for (uint64_t i = 0; i < SPANS; i++) {
+        assert_int_equal(find_span(index, 3, 9, 1000000 + i, &arena).presence, SPAN_FOUND);
+        assert_int_equal(find_span(index, 3, 7, i + 1, &arena).presence, SPAN_FOUND);
+    }
+    arena_deinit(&arena);
+    span_index_free(index);
+}
+
 static void test_large_values_push_out_by_memory(void **state)
 {
     (void)state;
@@ -457,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_what_left_early_is_remembered),
         cmocka_unit_test(test_profile_ids),
         cmocka_unit_test(test_memory_stays_bounded),
+        cmocka_unit_test(test_what_comes_again_takes_no_more_memory),
         cmocka_unit_test(test_large_values_push_out_by_memory),
         cmocka_unit_test(test_against_a_model),
         cmocka_unit_test(test_threads),
