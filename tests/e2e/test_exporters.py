@@ -265,6 +265,7 @@ class ExporterTest(unittest.TestCase):
                     for number in range(10):
                         send(profcol, span(number))
                         target.wait(number + 1)
+                        wait_sent(profcol, name, number + 1)   # the answer has arrived: the connection is free
                 self.assertEqual(len({request.peer for request in target.of()}), 1)
 
     def test_metrics_of_the_queue(self):
