@@ -225,7 +225,7 @@ static const struct {
 } commands[] = {
     {"validate", command_validate},
     {"print-config", command_print_config},
-    {"print-initial-config", command_print_config},
+    {"print-initial-config", command_print_config}, /* its older name in the Collector */
     {"components", command_components},
     {"reference", command_reference},
     {"schema", command_schema},
