@@ -139,7 +139,7 @@ def rows(raw):
     found = list(ratio_rows(results))
     if "micro" in raw:
         found += micro_rows(results)
-    if "idle" in raw:
+    if "stripped" in raw:  # the last of them
         found += process_rows(results)
     return [row for row in found if row.value is not None]
 
