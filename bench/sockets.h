@@ -1,7 +1,9 @@
 /*
  * sockets: what the load generator, the sink and the relay share. Failures end the program.
  *
- * Owner: descriptors are the caller's. Thread: one.
+ * Owner: descriptors are the caller's.
+ *
+ * Thread: one.
  */
 #ifndef PROFCOL_BENCH_SOCKETS_H
 #define PROFCOL_BENCH_SOCKETS_H
@@ -20,7 +22,8 @@ int socket_accept(int listener);
 /* Adds the descriptor to the set, or changes what is waited for there (EPOLLIN, EPOLLOUT). */
 void poll_add(int poll, int fd, uint32_t events, void *data);
 void poll_change(int poll, int fd, uint32_t events, void *data);
-/* A descriptor in the set that becomes readable with SIGTERM, SIGINT, SIGUSR1 or SIGUSR2; its data is NULL.
+/* A descriptor in the set that becomes readable with SIGTERM, SIGINT, SIGUSR1 or SIGUSR2; its data
+ * is NULL.
  */
 int poll_signals(int poll);
 
