@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define THROTTLE_MAX_NS (INT64_C(300) * 1000000000)
+#define QUEUE_FULL_NS INT64_C(500000000) /* when a client that was refused may come again */
 #define BACKOFF_MIN_NS INT64_C(10000000)
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
 /* Other workers free room without telling, so the blocked ones look again this often. */
@@ -605,7 +606,8 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
     }
     bool reserved = !delivery->blocked.first && reserve(delivery->shared, size);
     if (!reserved && !delivery->queue->block_on_overflow) {
-        struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "sending queue is full");
+        struct verdict verdict =
+            verdict_try_later(GRPC_UNAVAILABLE, QUEUE_FULL_NS, "sending queue is full");
         refuse(delivery, batch, &verdict);
         return;
     }

@@ -194,6 +194,7 @@ class QueueInMemoryTest(unittest.TestCase):
                     found = client.status(refused)
                     self.assertEqual(found.code, UNAVAILABLE)
                     self.assertIn("sending queue is full", found.message)
+                    self.assertIsNotNone(found.retry_after)
                     if protocol == "http":
                         self.assertEqual(refused.status, 503)
                     self.assertEqual(profcol.metric("otelcol_exporter_enqueue_failed_spans", exporter="otlp_http"),

@@ -246,6 +246,7 @@ static void the_bound_is_over_all_workers(void **state)
     assert_int_equal(probe.settled, 1);
     assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
     assert_string_equal(probe.verdict.text, "sending queue is full");
+    assert_int_equal(probe.verdict.retry_after_ns, 500000000);
     assert_true(verdict_is_retryable(&probe.verdict));
     assert_int_equal(counted("enqueue_failed"), 2);
     answer(0, verdict_ok);
