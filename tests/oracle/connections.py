@@ -151,6 +151,7 @@ class Http2:
         self.h2.initiate_connection()
         self._flush()
         self.answers = {}
+        self._unread = b""
 
     def request(self, headers, body=b""):
         """Send headers as they are and the body in DATA frames; return the Response."""
@@ -192,7 +193,21 @@ class Http2:
         if not data:
             self.close()
             raise ConnectionError("the server closed the connection without an answer")
-        for event in self.h2.receive_data(data):
+        for frame in self._frames(data):
+            self._take(frame)
+
+    def _frames(self, data):
+        """Whole frames of what has arrived, one at a time: behind a GOAWAY, h2 would refuse the rest of a read."""
+        self._unread += data
+        while len(self._unread) >= 9:
+            size = 9 + int.from_bytes(self._unread[:3], "big")
+            if len(self._unread) < size:
+                return
+            frame, self._unread = self._unread[:size], self._unread[size:]
+            yield frame
+
+    def _take(self, frame):
+        for event in self.h2.receive_data(frame):
             answer = self.answers.get(getattr(event, "stream_id", None))
             if isinstance(event, h2.events.ConnectionTerminated):
                 self.open = False
