@@ -256,6 +256,8 @@ void otlp_answer_http(const struct client_answer *answer, enum signal signal, co
 
 /* gRPC */
 
+/* An HTTP status where gRPC should have spoken: gRPC's own table (http-grpc-status-mapping), which
+ * says otherwise for 400 and 429 than OTLP/HTTP does (verdict_from_http). */
 static enum grpc_code code_of_http(int status)
 {
     switch (status) {
