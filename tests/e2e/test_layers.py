@@ -1,4 +1,4 @@
-"""Checks that dependencies point one way: base <- config <- net, base <- data <- pipeline <- components.
+"""Checks that dependencies point one way: base <- config <- net, base <- data <- formats <- pipeline <- components.
 
 Twice over: no #include crosses upwards, and no object of a layer's library asks for a symbol that
 only a layer above it defines.
@@ -13,11 +13,12 @@ BUILD = os.environ["PROFCOL_BUILD"]
 
 # What a file below a folder may include. The longest matching folder counts.
 COMPONENT_FOLDERS = ["receivers", "processors", "exporters", "extensions"]
-ABOVE_PIPELINE = ["core/base", "core/net", "core/data", "config", "core/pipeline"]
+ABOVE_PIPELINE = ["core/base", "core/net", "core/data", "core/formats", "config", "core/pipeline"]
 ALLOWED = {
     "core/base": ["core/base"],
     "core/net": ["core/base", "config", "core/net"],
     "core/data": ["core/base", "core/data"],
+    "core/formats": ["core/base", "core/data", "core/formats"],
     "config": ["core/base", "config"],
     "core/pipeline": ABOVE_PIPELINE,
     "core": ABOVE_PIPELINE + ["core"] + COMPONENT_FOLDERS,
@@ -29,10 +30,11 @@ USES = {
     "base": [],
     "net": ["config", "base"],
     "data": ["base", "proto"],
+    "formats": ["data", "base", "proto"],
     "config": ["base"],
-    "pipeline": ["net", "data", "config", "base", "proto"],
-    "components": ["pipeline", "net", "data", "config", "base", "proto"],
-    "app": ["components", "pipeline", "net", "data", "config", "base", "proto"],
+    "pipeline": ["net", "formats", "data", "config", "base", "proto"],
+    "components": ["pipeline", "net", "formats", "data", "config", "base", "proto"],
+    "app": ["components", "pipeline", "net", "formats", "data", "config", "base", "proto"],
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)

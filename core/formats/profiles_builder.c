@@ -1,0 +1,546 @@
+#include "core/formats/profiles_builder.h"
+
+#include "core/base/arena.h"
+#include "core/base/budget.h"
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/data/dictionary.h"
+#include "core/data/utf8.h"
+#include "core/data/wire_writer.h"
+
+#include <assert.h>
+
+/* A request that is nothing but the zero value of every table. */
+static const uint8_t zero_request[] = {
+    /* clang-format off */
+    PROFILES_DICTIONARY << 3 | WIRE_BYTES, 42,
+    DICTIONARY_MAPPING_TABLE << 3 | WIRE_BYTES, 0,
+    DICTIONARY_LOCATION_TABLE << 3 | WIRE_BYTES, 0,
+    DICTIONARY_FUNCTION_TABLE << 3 | WIRE_BYTES, 0,
+    DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES, 28,
+        LINK_TRACE_ID << 3 | WIRE_BYTES, TRACE_ID_SIZE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        LINK_SPAN_ID << 3 | WIRE_BYTES, SPAN_ID_SIZE, 0, 0, 0, 0, 0, 0, 0, 0,
+    DICTIONARY_STRING_TABLE << 3 | WIRE_BYTES, 0,
+    DICTIONARY_ATTRIBUTE_TABLE << 3 | WIRE_BYTES, 0,
+    DICTIONARY_STACK_TABLE << 3 | WIRE_BYTES, 0,
+    /* clang-format on */
+};
+
+/* A sample that profiles_builder_add may add to. */
+struct sum {
+    struct sum *next; /* of the same hash */
+    uint64_t hash;
+    uint32_t profile;
+    uint32_t stack, link;
+    uint32_t attribute_count;
+    int64_t value;
+    struct sum *later; /* in the order of their first addition */
+    uint32_t attributes[];
+};
+
+struct open_profile {
+    struct open_profile *next; /* of the same resource */
+    struct slice header;       /* what stands before the samples, encoded */
+    struct wire_writer samples;
+    uint32_t sample_count;
+};
+
+struct open_resource {
+    struct open_resource *next;
+    struct slice resource, scope; /* payloads */
+    struct open_profile *first, *last;
+};
+
+struct profiles_builder {
+    struct budget *budget;
+    size_t max_bytes;
+    size_t charged_bytes; /* for the samples; the arena charges itself */
+    enum profiles_builder_state state;
+    struct arena arena;
+    struct message root;
+    struct dictionary *dictionary;
+    struct wire_writer scratch;
+    struct open_resource *first, *last;
+    struct open_profile **profiles; /* by number */
+    uint32_t profile_count, profile_capacity;
+    struct sum **sums;
+    uint64_t sums_mask; /* their number is a power of two */
+    uint32_t sum_count;
+    struct sum *first_sum, *last_sum;
+};
+
+struct profiles_builder *profiles_builder_new(struct budget *budget, size_t max_bytes)
+{
+    struct profiles_builder *builder = memory_zalloc(sizeof *builder);
+    builder->budget = budget;
+    builder->max_bytes = max_bytes;
+    arena_init(&builder->arena, budget);
+    message_init(&builder->root, slice_of(zero_request, sizeof zero_request));
+    builder->dictionary = dictionary_new(&builder->root, &builder->arena);
+    return builder;
+}
+
+void profiles_builder_free(struct profiles_builder *builder)
+{
+    if (!builder)
+        return;
+    for (uint32_t i = 0; i < builder->profile_count; i++)
+        wire_writer_deinit(&builder->profiles[i]->samples);
+    if (builder->budget)
+        budget_release(builder->budget, builder->charged_bytes);
+    wire_writer_deinit(&builder->scratch);
+    free(builder->profiles);
+    free(builder->sums);
+    arena_deinit(&builder->arena);
+    free(builder);
+}
+
+enum profiles_builder_state profiles_builder_state(const struct profiles_builder *builder)
+{
+    return builder->state;
+}
+
+/* Whether there is room for what comes next. What came last may have gone a block over a bound. */
+static bool has_room(struct profiles_builder *builder)
+{
+    const struct budget *budget = builder->budget;
+    if (builder->state != PROFILES_BUILDER_FINE)
+        return false;
+    if (builder->arena.reserved_bytes + builder->charged_bytes > builder->max_bytes)
+        builder->state = PROFILES_BUILDER_TOO_LARGE;
+    else if (budget && budget->limit_bytes > 0 && budget_used(budget) > budget->limit_bytes)
+        builder->state = PROFILES_BUILDER_OVER_BUDGET;
+    return builder->state == PROFILES_BUILDER_FINE;
+}
+
+static void charge(struct profiles_builder *builder, size_t bytes)
+{
+    builder->charged_bytes += bytes;
+    if (builder->budget)
+        budget_charge(builder->budget, bytes);
+}
+
+/* ---- the dictionary ---- */
+
+static uint32_t intern_scratch(struct profiles_builder *builder, int table)
+{
+    return dictionary_add(builder->dictionary, table, wire_writer_slice(&builder->scratch));
+}
+
+static struct wire_writer *start_entry(struct profiles_builder *builder)
+{
+    wire_writer_clear(&builder->scratch);
+    return &builder->scratch;
+}
+
+static struct slice make_utf8(struct profiles_builder *builder, struct slice text)
+{
+    struct wire_writer *fixed = start_entry(builder);
+    for (size_t i = 0; i < text.size;) {
+        size_t length = text_utf8_length(text.data + i, text.size - i);
+        wire_writer_raw(fixed,
+                        length > 0 ? slice_of(text.data + i, length) : SLICE("\xef\xbf\xbd"));
+        i += length > 0 ? length : 1;
+    }
+    return wire_writer_slice(fixed);
+}
+
+static struct slice keep_scratch(struct profiles_builder *builder)
+{
+    return arena_copy(&builder->arena, wire_writer_slice(&builder->scratch));
+}
+
+/* In the arena when it had to be repaired. */
+static struct slice utf8_text(struct profiles_builder *builder, struct slice text)
+{
+    if (utf8_is_valid(text))
+        return text;
+    make_utf8(builder, text);
+    return keep_scratch(builder);
+}
+
+uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text)
+{
+    if (text.size == 0 || !has_room(builder))
+        return 0;
+    if (!utf8_is_valid(text))
+        text = make_utf8(builder, text);
+    return dictionary_add(builder->dictionary, DICTIONARY_STRING_TABLE, text);
+}
+
+/* The scratch holds an AnyValue field. */
+static uint32_t intern_attribute(struct profiles_builder *builder, uint32_t key, uint32_t unit)
+{
+    struct wire_writer *entry = &builder->scratch;
+    wire_writer_varint(entry, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key);
+    wire_writer_varint(entry, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, unit);
+    return intern_scratch(builder, DICTIONARY_ATTRIBUTE_TABLE);
+}
+
+uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,
+                                           struct slice value)
+{
+    uint32_t key_index = profiles_builder_string(builder, key);
+    if (!has_room(builder))
+        return 0;
+    value = utf8_text(builder, value);
+    struct wire_writer *entry = start_entry(builder);
+    size_t any = wire_writer_begin(entry, KEY_VALUE_AND_UNIT_VALUE);
+    wire_writer_bytes(entry, ANY_VALUE_STRING, value);
+    wire_writer_end(entry, any);
+    return intern_attribute(builder, key_index, 0);
+}
+
+static uint32_t number_attribute(struct profiles_builder *builder, struct slice key,
+                                 uint32_t any_field, uint64_t value, struct slice unit)
+{
+    uint32_t key_index = profiles_builder_string(builder, key);
+    uint32_t unit_index = profiles_builder_string(builder, unit);
+    if (!has_room(builder))
+        return 0;
+    struct wire_writer *entry = start_entry(builder);
+    size_t any = wire_writer_begin(entry, KEY_VALUE_AND_UNIT_VALUE);
+    wire_writer_varint_set(entry, any_field, value);
+    wire_writer_end(entry, any);
+    return intern_attribute(builder, key_index, unit_index);
+}
+
+uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, struct slice key,
+                                        int64_t value, struct slice unit)
+{
+    return number_attribute(builder, key, ANY_VALUE_INT, (uint64_t)value, unit);
+}
+
+uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
+                                         bool value)
+{
+    return number_attribute(builder, key, ANY_VALUE_BOOL, value, (struct slice){0});
+}
+
+uint32_t profiles_builder_link(struct profiles_builder *builder, const uint8_t *trace_id,
+                               const uint8_t *span_id)
+{
+    if (!has_room(builder))
+        return 0;
+    return dictionary_add_link(builder->dictionary,
+                               slice_of(trace_id, trace_id ? TRACE_ID_SIZE : 0),
+                               slice_of(span_id, span_id ? SPAN_ID_SIZE : 0));
+}
+
+uint32_t profiles_builder_mapping(struct profiles_builder *builder,
+                                  const struct built_mapping *mapping)
+{
+    if (!has_room(builder))
+        return 0;
+    struct wire_writer *entry = start_entry(builder);
+    wire_writer_varint(entry, MAPPING_MEMORY_START, mapping->memory_start);
+    wire_writer_varint(entry, MAPPING_MEMORY_LIMIT, mapping->memory_limit);
+    wire_writer_varint(entry, MAPPING_FILE_OFFSET, mapping->file_offset);
+    wire_writer_varint(entry, MAPPING_FILENAME_STRINDEX, mapping->filename);
+    wire_writer_packed_u32(entry, MAPPING_ATTRIBUTE_INDICES, mapping->attributes,
+                           mapping->attribute_count);
+    return intern_scratch(builder, DICTIONARY_MAPPING_TABLE);
+}
+
+uint32_t profiles_builder_function(struct profiles_builder *builder,
+                                   const struct built_function *function)
+{
+    if (!has_room(builder))
+        return 0;
+    struct wire_writer *entry = start_entry(builder);
+    wire_writer_varint(entry, FUNCTION_NAME_STRINDEX, function->name);
+    wire_writer_varint(entry, FUNCTION_SYSTEM_NAME_STRINDEX, function->system_name);
+    wire_writer_varint(entry, FUNCTION_FILENAME_STRINDEX, function->filename);
+    wire_writer_varint(entry, FUNCTION_START_LINE, (uint64_t)function->start_line);
+    return intern_scratch(builder, DICTIONARY_FUNCTION_TABLE);
+}
+
+uint32_t profiles_builder_location(struct profiles_builder *builder,
+                                   const struct built_location *location)
+{
+    if (!has_room(builder))
+        return 0;
+    struct wire_writer *entry = start_entry(builder);
+    wire_writer_varint(entry, LOCATION_MAPPING_INDEX, location->mapping);
+    wire_writer_varint(entry, LOCATION_ADDRESS, location->address);
+    for (size_t i = 0; i < location->line_count; i++) {
+        size_t line = wire_writer_begin(entry, LOCATION_LINES);
+        wire_writer_varint(entry, LINE_FUNCTION_INDEX, location->lines[i].function);
+        wire_writer_varint(entry, LINE_LINE, (uint64_t)location->lines[i].line);
+        wire_writer_varint(entry, LINE_COLUMN, (uint64_t)location->lines[i].column);
+        wire_writer_end(entry, line);
+    }
+    wire_writer_packed_u32(entry, LOCATION_ATTRIBUTE_INDICES, location->attributes,
+                           location->attribute_count);
+    return intern_scratch(builder, DICTIONARY_LOCATION_TABLE);
+}
+
+uint32_t profiles_builder_frame(struct profiles_builder *builder, struct slice function_name)
+{
+    struct built_function function = {.name = profiles_builder_string(builder, function_name)};
+    struct built_line line = {.function = profiles_builder_function(builder, &function)};
+    struct built_location location = {.lines = &line, .line_count = 1};
+    return profiles_builder_location(builder, &location);
+}
+
+uint32_t profiles_builder_stack(struct profiles_builder *builder, const uint32_t *locations,
+                                size_t count)
+{
+    if (!has_room(builder))
+        return 0;
+    struct wire_writer *entry = start_entry(builder);
+    wire_writer_packed_u32(entry, STACK_LOCATION_INDICES, locations, count);
+    return intern_scratch(builder, DICTIONARY_STACK_TABLE);
+}
+
+/* ---- resources and profiles ---- */
+
+static struct slice encode_resource(struct profiles_builder *builder,
+                                    const struct built_resource *from)
+{
+    struct wire_writer resource = {0};
+    for (size_t i = 0; i < from->attribute_count; i++) {
+        struct slice key = utf8_text(builder, from->attributes[i].key);
+        struct slice value = utf8_text(builder, from->attributes[i].value);
+        size_t attribute = wire_writer_begin(&resource, RESOURCE_ATTRIBUTES);
+        wire_writer_bytes(&resource, KEY_VALUE_KEY, key);
+        size_t any = wire_writer_begin(&resource, KEY_VALUE_VALUE);
+        wire_writer_bytes(&resource, ANY_VALUE_STRING, value);
+        wire_writer_end(&resource, any);
+        wire_writer_end(&resource, attribute);
+    }
+    struct slice kept = arena_copy(&builder->arena, wire_writer_slice(&resource));
+    wire_writer_deinit(&resource);
+    return kept;
+}
+
+void profiles_builder_resource(struct profiles_builder *builder, const struct built_resource *from)
+{
+    if (!has_room(builder))
+        return;
+    struct open_resource *resource = arena_zalloc(&builder->arena, sizeof *resource);
+    resource->resource = encode_resource(builder, from);
+    struct slice name = utf8_text(builder, from->scope_name);
+    struct slice version = utf8_text(builder, from->scope_version);
+    struct wire_writer *scope = start_entry(builder);
+    if (name.size > 0)
+        wire_writer_bytes(scope, SCOPE_NAME, name);
+    if (version.size > 0)
+        wire_writer_bytes(scope, SCOPE_VERSION, version);
+    resource->scope = keep_scratch(builder);
+    *(builder->last ? &builder->last->next : &builder->first) = resource;
+    builder->last = resource;
+}
+
+static void write_value_type(struct wire_writer *header, uint32_t field, uint32_t type,
+                             uint32_t unit)
+{
+    size_t begun = wire_writer_begin(header, field);
+    wire_writer_varint(header, VALUE_TYPE_TYPE_STRINDEX, type);
+    wire_writer_varint(header, VALUE_TYPE_UNIT_STRINDEX, unit);
+    wire_writer_end(header, begun);
+}
+
+static struct slice encode_profile(struct profiles_builder *builder,
+                                   const struct built_profile *from)
+{
+    uint32_t sample_type = profiles_builder_string(builder, from->sample_type);
+    uint32_t sample_unit = profiles_builder_string(builder, from->sample_unit);
+    uint32_t period_type = profiles_builder_string(builder, from->period_type);
+    uint32_t period_unit = profiles_builder_string(builder, from->period_unit);
+    struct wire_writer *header = start_entry(builder);
+    write_value_type(header, PROFILE_SAMPLE_TYPE, sample_type, sample_unit);
+    wire_writer_fixed64(header, PROFILE_TIME_UNIX_NANO, from->time_unix_nano);
+    wire_writer_varint(header, PROFILE_DURATION_NANO, from->duration_nano);
+    if (period_type != 0 || period_unit != 0)
+        write_value_type(header, PROFILE_PERIOD_TYPE, period_type, period_unit);
+    wire_writer_varint(header, PROFILE_PERIOD, (uint64_t)from->period);
+    wire_writer_packed_u32(header, PROFILE_ATTRIBUTE_INDICES, from->attributes,
+                           from->attribute_count);
+    return keep_scratch(builder);
+}
+
+uint32_t profiles_builder_profile(struct profiles_builder *builder,
+                                  const struct built_profile *from)
+{
+    if (!has_room(builder))
+        return 0;
+    struct open_resource *resource = builder->last;
+    assert(resource); /* profiles_builder_resource comes first */
+    if (builder->profile_count == builder->profile_capacity) {
+        builder->profile_capacity = builder->profile_capacity ? builder->profile_capacity * 2 : 8;
+        builder->profiles =
+            memory_grow(builder->profiles, builder->profile_capacity, sizeof *builder->profiles);
+    }
+    struct open_profile *profile = arena_zalloc(&builder->arena, sizeof *profile);
+    profile->header = encode_profile(builder, from);
+    *(resource->last ? &resource->last->next : &resource->first) = profile;
+    resource->last = profile;
+    builder->profiles[builder->profile_count] = profile;
+    return builder->profile_count++;
+}
+
+/* ---- samples ---- */
+
+void profiles_builder_sample(struct profiles_builder *builder, uint32_t number,
+                             const struct built_sample *sample, int64_t value)
+{
+    if (!has_room(builder))
+        return;
+    assert(number < builder->profile_count);
+    struct open_profile *profile = builder->profiles[number];
+    struct wire_writer *samples = &profile->samples;
+    size_t capacity = samples->capacity;
+    const uint64_t values[] = {(uint64_t)value};
+    size_t begun = wire_writer_begin(samples, PROFILE_SAMPLES);
+    wire_writer_varint(samples, SAMPLE_STACK_INDEX, sample->stack);
+    wire_writer_packed_u32(samples, SAMPLE_ATTRIBUTE_INDICES, sample->attributes,
+                           sample->attribute_count);
+    wire_writer_varint(samples, SAMPLE_LINK_INDEX, sample->link);
+    wire_writer_packed_u64(samples, SAMPLE_VALUES, values, 1);
+    wire_writer_end(samples, begun);
+    profile->sample_count++;
+    charge(builder, samples->capacity - capacity);
+}
+
+static uint64_t sample_hash(uint32_t profile, const struct built_sample *sample)
+{
+    const uint32_t head[] = {profile, sample->stack, sample->link};
+    uint64_t hash = hash_bytes(slice_of(head, sizeof head));
+    for (size_t i = 0; i < sample->attribute_count; i++)
+        hash = hash_u64(hash ^ sample->attributes[i]);
+    return hash;
+}
+
+static bool is_of(const struct sum *sum, uint32_t profile, const struct built_sample *sample)
+{
+    return sum->profile == profile && sum->stack == sample->stack && sum->link == sample->link &&
+           sum->attribute_count == sample->attribute_count &&
+           (sum->attribute_count == 0 || memcmp(sum->attributes, sample->attributes,
+                                                sum->attribute_count * sizeof(uint32_t)) == 0);
+}
+
+static void grow_sums(struct profiles_builder *builder)
+{
+    size_t count = builder->sums ? (builder->sums_mask + 1) * 2 : 256;
+    charge(builder, (builder->sums ? count / 2 : count) * sizeof *builder->sums);
+    free(builder->sums);
+    builder->sums = memory_zalloc(count * sizeof *builder->sums);
+    builder->sums_mask = count - 1;
+    for (struct sum *sum = builder->first_sum; sum; sum = sum->later) {
+        struct sum **slot = &builder->sums[sum->hash & builder->sums_mask];
+        sum->next = *slot;
+        *slot = sum;
+    }
+}
+
+static struct sum *new_sum(struct profiles_builder *builder, uint64_t hash, uint32_t profile,
+                           const struct built_sample *sample)
+{
+    size_t list = sample->attribute_count * sizeof(uint32_t);
+    struct sum *sum = arena_zalloc(&builder->arena, sizeof *sum + list);
+    *sum = (struct sum){.hash = hash,
+                        .profile = profile,
+                        .stack = sample->stack,
+                        .link = sample->link,
+                        .attribute_count = (uint32_t)sample->attribute_count};
+    if (list > 0)
+        memcpy(sum->attributes, sample->attributes, list);
+    *(builder->last_sum ? &builder->last_sum->later : &builder->first_sum) = sum;
+    builder->last_sum = sum;
+    if (!builder->sums || builder->sum_count++ > builder->sums_mask) {
+        grow_sums(builder); /* takes it in with the others */
+    } else {
+        struct sum **slot = &builder->sums[hash & builder->sums_mask];
+        sum->next = *slot;
+        *slot = sum;
+    }
+    return sum;
+}
+
+static int64_t add_saturating(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return b > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
+                          const struct built_sample *sample, int64_t value)
+{
+    if (!has_room(builder))
+        return;
+    assert(profile < builder->profile_count);
+    uint64_t hash = sample_hash(profile, sample);
+    struct sum *sum = builder->sums ? builder->sums[hash & builder->sums_mask] : NULL;
+    while (sum && !(sum->hash == hash && is_of(sum, profile, sample)))
+        sum = sum->next;
+    if (!sum)
+        sum = new_sum(builder, hash, profile, sample);
+    sum->value = add_saturating(sum->value, value);
+}
+
+static void write_sums(struct profiles_builder *builder)
+{
+    for (const struct sum *sum = builder->first_sum; sum; sum = sum->later) {
+        struct built_sample sample = {.stack = sum->stack,
+                                      .link = sum->link,
+                                      .attributes = sum->attributes,
+                                      .attribute_count = sum->attribute_count};
+        profiles_builder_sample(builder, sum->profile, &sample, sum->value);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void write_profiles(struct wire_writer *out, const struct open_resource *resource,
+                           uint32_t *samples)
+{
+    for (const struct open_profile *p = resource->first; p; p = p->next) {
+        if (p->sample_count == 0)
+            continue;
+        *samples += p->sample_count;
+        size_t begun = wire_writer_begin(out, SCOPE_PROFILES_PROFILES);
+        wire_writer_raw(out, p->header);
+        wire_writer_raw(out, wire_writer_slice(&p->samples));
+        wire_writer_end(out, begun);
+    }
+}
+
+static void write_resource(struct wire_writer *out, const struct open_resource *resource,
+                           uint32_t *samples)
+{
+    size_t before = out->size;
+    uint32_t samples_before = *samples;
+    size_t group = wire_writer_begin(out, PROFILES_RESOURCE_PROFILES);
+    wire_writer_bytes(out, RESOURCE_PROFILES_RESOURCE, resource->resource);
+    size_t scope = wire_writer_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
+    if (resource->scope.size > 0)
+        wire_writer_bytes(out, SCOPE_PROFILES_SCOPE, resource->scope);
+    write_profiles(out, resource, samples);
+    wire_writer_end(out, scope);
+    wire_writer_end(out, group);
+    if (*samples == samples_before)
+        out->size = before; /* nobody needs a resource of nothing */
+}
+
+struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_t *samples)
+{
+    *samples = 0;
+    write_sums(builder);
+    if (!has_room(builder))
+        return NULL;
+    struct wire_writer groups = {0};
+    for (const struct open_resource *r = builder->first; r; r = r->next)
+        write_resource(&groups, r, samples);
+    size_t dictionary_size = message_measure(&builder->root);
+    struct buffer *request = buffer_new_charged(groups.size + dictionary_size, builder->budget);
+    if (groups.size > 0)
+        memcpy(request->data, groups.data, groups.size);
+    message_write(&builder->root, request->data + groups.size);
+    request->size = groups.size + dictionary_size;
+    wire_writer_deinit(&groups);
+    return request;
+}

@@ -1,0 +1,134 @@
+/*
+ * profiles_builder: puts an ExportProfilesServiceRequest together, whatever format it comes from.
+ *
+ * Tables are interned and begin with their zero value, attributes stand inline in resources, every
+ * index exists, strings are UTF-8: what is built has the one form that the pipeline expects
+ * (core/data/normalise.h), without another scan. The order of calls:
+ *
+ *     struct profiles_builder *b = profiles_builder_new(budget, max_bytes);
+ *     profiles_builder_resource(b, &resource);                  // begins a ResourceProfiles
+ *     uint32_t cpu = profiles_builder_profile(b, &header);      // several may be open
+ *     uint32_t stack = profiles_builder_stack(b, locations, n); // leaf first
+ *     profiles_builder_sample(b, cpu, &sample);                 // or _add, which sums
+ *     struct buffer *request = profiles_builder_finish(b, &samples);
+ *
+ * It never fails in the middle: over its bounds it takes nothing more, and finish says so.
+ *
+ * Owner: the caller owns the builder; arguments are copied.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_FORMATS_PROFILES_BUILDER_H
+#define PROFCOL_CORE_FORMATS_PROFILES_BUILDER_H
+
+#include "core/base/buffer.h"
+#include "core/data/otlp.h"
+
+struct profiles_builder;
+
+/* max_bytes bounds what the builder itself holds: tables, samples, hashes. */
+struct profiles_builder *profiles_builder_new(struct budget *budget, size_t max_bytes);
+void profiles_builder_free(struct profiles_builder *builder); /* NULL is allowed */
+
+enum profiles_builder_state {
+    PROFILES_BUILDER_FINE,
+    PROFILES_BUILDER_TOO_LARGE,   /* over max_bytes */
+    PROFILES_BUILDER_OVER_BUDGET, /* the process has no memory for it now */
+};
+/* For loops that want to stop early. */
+enum profiles_builder_state profiles_builder_state(const struct profiles_builder *builder);
+
+/* ---- the dictionary: each returns the index of an equal entry or of a new one ---- */
+
+/* Bytes that are not UTF-8 become U+FFFD. "" is 0. */
+uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text);
+/* Attributes of samples, profiles, mappings and locations. unit may be empty. */
+uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,
+                                           struct slice value);
+uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, struct slice key,
+                                        int64_t value, struct slice unit);
+uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
+                                         bool value);
+/* trace_id: 16 bytes or NULL; span_id: 8 bytes or NULL. */
+uint32_t profiles_builder_link(struct profiles_builder *builder, const uint8_t *trace_id,
+                               const uint8_t *span_id);
+
+struct built_mapping {
+    uint64_t memory_start, memory_limit, file_offset;
+    uint32_t filename; /* strings are indices of profiles_builder_string */
+    const uint32_t *attributes;
+    size_t attribute_count;
+};
+uint32_t profiles_builder_mapping(struct profiles_builder *builder,
+                                  const struct built_mapping *mapping);
+
+struct built_function {
+    uint32_t name, system_name, filename;
+    int64_t start_line;
+};
+uint32_t profiles_builder_function(struct profiles_builder *builder,
+                                   const struct built_function *function);
+
+struct built_line {
+    uint32_t function;
+    int64_t line, column;
+};
+struct built_location {
+    uint32_t mapping;
+    uint64_t address;
+    const struct built_line *lines; /* innermost inlined function first */
+    size_t line_count;
+    const uint32_t *attributes;
+    size_t attribute_count;
+};
+uint32_t profiles_builder_location(struct profiles_builder *builder,
+                                   const struct built_location *location);
+/* Short for formats that know names only. */
+uint32_t profiles_builder_frame(struct profiles_builder *builder, struct slice function_name);
+/* Leaf first. No locations: 0. */
+uint32_t profiles_builder_stack(struct profiles_builder *builder, const uint32_t *locations,
+                                size_t count);
+
+/* ---- resources, profiles, samples ---- */
+
+struct built_attribute {
+    struct slice key, value; /* a string value */
+};
+struct built_resource {
+    const struct built_attribute *attributes;
+    size_t attribute_count;
+    struct slice scope_name, scope_version;
+};
+/* What follows belongs to it. */
+void profiles_builder_resource(struct profiles_builder *builder,
+                               const struct built_resource *resource);
+
+struct built_profile {
+    struct slice sample_type, sample_unit, period_type, period_unit;
+    int64_t period;
+    uint64_t time_unix_nano, duration_nano;
+    const uint32_t *attributes;
+    size_t attribute_count;
+};
+/* Its number, for the samples. A profile that gets no samples is left out. */
+uint32_t profiles_builder_profile(struct profiles_builder *builder,
+                                  const struct built_profile *profile);
+
+struct built_sample {
+    uint32_t stack, link;
+    const uint32_t *attributes;
+    size_t attribute_count;
+};
+/* One more sample, with one value and no timestamp. */
+void profiles_builder_sample(struct profiles_builder *builder, uint32_t profile,
+                             const struct built_sample *sample, int64_t value);
+/* Adds the value to the sample of the same profile, stack, attributes (in the same order) and link;
+ * sums stay at the ends of int64. */
+void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
+                          const struct built_sample *sample, int64_t value);
+
+/* The request, and how many samples it has (with 0 it is of no use to anyone). NULL: see
+ * profiles_builder_state. Nothing may be added afterwards. */
+struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_t *samples);
+
+#endif
