@@ -15,27 +15,42 @@
 #include "core/data/json.h"
 #include "core/data/normalise.h"
 #include "core/data/scan.h"
-#include "core/pipeline/component.h"
+#include "core/pipeline/received.h"
 #include "core/pipeline/server_settings.h"
 
 #include <assert.h>
 #include <stdio.h>
-#include <strings.h>
 
 #define PROFILES_VERSION_HEADER "otlp-profiles-development-version"
 
+struct otlp_http_settings {
+    bool enabled;
+    const char *endpoint;
+    struct http_server_settings server;
+    const char *traces_url_path;
+};
+
 struct otlp_protocols {
     struct grpc_server_settings grpc;
-    struct http_server_settings http;
+    struct otlp_http_settings http;
 };
 
 struct otlp_settings {
     struct otlp_protocols protocols;
 };
 
+static const struct field http_fields[] = {
+    FIELD_STRING(otlp_http_settings, endpoint, HTTP_SERVER_ENDPOINT_HELP,
+                 .fallback = "localhost:4318"),
+    FIELD_BLOCK(otlp_http_settings, server, http_server_settings, http_server_fields,
+                "The listener.", .inlined = true),
+    FIELD_STRING(otlp_http_settings, traces_url_path, "Path of traces.", .fallback = "/v1/traces"),
+    FIELD_END,
+};
+
 static const struct field protocols_fields[] = {
     FIELD_OPTIONAL(otlp_protocols, grpc, grpc_server_settings, grpc_server_fields, "OTLP/gRPC."),
-    FIELD_OPTIONAL(otlp_protocols, http, http_server_settings, http_server_fields,
+    FIELD_OPTIONAL(otlp_protocols, http, otlp_http_settings, http_fields,
                    "OTLP/HTTP, in protobuf and JSON, over HTTP/1.1 and HTTP/2."),
     FIELD_END,
 };
@@ -49,16 +64,10 @@ static const struct field otlp_fields[] = {
 enum transport { TRANSPORT_GRPC, TRANSPORT_HTTP, TRANSPORT_COUNT };
 static const char *const transport_names[] = {"grpc", "http"};
 
-struct otlp_counters {
-    struct counter *accepted;
-    struct counter *refused;
-    struct counter *invalid; /* requests whose items nobody could count */
-};
-
 struct otlp_receiver {
     struct component component;
     struct server *servers[TRANSPORT_COUNT];
-    struct otlp_counters counters[TRANSPORT_COUNT][SIGNAL_COUNT];
+    struct received_counters counters[TRANSPORT_COUNT][SIGNAL_COUNT];
     struct node *nodes[WORKERS_MAX];
     bool started; /* the servers; written by the last worker before it answers main, so all others
                      see it */
@@ -131,21 +140,10 @@ static int signal_of_grpc_path(const struct otlp_receiver *receiver, struct slic
     return -1;
 }
 
-/* The media type without its parameters, compared without case. */
-static bool is_media_type(struct slice content_type, const char *type)
-{
-    const uint8_t *semicolon =
-        content_type.size > 0 ? memchr(content_type.data, ';', content_type.size) : NULL;
-    size_t size = semicolon ? (size_t)(semicolon - content_type.data) : content_type.size;
-    while (size > 0 && (content_type.data[size - 1] == ' ' || content_type.data[size - 1] == '\t'))
-        size--;
-    return size == strlen(type) && strncasecmp((const char *)content_type.data, type, size) == 0;
-}
-
 static bool is_json_request(const struct exchange *exchange)
 {
-    return is_media_type(http_header_get(exchange_headers(exchange), "content-type"),
-                         "application/json");
+    return http_is_media_type(http_header_get(exchange_headers(exchange), "content-type"),
+                              "application/json");
 }
 
 /* ---- answers ---- */
@@ -256,13 +254,13 @@ static bool accept_http_head(struct otlp_receiver *receiver, struct exchange *ex
 {
     int signal = signal_of_http_path(receiver, exchange_path(exchange));
     struct slice content_type = http_header_get(exchange_headers(exchange), "content-type");
-    bool is_json = is_media_type(content_type, "application/json");
+    bool is_json = http_is_media_type(content_type, "application/json");
     struct verdict why;
     if (signal < 0)
         respond_text(exchange, 404, "404 page not found\n");
     else if (!slice_is(exchange_method(exchange), "POST"))
         respond_text(exchange, 405, "405 method not allowed, supported: [POST]");
-    else if (!is_json && !is_media_type(content_type, "application/x-protobuf"))
+    else if (!is_json && !http_is_media_type(content_type, "application/x-protobuf"))
         respond_text(
             exchange, 415,
             "415 unsupported media type, supported: [application/json, application/x-protobuf]");
@@ -293,7 +291,7 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct otlp_request *request = (struct otlp_request *)receipt;
-    struct otlp_counters *counters =
+    struct received_counters *counters =
         &request->receiver->counters[request->transport][request->signal];
     unsigned worker = exchange_worker(request->exchange)->index;
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused, worker,
@@ -301,11 +299,6 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     respond(request->exchange, request->is_json, verdict);
     free(request);
 }
-
-static const struct verdict over_budget = {.code = GRPC_RESOURCE_EXHAUSTED,
-                                           .retry_after_ns = 1000000000,
-                                           .text =
-                                               "profcol is at its memory limit, try again later"};
 
 /* JSON to protobuf; takes over the body. NULL: *why says so. */
 static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget,
@@ -318,7 +311,8 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
                          buffer_slice(body), budget, &is_over_budget, &err);
     buffer_unref(body);
     if (!protobuf)
-        *why = is_over_budget ? over_budget : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+        *why = is_over_budget ? received_over_budget
+                              : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
     return protobuf;
 }
 
@@ -343,29 +337,15 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
     struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
     buffer_unref(body);
     if (!normal)
-        *why = over_budget;
+        *why = received_over_budget;
     return normal;
-}
-
-static struct context *metadata_of(const struct exchange *exchange)
-{
-    struct context *context = context_new();
-    const struct http_headers *headers = exchange_headers(exchange);
-    context->entries = arena_array(&context->arena, headers->count, sizeof(*context->entries));
-    for (size_t i = 0; i < headers->count; i++)
-        context->entries[i] =
-            (struct context_entry){arena_string(&context->arena, headers->items[i].name),
-                                   arena_string(&context->arena, headers->items[i].value)};
-    context->entry_count = headers->count;
-    snprintf(context->peer, sizeof(context->peer), "%s", exchange_peer(exchange));
-    return context;
 }
 
 static bool includes_metadata(const struct otlp_receiver *receiver, enum transport transport)
 {
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
     return transport == TRANSPORT_GRPC ? protocols->grpc.include_metadata
-                                       : protocols->http.include_metadata;
+                                       : protocols->http.server.include_metadata;
 }
 
 static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
@@ -374,7 +354,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct otlp_request *request = *request_io;
     struct worker *worker = exchange_worker(exchange);
     struct context *metadata =
-        includes_metadata(receiver, request->transport) ? metadata_of(exchange) : NULL;
+        includes_metadata(receiver, request->transport) ? received_metadata(exchange) : NULL;
     receipt_init(&request->receipt, on_settled);
     struct batch *batch =
         batch_new(worker, request->signal, body, request->items, &request->receipt, metadata);
@@ -420,29 +400,6 @@ static const struct server_handler handler = {
 
 /* ---- life ---- */
 
-static void make_counters(struct otlp_receiver *receiver, enum transport transport,
-                          enum signal signal)
-{
-    struct metrics *metrics = receiver->component.process->metrics;
-    struct otlp_counters *counters = &receiver->counters[transport][signal];
-    char accepted[64], refused[64];
-    snprintf(accepted, sizeof(accepted), "otelcol_receiver_accepted_%s", signal_item_name(signal));
-    snprintf(refused, sizeof(refused), "otelcol_receiver_refused_%s", signal_item_name(signal));
-    struct text labels = {0};
-    metrics_label(&labels, "receiver", receiver->component.id);
-    metrics_label(&labels, "transport", transport_names[transport]);
-    counters->accepted = metrics_counter(
-        metrics, accepted, "Items successfully pushed into the pipeline.", text_string(&labels));
-    counters->refused =
-        metrics_counter(metrics, refused, "Items that could not be pushed into the pipeline.",
-                        text_string(&labels));
-    metrics_label(&labels, "signal", signal_name(signal));
-    counters->invalid =
-        metrics_counter(metrics, "profcol_receiver_invalid_requests",
-                        "Requests refused because of what they contain.", text_string(&labels));
-    text_deinit(&labels);
-}
-
 static bool open_server(struct otlp_receiver *receiver, enum transport transport,
                         const struct server_options *options, struct error *err)
 {
@@ -451,7 +408,8 @@ static bool open_server(struct otlp_receiver *receiver, enum transport transport
         server_new(options, &handler, receiver, process->workers, process->worker_count, err);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         if (is_used(receiver, (enum signal)signal))
-            make_counters(receiver, transport, (enum signal)signal);
+            received_counters_init(&receiver->counters[transport][signal], &receiver->component,
+                                   transport_names[transport], (enum signal)signal);
     return receiver->servers[transport] != NULL;
 }
 
@@ -469,8 +427,8 @@ static bool otlp_init(struct component *component, struct error *err)
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
     struct server_options grpc =
         grpc_server_options(&protocols->grpc, component->process, component->label);
-    struct server_options http =
-        http_server_options(&protocols->http, component->process, component->label);
+    struct server_options http = http_server_options(
+        &protocols->http.server, protocols->http.endpoint, component->process, component->label);
     bool fine = (!protocols->grpc.enabled || open_server(receiver, TRANSPORT_GRPC, &grpc, err)) &&
                 (!protocols->http.enabled || open_server(receiver, TRANSPORT_HTTP, &http, err));
     if (!fine)
@@ -538,7 +496,9 @@ static void otlp_check(void *config, struct config_check *check)
             check, "protocols",
             "must specify at least one protocol (grpc or http) when using the OTLP receiver");
     grpc_server_check(&protocols->grpc, check, "protocols::grpc");
-    http_server_check(&protocols->http, check, "protocols::http");
+    if (protocols->http.enabled)
+        http_server_check(&protocols->http.server, protocols->http.endpoint, check,
+                          "protocols::http");
 }
 
 const struct component_type otlp_receiver_type = {

@@ -23,5 +23,7 @@ struct http_headers {
 /* First value by lower-case name; a NULL slice when there is none. */
 struct slice http_header_get(const struct http_headers *headers, const char *name);
 size_t http_header_count(const struct http_headers *headers, const char *name);
+/* Of a Content-Type: the media type, without its parameters and without case. */
+bool http_is_media_type(struct slice content_type, const char *type);
 
 #endif

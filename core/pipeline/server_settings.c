@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+enum { KEY_MAX = 160 };
+
 static const char *const transports[] = {"tcp", "tcp4", "tcp6", "unix", NULL};
 
 static const struct field server_parameters_fields[] = {
@@ -74,9 +76,6 @@ const struct field grpc_server_fields[] = {
 };
 
 const struct field http_server_fields[] = {
-    FIELD_STRING(http_server_settings, endpoint,
-                 "Address to listen on, host:port; with transport unix, a path.",
-                 .fallback = "localhost:4318"),
     FIELD_ENUM(http_server_settings, transport, "Kind of the address.", transports,
                .fallback = "tcp"),
     FIELD_OPTIONAL(http_server_settings, tls, tls_server_settings, tls_server_fields,
@@ -104,20 +103,24 @@ const struct field http_server_fields[] = {
                "Whether HTTP/1.1 connections are kept for the next request.", .fallback = "true"),
     FIELD_UINT(http_server_settings, max_connections,
                "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
-    FIELD_STRING(http_server_settings, traces_url_path, "Path of traces.",
-                 .fallback = "/v1/traces"),
     FIELD_NODE(http_server_settings, cors, "Browsers' cross-origin requests are not answered yet.",
                .ignored = true),
     FIELD_NODE(http_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
     FIELD_END,
 };
 
+/* Of a setting in the block at `key`. */
+static void print_key(char path[KEY_MAX], const char *key, const char *setting)
+{
+    snprintf(path, KEY_MAX, "%s%s%s", key, key[0] ? "::" : "", setting);
+}
+
 static void check_endpoint(const char *endpoint, int transport, struct config_check *check,
                            const char *key)
 {
-    char host[256], why[128], path[160];
+    char host[256], why[128], path[KEY_MAX];
     uint16_t port;
-    snprintf(path, sizeof(path), "%s::endpoint", key);
+    print_key(path, key, "endpoint");
     if (strcmp(transports[transport], "unix") == 0) {
         if (!endpoint[0])
             config_check_error(check, path, "the path of the socket is missing");
@@ -131,8 +134,8 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
 static void check_tls(const struct tls_server_settings *tls, struct config_check *check,
                       const char *key)
 {
-    char path[160];
-    snprintf(path, sizeof(path), "%s::tls", key);
+    char path[KEY_MAX];
+    print_key(path, key, "tls");
     if (tls->enabled)
         tls_server_check(tls, check, path);
 }
@@ -163,18 +166,16 @@ static uint32_t compression_mask(const struct config_strings *names, const char 
     return mask;
 }
 
-void http_server_check(const struct http_server_settings *settings, struct config_check *check,
-                       const char *key)
+void http_server_check(const struct http_server_settings *settings, const char *endpoint,
+                       struct config_check *check, const char *key)
 {
-    if (!settings->enabled)
-        return;
-    check_endpoint(settings->endpoint, settings->transport, check, key);
+    check_endpoint(endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
     const char *unknown = NULL;
     compression_mask(&settings->compression_algorithms, &unknown);
     if (unknown) {
-        char path[160];
-        snprintf(path, sizeof(path), "%s::compression_algorithms", key);
+        char path[KEY_MAX];
+        print_key(path, key, "compression_algorithms");
         config_check_error(check, path,
                            "unknown encoding \"%s\"; known are \"\", gzip, zstd, zlib, snappy, "
                            "deflate, lz4 and x-snappy-framed",
@@ -212,11 +213,12 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
 }
 
 struct server_options http_server_options(const struct http_server_settings *settings,
-                                          struct process *process, const char *label)
+                                          const char *endpoint, struct process *process,
+                                          const char *label)
 {
     const char *unknown;
     struct server_options options = common_options(process, label);
-    options.endpoint = settings->endpoint;
+    options.endpoint = endpoint;
     options.transport = transports[settings->transport];
     options.tls = settings->tls.enabled ? &settings->tls : NULL;
     options.accept_http = true;

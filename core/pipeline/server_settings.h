@@ -2,7 +2,8 @@
  * server_settings: what a user can say of a listener, once for all receivers.
  *
  * The Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and defaults;
- * turned into the options of core/net/server.h.
+ * turned into the options of core/net/server.h. The endpoint of HTTP is its receiver's own field,
+ * because its default is; the receiver inlines the rest.
  *
  * Owner: the tables are constant; settings belong to the configuration.
  *
@@ -47,8 +48,6 @@ struct grpc_server_settings {
 };
 
 struct http_server_settings {
-    bool enabled;
-    const char *endpoint;
     int transport;
     struct tls_server_settings tls;
     uint64_t max_request_body_size;
@@ -58,23 +57,25 @@ struct http_server_settings {
     int64_t read_timeout, read_header_timeout, write_timeout, idle_timeout;
     bool keep_alives_enabled;
     uint64_t max_connections;
-    const char *traces_url_path;
     const struct config_node *cors;
     const struct config_node *dialer;
 };
 
 extern const struct field grpc_server_fields[]; /* endpoint's default: localhost:4317 */
-extern const struct field http_server_fields[]; /* localhost:4318 */
+extern const struct field http_server_fields[];
+/* For the receiver's own field. */
+#define HTTP_SERVER_ENDPOINT_HELP "Address to listen on, host:port; with transport unix, a path."
 
-/* key: where the block stands, "protocols::grpc". */
+/* key: where the block stands, "protocols::grpc"; "" for the component itself. */
 void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
                        const char *key);
-void http_server_check(const struct http_server_settings *settings, struct config_check *check,
-                       const char *key);
+void http_server_check(const struct http_server_settings *settings, const char *endpoint,
+                       struct config_check *check, const char *key);
 
 struct server_options grpc_server_options(const struct grpc_server_settings *settings,
                                           struct process *process, const char *label);
 struct server_options http_server_options(const struct http_server_settings *settings,
-                                          struct process *process, const char *label);
+                                          const char *endpoint, struct process *process,
+                                          const char *label);
 
 #endif

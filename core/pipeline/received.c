@@ -1,0 +1,44 @@
+#include "core/pipeline/received.h"
+
+#include <stdio.h>
+
+const struct verdict received_over_budget = {.code = GRPC_RESOURCE_EXHAUSTED,
+                                             .retry_after_ns = 1000000000,
+                                             .text =
+                                                 "profcol is at its memory limit, try again later"};
+
+void received_counters_init(struct received_counters *counters, const struct component *receiver,
+                            const char *transport, enum signal signal)
+{
+    struct metrics *metrics = receiver->process->metrics;
+    char accepted[64], refused[64];
+    snprintf(accepted, sizeof(accepted), "otelcol_receiver_accepted_%s", signal_item_name(signal));
+    snprintf(refused, sizeof(refused), "otelcol_receiver_refused_%s", signal_item_name(signal));
+    struct text labels = {0};
+    metrics_label(&labels, "receiver", receiver->id);
+    metrics_label(&labels, "transport", transport);
+    counters->accepted = metrics_counter(
+        metrics, accepted, "Items successfully pushed into the pipeline.", text_string(&labels));
+    counters->refused =
+        metrics_counter(metrics, refused, "Items that could not be pushed into the pipeline.",
+                        text_string(&labels));
+    metrics_label(&labels, "signal", signal_name(signal));
+    counters->invalid =
+        metrics_counter(metrics, "profcol_receiver_invalid_requests",
+                        "Requests refused because of what they contain.", text_string(&labels));
+    text_deinit(&labels);
+}
+
+struct context *received_metadata(const struct exchange *exchange)
+{
+    struct context *context = context_new();
+    const struct http_headers *headers = exchange_headers(exchange);
+    context->entries = arena_array(&context->arena, headers->count, sizeof(*context->entries));
+    for (size_t i = 0; i < headers->count; i++)
+        context->entries[i] =
+            (struct context_entry){arena_string(&context->arena, headers->items[i].name),
+                                   arena_string(&context->arena, headers->items[i].value)};
+    context->entry_count = headers->count;
+    snprintf(context->peer, sizeof(context->peer), "%s", exchange_peer(exchange));
+    return context;
+}
