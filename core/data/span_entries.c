@@ -49,10 +49,16 @@ void span_entries_purge(const struct span_index_common *common, struct span_shar
     }
 }
 
+static bool is_full(const struct span_operation *op)
+{
+    uint64_t entries = atomic_load_explicit(&op->common->entries, memory_order_relaxed);
+    return entries + op->shard->live - op->live_before >= op->common->max_spans;
+}
+
 static struct span_entry *insert(struct span_operation *op, const struct span_key *key,
                                  uint8_t flag)
 {
-    if (atomic_load_explicit(&op->common->entries, memory_order_relaxed) >= op->common->max_spans)
+    if (is_full(op))
         span_shard_evict(op->shard, NULL, SPAN_EVICTED_FULL);
     struct span_entry *entry =
         span_shard_insert(op->shard, op->tag, span_id_number(key->span_id), flag);

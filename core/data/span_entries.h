@@ -20,7 +20,8 @@ struct span_index_common {
     unsigned totals_count;
     uint64_t max_spans;
     uint64_t window_ns;
-    _Atomic uint64_t entries; /* profile ids included */
+    /* Written by every worker: not beside what all of them only read. */
+    _Atomic uint64_t entries __attribute__((aligned(64))); /* profile ids included */
     _Atomic uint64_t profiles;
     _Atomic uint64_t evicted[SPAN_EVICTION_COUNT];
 };
@@ -29,6 +30,7 @@ struct span_index_common {
 struct span_operation {
     struct span_index_common *common;
     struct span_shard *shard;
+    uint32_t live_before; /* entries of the shard when it was locked: `entries` counts these */
     uint32_t tag;
     uint64_t now_ns;
     const struct span_waiter *waiter;

@@ -7,10 +7,10 @@
 #include <assert.h>
 
 enum {
-    SHARDS_MAX = 256,
+    SHARDS_MAX = 64, /* the bits of key_block.shards_used */
     SHARD_SPANS_MIN = 2048,
     STRING_BYTES_PER_SPAN = 160,
-    BLOCK_KEYS = 32, /* prefetched together */
+    BLOCK_KEYS = 128,
     PURGE_PER_SWEEP = 2048,
 };
 
@@ -29,7 +29,9 @@ struct span_index {
 struct span_index *span_index_new(const struct span_index_options *options)
 {
     assert(options->max_spans > 0 && options->type_count <= SPAN_INDEX_TYPES_MAX);
-    struct span_index *index = memory_zalloc(sizeof *index);
+    struct span_index *index = aligned_alloc(64, sizeof *index);
+    assert(index);
+    memset(index, 0, sizeof *index);
     index->common.max_spans = options->max_spans;
     index->common.window_ns = options->window_ns;
     index->common.totals_count = span_totals_count(options->type_count);
@@ -63,21 +65,74 @@ void span_wakeups_deinit(struct span_wakeups *wakeups)
 
 /* --- many at once --- */
 
-static void run_one(struct span_operation *op, void *item,
-                    void (*one)(struct span_operation *op, void *item))
+/* Keys that are looked up together, by shard: one turn of a lock serves all that it has. */
+struct key_block {
+    uint64_t shards_used;       /* a bit each */
+    uint16_t first[SHARDS_MAX]; /* keys of each shard, in their order */
+    uint16_t next[BLOCK_KEYS];
+    uint32_t tags[BLOCK_KEYS];
+};
+
+enum { NO_KEY = UINT16_MAX };
+
+/* Keys are the first member of what they belong to. */
+static void read_keys(const struct span_index *index, const uint8_t *items, size_t size,
+                      size_t count, struct key_block *block)
 {
-    struct span_index_common *common = op->common;
-    struct span_shard *shard = op->shard;
+    block->shards_used = 0;
+    for (size_t i = count; i-- > 0;) {
+        const struct span_key *key = (const struct span_key *)(const void *)(items + i * size);
+        uint64_t hash = hash_u64(span_id_number(key->span_id));
+        unsigned shard = (unsigned)(hash >> 40) & (index->shard_count - 1);
+        uint64_t bit = UINT64_C(1) << shard;
+        block->tags[i] = span_shard_tag(hash);
+        block->next[i] = block->shards_used & bit ? block->first[shard] : NO_KEY;
+        block->first[shard] = (uint16_t)i;
+        block->shards_used |= bit;
+        span_shard_prefetch(&index->shards[shard], block->tags[i]);
+    }
+}
+
+/* A look-up in a large index waits for memory three times, one after the other; a block of them
+ * waits for all at once. Worth two more turns of the locks where the keys are likely known. */
+static void look_ahead(struct span_index *index, const struct key_block *block)
+{
+    void (*const prefetch[])(const struct span_shard *, uint32_t) = {span_shard_prefetch_entry,
+                                                                     span_shard_prefetch_block};
+    for (size_t turn = 0; turn < 2; turn++)
+        for (uint64_t left = block->shards_used; left; left &= left - 1) {
+            unsigned number = (unsigned)__builtin_ctzll(left);
+            struct span_shard *shard = &index->shards[number];
+            pthread_mutex_lock(&shard->lock);
+            for (unsigned i = block->first[number]; i != NO_KEY; i = block->next[i])
+                prefetch[turn](shard, block->tags[i]);
+            pthread_mutex_unlock(&shard->lock);
+        }
+}
+
+/* What changed in a shard while it was locked, for the counters that all shards share. */
+struct shard_change {
+    uint32_t live;
+    uint32_t live_profiles;
+    bool evicted_any;
+    size_t evicted[SPAN_EVICTION_COUNT];
+};
+
+static struct shard_change lock_shard(struct span_shard *shard)
+{
     pthread_mutex_lock(&shard->lock);
-    span_shard_tidy(shard);
-    uint32_t before = shard->live, profiles_before = shard->live_profiles;
-    one(op, item);
-    uint64_t more = (uint64_t)shard->live - before;
-    uint64_t more_profiles = (uint64_t)shard->live_profiles - profiles_before;
-    bool evicted = shard->evicted_any;
-    size_t reasons[SPAN_EVICTION_COUNT];
-    if (evicted) {
-        memcpy(reasons, shard->evicted, sizeof reasons);
+    return (struct shard_change){.live = shard->live, .live_profiles = shard->live_profiles};
+}
+
+static void unlock_shard(struct span_shard *shard, struct shard_change *change,
+                         struct span_index_common *common)
+{
+    /* As a number of 64 bits that wraps: there may be less. */
+    uint64_t more = (uint64_t)shard->live - change->live;
+    uint64_t more_profiles = (uint64_t)shard->live_profiles - change->live_profiles;
+    change->evicted_any = shard->evicted_any;
+    if (change->evicted_any) {
+        memcpy(change->evicted, shard->evicted, sizeof change->evicted);
         memset(shard->evicted, 0, sizeof shard->evicted);
         shard->evicted_any = false;
     }
@@ -86,52 +141,36 @@ static void run_one(struct span_operation *op, void *item,
         atomic_fetch_add_explicit(&common->entries, more, memory_order_relaxed);
     if (more_profiles != 0)
         atomic_fetch_add_explicit(&common->profiles, more_profiles, memory_order_relaxed);
-    for (unsigned i = 0; evicted && i < SPAN_EVICTION_COUNT; i++)
-        atomic_fetch_add_explicit(&common->evicted[i], reasons[i], memory_order_relaxed);
-}
-
-static struct span_shard *shard_of(struct span_index *index, uint64_t hash)
-{
-    return &index->shards[(hash >> 40) & (index->shard_count - 1)];
-}
-
-/* A look-up in a large index waits for memory three times, one after the other; a block of them
- * waits for all at once. Worth two more turns of the lock where the keys are likely known. */
-static void look_ahead(struct span_index *index, const uint64_t *hashes, size_t count)
-{
-    void (*const prefetch[])(const struct span_shard *, uint32_t) = {span_shard_prefetch_entry,
-                                                                     span_shard_prefetch_block};
-    for (size_t turn = 0; turn < 2; turn++)
-        for (size_t i = 0; i < count; i++) {
-            struct span_shard *shard = shard_of(index, hashes[i]);
-            pthread_mutex_lock(&shard->lock);
-            prefetch[turn](shard, span_shard_tag(hashes[i]));
-            pthread_mutex_unlock(&shard->lock);
-        }
+    for (unsigned i = 0; change->evicted_any && i < SPAN_EVICTION_COUNT; i++)
+        if (change->evicted[i] > 0)
+            atomic_fetch_add_explicit(&common->evicted[i], change->evicted[i],
+                                      memory_order_relaxed);
 }
 
 enum likely { LIKELY_NEW, LIKELY_KNOWN };
 
-/* Keys are the first member of what they belong to. */
 static void run(struct span_index *index, struct span_operation *op, enum likely likely,
                 void *items, size_t count, size_t size,
                 void (*one)(struct span_operation *op, void *item))
 {
+    struct key_block block;
     for (size_t begin = 0; begin < count; begin += BLOCK_KEYS) {
         size_t many = count - begin < BLOCK_KEYS ? count - begin : BLOCK_KEYS;
-        uint64_t hashes[BLOCK_KEYS];
-        uint8_t *block = (uint8_t *)items + begin * size;
-        for (size_t i = 0; i < many; i++) {
-            const struct span_key *key = (const struct span_key *)(void *)(block + i * size);
-            hashes[i] = hash_u64(span_id_number(key->span_id));
-            span_shard_prefetch(shard_of(index, hashes[i]), span_shard_tag(hashes[i]));
-        }
-        if (likely == LIKELY_KNOWN)
-            look_ahead(index, hashes, many);
-        for (size_t i = 0; i < many; i++) {
-            op->shard = shard_of(index, hashes[i]);
-            op->tag = span_shard_tag(hashes[i]);
-            run_one(op, block + i * size, one);
+        uint8_t *some = (uint8_t *)items + begin * size;
+        read_keys(index, some, size, many, &block);
+        if (likely == LIKELY_KNOWN && many > 1)
+            look_ahead(index, &block);
+        for (uint64_t left = block.shards_used; left; left &= left - 1) {
+            unsigned number = (unsigned)__builtin_ctzll(left);
+            op->shard = &index->shards[number];
+            struct shard_change change = lock_shard(op->shard);
+            op->live_before = change.live;
+            for (unsigned i = block.first[number]; i != NO_KEY; i = block.next[i]) {
+                span_shard_tidy(op->shard);
+                op->tag = block.tags[i];
+                one(op, some + i * size);
+            }
+            unlock_shard(op->shard, &change, op->common);
         }
     }
 }
@@ -199,14 +238,9 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < index->shard_count; i++) {
         struct span_shard *shard = &index->shards[i];
-        pthread_mutex_lock(&shard->lock);
-        uint32_t before = shard->live, profiles_before = shard->live_profiles;
+        struct shard_change change = lock_shard(shard);
         span_entries_purge(&index->common, shard, now_ns, PURGE_PER_SWEEP);
-        uint32_t gone = before - shard->live;
-        uint32_t profiles_gone = profiles_before - shard->live_profiles;
-        pthread_mutex_unlock(&shard->lock);
-        atomic_fetch_sub_explicit(&index->common.entries, gone, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&index->common.profiles, profiles_gone, memory_order_relaxed);
+        unlock_shard(shard, &change, &index->common);
     }
 }
 

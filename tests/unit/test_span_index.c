@@ -127,6 +127,25 @@ static void test_one_id_in_several_traces(void **state)
     arena_deinit(&arena);
 }
 
+/* Samples that name one span id with traces of their own do not push the span out. */
+static void test_samples_do_not_push_a_span_out(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    put_span(index, 1, 7, 42, &arena, NULL);
+    for (uint64_t trace = 100; trace < 150; trace++)
+        add_samples(index, 2, trace, 42, 3, NULL, NULL);
+    assert_int_equal(span_index_entries(index), SPAN_INDEX_CANDIDATES_MAX);
+    assert_int_equal(find_span(index, 3, 7, 42, &arena).presence, SPAN_FOUND);
+    /* Of samples the oldest go. */
+    assert_null(put_span(index, 3, 142, 42, &arena, NULL).totals);
+    assert_non_null(put_span(index, 3, 149, 42, &arena, NULL).totals);
+    assert_int_equal(find_span(index, 3, 7, 42, &arena).presence, SPAN_FOUND);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
 static void test_the_oldest_leaves_when_full(void **state)
 {
     (void)state;
@@ -473,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_found_with_its_values),
         cmocka_unit_test(test_the_window_ends),
         cmocka_unit_test(test_one_id_in_several_traces),
+        cmocka_unit_test(test_samples_do_not_push_a_span_out),
         cmocka_unit_test(test_the_oldest_leaves_when_full),
         cmocka_unit_test(test_totals_wait_for_their_span),
         cmocka_unit_test(test_totals_without_a_trace_id),
