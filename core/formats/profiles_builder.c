@@ -114,6 +114,23 @@ static bool has_room(struct profiles_builder *builder)
     return builder->state == PROFILES_BUILDER_FINE;
 }
 
+void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size)
+{
+    const struct budget *budget = builder->budget;
+    size_t size;
+    if (!has_room(builder))
+        return NULL;
+    if (__builtin_mul_overflow(count, element_size, &size) || size > builder->max_bytes)
+        builder->state = PROFILES_BUILDER_TOO_LARGE;
+    else if (builder->arena.reserved_bytes + builder->charged_bytes > builder->max_bytes - size)
+        builder->state = PROFILES_BUILDER_TOO_LARGE;
+    else if (budget && budget->limit_bytes > 0 && budget_used(budget) + size > budget->limit_bytes)
+        builder->state = PROFILES_BUILDER_OVER_BUDGET;
+    else
+        return arena_array(&builder->arena, count, element_size);
+    return NULL;
+}
+
 static void charge(struct profiles_builder *builder, size_t bytes)
 {
     builder->charged_bytes += bytes;

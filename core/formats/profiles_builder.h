@@ -37,6 +37,9 @@ enum profiles_builder_state {
 };
 /* For loops that want to stop early. */
 enum profiles_builder_state profiles_builder_state(const struct profiles_builder *builder);
+/* Zeroed memory for a reader's own tables, held and counted like the rest. NULL: over the bounds,
+ * which the state says from then on. */
+void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size);
 
 /* ---- the dictionary: each returns the index of an equal entry or of a new one ---- */
 

@@ -1,0 +1,38 @@
+#include "core/data/id_text.h"
+
+#include "core/base/text.h"
+#include "core/data/otlp.h"
+
+bool id_from_hex(struct slice text, uint8_t *id, size_t id_size)
+{
+    if (text.size != 2 * id_size)
+        return false;
+    uint8_t any = 0;
+    for (size_t i = 0; i < id_size; i++) {
+        int high = text_hex_digit(text.data[2 * i]), low = text_hex_digit(text.data[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        id[i] = (uint8_t)(high << 4 | low);
+        any |= id[i];
+    }
+    return any != 0;
+}
+
+bool id_from_number(uint64_t number, uint8_t *span_id)
+{
+    for (size_t i = 0; i < SPAN_ID_SIZE; i++)
+        span_id[i] = (uint8_t)(number >> (8 * (SPAN_ID_SIZE - 1 - i)));
+    return number != 0;
+}
+
+bool id_from_decimal(struct slice text, uint8_t *span_id)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' ||
+            __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
+            return false;
+    }
+    return id_from_number(number, span_id);
+}

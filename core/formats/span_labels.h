@@ -1,0 +1,41 @@
+/*
+ * span_labels: the labels of a sample or of a whole upload that name a span or a trace.
+ *
+ *     struct span_labels ids = {0};
+ *     if (!span_labels_take(&ids, key, value))
+ *         ...                                     // a label like any other
+ *     sample.link = span_labels_link(&ids, builder);
+ *
+ * The spellings and their order are those of docs/pyroscope.md; the first that is there wins, in
+ * whatever order the labels come. Every label that holds a valid id is taken, also the one that
+ * loses: ids make no good attributes. Formats that have ids in fields of their own set has_span
+ * and span_id themselves.
+ *
+ * Owner: plain data; all-zero is valid and empty.
+ *
+ * Thread: plain data.
+ */
+#ifndef PROFCOL_CORE_FORMATS_SPAN_LABELS_H
+#define PROFCOL_CORE_FORMATS_SPAN_LABELS_H
+
+#include "core/base/slice.h"
+#include "core/data/otlp.h"
+
+struct profiles_builder;
+
+struct span_labels {
+    bool has_span, has_trace;
+    uint8_t span_id[SPAN_ID_SIZE], trace_id[TRACE_ID_SIZE];
+    uint8_t span_spelling, trace_spelling; /* which one it came from; 0 is the best */
+};
+
+/* True: the label named a span or a trace and is used up. Else it stays a label. */
+bool span_labels_take(struct span_labels *labels, struct slice key, struct slice value);
+/* The same for a numeric label; only the decimal spellings are ids as numbers. */
+bool span_labels_take_number(struct span_labels *labels, struct slice key, int64_t value);
+/* Takes over from an upload's labels what the sample itself does not say. */
+void span_labels_inherit(struct span_labels *sample, const struct span_labels *upload);
+/* 0 when they name nothing. */
+uint32_t span_labels_link(const struct span_labels *labels, struct profiles_builder *builder);
+
+#endif
