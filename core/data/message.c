@@ -35,8 +35,6 @@ struct message_iter message_iter_into(const struct message_field *field, struct 
 /* Goes on to the next run of appended fields; false when there is none. */
 static bool next_tail(struct message_iter *it)
 {
-    if (!it->message)
-        return false;
     if (it->tail && it->cursor.end < it->tail->fields.data + it->tail->fields.size) {
         it->cursor.end = it->tail->fields.data + it->tail->fields.size; /* it has grown since */
         return true;
@@ -74,7 +72,7 @@ static struct message *find_node(struct message_iter *it, const uint8_t *field_s
     }
 }
 
-bool message_next(struct message_iter *it, struct message_field *field)
+bool message_next_in_tree(struct message_iter *it, struct message_field *field)
 {
     for (;;) {
         if (!wire_next(&it->cursor, &field->wire)) {
@@ -83,8 +81,7 @@ bool message_next(struct message_iter *it, struct message_field *field)
                 return false;
             continue;
         }
-        field->node =
-            it->message && it->message->children ? find_node(it, field->wire.start) : NULL;
+        field->node = it->message->children ? find_node(it, field->wire.start) : NULL;
         if (!field->node)
             return true;
         if (!field->node->removed) {

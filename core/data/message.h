@@ -25,6 +25,8 @@
 
 #include "core/data/wire.h"
 
+#include <assert.h>
+
 struct arena;
 
 /* Whole encoded fields (tag included) behind the received ones. */
@@ -73,7 +75,17 @@ struct message_iter message_iter_bytes(struct slice raw);
  * message_open the field first. */
 struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
 /* False at the end. Input was scanned (scan.h) before, so broken bytes are a bug: asserts. */
-bool message_next(struct message_iter *it, struct message_field *field);
+bool message_next_in_tree(struct message_iter *it, struct message_field *field);
+static inline bool message_next(struct message_iter *it, struct message_field *field)
+{
+    if (it->message)
+        return message_next_in_tree(it, field);
+    field->node = NULL;
+    if (wire_next(&it->cursor, &field->wire))
+        return true;
+    assert(!it->cursor.broken);
+    return false;
+}
 
 /* The node of the field the iterator just returned; made when it does not exist yet. Opening is no
  * change. */

@@ -63,7 +63,7 @@ static bool read_bytes(struct wire_cursor *cursor, struct slice *out)
     return true;
 }
 
-bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
+bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field)
 {
     if (cursor->next >= cursor->end || cursor->broken)
         return false;
@@ -101,7 +101,7 @@ bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
     return ok;
 }
 
-bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
+bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out)
 {
     return packed->next < packed->end && !packed->broken && read_varint(packed, out);
 }
@@ -109,42 +109,6 @@ bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
 bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out)
 {
     return packed->next < packed->end && !packed->broken && read_fixed(packed, 8, out);
-}
-
-size_t wire_size_varint(uint64_t value)
-{
-    unsigned bits = 64u - (unsigned)__builtin_clzll(value | 1);
-    return (bits + 6) / 7;
-}
-
-size_t wire_size_tag(uint32_t number)
-{
-    return wire_size_varint((uint64_t)number << 3);
-}
-
-size_t wire_size_bytes(uint32_t number, size_t payload)
-{
-    return wire_size_tag(number) + wire_size_varint(payload) + payload;
-}
-
-uint8_t *wire_write_varint(uint8_t *to, uint64_t value)
-{
-    while (value >= 0x80) {
-        *to++ = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    *to++ = (uint8_t)value;
-    return to;
-}
-
-uint8_t *wire_write_tag(uint8_t *to, uint32_t number, enum wire_type type)
-{
-    return wire_write_varint(to, (uint64_t)number << 3 | type);
-}
-
-uint8_t *wire_write_header(uint8_t *to, uint32_t number, size_t payload)
-{
-    return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);
 }
 
 uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload)

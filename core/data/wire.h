@@ -46,24 +46,81 @@ static inline struct wire_cursor wire_cursor(struct slice bytes)
                                 false};
 }
 
-/* False at the end or when broken. */
-bool wire_next(struct wire_cursor *cursor, struct wire_field *field);
+/* What wire_next does where a field is not short. */
+bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field);
+
+/* False at the end or when broken. Most fields have a tag of one byte and a length or a value of
+ * one byte; they are read where this is called. */
+static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
+{
+    const uint8_t *at = cursor->next;
+    ptrdiff_t room = cursor->end - at - 2;
+    if (cursor->broken || room < 0 || at[0] < 8 || ((at[0] | at[1]) & 0x80))
+        return wire_next_any(cursor, field);
+    enum wire_type type = (enum wire_type)(at[0] & 7);
+    if (type == WIRE_BYTES && at[1] <= room)
+        field->bytes = (struct slice){at + 2, at[1]};
+    else if (type == WIRE_VARINT)
+        field->value = at[1];
+    else
+        return wire_next_any(cursor, field);
+    field->number = at[0] >> 3;
+    field->type = type;
+    field->start = at;
+    field->end = cursor->next = type == WIRE_BYTES ? at + 2 + at[1] : at + 2;
+    return true;
+}
 
 /* The next number of a packed (or, one at a time, unpacked) repeated varint / fixed64 field. */
-bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out);
+bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out);
+static inline bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
+{
+    if (packed->next >= packed->end || packed->broken || *packed->next >= 0x80)
+        return wire_packed_varint_any(packed, out);
+    *out = *packed->next++;
+    return true;
+}
 bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out);
 
 /* Writing: to memory that the caller has sized with the wire_size_ functions; return behind what
  * was written. */
 #define WIRE_HEADER_MAX 15 /* tag (5) and length (10) */
-size_t wire_size_varint(uint64_t value);
-size_t wire_size_tag(uint32_t number);
+static inline size_t wire_size_varint(uint64_t value)
+{
+    unsigned bits = 64u - (unsigned)__builtin_clzll(value | 1);
+    return (bits + 6) / 7;
+}
+
+static inline size_t wire_size_tag(uint32_t number)
+{
+    return wire_size_varint((uint64_t)number << 3);
+}
+
 /* tag, length and payload of a BYTES field */
-size_t wire_size_bytes(uint32_t number, size_t payload);
-uint8_t *wire_write_varint(uint8_t *to, uint64_t value);
-uint8_t *wire_write_tag(uint8_t *to, uint32_t number, enum wire_type type);
-uint8_t *wire_write_header(uint8_t *to, uint32_t number,
-                           size_t payload); /* tag and length of a BYTES field */
+static inline size_t wire_size_bytes(uint32_t number, size_t payload)
+{
+    return wire_size_tag(number) + wire_size_varint(payload) + payload;
+}
+
+static inline uint8_t *wire_write_varint(uint8_t *to, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *to++ = (uint8_t)(value | 0x80);
+    *to++ = (uint8_t)value;
+    return to;
+}
+
+static inline uint8_t *wire_write_tag(uint8_t *to, uint32_t number, enum wire_type type)
+{
+    return wire_write_varint(to, (uint64_t)number << 3 | type);
+}
+
+/* tag and length of a BYTES field */
+static inline uint8_t *wire_write_header(uint8_t *to, uint32_t number, size_t payload)
+{
+    return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);
+}
+
 uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload);
 uint8_t *wire_write_fixed64(uint8_t *to, uint32_t number, uint64_t value);
 
