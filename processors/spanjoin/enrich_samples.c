@@ -1,6 +1,15 @@
 #include "processors/spanjoin/enrich_samples.h"
 
+#include "core/base/hash.h"
+
 #include <assert.h>
+
+static uint8_t *copy_bytes(uint8_t *to, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    return to + bytes.size;
+}
 
 /* --- what the keys add to the dictionary; done first, because it opens the request --- */
 
@@ -17,23 +26,77 @@ static void add_link(struct sample_plan *plan, uint32_t k)
         slice_of(ids->span_id, SPAN_ID_SIZE));
 }
 
-static void add_attributes(struct sample_plan *plan, struct sample_key *key)
+static size_t packed_size(const uint32_t *numbers, uint32_t count)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < count; i++)
+        size += wire_size_varint(numbers[i]);
+    return size;
+}
+
+/* Numbers as the payload of a packed field. */
+static struct slice pack(struct sample_plan *plan, const uint32_t *numbers, uint32_t count)
+{
+    size_t size = packed_size(numbers, count);
+    uint8_t *packed = arena_alloc(&plan->arena, size), *to = packed;
+    for (uint32_t i = 0; i < count; i++)
+        to = wire_write_varint(to, numbers[i]);
+    return slice_of(packed, size);
+}
+
+static const struct sample_gain *new_gain(struct sample_plan *plan, const struct span_match *match)
 {
     const struct spanjoin_side *side = &plan->settings->samples;
-    key->attributes = arena_array(&plan->arena, side->joined_count + 1, sizeof *key->attributes);
+    struct sample_gain *gain = arena_zalloc(&plan->arena, sizeof *gain);
+    gain->attributes = arena_array(&plan->arena, side->joined_count + 1, sizeof *gain->attributes);
+    uint32_t added[JOIN_ATTRIBUTES_MAX], count = 0;
     for (size_t i = 0; i < side->joined_count; i++) {
-        struct slice value = value_for_sample(side, i, key->match, &plan->arena);
+        struct slice value = value_for_sample(side, i, match, &plan->arena);
         if (value.size > 0)
-            key->attributes[i] = dictionary_add_attribute(plan->dictionary, side->joined[i].key,
-                                                          value, (struct slice){0});
+            gain->attributes[i] = dictionary_add_attribute(plan->dictionary, side->joined[i].key,
+                                                           value, (struct slice){0});
+        if (gain->attributes[i] == 0)
+            continue;
+        gain->has_name |= side->joined[i].path == JOIN_SPAN_NAME;
+        added[count++] = gain->attributes[i];
     }
+    gain->packed = pack(plan, added, count);
+    return gain;
+}
+
+/* Gains of this request, by what they were made from. One that is pushed out is made again. */
+enum { GAINS_REMEMBERED = 256 };
+struct remembered_gains {
+    bool are_shared;
+    struct remembered_gain {
+        const struct span_match *match; /* NULL: empty */
+        const struct sample_gain *gain;
+    } of[GAINS_REMEMBERED];
+};
+
+static bool gives_the_same(const struct span_match *a, const struct span_match *b)
+{
+    return a->facts.kind == b->facts.kind && a->facts.status == b->facts.status &&
+           slice_equal(a->facts.values, b->facts.values);
+}
+
+static const struct sample_gain *find_gain(struct sample_plan *plan, struct remembered_gains *gains,
+                                           const struct span_match *match)
+{
+    if (!gains->are_shared)
+        return new_gain(plan, match);
+    uint64_t hash = hash_bytes(match->facts.values) + match->facts.kind * 7 + match->facts.status;
+    struct remembered_gain *known = &gains->of[hash % GAINS_REMEMBERED];
+    if (!known->match || !gives_the_same(known->match, match))
+        *known = (struct remembered_gain){match, new_gain(plan, match)};
+    return known->gain;
 }
 
 /* --- samples --- */
 
 static struct sample_key *key_of(const struct sample_plan *plan, uint32_t sample)
 {
-    uint32_t named = plan->samples[sample] & ~SAMPLE_PROMOTED;
+    uint32_t named = plan->samples[sample] & SAMPLE_KEY;
     return named ? &plan->keys[named - 1] : NULL;
 }
 
@@ -43,37 +106,51 @@ static bool sample_changes(const struct sample_plan *plan, uint32_t sample)
     return key && (key->match || (plan->samples[sample] & SAMPLE_PROMOTED));
 }
 
-/* The span's name that came beside its id goes when the join brings one. */
-static bool brings_name(const struct sample_plan *plan, const struct sample_key *key)
+/* A sample as far as it is written anew: its attributes and its link, and what stays around them.
+ */
+struct sample_parts {
+    struct slice before;
+    struct slice after;
+    struct slice attributes; /* packed */
+    uint32_t link;
+    bool are_scattered; /* the attributes and the link stand in several places */
+};
+
+static struct sample_parts parts_of(struct slice raw)
 {
-    const struct spanjoin_side *side = &plan->settings->samples;
-    for (size_t i = 0; key->match && i < side->joined_count; i++)
-        if (side->joined[i].path == JOIN_SPAN_NAME && key->attributes[i])
-            return true;
-    return false;
+    struct sample_parts parts = {.link = 0};
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    const uint8_t *begin = NULL, *end = raw.data + raw.size, *raw_end = end;
+    while (wire_next(&cursor, &field)) {
+        if (field.number == SAMPLE_LINK_INDEX) {
+            parts.link = field.type == WIRE_BYTES ? parts.link : (uint32_t)field.value;
+        } else if (field.number == SAMPLE_ATTRIBUTE_INDICES) {
+            parts.are_scattered |= field.type != WIRE_BYTES || parts.attributes.data;
+            parts.attributes = field.type == WIRE_BYTES ? field.bytes : parts.attributes;
+        } else {
+            continue;
+        }
+        parts.are_scattered |= begin && end != field.start;
+        begin = begin ? begin : field.start;
+        end = field.end;
+    }
+    begin = begin ? begin : end;
+    parts.before = slice_of(raw.data, (size_t)(begin - raw.data));
+    parts.after = slice_of(end, (size_t)(raw_end - end));
+    return parts;
 }
 
-/* The attributes that a sample leaves with; returns their number. */
-static uint32_t new_attributes(struct sample_plan *plan, const struct sample_view *view,
-                               const struct sample_key *key, bool promoted, uint32_t *out)
+/* What is neither attribute nor link, together. */
+static struct slice other_fields(struct sample_plan *plan, struct slice raw)
 {
-    size_t joined_count = plan->settings->samples.joined_count;
-    bool without_name = promoted && plan->settings->adds_span_name && brings_name(plan, key);
-    uint64_t taken = 0; /* joined attributes whose key is there already */
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < view->attribute_count; i++) {
-        const struct attribute_class *class = sample_plan_class(plan, view->attributes[i]);
-        if (promoted && (class->role == ATTRIBUTE_SPAN_ID || class->role == ATTRIBUTE_TRACE_ID ||
-                         (without_name && class->role == ATTRIBUTE_SPAN_NAME)))
-            continue;
-        if (class->joined < JOIN_ATTRIBUTES_MAX)
-            taken |= UINT64_C(1) << class->joined;
-        out[count++] = view->attributes[i];
-    }
-    for (size_t i = 0; key->match && i < joined_count; i++)
-        if (key->attributes[i] && !(taken & UINT64_C(1) << i))
-            out[count++] = key->attributes[i];
-    return count;
+    uint8_t *others = arena_alloc(&plan->arena, raw.size), *to = others;
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.number != SAMPLE_ATTRIBUTE_INDICES && field.number != SAMPLE_LINK_INDEX)
+            to = copy_bytes(to, slice_of(field.start, (size_t)(field.end - field.start)));
+    return slice_of(others, (size_t)(to - others));
 }
 
 static uint32_t *plan_scratch(struct sample_plan *plan, uint32_t attribute_count)
@@ -86,78 +163,71 @@ static uint32_t *plan_scratch(struct sample_plan *plan, uint32_t attribute_count
     return plan->scratch;
 }
 
+/* The attributes that a sample leaves with, where it does not simply keep the ones it has. */
+static struct slice new_attributes(struct sample_plan *plan, struct slice raw,
+                                   const struct sample_gain *gain, bool promoted)
+{
+    struct sample_view view = sample_view_read(plan, raw);
+    uint32_t *out = plan_scratch(plan, view.attribute_count);
+    /* The span's name that came beside its id goes when the join brings one. */
+    bool without_name = promoted && gain && gain->has_name;
+    uint64_t taken = 0; /* joined attributes whose key is there already */
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view.attribute_count; i++) {
+        const struct attribute_class *class = sample_plan_class(plan, view.attributes[i]);
+        if (promoted && (class->role == ATTRIBUTE_SPAN_ID || class->role == ATTRIBUTE_TRACE_ID ||
+                         (without_name && class->role == ATTRIBUTE_SPAN_NAME)))
+            continue;
+        if (class->joined < JOIN_ATTRIBUTES_MAX)
+            taken |= UINT64_C(1) << class->joined;
+        out[count++] = view.attributes[i];
+    }
+    for (size_t i = 0; gain && i < plan->settings->samples.joined_count; i++)
+        if (gain->attributes[i] && !(taken & UINT64_C(1) << i))
+            out[count++] = gain->attributes[i];
+    return pack(plan, out, count);
+}
+
 /* Bytes that a changed sample may be larger than it was. */
 static size_t sample_growth(const struct sample_plan *plan)
 {
     return 5 * plan->settings->samples.joined_count + 24;
 }
 
-static size_t packed_size(const uint32_t *numbers, uint32_t count)
-{
-    size_t size = 0;
-    for (uint32_t i = 0; i < count; i++)
-        size += wire_size_varint(numbers[i]);
-    return size;
-}
-
-static uint8_t *write_packed(uint8_t *to, uint32_t number, const uint32_t *numbers, uint32_t count)
-{
-    if (count == 0)
-        return to;
-    to = wire_write_header(to, number, packed_size(numbers, count));
-    for (uint32_t i = 0; i < count; i++)
-        to = wire_write_varint(to, numbers[i]);
-    return to;
-}
-
-static uint8_t *copy_field(uint8_t *to, const struct wire_field *field)
-{
-    size_t size = (size_t)(field->end - field->start);
-    memcpy(to, field->start, size);
-    return to + size;
-}
-
-static bool is_rewritten(const struct wire_field *field)
-{
-    return field->number == SAMPLE_ATTRIBUTE_INDICES || field->number == SAMPLE_LINK_INDEX;
-}
-
-static size_t size_of_others(struct slice sample)
-{
-    struct wire_cursor cursor = wire_cursor(sample);
-    struct wire_field field;
-    size_t size = 0;
-    while (wire_next(&cursor, &field))
-        if (!is_rewritten(&field))
-            size += (size_t)(field.end - field.start);
-    return size;
-}
-
 static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct slice raw,
                              uint8_t *to)
 {
+    uint32_t named = plan->samples[sample];
+    bool promoted = named & SAMPLE_PROMOTED;
     const struct sample_key *key = key_of(plan, sample);
-    bool promoted = plan->samples[sample] & SAMPLE_PROMOTED;
-    struct sample_view view = sample_view_read(plan, raw);
-    uint32_t *attributes = plan_scratch(plan, view.attribute_count);
-    uint32_t count = new_attributes(plan, &view, key, promoted, attributes);
-    uint32_t link = promoted || (key->match && !key->trace_given) ? key->link : view.link;
+    struct sample_parts parts = parts_of(raw);
+    struct slice more = key->gain ? key->gain->packed : (struct slice){0};
+    if (parts.are_scattered) {
+        parts.before = other_fields(plan, raw);
+        parts.after = (struct slice){0};
+    }
+    if (parts.are_scattered || !(named & SAMPLE_IS_PLAIN)) {
+        parts.attributes = new_attributes(plan, raw, key->gain, promoted);
+        more = (struct slice){0};
+    }
+    uint32_t link = promoted || (key->match && !key->trace_given) ? key->link : parts.link;
 
-    size_t size = size_of_others(raw);
-    if (count > 0)
-        size += wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, packed_size(attributes, count));
+    size_t attributes = parts.attributes.size + more.size;
+    size_t size = parts.before.size + parts.after.size;
+    if (attributes > 0)
+        size += wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, attributes);
     if (link > 0)
         size += wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link);
     to = wire_write_header(to, PROFILE_SAMPLES, size);
     uint8_t *end = to + size;
-    struct wire_cursor cursor = wire_cursor(raw);
-    struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (!is_rewritten(&field))
-            to = copy_field(to, &field);
-    to = write_packed(to, SAMPLE_ATTRIBUTE_INDICES, attributes, count);
+    to = copy_bytes(to, parts.before);
+    if (attributes > 0) {
+        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, attributes);
+        to = copy_bytes(copy_bytes(to, parts.attributes), more);
+    }
     if (link > 0)
         to = wire_write_varint(wire_write_tag(to, SAMPLE_LINK_INDEX, WIRE_VARINT), link);
+    to = copy_bytes(to, parts.after);
     assert(to == end);
     return to;
 }
@@ -169,8 +239,6 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
                                          const struct profile_plan *profile,
                                          const struct wire_field *field, uint8_t *to)
 {
-    if (!profile->span_taken && !profile->trace_taken)
-        return copy_field(to, field);
     uint64_t number = field->value;
     struct wire_cursor packed = wire_cursor(field->bytes);
     uint32_t *kept = plan_scratch(plan, (uint32_t)field->bytes.size + 1);
@@ -185,8 +253,11 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
         if (single)
             break;
     }
-    return single && count > 0 ? copy_field(to, field)
-                               : write_packed(to, PROFILE_ATTRIBUTE_INDICES, kept, count);
+    if (count == 0)
+        return to;
+    if (single)
+        return copy_bytes(to, slice_of(field->start, (size_t)(field->end - field->start)));
+    return wire_write_bytes(to, PROFILE_ATTRIBUTE_INDICES, pack(plan, kept, count));
 }
 
 static struct slice rewrite_profile(struct sample_plan *plan, const struct profile_plan *profile,
@@ -194,20 +265,22 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
 {
     size_t capacity = raw.size + changes * sample_growth(plan);
     uint8_t *data = arena_alloc(&plan->batch->arena, capacity), *to = data;
+    bool loses_ids = profile->span_taken || profile->trace_taken;
     uint32_t sample = profile->first_sample;
-    struct message_iter it = message_iter_bytes(raw);
-    struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES) {
-            to = sample_changes(plan, sample) ? write_sample(plan, sample, field.wire.bytes, to)
-                                              : copy_field(to, &field.wire);
-            sample++;
-        } else if (field.wire.number == PROFILE_ATTRIBUTE_INDICES) {
-            to = write_profile_attributes(plan, profile, &field.wire, to);
-        } else {
-            to = copy_field(to, &field.wire);
-        }
+    const uint8_t *unchanged = raw.data; /* from here on */
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        bool is_sample = field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES;
+        bool is_attributes = field.number == PROFILE_ATTRIBUTE_INDICES;
+        if (!(is_sample ? sample_changes(plan, sample++) : is_attributes && loses_ids))
+            continue;
+        to = copy_bytes(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
+        to = is_sample ? write_sample(plan, sample - 1, field.bytes, to)
+                       : write_profile_attributes(plan, profile, &field, to);
+        unchanged = field.end;
     }
+    to = copy_bytes(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
     assert(sample == profile->first_sample + profile->sample_count);
     assert((size_t)(to - data) <= capacity);
     return slice_of(data, (size_t)(to - data));
@@ -302,9 +375,10 @@ static bool resource_changes(const struct sample_plan *plan, const struct resour
 
 void sample_plan_apply(struct sample_plan *plan)
 {
+    struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
     for (uint32_t k = 0; k < plan->key_count; k++) {
         if (plan->keys[k].match)
-            add_attributes(plan, &plan->keys[k]);
+            plan->keys[k].gain = find_gain(plan, &gains, plan->keys[k].match);
         add_link(plan, k);
     }
     uint32_t position = 0;

@@ -259,6 +259,16 @@ struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
     return computed_value(path, &match->key, &match->facts, arena);
 }
 
+bool values_are_shared(const struct spanjoin_side *side)
+{
+    for (size_t i = 0; i < side->joined_count; i++) {
+        enum join_path path = side->joined[i].path;
+        if (!has_to_be_kept(path) && path != JOIN_SPAN_KIND && path != JOIN_SPAN_STATUS_CODE)
+            return false;
+    }
+    return true;
+}
+
 static struct slice value_of_totals(const struct joined_attribute *joined, const uint64_t *totals,
                                     struct arena *arena)
 {

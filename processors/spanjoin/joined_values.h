@@ -51,6 +51,8 @@ struct slice values_to_keep(const struct spanjoin_side *side, const struct span_
 /* The value of side->joined[i] for a sample of this span; empty: none. */
 struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
                               const struct span_match *match, struct arena *arena);
+/* No value_for_sample differs between spans of equal kind, status and kept values. */
+bool values_are_shared(const struct spanjoin_side *side);
 /* The value of side->joined[i] for a span with these totals of its samples. */
 struct slice value_for_span(const struct spanjoin_side *side, size_t i,
                             const struct span_view *span, const struct span_place *place,

@@ -65,7 +65,8 @@ static uint8_t position_of(struct slice key, const struct id_source *sources, si
     return UINT8_MAX;
 }
 
-static struct attribute_class classify(const struct spanjoin_settings *settings, struct slice key)
+static struct attribute_class class_of_key(const struct spanjoin_settings *settings,
+                                           struct slice key)
 {
     struct attribute_class class = {.role = ATTRIBUTE_PLAIN, .joined = JOIN_ATTRIBUTES_MAX};
     for (size_t i = 0; i < settings->samples.joined_count; i++)
@@ -87,7 +88,7 @@ static struct attribute_class classify(const struct spanjoin_settings *settings,
     return class;
 }
 
-const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32_t attribute)
+const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute)
 {
     if (!plan->classes) {
         plan->class_count = dictionary_count(plan->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
@@ -97,7 +98,8 @@ const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32
     struct attribute_class *class = &plan->classes[attribute];
     if (class->role == ATTRIBUTE_UNREAD) {
         struct dictionary_attribute entry = dictionary_attribute(plan->dictionary, attribute);
-        *class = classify(plan->settings, dictionary_string(plan->dictionary, entry.key));
+        *class = class_of_key(plan->settings, dictionary_string(plan->dictionary, entry.key));
+        class->is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
     }
     return class;
 }

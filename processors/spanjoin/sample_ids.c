@@ -35,9 +35,23 @@ static uint64_t key_hash(const struct span_key *ids, uint64_t from_ns, uint64_t 
     return hash_bytes(slice_of(whole, sizeof whole));
 }
 
+/* As many as there are links, or samples, if that is less. */
+static void reserve_keys(struct sample_plan *plan)
+{
+    uint32_t links = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
+    uint32_t likely = links < plan->batch->items ? links : plan->batch->items;
+    plan->key_capacity = likely < SAMPLE_KEYS_MAX ? likely + 1 : SAMPLE_KEYS_MAX;
+    plan->finds = arena_array(&plan->arena, plan->key_capacity, sizeof *plan->finds);
+    plan->keys = arena_array(&plan->arena, plan->key_capacity, sizeof *plan->keys);
+}
+
 static void grow_map(struct sample_plan *plan)
 {
+    if (plan->key_capacity == 0)
+        reserve_keys(plan);
     uint32_t size = plan->map_mask ? (plan->map_mask + 1) * 2 : 64;
+    while (size < plan->key_capacity * 2)
+        size *= 2;
     plan->map = arena_array(&plan->arena, size, sizeof *plan->map);
     plan->map_mask = size - 1;
     for (uint32_t k = 0; k < plan->key_count; k++) {
@@ -107,11 +121,29 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
 
 /* --- one sample --- */
 
-static void add_attribute(struct sample_plan *plan, uint32_t count, uint64_t index)
+/* Room in plan->attributes behind `count`. */
+static void reserve_attributes(struct sample_plan *plan, uint32_t count, size_t more)
 {
-    plan->attributes = grow(&plan->arena, plan->attributes, count, &plan->attribute_capacity,
-                            sizeof *plan->attributes);
-    plan->attributes[count] = (uint32_t)index;
+    while (count + more > plan->attribute_capacity)
+        plan->attributes = grow(&plan->arena, plan->attributes, plan->attribute_capacity,
+                                &plan->attribute_capacity, sizeof *plan->attributes);
+}
+
+/* Appends the attributes in a field, whether they are packed or not; returns their number then. */
+static uint32_t read_attributes(struct sample_plan *plan, uint32_t count,
+                                const struct wire_field *field)
+{
+    if (field->type != WIRE_BYTES) {
+        reserve_attributes(plan, count, 1);
+        plan->attributes[count] = (uint32_t)field->value;
+        return count + 1;
+    }
+    reserve_attributes(plan, count, field->bytes.size);
+    struct wire_cursor packed = wire_cursor(field->bytes);
+    uint64_t index;
+    while (wire_packed_varint(&packed, &index))
+        plan->attributes[count++] = (uint32_t)index;
+    return count;
 }
 
 static void add_timestamp(struct sample_view *view, uint64_t time_ns)
@@ -123,44 +155,52 @@ static void add_timestamp(struct sample_view *view, uint64_t time_ns)
     view->timestamps++;
 }
 
-static void add_value(struct sample_view *view, uint64_t value)
+static void read_timestamps(struct sample_view *view, const struct wire_field *field)
 {
-    view->sum += value;
-    view->values++;
+    if (field->type != WIRE_BYTES) {
+        add_timestamp(view, field->value);
+        return;
+    }
+    struct wire_cursor packed = wire_cursor(field->bytes);
+    uint64_t time_ns;
+    while (wire_packed_fixed64(&packed, &time_ns))
+        add_timestamp(view, time_ns);
 }
 
-static void read_packed(struct sample_plan *plan, struct sample_view *view,
-                        const struct wire_field *field)
+static void read_values(struct sample_view *view, const struct wire_field *field)
 {
+    if (field->type != WIRE_BYTES) {
+        view->sum += field->value;
+        view->values++;
+        return;
+    }
     struct wire_cursor packed = wire_cursor(field->bytes);
-    uint64_t value;
-    if (field->number == SAMPLE_ATTRIBUTE_INDICES)
-        while (wire_packed_varint(&packed, &value))
-            add_attribute(plan, view->attribute_count++, value);
-    else if (field->number == SAMPLE_VALUES)
-        while (wire_packed_varint(&packed, &value))
-            add_value(view, value);
-    else if (field->number == SAMPLE_TIMESTAMPS_UNIX_NANO)
-        while (wire_packed_fixed64(&packed, &value))
-            add_timestamp(view, value);
+    for (uint64_t value; wire_packed_varint(&packed, &value); view->values++)
+        view->sum += value;
 }
 
 struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw)
 {
-    struct sample_view view = {.raw = raw};
+    struct sample_view view = {.link = 0};
     struct wire_cursor cursor = wire_cursor(raw);
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
-        if (field.type == WIRE_BYTES)
-            read_packed(plan, &view, &field);
-        else if (field.number == SAMPLE_LINK_INDEX)
-            view.link = (uint32_t)field.value;
-        else if (field.number == SAMPLE_ATTRIBUTE_INDICES)
-            add_attribute(plan, view.attribute_count++, field.value);
-        else if (field.number == SAMPLE_VALUES)
-            add_value(&view, field.value);
-        else if (field.number == SAMPLE_TIMESTAMPS_UNIX_NANO)
-            add_timestamp(&view, field.value);
+        switch (field.number) {
+        case SAMPLE_LINK_INDEX:
+            view.link = field.type == WIRE_BYTES ? view.link : (uint32_t)field.value;
+            break;
+        case SAMPLE_ATTRIBUTE_INDICES:
+            view.attribute_count = read_attributes(plan, view.attribute_count, &field);
+            break;
+        case SAMPLE_VALUES:
+            read_values(&view, &field);
+            break;
+        case SAMPLE_TIMESTAMPS_UNIX_NANO:
+            read_timestamps(&view, &field);
+            break;
+        default:
+            break;
+        }
     }
     assert(!cursor.broken);
     view.attributes = plan->attributes;
@@ -222,6 +262,14 @@ static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *
     return key;
 }
 
+static bool is_plain(struct sample_plan *plan, const struct sample_view *view)
+{
+    bool plain = true;
+    for (uint32_t i = 0; i < view->attribute_count; i++)
+        plain &= sample_plan_class(plan, view->attributes[i])->is_plain;
+    return plain;
+}
+
 /* Rule 2. */
 static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
                                   struct surroundings *around)
@@ -272,7 +320,8 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     plan->beyond_keys += key == BEYOND_KEYS;
     if (key == NO_KEY || key == BEYOND_KEYS)
         return;
-    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0);
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) |
+             (is_plain(plan, &view) ? SAMPLE_IS_PLAIN : 0);
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
     if (with_totals)
@@ -281,22 +330,15 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
 
 /* --- the whole request --- */
 
-static struct named_ids ids_of_profile(struct sample_plan *plan, struct slice raw)
+static struct named_ids ids_of_profile(struct sample_plan *plan,
+                                       const struct profile_header *header)
 {
-    struct message_iter it = message_iter_bytes(raw);
-    struct message_field field;
+    struct wire_cursor cursor = wire_cursor(header->raw);
+    struct wire_field field;
     uint32_t count = 0;
-    uint64_t value;
-    while (message_next(&it, &field)) {
-        if (field.wire.number != PROFILE_ATTRIBUTE_INDICES)
-            continue;
-        struct wire_cursor packed = wire_cursor(field.wire.bytes);
-        if (field.wire.type == WIRE_VARINT)
-            add_attribute(plan, count++, field.wire.value);
-        else
-            while (wire_packed_varint(&packed, &value))
-                add_attribute(plan, count++, value);
-    }
+    while (header->has_attributes && wire_next(&cursor, &field))
+        if (field.number == PROFILE_ATTRIBUTE_INDICES)
+            count = read_attributes(plan, count, &field);
     return named_ids_of_attributes(plan, plan->attributes, count);
 }
 
@@ -308,7 +350,7 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
     around->profile = &plan->profiles[plan->profile_count++];
     *around->profile =
         (struct profile_plan){.first_sample = plan->sample_count, .profile_id = header->profile_id};
-    around->profile_ids = ids_of_profile(plan, header->raw);
+    around->profile_ids = ids_of_profile(plan, header);
     bool with_totals =
         plan->index &&
         !(header->profile_id && span_index_see_profile(plan->index, plan->now_ns,

@@ -17,14 +17,20 @@
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/joined_values.h"
 
+/* What the samples of a joined key gain. Keys whose spans give the same values share one. */
+struct sample_gain {
+    uint32_t *attributes; /* dictionary index of each in samples.attributes; 0: none */
+    struct slice packed;  /* all of them, as numbers on the wire */
+    bool has_name;        /* of the span */
+};
+
 /* What samples name: ids, and where there is no trace id, the time in which they were taken. */
 struct sample_key {
     uint64_t from_ns;
     uint64_t to_ns;
     const struct span_match *match; /* NULL: not joined */
-    uint32_t
-        *attributes; /* of a joined one: dictionary index for each attribute it adds; 0: none */
-    uint32_t link;   /* that its samples are to have; 0: the one they came with */
+    const struct sample_gain *gain; /* of a joined one */
+    uint32_t link;                  /* that its samples are to have; 0: the one they came with */
     uint32_t asks; /* the key that the index is asked about for this one: itself, or the one of its
                       span id without a time */
     uint32_t samples; /* Sample messages */
@@ -45,11 +51,13 @@ struct attribute_class {
     uint8_t role;
     uint8_t rank;   /* in sources or trace_sources */
     uint8_t joined; /* position in samples.attributes of the same key; JOIN_ATTRIBUTES_MAX: none */
+    bool is_plain;  /* none of all this: it stays with its samples whatever they gain */
 };
 
-enum {
-    SAMPLE_PROMOTED = 1u << 31
-}; /* in sample_plan.samples; the rest is a key's position + 1, or 0 */
+/* In sample_plan.samples; the rest is a key's position + 1, or 0. */
+#define SAMPLE_PROMOTED (1u << 31)
+#define SAMPLE_IS_PLAIN (1u << 30) /* all of its attributes are */
+#define SAMPLE_KEY (SAMPLE_IS_PLAIN - 1)
 
 /* Of one request: what the join remembers of it stays small beside it. */
 enum { SAMPLE_KEYS_MAX = 65536 };
@@ -111,7 +119,6 @@ struct sample_plan {
 
 /* A sample as far as the join reads it. */
 struct sample_view {
-    struct slice raw;
     const uint32_t *attributes; /* valid until the next one is read */
     uint32_t attribute_count;
     uint32_t link;
@@ -139,6 +146,13 @@ void sample_plan_remember_profiles(const struct sample_plan *plan);
 bool profile_has_samples(struct slice profile);
 bool resource_has_samples(struct slice resource_profiles);
 
-const struct attribute_class *sample_plan_class(struct sample_plan *plan, uint32_t attribute);
+const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute);
+static inline const struct attribute_class *sample_plan_class(struct sample_plan *plan,
+                                                              uint32_t attribute)
+{
+    if (attribute < plan->class_count && plan->classes[attribute].role != ATTRIBUTE_UNREAD)
+        return &plan->classes[attribute];
+    return sample_plan_classify(plan, attribute);
+}
 
 #endif

@@ -45,6 +45,9 @@ static void read_field(struct sample_plan *plan, struct profile_header *profile,
             memcmp(field->bytes.data, zero, sizeof zero) != 0)
             profile->profile_id = field->bytes.data;
         break;
+    case PROFILE_ATTRIBUTE_INDICES:
+        profile->has_attributes = true;
+        break;
     default:
         break;
     }

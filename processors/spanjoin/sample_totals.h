@@ -25,6 +25,7 @@ struct profile_header {
     uint64_t time_ns;
     uint64_t duration_ns;
     const uint8_t *profile_id; /* NULL: none, or all zero */
+    bool has_attributes;
     /* What its samples add. */
     bool counts_samples;
     bool counts_values;     /* values are numbers of samples */

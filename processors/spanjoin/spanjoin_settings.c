@@ -338,6 +338,4 @@ void spanjoin_check(void *config, struct config_check *check)
     for (unsigned i = 0; i < settings->type_count; i++)
         if (slice_is(settings->types[i], "cpu"))
             settings->cpu_type = (int)i;
-    for (size_t i = 0; i < settings->samples.joined_count; i++)
-        settings->adds_span_name |= settings->samples.joined[i].path == JOIN_SPAN_NAME;
 }

@@ -80,8 +80,7 @@ struct spanjoin_settings {
     size_t beside_count;
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;
-    int cpu_type;        /* position of "cpu" in types, or -1 */
-    bool adds_span_name; /* samples gain an attribute from span.name */
+    int cpu_type; /* position of "cpu" in types, or -1 */
 };
 
 extern const struct field spanjoin_fields[];

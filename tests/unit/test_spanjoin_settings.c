@@ -127,7 +127,6 @@ static void test_defaults(void **state)
     assert_int_equal(settings->spans.joined_count, 3);
     assert_int_equal(settings->type_count, 1);
     assert_int_equal(settings->cpu_type, 0);
-    assert_true(settings->adds_span_name);
     config_free(config);
     text_deinit(&report);
 }
