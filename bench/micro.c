@@ -130,9 +130,13 @@ static void run_scan(const struct job *job)
 static void run_merge(const struct job *job)
 {
     static struct profiles_merge *merge;
-    if (!merge)
+    static struct buffer *request;
+    if (!merge) {
         merge = profiles_merge_new(NULL);
-    profiles_merge_add(merge, payload_slice(job->payload));
+        request = buffer_new_charged(job->payload->size, NULL);
+        buffer_append(request, job->payload->data, job->payload->size, job->payload->size);
+    }
+    profiles_merge_add(merge, request);
     if (profiles_merge_items(merge) >= 8192)
         buffer_unref(profiles_merge_finish(merge));
 }

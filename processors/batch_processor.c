@@ -257,7 +257,7 @@ static void add_whole(struct filling *filling, struct piece *piece)
 {
     struct batch *batch = piece->batch;
     if (batch->signal == SIGNAL_PROFILES) {
-        profiles_merge_add(filling->shard->node->merge, buffer_slice(batch->parts[0].buffer));
+        profiles_merge_add(filling->shard->node->merge, batch->parts[0].buffer);
         return;
     }
     for (size_t i = 0; i < batch->part_count; i++)
@@ -268,7 +268,7 @@ static void open_source(struct piece *piece, struct batch_node *node)
 {
     struct batch *batch = piece->batch;
     if (batch->signal == SIGNAL_PROFILES) {
-        piece->profiles = profiles_source_new(node->merge, buffer_slice(batch->parts[0].buffer));
+        piece->profiles = profiles_source_new(node->merge, batch->parts[0].buffer);
         assert(profiles_source_items(piece->profiles) == batch->items);
         return;
     }

@@ -1,12 +1,15 @@
 /*
  * profiles_merge: several profiles requests as one, with one dictionary; and one as several.
  *
- * Entries are interned by hash; what nobody references is dropped; entry 0 of each table is the
- * zero value. Indices in samples, profiles, stacks, locations, mappings, functions and attributes
- * are rewritten, everything else (unknown fields too) is copied. The work is proportional to what
- * is added, also when a request is cut into many parts.
+ * Equal entries become one; entry 0 of each table is the zero value. Indices in samples, profiles,
+ * stacks, locations, mappings, functions and attributes are rewritten, everything else (unknown
+ * fields too) is copied. What nobody references is dropped, with one exception: the dictionary that
+ * comes first, of a request that is added whole, stays in its order with all that it has, unless it
+ * has more stacks or links than samples. So in most results the first request is copied as it is.
+ * The work is proportional to what is added, also when a request is cut into many parts.
  *
- * Owner: the merge owns its memory; results are buffers of the caller.
+ * Owner: the merge owns its memory, and references the requests until the result is made; results
+ * are buffers of the caller.
  *
  * Thread: one at a time.
  */
@@ -22,17 +25,16 @@ struct profiles_merge *profiles_merge_new(struct budget *budget);
 void profiles_merge_free(struct profiles_merge *merge);
 
 /* Adds a whole encoded request (scanned and normalised). */
-void profiles_merge_add(struct profiles_merge *merge, struct slice request);
+void profiles_merge_add(struct profiles_merge *merge, struct buffer *request);
 uint32_t profiles_merge_items(const struct profiles_merge *merge);
 size_t profiles_merge_size(const struct profiles_merge *merge); /* of the result: bytes, about */
 /* The merged request; the merge is empty again and can be reused. Empty bytes when nothing was
  * added. */
 struct buffer *profiles_merge_finish(struct profiles_merge *merge);
 
-/* A request that is added in several parts: looked through once. Its bytes must outlive it. For one
- * merge only. */
+/* A request that is added in several parts: looked through once. For one merge only. */
 struct profiles_source;
-struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct slice request);
+struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct buffer *request);
 void profiles_source_free(struct profiles_source *source);
 uint32_t profiles_source_items(const struct profiles_source *source);
 /* Adds samples [first, first + count) of the request, counted over all its profiles in wire order;

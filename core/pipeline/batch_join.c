@@ -8,11 +8,6 @@
 
 enum { CUT_GROWTH_MAX = 64 };
 
-static struct slice bytes_of(const struct batch *batch)
-{
-    return buffer_slice(batch->parts[0].buffer);
-}
-
 /* Joining */
 
 static struct batch *join_traces(struct batch *list)
@@ -36,7 +31,7 @@ static struct batch *join_profiles(struct batch *list)
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
         batch_flatten(batch);
-        profiles_merge_add(merge, bytes_of(batch));
+        profiles_merge_add(merge, batch->parts[0].buffer);
     }
     uint32_t items = profiles_merge_items(merge);
     struct buffer *buffer = profiles_merge_finish(merge);
@@ -75,7 +70,7 @@ static void begin_cut(struct cut *cut, struct batch *whole)
     batch_flatten(whole);
     if (whole->signal == SIGNAL_PROFILES) {
         cut->merge = profiles_merge_new(whole->arena.budget);
-        cut->profiles = profiles_source_new(cut->merge, bytes_of(whole));
+        cut->profiles = profiles_source_new(cut->merge, whole->parts[0].buffer);
         return;
     }
     struct slice *pieces = memory_array(whole->part_count, sizeof(*pieces));

@@ -57,18 +57,18 @@ static void check_equal(struct text *got, struct text *expected)
     text_deinit(expected);
 }
 
-static void check_twice(struct profiles_merge *merge, struct slice request, uint32_t items)
+static void check_twice(struct profiles_merge *merge, struct buffer *request, uint32_t items)
 {
     struct text got = {0}, expected = {0};
     profiles_merge_add(merge, request);
     profiles_merge_add(merge, request);
     append_result(merge, 2 * items, CANONICAL_PROFILES, &got);
-    canonical_profiles(request, CANONICAL_PROFILES, &expected);
-    canonical_profiles(request, CANONICAL_PROFILES, &expected);
+    canonical_profiles(buffer_slice(request), CANONICAL_PROFILES, &expected);
+    canonical_profiles(buffer_slice(request), CANONICAL_PROFILES, &expected);
     check_equal(&got, &expected);
 }
 
-static void check_parts(struct profiles_merge *merge, struct slice request, uint32_t items,
+static void check_parts(struct profiles_merge *merge, struct buffer *request, uint32_t items,
                         uint32_t size)
 {
     struct text got = {0}, expected = {0};
@@ -80,7 +80,7 @@ static void check_parts(struct profiles_merge *merge, struct slice request, uint
         append_result(merge, count, CANONICAL_SAMPLES, &got);
     }
     profiles_source_free(source);
-    canonical_profiles(request, CANONICAL_SAMPLES, &expected);
+    canonical_profiles(buffer_slice(request), CANONICAL_SAMPLES, &expected);
     check_equal(&got, &expected);
 }
 
@@ -98,8 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!request)
         return 0;
     struct profiles_merge *merge = profiles_merge_new(&budget);
-    check_twice(merge, buffer_slice(request), items);
-    check_parts(merge, buffer_slice(request), items, data[0] + 1u);
+    check_twice(merge, request, items);
+    check_parts(merge, request, items, data[0] + 1u);
     profiles_merge_free(merge);
     buffer_unref(request);
     assert(budget_used(&budget) == 0);

@@ -37,6 +37,21 @@ static char *decode(struct buffer *request)
     return out.data;
 }
 
+static struct buffer *copy_bytes(struct slice bytes)
+{
+    struct buffer *buffer = buffer_new_charged(bytes.size, NULL);
+    buffer_append(buffer, bytes.data, bytes.size, SIZE_MAX / 2);
+    return buffer;
+}
+
+/* The merge keeps the request itself. */
+static void add_bytes(struct profiles_merge *merge, struct slice bytes)
+{
+    struct buffer *request = copy_bytes(bytes);
+    profiles_merge_add(merge, request);
+    buffer_unref(request);
+}
+
 /* As a receiver would hand it on. */
 static struct buffer *normalised(struct slice request, struct scan_result *scan)
 {
@@ -44,11 +59,7 @@ static struct buffer *normalised(struct slice request, struct scan_result *scan)
     if (!scan_profiles(request, &scan_limits_default, scan, &err))
         fail_msg("%s", err.text);
     struct buffer *buffer = normalise_needed(scan) ? normalise_profiles(request, scan, NULL) : NULL;
-    if (!buffer) {
-        buffer = buffer_new_charged(request.size, NULL);
-        buffer_append(buffer, request.data, request.size, SIZE_MAX / 2);
-    }
-    return buffer;
+    return buffer ? buffer : copy_bytes(request);
 }
 
 static char *canonical(struct slice request, enum canonical_detail detail)
@@ -72,67 +83,93 @@ static void check_result(struct slice request, uint32_t items)
 
 #define SAMPLES(samples) "{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[" samples "]}]}]}"
 
+#define MAIN_LINK                                                                                  \
+    "{\"traceId\":\"000102030405060708090a0b0c0d0e0f\",\"spanId\":\"0001020304050607\"}"
+#define ZERO_LINK                                                                                  \
+    "{\"traceId\":\"00000000000000000000000000000000\",\"spanId\":\"0000000000000000\"}"
+
+/* One sample in main; an unused string, function and stack. */
+static const char *const with_unused = "{\"resourceProfiles\":[" SAMPLES(
+    "{\"stackIndex\":1,\"values\":[\"1\"]}") "],\"dictionary\":{\"mappingTable\":[{}],"
+                                             "\"locationTable\":[{},{\"address\":\"7\",\"lines\":[{"
+                                             "\"functionIndex\":2}]}],"
+                                             "\"functionTable\":[{},{\"nameStrindex\":1},{"
+                                             "\"nameStrindex\":2}],\"linkTable\":[{}],"
+                                             "\"stringTable\":[\"\",\"unused\",\"main\"],"
+                                             "\"attributeTable\":[{}],"
+                                             "\"stackTable\":[{},{\"locationIndices\":[1]},{"
+                                             "\"locationIndices\":[1,1]}]}}";
+/* The same location behind a zero one, in another stack; a stack of nothing that is unused. */
+static const char *const with_zeros =
+    "{\"resourceProfiles\":[" SAMPLES("{\"stackIndex\":2,\"linkIndex\":1,\"values\":[\"2\"]},{"
+                                      "\"values\":[\"3\"]}") "],\"dictionary\":{\"mappingTable\":[{"
+                                                             "}],"
+                                                             "\"locationTable\":[{},{},{"
+                                                             "\"address\":\"7\",\"lines\":[{"
+                                                             "\"functionIndex\":1}]}],"
+                                                             "\"functionTable\":[{},{"
+                                                             "\"nameStrindex\":1}],\"linkTable\":[{"
+                                                             "}," MAIN_LINK "],"
+                                                             "\"stringTable\":[\"\",\"main\"],"
+                                                             "\"attributeTable\":[{}],"
+                                                             "\"stackTable\":[{},{"
+                                                             "\"locationIndices\":[0]},{"
+                                                             "\"locationIndices\":[2]}]}}";
+
+/* Of the result when these are added whole. */
+static char *merge_json(const char *first, const char *second, uint32_t items)
+{
+    struct profiles_merge *merge = profiles_merge_new(&budget);
+    struct buffer *a = encode(first), *b = encode(second);
+    profiles_merge_add(merge, a);
+    profiles_merge_add(merge, b);
+    buffer_unref(a);
+    buffer_unref(b);
+    assert_int_equal(profiles_merge_items(merge), items);
+    struct buffer *result = profiles_merge_finish(merge);
+    check_result(buffer_slice(result), items);
+    /* Reusable, and empty. */
+    assert_int_equal(profiles_merge_items(merge), 0);
+    struct buffer *nothing = profiles_merge_finish(merge);
+    assert_int_equal(nothing->size, 0);
+    buffer_unref(nothing);
+    profiles_merge_free(merge);
+    char *json = decode(result);
+    assert_int_equal(budget_used(&budget), 0);
+    return json;
+}
+
+#define MERGED(profiles, rest)                                                                     \
+    "{\"resourceProfiles\":[" profiles "],\"dictionary\":{\"mappingTable\":[{}]," rest "}}"
+#define MAIN_TABLES                                                                                \
+    "\"functionTable\":[{},{\"nameStrindex\":1}],\"linkTable\":[" ZERO_LINK "," MAIN_LINK "],"     \
+    "\"stringTable\":[\"\",\"main\"],\"attributeTable\":[{}],"
+
 static void interns_and_drops(void **state)
 {
     (void)state;
-    struct buffer *a = encode("{\"resourceProfiles\":[" SAMPLES(
-        "{\"stackIndex\":1,\"values\":[\"1\"]}") "],\"dictionary\":{"
-                                                 "\"mappingTable\":[{}],\"locationTable\":[{},{"
-                                                 "\"address\":\"7\",\"lines\":[{\"functionIndex\":"
-                                                 "2}]}],"
-                                                 "\"functionTable\":[{},{\"nameStrindex\":1},{"
-                                                 "\"nameStrindex\":2}],\"linkTable\":[{}],"
-                                                 "\"stringTable\":[\"\",\"unused\",\"main\"],"
-                                                 "\"attributeTable\":[{}],"
-                                                 "\"stackTable\":[{},{\"locationIndices\":[1]}]}}");
-    struct buffer *b = encode("{\"resourceProfiles\":[" SAMPLES(
-        "{\"stackIndex\":2,\"linkIndex\":1,\"values\":[\"2\"]},{\"values\":[\"3\"]"
-        "}") "],\"dictionary\":{\"mappingTable\":[{}],\"locationTable\":[{},{},{"
-             "\"address\":\"7\",\"lines\":[{\"functionIndex\":1}]}],"
-             "\"functionTable\":[{},{\"nameStrindex\":1}],\"linkTable\":[{},{"
-             "\"traceId\":\"000102030405060708090a0b0c0d0e0f\","
-             "\"spanId\":\"0001020304050607\"}],\"stringTable\":[\"\",\"main\"],"
-             "\"attributeTable\":[{}],"
-             "\"stackTable\":[{},{\"locationIndices\":[0]},{\"locationIndices\":[2]"
-             "}]}}");
-    struct profiles_merge *merge = profiles_merge_new(&budget);
-    profiles_merge_add(merge, buffer_slice(a));
-    profiles_merge_add(merge, buffer_slice(b));
-    assert_int_equal(profiles_merge_items(merge), 3);
-    struct buffer *result = profiles_merge_finish(merge);
-    check_result(buffer_slice(result), 3);
-    char *json = decode(result);
+    char *json = merge_json(with_unused, with_zeros, 3);
     assert_string_equal(
         json,
-        "{\"resourceProfiles\":[" SAMPLES(
-            "{\"stackIndex\":1,\"values\":["
-            "\"1\"]}") "," SAMPLES("{\"stackIndex\":1,\"linkIndex\":1,\"values\":[\"2\"]},{"
-                                   "\"values\":[\"3\"]}") "],"
-                                                          "\"dictionary\":{\"mappingTable\":[{}],"
-                                                          "\"locationTable\":[{},{\"address\":"
-                                                          "\"7\","
-                                                          "\"lines\":[{\"functionIndex\":1}]}],"
-                                                          "\"functionTable\":[{},{\"nameStrindex\":"
-                                                          "1}],\"linkTable\":[{\"traceId\":"
-                                                          "\"00000000000000000000000000000000\","
-                                                          "\"spanId\":\"0000000000000000\"},{"
-                                                          "\"traceId\":"
-                                                          "\"000102030405060708090a0b0c0d0e0f\","
-                                                          "\"spanId\":\"0001020304050607\"}],"
-                                                          "\"stringTable\":[\"\",\"main\"],"
-                                                          "\"attributeTable\":[{}],\"stackTable\":["
-                                                          "{"
-                                                          "},{\"locationIndices\":[1]}]}}");
+        MERGED(SAMPLES("{\"stackIndex\":1,\"values\":[\"1\"]}") "," SAMPLES(
+                   "{\"stackIndex\":1,\"linkIndex\":1,\"values\":[\"2\"]},{\"values\":[\"3\"]}"),
+               "\"locationTable\":[{},{\"address\":\"7\",\"lines\":[{\"functionIndex\":1}]}]"
+               "," MAIN_TABLES "\"stackTable\":[{},{\"locationIndices\":[1]}]"));
     free(json);
-    /* Reusable, and empty. */
-    assert_int_equal(profiles_merge_items(merge), 0);
-    result = profiles_merge_finish(merge);
-    assert_int_equal(result->size, 0);
-    buffer_unref(result);
-    profiles_merge_free(merge);
-    buffer_unref(a);
-    buffer_unref(b);
-    assert_int_equal(budget_used(&budget), 0);
+}
+
+/* Only the first one, and only without surplus stacks. */
+static void keeps_the_first_dictionary(void **state)
+{
+    (void)state;
+    char *json = merge_json(with_zeros, with_unused, 3);
+    assert_string_equal(
+        json, MERGED(SAMPLES("{\"stackIndex\":2,\"linkIndex\":1,\"values\":[\"2\"]},{\"values\":["
+                             "\"3\"]}") "," SAMPLES("{\"stackIndex\":2,\"values\":[\"1\"]}"),
+                     "\"locationTable\":[{},{\"address\":\"7\",\"lines\":[{\"functionIndex\":1}]}]"
+                     "," MAIN_TABLES
+                     "\"stackTable\":[{},{\"locationIndices\":[0]},{\"locationIndices\":[1]}]"));
+    free(json);
 }
 
 static void keeps_unknown_fields(void **state)
@@ -149,7 +186,7 @@ static void keeps_unknown_fields(void **state)
         0x12, 0x03, 0x80, 0x7d, 0x01,       /* the dictionary */
     };
     struct profiles_merge *merge = profiles_merge_new(&budget);
-    profiles_merge_add(merge, slice_of(request, sizeof request));
+    add_bytes(merge, slice_of(request, sizeof request));
     struct buffer *result = profiles_merge_finish(merge);
     unsigned unknown = 0;
     for (size_t i = 0; i + 3 <= result->size; i++)
@@ -201,7 +238,7 @@ static void cuts_ranges(void **state)
     struct buffer *request = encode(cut_request);
     struct profiles_merge *merge = profiles_merge_new(&budget);
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
-        struct profiles_source *source = profiles_source_new(merge, buffer_slice(request));
+        struct profiles_source *source = profiles_source_new(merge, request);
         profiles_source_add(source, cuts[i].first, cuts[i].count);
         profiles_source_free(source);
         assert_int_equal(profiles_merge_items(merge), cuts[i].count);
@@ -272,7 +309,7 @@ struct gathered {
 };
 
 /* In parts of `size` samples it says the same as whole. */
-static void check_parts(const struct capture *capture, struct slice request, uint32_t items,
+static void check_parts(const struct capture *capture, struct buffer *request, uint32_t items,
                         uint32_t size)
 {
     struct profiles_merge *merge = profiles_merge_new(&budget);
@@ -290,7 +327,7 @@ static void check_parts(const struct capture *capture, struct slice request, uin
         canonical_profiles(buffer_slice(part), CANONICAL_SAMPLES, &got);
         buffer_unref(part);
     }
-    char *expected = canonical(request, CANONICAL_SAMPLES);
+    char *expected = canonical(buffer_slice(request), CANONICAL_SAMPLES);
     if (strcmp(text_string(&got), expected) != 0)
         fail_msg("%s: in parts of %u it says something else", capture->name, size);
     free(expected);
@@ -307,11 +344,11 @@ static void gather(const struct capture *capture, void *context)
         return;
     struct buffer *request = normalised(capture->body, &scan);
     canonical_profiles(buffer_slice(request), CANONICAL_PROFILES, &gathered->expected);
-    profiles_merge_add(gathered->merge, buffer_slice(request));
+    profiles_merge_add(gathered->merge, request);
     gathered->items += scan.items;
-    check_parts(capture, buffer_slice(request), scan.items, scan.items / 3 + 1);
+    check_parts(capture, request, scan.items, scan.items / 3 + 1);
     if (scan.items < 200)
-        check_parts(capture, buffer_slice(request), scan.items, 7);
+        check_parts(capture, request, scan.items, 7);
     buffer_unref(request);
 }
 
@@ -332,7 +369,7 @@ static void keeps_what_recorded_requests_say(void **state)
     /* Merging a merged request changes nothing but the place of entries, that is: nothing is
      * dropped any more. */
     struct profiles_merge *again = profiles_merge_new(&budget);
-    profiles_merge_add(again, buffer_slice(merged));
+    profiles_merge_add(again, merged);
     struct buffer *same = profiles_merge_finish(again);
     assert_int_equal(same->size, merged->size);
     buffer_unref(same);
@@ -365,7 +402,7 @@ static void cuts_large_requests_in_linear_time(void **state)
     text_append(&json, "]}}");
     struct buffer *request = encode(text_string(&json));
     struct profiles_merge *merge = profiles_merge_new(&budget);
-    struct profiles_source *source = profiles_source_new(merge, buffer_slice(request));
+    struct profiles_source *source = profiles_source_new(merge, request);
     for (uint32_t first = 0; first < SAMPLES;
          first += 5) { /* 8,000 parts, each for what it holds */
         profiles_source_add(source, first, 5);
@@ -384,6 +421,7 @@ int main(void)
     scan_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interns_and_drops),
+        cmocka_unit_test(keeps_the_first_dictionary),
         cmocka_unit_test(keeps_unknown_fields),
         cmocka_unit_test(cuts_ranges),
         cmocka_unit_test(keeps_what_recorded_requests_say),

@@ -1,0 +1,419 @@
+#include "core/data/merge_source.h"
+
+#include "core/base/budget.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+
+#define BIT(table) (1u << DICTIONARY_##table##_TABLE)
+
+/* Of an entry: its index in the merged table, if known in this round. */
+struct mapped {
+    uint32_t round;
+    uint32_t index;
+};
+
+struct merge_source_table {
+    uint32_t references;
+    uint32_t count;
+    uint32_t capacity;
+    struct merge_entry *entries;
+    struct mapped *mapped;
+    struct slice run;      /* of all entries, as received; size 0 when they stand apart */
+    uint32_t round;        /* of what follows */
+    uint32_t mapped_count; /* index 0 does not count */
+    bool moved;            /* an entry has another index now */
+    struct budget *budget;
+};
+
+/* What entries of a table refer to. */
+static const uint32_t tables_of[DICTIONARY_TABLE_COUNT] = {
+    [DICTIONARY_MAPPING_TABLE] = BIT(STRING) | BIT(ATTRIBUTE),
+    [DICTIONARY_LOCATION_TABLE] = BIT(MAPPING) | BIT(FUNCTION) | BIT(ATTRIBUTE),
+    [DICTIONARY_FUNCTION_TABLE] = BIT(STRING),
+    [DICTIONARY_ATTRIBUTE_TABLE] = BIT(STRING),
+    [DICTIONARY_STACK_TABLE] = BIT(LOCATION),
+};
+
+/* Each stands behind those that it refers to. */
+static const int bottom_up[] = {
+    DICTIONARY_LINK_TABLE,    DICTIONARY_STRING_TABLE,   DICTIONARY_ATTRIBUTE_TABLE,
+    DICTIONARY_MAPPING_TABLE, DICTIONARY_FUNCTION_TABLE, DICTIONARY_LOCATION_TABLE,
+    DICTIONARY_STACK_TABLE,
+};
+enum { TABLES = sizeof(bottom_up) / sizeof(bottom_up[0]) };
+
+/* ---- rules ---- */
+
+#define INDEX(name)                                                                                \
+    {                                                                                              \
+        .tables = BIT(name), .table = DICTIONARY_##name##_TABLE                                    \
+    }
+
+static const struct merge_rule line_rules[MERGE_RULES] = {
+    [LINE_FUNCTION_INDEX] = INDEX(FUNCTION),
+};
+static const struct merge_rule value_type_rules[MERGE_RULES] = {
+    [VALUE_TYPE_TYPE_STRINDEX] = INDEX(STRING),
+    [VALUE_TYPE_UNIT_STRINDEX] = INDEX(STRING),
+};
+
+#define SAMPLE_TABLES (BIT(STACK) | BIT(ATTRIBUTE) | BIT(LINK))
+#define PROFILE_TABLES (SAMPLE_TABLES | BIT(STRING))
+
+static const struct merge_rule sample_rules[MERGE_RULES] = {
+    [SAMPLE_STACK_INDEX] = INDEX(STACK),
+    [SAMPLE_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
+    [SAMPLE_LINK_INDEX] = INDEX(LINK),
+};
+const struct merge_rule merge_profile_rules[MERGE_RULES] = {
+    [PROFILE_SAMPLE_TYPE] = {.tables = BIT(STRING), .rules = value_type_rules},
+    [PROFILE_SAMPLES] = {.tables = SAMPLE_TABLES, .rules = sample_rules},
+    [PROFILE_PERIOD_TYPE] = {.tables = BIT(STRING), .rules = value_type_rules},
+    [PROFILE_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
+};
+static const struct merge_rule scope_rules[MERGE_RULES] = {
+    [SCOPE_PROFILES_PROFILES] = {.tables = PROFILE_TABLES, .rules = merge_profile_rules},
+};
+static const struct merge_rule group_rules[MERGE_RULES] = {
+    [RESOURCE_PROFILES_SCOPE_PROFILES] = {.tables = PROFILE_TABLES, .rules = scope_rules},
+};
+
+const struct merge_rule merge_request_rules[MERGE_RULES] = {
+    [PROFILES_RESOURCE_PROFILES] = {.tables = PROFILE_TABLES, .rules = group_rules},
+};
+
+/* Links and strings refer to nothing. */
+static const struct merge_rule entry_rules[DICTIONARY_TABLE_COUNT][MERGE_RULES] = {
+    [DICTIONARY_MAPPING_TABLE] =
+        {
+            [MAPPING_FILENAME_STRINDEX] = INDEX(STRING),
+            [MAPPING_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
+        },
+    [DICTIONARY_LOCATION_TABLE] =
+        {
+            [LOCATION_MAPPING_INDEX] = INDEX(MAPPING),
+            [LOCATION_LINES] = {.tables = BIT(FUNCTION), .rules = line_rules},
+            [LOCATION_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
+        },
+    [DICTIONARY_FUNCTION_TABLE] =
+        {
+            [FUNCTION_NAME_STRINDEX] = INDEX(STRING),
+            [FUNCTION_SYSTEM_NAME_STRINDEX] = INDEX(STRING),
+            [FUNCTION_FILENAME_STRINDEX] = INDEX(STRING),
+        },
+    [DICTIONARY_ATTRIBUTE_TABLE] =
+        {
+            [KEY_VALUE_AND_UNIT_KEY_STRINDEX] = INDEX(STRING),
+            [KEY_VALUE_AND_UNIT_UNIT_STRINDEX] = INDEX(STRING),
+        },
+    [DICTIONARY_STACK_TABLE] = {[STACK_LOCATION_INDICES] = INDEX(LOCATION)},
+};
+
+/* ---- looking through a dictionary ---- */
+
+static struct merge_source_table *table_new(struct budget *budget)
+{
+    struct merge_source_table *table = memory_zalloc(sizeof(*table));
+    table->references = 1;
+    table->budget = budget;
+    return table;
+}
+
+static void table_unref(struct merge_source_table *table)
+{
+    if (!table || --table->references > 0)
+        return;
+    budget_release(table->budget, table->capacity * sizeof(*table->entries) +
+                                      (table->mapped ? table->count * sizeof(*table->mapped) : 0));
+    free(table->entries);
+    free(table->mapped);
+    free(table);
+}
+
+static void reserve(struct merge_source_table *table, uint32_t capacity)
+{
+    budget_charge(table->budget, (capacity - table->capacity) * sizeof(*table->entries));
+    table->entries = memory_grow(table->entries, capacity, sizeof(*table->entries));
+    table->capacity = capacity;
+}
+
+static void add_entry(struct merge_source_table *table, const struct wire_field *field)
+{
+    enum { CAPACITY_MIN = 32 };
+    if (table->count == table->capacity)
+        reserve(table, table->capacity ? table->capacity * 2 : CAPACITY_MIN);
+    table->entries[table->count++] =
+        (struct merge_entry){field->bytes, (size_t)(field->bytes.data - field->start)};
+}
+
+/* What is found in a dictionary before it is known what may be taken over. */
+struct reading {
+    struct budget *budget;
+    const struct merge_source_table *before[DICTIONARY_TABLE_COUNT];
+    struct merge_source_table *tables[DICTIONARY_TABLE_COUNT]; /* NULL: nothing of its own yet */
+    struct slice runs[DICTIONARY_TABLE_COUNT];                 /* as they stand so far */
+    uint32_t apart;                                            /* bit per table that is no run */
+    uint32_t same; /* bit per table that begins with all of the one before */
+};
+
+static struct merge_source_table *own_table(struct reading *reading, unsigned number)
+{
+    const struct merge_source_table *before = reading->before[number];
+    struct merge_source_table *table = reading->tables[number];
+    if (table)
+        return table;
+    reading->tables[number] = table = table_new(reading->budget);
+    if (reading->same >> number & 1 && before->count > 0) {
+        reserve(table, before->count);
+        memcpy(table->entries, before->entries, before->count * sizeof(*table->entries));
+        table->count = before->count;
+    }
+    return table;
+}
+
+static void extend_run(struct reading *reading, unsigned number, const uint8_t *start,
+                       const uint8_t *end)
+{
+    struct slice *run = &reading->runs[number];
+    if (run->size == 0)
+        run->data = start;
+    else if (run->data + run->size != start)
+        reading->apart |= 1u << number;
+    run->size = (size_t)(end - run->data);
+}
+
+/* Is this the beginning of a table, and the bytes those of the whole table before? Then behind
+ * them; NULL: no. */
+static const uint8_t *skip_same(struct reading *reading, const struct wire_cursor *cursor)
+{
+    unsigned number = *cursor->next >> 3;
+    if (number == 0 || number >= DICTIONARY_TABLE_COUNT || reading->runs[number].size > 0)
+        return NULL;
+    const struct merge_source_table *before = reading->before[number];
+    if (!before || before->run.size == 0 ||
+        (size_t)(cursor->end - cursor->next) < before->run.size ||
+        memcmp(cursor->next, before->run.data, before->run.size) != 0)
+        return NULL;
+    extend_run(reading, number, cursor->next, cursor->next + before->run.size);
+    reading->same |= 1u << number;
+    return cursor->next + before->run.size;
+}
+
+static void read_dictionary(struct reading *reading, struct slice dictionary,
+                            struct wire_out *unknown)
+{
+    struct wire_cursor cursor = wire_cursor(dictionary);
+    struct wire_field field;
+    for (;;) {
+        const uint8_t *behind = cursor.next < cursor.end ? skip_same(reading, &cursor) : NULL;
+        if (behind) {
+            cursor.next = behind;
+            continue;
+        }
+        if (!wire_next(&cursor, &field))
+            break;
+        if (field.number >= DICTIONARY_TABLE_COUNT) {
+            wire_out_put(unknown, slice_of(field.start, (size_t)(field.end - field.start)));
+            continue;
+        }
+        add_entry(own_table(reading, field.number), &field);
+        extend_run(reading, field.number, field.start, field.end);
+    }
+    assert(!cursor.broken); /* scanned */
+}
+
+/* Of the table before it, all that is known of its entries holds. */
+static void take_over(struct merge_source_table *table, const struct merge_source_table *before)
+{
+    if (before->count > 0)
+        memcpy(table->mapped, before->mapped, before->count * sizeof(*table->mapped));
+    table->round = before->round;
+    table->mapped_count = before->mapped_count;
+    table->moved = before->moved;
+}
+
+static struct merge_source_table *finish_table(struct reading *reading, unsigned number,
+                                               bool keeps_mapped)
+{
+    struct merge_source_table *before = (struct merge_source_table *)reading->before[number];
+    if (!reading->tables[number] && keeps_mapped) {
+        before->references++;
+        return before;
+    }
+    struct merge_source_table *table = own_table(reading, number);
+    size_t size = table->count * sizeof(*table->mapped);
+    budget_charge(table->budget, size);
+    table->mapped = memory_zalloc(size);
+    table->run = reading->apart >> number & 1 ? (struct slice){0} : reading->runs[number];
+    if (keeps_mapped)
+        take_over(table, before);
+    return table;
+}
+
+void merge_source_init(struct merge_source *source, struct merge_target *target,
+                       struct slice dictionary, const struct merge_source *before,
+                       struct wire_out *unknown)
+{
+    struct reading reading = {.budget = target->tables.arena.budget};
+    uint32_t kept = 0;
+    *source = (struct merge_source){.target = target};
+    for (unsigned table = 1; before && table < DICTIONARY_TABLE_COUNT; table++) {
+        reading.before[table] = before->tables[table];
+        if (before->tables[table]->count == 0)
+            reading.same |= 1u << table;
+    }
+    read_dictionary(&reading, dictionary, unknown);
+    for (int i = 0; i < TABLES; i++) {
+        unsigned table = (unsigned)bottom_up[i];
+        bool keeps_mapped = reading.same >> table & 1 && (tables_of[table] & ~kept) == 0;
+        source->tables[table] = finish_table(&reading, table, keeps_mapped);
+        kept |= (uint32_t)keeps_mapped << table;
+    }
+}
+
+void merge_source_deinit(struct merge_source *source)
+{
+    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        table_unref(source->tables[table]);
+    *source = (struct merge_source){0};
+}
+
+uint32_t merge_source_count(const struct merge_source *source, int table)
+{
+    return source->tables[table]->count;
+}
+
+/* ---- mapping ---- */
+
+static void note_fixed(struct merge_source *source, int number)
+{
+    const struct merge_source_table *table = source->tables[number];
+    if (!table->moved && table->mapped_count + 1 >= table->count)
+        source->fixed |= 1u << number;
+}
+
+void merge_source_begin(struct merge_source *source)
+{
+    source->fixed = 0;
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
+        struct merge_source_table *table = source->tables[number];
+        if (table->round != source->target->round) {
+            table->round = source->target->round;
+            table->mapped_count = 0;
+            table->moved = false;
+        }
+        note_fixed(source, number);
+    }
+}
+
+static uint32_t intern(struct merge_source *source, int table, const struct merge_entry *entry)
+{
+    struct merge_target *target = source->target;
+    if ((tables_of[table] & ~source->fixed) == 0)
+        return merge_tables_received(&target->tables, table, entry);
+    struct wire_out *made = &target->made[table];
+    made->size = 0;
+    merge_source_rewrite(source, entry_rules[table], entry->payload, made);
+    return merge_tables_made(&target->tables, table, slice_of(made->data, made->size));
+}
+
+static uint32_t map_new(struct merge_source *source, int number, uint32_t index)
+{
+    struct merge_source_table *table = source->tables[number];
+    uint32_t merged = intern(source, number, &table->entries[index]);
+    table->mapped[index] = (struct mapped){source->target->round, merged};
+    table->mapped_count++;
+    table->moved |= merged != index;
+    note_fixed(source, number);
+    return merged;
+}
+
+/* The index in the merged table for one of the source. */
+static inline uint32_t map_index(struct merge_source *source, int number, uint64_t index)
+{
+    const struct merge_source_table *table = source->tables[number];
+    if (index == 0)
+        return 0;
+    assert(index < table->count); /* scanned */
+    const struct mapped *mapped = &table->mapped[index];
+    if (mapped->round == source->target->round)
+        return mapped->index;
+    return map_new(source, number, (uint32_t)index);
+}
+
+void merge_source_keep_order(struct merge_source *source)
+{
+    for (int i = 0; i < TABLES; i++) {
+        uint32_t count = source->tables[bottom_up[i]]->count;
+        merge_tables_expect(&source->target->tables, bottom_up[i], count);
+        for (uint32_t index = 1; index < count; index++)
+            map_index(source, bottom_up[i], index);
+    }
+}
+
+/* ---- rewriting ---- */
+
+/* A list of indices: most of what there is to rewrite. Writing one never writes to `out`
+ * otherwise, because a table refers only to others. */
+static void rewrite_list(struct merge_source *source, int table, struct slice list,
+                         struct wire_out *out)
+{
+    enum { INDEX_MAX_BYTES = 5 };
+    struct wire_cursor packed = wire_cursor(list);
+    uint8_t *to = wire_out_room(out, list.size * INDEX_MAX_BYTES);
+    uint64_t index;
+    while (wire_packed_varint(&packed, &index)) {
+        uint32_t value = map_index(source, table, index);
+        if (value < 0x80) {
+            *to++ = (uint8_t)value;
+        } else if (value < 0x4000) {
+            *to++ = (uint8_t)(value | 0x80);
+            *to++ = (uint8_t)(value >> 7);
+        } else {
+            to = wire_write_varint(to, value);
+        }
+    }
+    out->size = (size_t)(to - out->data);
+}
+
+/* A repeated index keeps its zeros; a single one that becomes zero is left out. */
+static bool is_repeated(int table)
+{
+    return table == DICTIONARY_ATTRIBUTE_TABLE || table == DICTIONARY_LOCATION_TABLE;
+}
+
+static void rewrite_field(struct merge_source *source, const struct merge_rule *rule,
+                          const struct wire_field *field, struct wire_out *out)
+{
+    if (rule->table != 0 && field->type == WIRE_VARINT) {
+        uint32_t index = map_index(source, rule->table, field->value);
+        if (index != 0 || field->value == 0 || is_repeated(rule->table))
+            wire_out_varint(out, field->number, index);
+        return;
+    }
+    assert(field->type == WIRE_BYTES); /* scanned */
+    struct wire_out_field opened = wire_out_open(out, field->number, field->bytes.size);
+    if (rule->table == 0)
+        merge_source_rewrite(source, rule->rules, field->bytes, out);
+    else
+        rewrite_list(source, rule->table, field->bytes, out);
+    wire_out_close(out, opened, field->number);
+}
+
+void merge_source_rewrite(struct merge_source *source, const struct merge_rule *rules,
+                          struct slice payload, struct wire_out *out)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    const uint8_t *copied = cursor.next;
+    while (wire_next(&cursor, &field)) {
+        if (field.number >= MERGE_RULES || (rules[field.number].tables & ~source->fixed) == 0)
+            continue;
+        wire_out_put(out, slice_of(copied, (size_t)(field.start - copied)));
+        copied = field.end;
+        rewrite_field(source, &rules[field.number], &field, out);
+    }
+    assert(!cursor.broken);
+    wire_out_put(out, slice_of(copied, (size_t)(cursor.end - copied)));
+}

@@ -1,0 +1,217 @@
+#include "core/data/merge_tables.h"
+
+#include "core/base/hash.h"
+#include "core/data/scan.h"
+#include "core/data/wire.h"
+
+enum { CAPACITY_MIN = 32, SLOTS_MIN = 64 };
+
+struct merge_slot {
+    uint32_t hash;
+    uint32_t index; /* 0: free, for index 0 is never looked up */
+};
+
+void merge_tables_init(struct merge_tables *tables, struct budget *budget)
+{
+    *tables = (struct merge_tables){0};
+    arena_init(&tables->arena, budget);
+}
+
+void merge_tables_deinit(struct merge_tables *tables)
+{
+    struct budget *budget = tables->arena.budget;
+    arena_deinit(&tables->arena);
+    merge_tables_init(tables, budget);
+}
+
+bool merge_tables_are_empty(const struct merge_tables *tables)
+{
+    return tables->size == 0;
+}
+
+/* ---- growing ---- */
+
+static void grow_slots(struct merge_table *table, struct arena *arena, uint32_t count)
+{
+    struct merge_slot *slots = arena_array(arena, count, sizeof(*slots));
+    for (uint32_t i = 0; i < table->slot_count; i++) {
+        if (table->slots[i].index == 0)
+            continue;
+        uint32_t at = table->slots[i].hash & (count - 1);
+        while (slots[at].index != 0)
+            at = (at + 1) & (count - 1);
+        slots[at] = table->slots[i];
+    }
+    table->slots = slots;
+    table->slot_count = count;
+}
+
+static void grow_entries(struct merge_table *table, struct arena *arena, uint32_t capacity)
+{
+    struct merge_entry *entries =
+        arena_alloc(arena, (size_t)capacity * sizeof(*entries)); /* none is read before written */
+    if (table->count > 0)
+        memcpy(entries, table->entries, table->count * sizeof(*entries));
+    table->entries = entries;
+    table->capacity = capacity;
+}
+
+/* At least half of the slots stay free. */
+static void make_room(struct merge_table *table, struct arena *arena, uint32_t more)
+{
+    uint32_t count = table->count + more;
+    uint32_t capacity = table->capacity ? table->capacity * 2 : CAPACITY_MIN;
+    uint32_t slots = table->slot_count ? table->slot_count : SLOTS_MIN;
+    if (count > table->capacity)
+        grow_entries(table, arena, capacity > count ? capacity : count);
+    while (slots / 2 < count)
+        slots *= 2;
+    if (slots > table->slot_count)
+        grow_slots(table, arena, slots);
+}
+
+void merge_tables_expect(struct merge_tables *tables, int table, uint32_t count)
+{
+    make_room(&tables->tables[table], &tables->arena, count);
+}
+
+/* ---- interning ---- */
+
+#define EMPTY(table) [table] = {(table) << 3 | WIRE_BYTES, 0}
+
+static struct merge_entry zero_entry(int table)
+{
+    enum { HEADER = 2 };
+    static const uint8_t empty[DICTIONARY_TABLE_COUNT][HEADER] = {
+        EMPTY(DICTIONARY_MAPPING_TABLE),   EMPTY(DICTIONARY_LOCATION_TABLE),
+        EMPTY(DICTIONARY_FUNCTION_TABLE),  EMPTY(DICTIONARY_STRING_TABLE),
+        EMPTY(DICTIONARY_ATTRIBUTE_TABLE), EMPTY(DICTIONARY_STACK_TABLE),
+    };
+    /* The proto prefers a link of zero bytes to one of empty ids. */
+    static const uint8_t link[HEADER + 2 + TRACE_ID_SIZE + 2 + SPAN_ID_SIZE] = {
+        [0] = DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES,
+        [1] = sizeof(link) - HEADER,
+        [HEADER] = LINK_TRACE_ID << 3 | WIRE_BYTES,
+        [HEADER + 1] = TRACE_ID_SIZE,
+        [HEADER + 2 + TRACE_ID_SIZE] = LINK_SPAN_ID << 3 | WIRE_BYTES,
+        [HEADER + 3 + TRACE_ID_SIZE] = SPAN_ID_SIZE,
+    };
+    if (table == DICTIONARY_LINK_TABLE)
+        return (struct merge_entry){slice_of(link + HEADER, sizeof(link) - HEADER), HEADER};
+    return (struct merge_entry){slice_of(empty[table] + HEADER, 0), HEADER};
+}
+
+static void append(struct merge_tables *tables, struct merge_table *table,
+                   const struct merge_entry *entry)
+{
+    table->entries[table->count++] = *entry;
+    tables->size += entry->header_size + entry->payload.size;
+}
+
+/* Says no only when it is sure, which it is of most entries: walking all their fields takes longer
+ * than all else here. (A field that is given twice and was not zero first passes as something; that
+ * says the same and costs a place.) */
+static bool may_be_zero(int table, struct slice payload)
+{
+    if (payload.size < 2 || table == DICTIONARY_LINK_TABLE || payload.data[0] >= 0x80)
+        return true;
+    uint8_t type = payload.data[0] & 7;
+    return (type != WIRE_VARINT && type != WIRE_BYTES) || (payload.data[1] & 0x7f) == 0;
+}
+
+/* The slot that has the payload, or the free one where it belongs. */
+static struct merge_slot *find_slot(const struct merge_table *table, uint32_t hash,
+                                    struct slice payload)
+{
+    uint32_t mask = table->slot_count - 1, at = hash & mask;
+    for (; table->slots[at].index != 0; at = (at + 1) & mask)
+        if (table->slots[at].hash == hash &&
+            slice_equal(table->entries[table->slots[at].index].payload, payload))
+            break;
+    return &table->slots[at];
+}
+
+static struct merge_entry copy_entry(struct arena *arena, int table, struct slice payload)
+{
+    uint8_t *copy = arena_alloc(arena, payload.size + WIRE_HEADER_MAX);
+    uint8_t *to = wire_write_header(copy, (uint32_t)table, payload.size);
+    memcpy(to, payload.data, payload.size);
+    return (struct merge_entry){slice_of(to, payload.size), (size_t)(to - copy)};
+}
+
+/* `received` may be NULL: then a copy is kept of what is new. */
+static uint32_t intern(struct merge_tables *tables, int number, struct slice payload,
+                       const struct merge_entry *received)
+{
+    struct merge_table *table = &tables->tables[number];
+    if (payload.size == 0)
+        return 0;
+    make_room(table, &tables->arena, 2); /* the zero value is not there yet, perhaps */
+    uint32_t hash = (uint32_t)hash_bytes(payload);
+    struct merge_slot *slot = find_slot(table, hash, payload);
+    if (slot->index != 0)
+        return slot->index;
+    if (may_be_zero(number, payload) && scan_is_zero_entry(number, payload))
+        return 0;
+    struct merge_entry entry = table->count == 0 ? zero_entry(number) : (struct merge_entry){0};
+    if (table->count == 0)
+        append(tables, table, &entry);
+    entry = received ? *received : copy_entry(&tables->arena, number, payload);
+    *slot = (struct merge_slot){hash, table->count};
+    append(tables, table, &entry);
+    return slot->index;
+}
+
+uint32_t merge_tables_received(struct merge_tables *tables, int table,
+                               const struct merge_entry *entry)
+{
+    return intern(tables, table, entry->payload, entry);
+}
+
+uint32_t merge_tables_made(struct merge_tables *tables, int table, struct slice payload)
+{
+    return intern(tables, table, payload, NULL);
+}
+
+/* ---- writing ---- */
+
+void merge_tables_complete(struct merge_tables *tables)
+{
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
+        struct merge_table *table = &tables->tables[number];
+        struct merge_entry zero = zero_entry(number);
+        if (table->count > 0)
+            continue;
+        make_room(table, &tables->arena, 1);
+        append(tables, table, &zero);
+    }
+}
+
+static uint8_t *write_run(uint8_t *to, struct slice run)
+{
+    if (run.size > 0)
+        memcpy(to, run.data, run.size);
+    return to + run.size;
+}
+
+static uint8_t *write_table(const struct merge_table *table, uint8_t *to)
+{
+    struct slice run = {0};
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct merge_entry *entry = &table->entries[i];
+        const uint8_t *start = entry->payload.data - entry->header_size;
+        if (run.size == 0 || run.data + run.size != start) {
+            to = write_run(to, run);
+            run = slice_of(start, 0);
+        }
+        run.size += entry->header_size + entry->payload.size;
+    }
+    return write_run(to, run);
+}
+
+uint8_t *merge_tables_write(const struct merge_tables *tables, uint8_t *to)
+{
+    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        to = write_table(&tables->tables[table], to);
+    return to;
+}
