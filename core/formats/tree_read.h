@@ -1,0 +1,24 @@
+/*
+ * tree_read: Pyroscope's two binary forms of a flame graph.
+ *
+ * Both are nodes in depth-first order, each as varint(size of the name), name, varint(value),
+ * varint(number of children). In a tree a name is one frame and the value is what was spent in it
+ * itself; in a trie a name is the next piece of a folded stack, cut anywhere. A body that ends
+ * before its last node, or goes on behind it, is an error.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_FORMATS_TREE_READ_H
+#define PROFCOL_CORE_FORMATS_TREE_READ_H
+
+#include "core/formats/stacks.h"
+
+/* Both into the builder's resource. */
+bool tree_read(struct profiles_builder *builder, struct slice body,
+               const struct stacks_options *options, struct error *err);
+bool trie_read(struct profiles_builder *builder, struct slice body,
+               const struct stacks_options *options, struct error *err);
+
+#endif
