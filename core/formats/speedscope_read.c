@@ -107,11 +107,13 @@ static bool read_number(struct slice text, double *number, struct error *err)
 /* Of a JSON string, valid until the next one; of anything else "". */
 static struct slice read_string(struct speedscope *file, struct slice text)
 {
-    struct json_reader reader = json_reader(text);
+    struct json_reader reader;
     struct slice raw;
     bool has_escapes;
-    if (text.size == 0 || json_peek(&reader) != JSON_STRING ||
-        !json_take_string(&reader, &raw, &has_escapes))
+    if (text.size == 0)
+        return text;
+    reader = json_reader(text);
+    if (json_peek(&reader) != JSON_STRING || !json_take_string(&reader, &raw, &has_escapes))
         return (struct slice){0};
     if (!has_escapes)
         return raw;
