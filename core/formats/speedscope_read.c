@@ -322,7 +322,7 @@ static bool read_profile(struct speedscope *file, struct slice object, struct er
         {"weights", &profile.weights},
     };
     struct stacks_options options;
-    double scale;
+    double scale = 0;
     if (!take_members(object, members, sizeof members / sizeof *members, err) ||
         !choose_kind(file, read_string(file, profile.unit), &options, &scale, err))
         return false;
