@@ -1,12 +1,14 @@
 /*
- * How it is fast: one look-up per field in the tables of scan_schema.h, a stack of our own, and a
- * short way for the attribute that nearly all bytes of a trace are (a KeyValue with a short key and
- * a plain value), and for the lists of indices that stacks are. The short way only ever accepts;
- * what it does not know goes the long way, which also writes the errors. Where an error is, is
- * found out by walking again, so nothing is counted for it.
+ * A request is walked once, quickly: one look-up per field in the tables of scan_schema.h, a stack
+ * of our own, short ways (scan_runs.h) for what there is much of, and indices only noted, since the
+ * tables may come behind what refers to them. If that accepts it, all is said. If not, it is walked
+ * again, carefully: with the tables counted before, and one by one, so that the first thing that is
+ * wrong is found, and where. The place itself is found by walking once more, so nothing is counted
+ * for it.
  */
 #include "core/data/scan.h"
 
+#include "core/data/scan_runs.h"
 #include "core/data/scan_schema.h"
 #include "core/data/scan_tables.h"
 #include "core/data/utf8.h"
@@ -18,8 +20,7 @@
 #include <stdio.h>
 
 #define PLACE_SIZE 800 /* leaves room for the rest in struct error */
-#define VARINT_MAX 10
-#define TAG_MAX 5 /* protobuf allows numbers up to 2^29 - 1 */
+#define TAG_MAX 5      /* protobuf allows numbers up to 2^29 - 1 */
 #define LENGTH_MAX                                                                                 \
     5 /* nor would any reader take a longer one: 2^31 is far above the limits of a body */
 
@@ -68,13 +69,14 @@ struct frame {
 struct walk {
     /* Read only */
     const struct scan_schema_set *set;
+    bool is_quick;
     uint32_t elements_max;
     uint32_t table_sizes[DICTIONARY_TABLE_COUNT];
-    uint32_t index_ends[DICTIONARY_TABLE_COUNT]; /* the same, and 1 for an empty table */
+    uint32_t index_ends[DICTIONARY_TABLE_COUNT]; /* the same, and 1 for an empty table; when it is
+                                                    quick, UINT32_MAX */
     /* Found */
-    uint32_t elements;
-    uint32_t counts[SCAN_COUNTERS];
-    uint32_t referred; /* bit per table that some index field points into */
+    struct scan_found found;
+    uint32_t nonzero_starts; /* bit per table that starts with something else than its zero value */
     /* Of the sample that is being read */
     size_t values;
     size_t timestamps;
@@ -89,11 +91,13 @@ struct walk {
 };
 
 static void init_walk(struct walk *walk, const struct scan_schema_set *set,
-                      const struct scan_limits *limits)
+                      const struct scan_limits *limits, bool is_quick)
 {
     memset(walk, 0, offsetof(struct walk, frames));
     walk->set = set;
+    walk->is_quick = is_quick;
     walk->elements_max = limits->elements_max;
+    memset(walk->index_ends, 0xff, sizeof walk->index_ends);
 }
 
 static bool refuse(struct walk *walk, enum problem problem, uint64_t number)
@@ -106,7 +110,7 @@ static bool refuse(struct walk *walk, enum problem problem, uint64_t number)
 /* Behind the varint at `p`; NULL when it does not end in time. */
 static const uint8_t *skip_varint(const uint8_t *p, const uint8_t *end)
 {
-    const uint8_t *limit = end - p > VARINT_MAX ? p + VARINT_MAX : end;
+    const uint8_t *limit = end - p > SCAN_NUMBER_SIZE_MAX ? p + SCAN_NUMBER_SIZE_MAX : end;
 
     if (end - p >= 8) { /* lengths vary, so a branch for each byte would be guessed wrongly */
         uint64_t word;
@@ -163,102 +167,27 @@ static inline bool read_payload(struct walk *walk, const uint8_t *p, const uint8
     return true;
 }
 
-/* Where a KeyValue ends is known; is it a short key and a plain value, written the way that every
- * encoder does? */
-static inline bool is_plain_attribute(const uint8_t *p, size_t size)
-{
-    enum { KEY = KEY_VALUE_KEY << 3 | WIRE_BYTES, VALUE = KEY_VALUE_VALUE << 3 | WIRE_BYTES };
-    size_t key_size;
-    size_t value_size;
-    const uint8_t *value;
-
-    if (size < 6 || p[0] != KEY || p[1] >= 0x80)
-        return false;
-    key_size = p[1];
-    if (key_size + 6 > size || p[2 + key_size] != VALUE)
-        return false;
-    value_size = p[3 + key_size];
-    if (value_size >= 0x80 || key_size + value_size + 4 != size)
-        return false;
-    value = p + 4 + key_size;
-    switch (value[0]) {
-    case ANY_VALUE_STRING << 3 | WIRE_BYTES:
-        return value[1] == value_size - 2 && utf8_is_ascii(p, size);
-    case ANY_VALUE_BOOL << 3 | WIRE_VARINT:
-    case ANY_VALUE_INT << 3 | WIRE_VARINT:
-        return skip_varint(value + 1, p + size) == p + size && utf8_is_ascii(p + 2, key_size);
-    case ANY_VALUE_DOUBLE << 3 | WIRE_FIXED64:
-        return value_size == 9 && utf8_is_ascii(p + 2, key_size);
-    default:
-        return false;
-    }
-}
-
-/* Are the next eight bytes four indices of two bytes each, as most of a stack is, and all below
- * index_end? Four at once, each in 16 bits of a word. */
-static inline bool are_four_indices(const uint8_t *p, uint32_t index_end)
-{
-    const uint64_t ones = UINT64_C(0x0001000100010001);
-    uint64_t word;
-
-    memcpy(&word, p, sizeof word);
-    word = le64toh(word);
-    if ((word & 0x8080 * ones) != 0x0080 * ones)
-        return false;
-    if (index_end > 0x3fff) /* two bytes hold no more */
-        return true;
-    word = (word & 0x007f * ones) | (word & 0x7f00 * ones) >> 1;
-    return ((word + (0x8000 - index_end) * ones) & 0x8000 * ones) == 0;
-}
-
 /* A list of indices, each checked. */
 static bool check_indices(struct walk *walk, struct slice list, unsigned table)
 {
     const uint8_t *p = list.data;
     const uint8_t *end = list.data + list.size;
     uint32_t index_end = walk->index_ends[table];
+    uint64_t needed = list.size > 0 ? scan_needed_by(list) : 0;
     uint64_t value;
 
-    if (list.size == 0)
-        return true;
-    walk->referred |= 1u << table;
-    if (index_end >= 0x80 && utf8_is_ascii(p, list.size))
-        return true;
-    for (walk->element = 0; p < end; walk->element++) {
-        while (end - p >= 8 && are_four_indices(p, index_end)) {
-            p += 8;
-            walk->element += 4;
-        }
-        if (p == end)
-            break;
-        if (*p < 0x80) {
-            value = *p++;
-        } else {
-            p = read_varint(p, end, VARINT_MAX, &value);
+    if (needed == 0 || needed > index_end)
+        for (walk->element = 0; p < end; walk->element++) {
+            p = read_varint(p, end, SCAN_NUMBER_SIZE_MAX, &value);
             if (!p)
                 return refuse(walk, PROBLEM_PACKED, 0);
+            if (value >= index_end)
+                return refuse(walk, PROBLEM_INDEX, value);
+            needed = value >= needed ? value + 1 : needed;
         }
-        if (value >= index_end)
-            return refuse(walk, PROBLEM_INDEX, value);
-    }
     walk->element = 0;
+    scan_need(&walk->found, table, needed);
     return true;
-}
-
-/* A list of numbers; adds how many they are. */
-static bool count_varints(struct walk *walk, struct slice list, size_t *count)
-{
-    size_t length = 0;
-
-    for (size_t i = 0; i < list.size; i++) {
-        if (++length > VARINT_MAX)
-            return refuse(walk, PROBLEM_PACKED, 0);
-        if (list.data[i] < 0x80) {
-            length = 0;
-            ++*count;
-        }
-    }
-    return length == 0 || refuse(walk, PROBLEM_PACKED, 0);
 }
 
 static bool count_fixed64(struct walk *walk, struct slice list, size_t *count)
@@ -271,17 +200,30 @@ static bool check_index(struct walk *walk, struct frame *frame, uint64_t value)
 {
     unsigned table = walk->rule->argument;
 
-    walk->referred |= 1u << table;
-    walk->counts[walk->rule->counter]++;
+    if (value >= walk->index_ends[table])
+        return refuse(walk, PROBLEM_INDEX, value);
+    scan_need(&walk->found, table, value + 1);
+    walk->found.counts[walk->rule->counter]++;
     if (value != 0)
         frame->marks |= walk->rule->mark;
-    return value < walk->index_ends[table] || refuse(walk, PROBLEM_INDEX, value);
+    return true;
 }
 
-static bool count_element(struct walk *walk, uint32_t more)
+static bool check_elements(struct walk *walk)
 {
-    walk->elements += more;
-    return walk->elements <= walk->elements_max || refuse(walk, PROBLEM_ELEMENTS, 0);
+    return walk->found.elements <= walk->elements_max || refuse(walk, PROBLEM_ELEMENTS, 0);
+}
+
+/* A message, or an entry of a table. */
+static inline bool count_element(struct walk *walk, struct slice payload)
+{
+    uint32_t counter = walk->rule->counter;
+
+    walk->found.elements++;
+    if (walk->found.counts[counter]++ == 0 && counter > SCAN_COUNT_ENTRIES &&
+        !scan_is_zero_entry((int)(counter - SCAN_COUNT_ENTRIES), payload))
+        walk->nonzero_starts |= 1u << (counter - SCAN_COUNT_ENTRIES);
+    return check_elements(walk);
 }
 
 /* What can only be said of a message as a whole. */
@@ -308,7 +250,7 @@ static inline bool check_payload(struct walk *walk, struct frame *frame, struct 
     case SCAN_SKIP_BYTES:
         return true;
     case SCAN_ENTRY_STRING:
-        if (!count_element(walk, 1))
+        if (!count_element(walk, payload))
             return false;
         /* fall through */
     case SCAN_STRING:
@@ -321,7 +263,7 @@ static inline bool check_payload(struct walk *walk, struct frame *frame, struct 
     case SCAN_INDICES:
         return check_indices(walk, payload, rule->argument);
     case SCAN_VALUES:
-        return count_varints(walk, payload, &walk->values);
+        return scan_count_numbers(payload, &walk->values) || refuse(walk, PROBLEM_PACKED, 0);
     default:
         assert(rule->action == SCAN_TIMESTAMPS);
         return count_fixed64(walk, payload, &walk->timestamps);
@@ -343,9 +285,8 @@ static inline struct frame *enter(struct walk *walk, struct frame *frame, struct
         refuse(walk, PROBLEM_DEPTH, 0);
         return NULL;
     }
-    if (!count_element(walk, 1))
+    if (!count_element(walk, payload))
         return NULL;
-    walk->counts[rule->counter]++;
     walk->values = 0;
     walk->timestamps = 0;
     child->schema = &walk->set->schemas[rule->argument];
@@ -407,7 +348,7 @@ static const uint8_t *check_number(struct walk *walk, struct frame *frame, const
         next = skip_varint(p, frame->end);
         break;
     case SCAN_INDEX:
-        next = read_varint(p, frame->end, VARINT_MAX, &value);
+        next = read_varint(p, frame->end, SCAN_NUMBER_SIZE_MAX, &value);
         if (next && !check_index(walk, frame, value))
             return NULL;
         break;
@@ -458,20 +399,48 @@ static inline struct frame *leave(struct walk *walk, struct frame *frame, const 
     return frame;
 }
 
+/* May messages be taken without going into them? */
+static inline bool has_depth(const struct walk *walk, const struct frame *frame)
+{
+    return frame + SCAN_RUN_DEPTH < walk->frames + SCAN_DEPTH_MAX;
+}
+
+/* Behind the field, and perhaps some more of its kind; NULL when there is no short way here. */
+static inline const uint8_t *take_run(struct walk *walk, const struct frame *frame)
+{
+    const struct scan_rule *rule = walk->rule;
+    const uint8_t *p;
+
+    if (!has_depth(walk, frame))
+        return NULL;
+    if (rule->counter > SCAN_COUNT_ENTRIES && walk->found.counts[rule->counter] == 0)
+        return NULL; /* count_element looks at the first entry of a table */
+    p = scan_run((enum scan_action)rule->action, &walk->found, walk->at, frame->end,
+                 walk->frames[0].end);
+    return p != walk->at ? p : NULL;
+}
+
 /* A field that has a length. May go into it: then *frame is its message's. Where to read on, or
  * NULL. */
 static inline const uint8_t *check_bytes(struct walk *walk, struct frame **frame, const uint8_t *p)
 {
-    enum { ATTRIBUTE_DEPTH = 2 }; /* a KeyValue and its AnyValue */
+    const struct scan_rule *rule = walk->rule;
     struct slice payload;
 
+    if (walk->is_quick && rule->action >= SCAN_FIRST_RUN && rule->action != SCAN_MESSAGE) {
+        const uint8_t *next = take_run(walk, *frame);
+        if (next)
+            return check_elements(walk) ? next : NULL;
+    }
     if (!read_payload(walk, p, (*frame)->end, &payload))
         return NULL;
-    if (walk->rule->action < SCAN_FIRST_MESSAGE)
+    if (rule->action < SCAN_FIRST_MESSAGE)
         return check_payload(walk, *frame, payload) ? payload.data + payload.size : NULL;
-    if (walk->rule->action == SCAN_KEY_VALUE && is_plain_attribute(payload.data, payload.size) &&
-        *frame + ATTRIBUTE_DEPTH < walk->frames + SCAN_DEPTH_MAX)
-        return count_element(walk, 2) ? payload.data + payload.size : NULL;
+    if (rule->action == SCAN_ATTRIBUTE && has_depth(walk, *frame) &&
+        scan_is_plain_attribute(payload.data, payload.size)) {
+        walk->found.elements += 2;
+        return check_elements(walk) ? payload.data + payload.size : NULL;
+    }
     *frame = enter(walk, *frame, payload);
     return *frame ? payload.data : NULL;
 }
@@ -518,7 +487,7 @@ static void describe_problem(const struct walk *walk, char *to, size_t size)
         snprintf(to, size, "a field has the number 0");
         return;
     case PROBLEM_VARINT:
-        snprintf(to, size, "a number is cut off, or longer than %d bytes", VARINT_MAX);
+        snprintf(to, size, "a number is cut off, or longer than %d bytes", SCAN_NUMBER_SIZE_MAX);
         return;
     case PROBLEM_LENGTH:
         snprintf(to, size, "a length is cut off, or longer than %d bytes", LENGTH_MAX);
@@ -529,7 +498,7 @@ static void describe_problem(const struct walk *walk, char *to, size_t size)
         return;
     case PROBLEM_PACKED:
         snprintf(to, size, "the packed numbers are cut off, or one is longer than %d bytes",
-                 VARINT_MAX);
+                 SCAN_NUMBER_SIZE_MAX);
         return;
     case PROBLEM_UTF8:
         snprintf(to, size, "is not valid UTF-8");
@@ -588,17 +557,27 @@ static bool check_counts(const struct walk *walk, const struct scan_limits *limi
 {
     uint32_t groups_max = limits->groups_max ? limits->groups_max : UINT32_MAX;
 
-    return check_count(walk->counts[SCAN_COUNT_ITEMS], limits->items_max, items, err) &&
-           check_count(walk->counts[SCAN_COUNT_GROUPS], groups_max, groups, err);
+    return check_count(walk->found.counts[SCAN_COUNT_ITEMS], limits->items_max, items, err) &&
+           check_count(walk->found.counts[SCAN_COUNT_GROUPS], groups_max, groups, err);
+}
+
+static uint32_t table_size(const struct walk *walk, unsigned table)
+{
+    return walk->found.counts[SCAN_COUNT_ENTRIES + table];
 }
 
 static void store_counts(const struct walk *walk, struct scan_result *result)
 {
-    result->items = walk->counts[SCAN_COUNT_ITEMS];
-    result->groups = walk->counts[SCAN_COUNT_GROUPS];
-    result->profiles = walk->counts[SCAN_COUNT_PROFILES];
-    result->elements = walk->elements;
-    result->has_references = walk->counts[SCAN_COUNT_REFERENCES] > 0;
+    const uint32_t *counts = walk->found.counts;
+
+    result->items = counts[SCAN_COUNT_ITEMS];
+    result->groups = counts[SCAN_COUNT_GROUPS];
+    result->profiles = counts[SCAN_COUNT_PROFILES];
+    result->elements = walk->found.elements;
+    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        result->table_sizes[table] = table_size(walk, table);
+    result->has_references = counts[SCAN_COUNT_REFERENCES] > 0;
+    result->dictionaries = counts[SCAN_COUNT_DICTIONARIES] > 1;
 }
 
 /* An empty request may come without an address. */
@@ -612,6 +591,13 @@ void scan_init(void)
     scan_schema_init();
 }
 
+static bool walk_traces(struct walk *walk, struct slice request, const struct scan_limits *limits,
+                        bool is_quick)
+{
+    init_walk(walk, scan_schema_set(SCAN_TRACES), limits, is_quick);
+    return walk_request(walk, request);
+}
+
 bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
                  struct error *err)
 {
@@ -620,8 +606,8 @@ bool scan_traces(struct slice request, const struct scan_limits *limits, struct 
 
     *result = (struct scan_result){0};
     request = with_address(request);
-    init_walk(&walk, scan_schema_set(SCAN_TRACES), limits);
-    if (!walk_request(&walk, request))
+    if (!walk_traces(&walk, request, limits, !limits->careful) &&
+        !walk_traces(&walk, request, limits, false))
         return report(&walk, request, err);
     if (!check_counts(&walk, limits, "spans", "resource_spans", err))
         return false;
@@ -629,42 +615,61 @@ bool scan_traces(struct slice request, const struct scan_limits *limits, struct 
     return true;
 }
 
-/* Tables whose entry 0 is read: some field says so, or leaves its index out, which is 0. */
-static uint32_t tables_read(const struct walk *walk)
+/* Is entry 0 of the table read? Some field says so, or leaves its index out, which is 0. */
+static bool is_read(const struct walk *walk, unsigned table)
 {
-    const uint32_t *sizes = walk->table_sizes;
-    uint32_t read = walk->referred;
-
-    if (walk->counts[SCAN_COUNT_ITEMS] > 0)
-        read |= 1u << DICTIONARY_STACK_TABLE;
-    if (sizes[DICTIONARY_LOCATION_TABLE] > 0)
-        read |= 1u << DICTIONARY_MAPPING_TABLE;
-    if (walk->counts[SCAN_COUNT_LINES] > 0)
-        read |= 1u << DICTIONARY_FUNCTION_TABLE;
-    if (walk->counts[SCAN_COUNT_PROFILES] > 0 || sizes[DICTIONARY_FUNCTION_TABLE] > 0 ||
-        sizes[DICTIONARY_MAPPING_TABLE] > 0 || sizes[DICTIONARY_ATTRIBUTE_TABLE] > 0)
-        read |= 1u << DICTIONARY_STRING_TABLE;
-    return read;
+    if (walk->found.needed[table] > 0)
+        return true;
+    switch (table) {
+    case DICTIONARY_STACK_TABLE:
+        return walk->found.counts[SCAN_COUNT_ITEMS] > 0;
+    case DICTIONARY_MAPPING_TABLE:
+        return table_size(walk, DICTIONARY_LOCATION_TABLE) > 0;
+    case DICTIONARY_FUNCTION_TABLE:
+        return walk->found.counts[SCAN_COUNT_LINES] > 0;
+    case DICTIONARY_STRING_TABLE:
+        return walk->found.counts[SCAN_COUNT_PROFILES] > 0 ||
+               table_size(walk, DICTIONARY_FUNCTION_TABLE) > 0 ||
+               table_size(walk, DICTIONARY_MAPPING_TABLE) > 0 ||
+               table_size(walk, DICTIONARY_ATTRIBUTE_TABLE) > 0;
+    default:
+        return false;
+    }
 }
 
-static bool misses_zero_entries(const struct walk *walk, const struct scan_tables *tables)
+static bool misses_zero_entries(const struct walk *walk)
 {
-    uint32_t read = tables_read(walk);
-
     for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
-        if (tables->sizes[table] == 0 && (read & 1u << table))
+        if (table_size(walk, table) == 0 && is_read(walk, table))
             return true;
-    return tables->nonzero_starts != 0;
+    return walk->nonzero_starts != 0;
 }
 
-static bool walk_profiles(struct walk *walk, enum scan_layout layout, struct slice request,
-                          const struct scan_limits *limits, const struct scan_tables *tables)
+/* Index 0 needs no table. */
+static uint32_t index_end_of(uint32_t table_size)
+{
+    return table_size > 0 ? table_size : 1;
+}
+
+static bool walk_quickly(struct walk *walk, struct slice request, const struct scan_limits *limits)
+{
+    init_walk(walk, scan_schema_set(SCAN_PROFILES), limits, true);
+    if (!walk_request(walk, request))
+        return false;
+    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        if (walk->found.needed[table] > index_end_of(table_size(walk, table)))
+            return false;
+    return true;
+}
+
+static bool walk_carefully(struct walk *walk, enum scan_layout layout, struct slice request,
+                           const struct scan_limits *limits, const struct scan_tables *tables)
 {
     init_walk(walk, scan_schema_set(layout == SCAN_LAYOUT_V19 ? SCAN_PROFILES_V19 : SCAN_PROFILES),
-              limits);
+              limits, false);
     for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++) {
         walk->table_sizes[table] = tables->sizes[table];
-        walk->index_ends[table] = tables->sizes[table] > 0 ? tables->sizes[table] : 1;
+        walk->index_ends[table] = index_end_of(tables->sizes[table]);
     }
     return walk_request(walk, request);
 }
@@ -689,21 +694,21 @@ bool scan_profiles(struct slice request, const struct scan_limits *limits,
     const struct walk *walk = &current;
 
     request = with_address(request);
-    scan_tables_count(request, &tables);
     *result = (struct scan_result){0};
-    if (!walk_profiles(&current, SCAN_LAYOUT_CURRENT, request, limits, &tables)) {
-        if (!current.sample_end)
-            return report(&current, request, err);
-        if (!walk_profiles(&v19, SCAN_LAYOUT_V19, request, limits, &tables))
-            return report_further(&current, &v19, request, err);
-        walk = &v19;
+    if (limits->careful || !walk_quickly(&current, request, limits)) {
+        scan_tables_count(request, &tables);
+        if (!walk_carefully(&current, SCAN_LAYOUT_CURRENT, request, limits, &tables)) {
+            if (!current.sample_end)
+                return report(&current, request, err);
+            if (!walk_carefully(&v19, SCAN_LAYOUT_V19, request, limits, &tables))
+                return report_further(&current, &v19, request, err);
+            walk = &v19;
+        }
     }
     if (!check_counts(walk, limits, "samples", "resource_profiles", err))
         return false;
     store_counts(walk, result);
     result->layout = walk == &v19 ? SCAN_LAYOUT_V19 : SCAN_LAYOUT_CURRENT;
-    memcpy(result->table_sizes, tables.sizes, sizeof result->table_sizes);
-    result->dictionaries = tables.dictionaries > 1;
-    result->misses_zero_entries = misses_zero_entries(walk, &tables);
+    result->misses_zero_entries = misses_zero_entries(walk);
     return true;
 }

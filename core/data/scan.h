@@ -24,6 +24,7 @@ struct scan_limits {
     uint32_t elements_max; /* messages of any kind; 8,000,000 */
     uint32_t groups_max;   /* ResourceSpans or ResourceProfiles; 100,000. What changes a resource
                               keeps a node for each. 0: no limit */
+    bool careful;          /* without the short ways. The result is the same; for tests */
 };
 extern const struct scan_limits scan_limits_default;
 

@@ -63,7 +63,21 @@ static enum scan_counter counter_of(const ProtobufCMessageDescriptor *message)
         return SCAN_COUNT_ITEMS;
     if (message_is(message, "Line"))
         return SCAN_COUNT_LINES;
+    if (message_is(message, "ProfilesDictionary"))
+        return SCAN_COUNT_DICTIONARIES;
     return SCAN_COUNT_OTHER;
+}
+
+/* What can be done with a repeated message, of which there may be many. */
+static enum scan_action run_of(const ProtobufCMessageDescriptor *message, enum scan_flavour flavour)
+{
+    if (message_is(message, "KeyValue"))
+        return SCAN_ATTRIBUTE;
+    if (message_is(message, "Span"))
+        return SCAN_SPAN;
+    if (message_is(message, "Sample") && flavour == SCAN_PROFILES)
+        return SCAN_SAMPLE;
+    return SCAN_MESSAGE;
 }
 
 static enum wire_type wire_type_of(ProtobufCType type)
@@ -130,21 +144,20 @@ static uint8_t take_mark(uint8_t *marks)
 }
 
 static struct scan_rule message_rule(struct scan_schema_set *set,
-                                     const ProtobufCFieldDescriptor *field, uint8_t *marks)
+                                     const ProtobufCFieldDescriptor *field,
+                                     enum scan_flavour flavour, uint8_t *marks)
 {
     const ProtobufCMessageDescriptor *child = field->descriptor;
     struct scan_rule rule = {
+        .action = SCAN_MESSAGE,
         .argument = schema_for(set, child),
         .counter = (uint8_t)counter_of(child),
     };
 
-    /* A request's dictionaries are counted before; more than one is for normalise. */
-    if (field->label == PROTOBUF_C_LABEL_REPEATED || message_is(child, "ProfilesDictionary")) {
-        rule.action = message_is(child, "KeyValue") ? SCAN_KEY_VALUE : SCAN_MESSAGE;
-    } else {
-        rule.action = SCAN_MESSAGE;
+    if (field->label == PROTOBUF_C_LABEL_REPEATED)
+        rule.action = (uint8_t)run_of(child, flavour);
+    else if (!message_is(child, "ProfilesDictionary")) /* more than one is for normalise */
         rule.mark = take_mark(marks);
-    }
     return rule;
 }
 
@@ -162,18 +175,16 @@ static struct scan_rule index_rule(const ProtobufCMessageDescriptor *message, in
 /* The rule for a field that comes with its own wire type. */
 static struct scan_rule rule_for(struct scan_schema_set *set,
                                  const ProtobufCMessageDescriptor *message,
-                                 const ProtobufCFieldDescriptor *field, bool profiles,
+                                 const ProtobufCFieldDescriptor *field, enum scan_flavour flavour,
                                  uint8_t *marks)
 {
-    int table = profiles ? table_of(field->name) : 0;
+    int table = flavour != SCAN_TRACES ? table_of(field->name) : 0;
 
     switch (field->type) {
     case PROTOBUF_C_TYPE_MESSAGE:
-        return message_rule(set, field, marks);
+        return message_rule(set, field, flavour, marks);
     case PROTOBUF_C_TYPE_STRING:
-        return (struct scan_rule){.action = (uint8_t)(strcmp(field->name, "string_table") == 0
-                                                          ? SCAN_ENTRY_STRING
-                                                          : SCAN_STRING)};
+        return (struct scan_rule){.action = SCAN_STRING};
     case PROTOBUF_C_TYPE_BYTES:
         if (id_size(field->name) > 0)
             return (struct scan_rule){.action = SCAN_ID, .argument = id_size(field->name)};
@@ -212,12 +223,12 @@ static void set_packable(struct scan_schema *schema, const ProtobufCFieldDescrip
 }
 
 static void set_field(struct scan_schema_set *set, size_t index,
-                      const ProtobufCFieldDescriptor *field, uint32_t number, bool profiles,
-                      uint8_t *marks)
+                      const ProtobufCFieldDescriptor *field, uint32_t number,
+                      enum scan_flavour flavour, uint8_t *marks)
 {
     /* The set's array does not move, so this stays valid while rule_for adds schemas. */
     struct scan_schema *schema = &set->schemas[index];
-    struct scan_rule rule = rule_for(set, schema->descriptor, field, profiles, marks);
+    struct scan_rule rule = rule_for(set, schema->descriptor, field, flavour, marks);
 
     assert(number > 0 && number < SCAN_NUMBERS);
     schema->fields[number] = field;
@@ -240,6 +251,24 @@ static void exclude_both_keys(struct scan_schema *schema, uint8_t *marks)
     key->mark = take_mark(marks);
     reference->mark = take_mark(marks);
     schema->excluding = (uint8_t)(key->mark | reference->mark);
+}
+
+/* Every field of the dictionary is a table, whose entries are counted. */
+static void count_entries(struct scan_schema *dictionary)
+{
+    static const uint8_t runs[DICTIONARY_TABLE_COUNT] = {
+        [DICTIONARY_MAPPING_TABLE] = SCAN_MESSAGE,     [DICTIONARY_LOCATION_TABLE] = SCAN_LOCATION,
+        [DICTIONARY_FUNCTION_TABLE] = SCAN_FUNCTION,   [DICTIONARY_LINK_TABLE] = SCAN_LINK,
+        [DICTIONARY_STRING_TABLE] = SCAN_ENTRY_STRING, [DICTIONARY_ATTRIBUTE_TABLE] = SCAN_MESSAGE,
+        [DICTIONARY_STACK_TABLE] = SCAN_STACK,
+    };
+
+    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++) {
+        struct scan_rule *rule = &dictionary->rules[table << 3 | WIRE_BYTES];
+
+        rule->action = runs[table];
+        rule->counter = (uint8_t)(SCAN_COUNT_ENTRIES + table);
+    }
 }
 
 /* Where OTLP 1.9 had the fields of a Sample. */
@@ -270,10 +299,12 @@ static void build_schema(struct scan_schema_set *set, size_t index, enum scan_fl
         uint32_t number =
             is_sample && flavour == SCAN_PROFILES_V19 ? number_in_v19(field) : field->id;
 
-        set_field(set, index, field, number, flavour != SCAN_TRACES, &marks);
+        set_field(set, index, field, number, flavour, &marks);
     }
     if (message_is(message, "KeyValue") && flavour != SCAN_TRACES)
         exclude_both_keys(&set->schemas[index], &marks);
+    if (message_is(message, "ProfilesDictionary"))
+        count_entries(&set->schemas[index]);
 }
 
 static void build_set(enum scan_flavour flavour, const ProtobufCMessageDescriptor *root)

@@ -14,6 +14,7 @@
 #define PROFCOL_CORE_DATA_SCAN_SCHEMA_H
 
 #include "core/base/slice.h"
+#include "core/data/otlp.h"
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -34,18 +35,26 @@ enum scan_action {
     SCAN_REFUSE_NUMBER, /* field number 0 */
     /* It has a length */
     SCAN_SKIP_BYTES,
-    SCAN_STRING,       /* UTF-8 */
-    SCAN_ENTRY_STRING, /* one of the string_table */
-    SCAN_ID,           /* argument: its size; or empty */
-    SCAN_INDICES,      /* packed SCAN_INDEX, SCAN_VALUE, SCAN_TIMESTAMP */
+    SCAN_STRING,  /* UTF-8 */
+    SCAN_ID,      /* argument: its size; or empty */
+    SCAN_INDICES, /* packed SCAN_INDEX, SCAN_VALUE, SCAN_TIMESTAMP */
     SCAN_VALUES,
     SCAN_TIMESTAMPS,
+    /* The same, and there is a short way for many behind one another (scan_runs.h) */
+    SCAN_ENTRY_STRING, /* one of the string_table */
     /* It is a message; argument: its schema */
-    SCAN_MESSAGE,
-    SCAN_KEY_VALUE, /* a KeyValue in a list of attributes */
+    SCAN_ATTRIBUTE, /* a KeyValue in a list */
+    SCAN_SPAN,
+    SCAN_SAMPLE, /* in the current layout */
+    SCAN_LOCATION,
+    SCAN_FUNCTION,
+    SCAN_LINK, /* of the link_table */
+    SCAN_STACK,
+    SCAN_MESSAGE, /* any other, and no short way */
 };
 #define SCAN_FIRST_BYTES SCAN_SKIP_BYTES
-#define SCAN_FIRST_MESSAGE SCAN_MESSAGE
+#define SCAN_FIRST_RUN SCAN_ENTRY_STRING
+#define SCAN_FIRST_MESSAGE SCAN_ATTRIBUTE
 
 /* What is counted as fields are met. */
 enum scan_counter {
@@ -55,7 +64,9 @@ enum scan_counter {
     SCAN_COUNT_ITEMS,
     SCAN_COUNT_LINES,
     SCAN_COUNT_REFERENCES, /* key_strindex and string_value_strindex */
-    SCAN_COUNTERS,
+    SCAN_COUNT_DICTIONARIES,
+    SCAN_COUNT_ENTRIES, /* of the tables: this and the number of the table */
+    SCAN_COUNTERS = SCAN_COUNT_ENTRIES + DICTIONARY_TABLE_COUNT,
 };
 
 struct scan_rule {

@@ -1,7 +1,7 @@
 /*
  * scan against protobuf-c: what the scan accepts, protobuf-c unpacks; what it refuses for its
- * encoding, protobuf-c refuses too, apart from what only we ask for. The input is a request, read
- * as traces and as profiles.
+ * encoding, protobuf-c refuses too, apart from what only we ask for. And with its short ways
+ * against without them. The input is a request, read as traces and as profiles.
  */
 #include "core/data/scan.h"
 
@@ -68,26 +68,61 @@ static void check(struct slice request, const ProtobufCMessageDescriptor *descri
     }
 }
 
+static void scan_as(bool traces, struct slice request)
+{
+    static const struct scan_limits limits[] = {
+        {.items_max = 10000, .elements_max = 30000},
+        {.items_max = 10000, .elements_max = 30000, .careful = true},
+    };
+    struct scan_result results[2];
+    struct error errs[2] = {{""}, {""}};
+    bool accepted[2];
+
+    for (unsigned i = 0; i < 2; i++)
+        accepted[i] =
+            (traces ? scan_traces : scan_profiles)(request, &limits[i], &results[i], &errs[i]);
+    assert(accepted[0] == accepted[1] && strcmp(errs[0].text, errs[1].text) == 0);
+    assert(memcmp(&results[0], &results[1], offsetof(struct scan_result, layout)) == 0);
+    assert(results[0].layout == results[1].layout &&
+           results[0].has_references == results[1].has_references &&
+           results[0].dictionaries == results[1].dictionaries &&
+           results[0].misses_zero_entries == results[1].misses_zero_entries);
+    check(
+        request,
+        traces
+            ? &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor
+            : &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor,
+        accepted[0], &results[0], errs[0].text);
+}
+
+/* The same request with an unknown field behind it, since short ways end some way before the end.
+ */
+static void scan_longer(bool traces, struct slice request)
+{
+    enum { UNKNOWN = 15 << 3 | 2, UNKNOWN_SIZE = 120, TIMES = 5 };
+    size_t more = (UNKNOWN_SIZE + 2) * TIMES;
+    uint8_t *longer = calloc(1, request.size + more);
+
+    assert(longer);
+    if (request.size > 0)
+        memcpy(longer, request.data, request.size);
+    for (uint8_t *p = longer + request.size; p < longer + request.size + more;
+         p += UNKNOWN_SIZE + 2) {
+        p[0] = UNKNOWN;
+        p[1] = UNKNOWN_SIZE;
+    }
+    scan_as(traces, slice_of(longer, request.size + more));
+    free(longer);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct scan_limits limits = {.items_max = 10000, .elements_max = 30000};
-    struct slice request = slice_of(data, size);
-    struct scan_result result;
-    struct error err = {""};
-    bool accepted;
-
     scan_init();
-    accepted = scan_traces(request, &limits, &result, &err);
-    check(request,
-          &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor,
-          accepted, &result, err.text);
-    err.text[0] = '\0';
-    accepted = scan_profiles(request, &limits, &result, &err);
-    check(
-        request,
-        &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor,
-        accepted, &result, err.text);
+    for (unsigned traces = 0; traces < 2; traces++) {
+        scan_as(traces, slice_of(data, size));
+        scan_longer(traces, slice_of(data, size));
+    }
     return 0;
 }

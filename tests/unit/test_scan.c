@@ -22,14 +22,49 @@ struct scan_case {
 typedef bool scan_function(struct slice, const struct scan_limits *, struct scan_result *,
                            struct error *);
 
+/* Scans with the short ways and without: the answer has to be the same. */
+static bool scan_twice(scan_function *scan, struct slice request, struct scan_limits limits,
+                       struct scan_result *result, struct error *err)
+{
+    enum { RESULT_SIZE = offsetof(struct scan_result, misses_zero_entries) + sizeof(bool) };
+    struct scan_result careful_result;
+    struct error careful_err;
+    bool accepted = scan(request, &limits, result, err);
+
+    limits.careful = true;
+    assert_int_equal(scan(request, &limits, &careful_result, &careful_err), accepted);
+    if (!accepted)
+        assert_string_equal(err->text, careful_err.text);
+    assert_memory_equal(result, &careful_result, RESULT_SIZE);
+    return accepted;
+}
+
+/* The same with an unknown field behind the request: short ways end some way before its end. */
+static void scan_longer(scan_function *scan, const char *notation)
+{
+    struct text longer = {0};
+    struct text request;
+    struct scan_result result;
+    struct error err;
+
+    text_append(&longer, notation);
+    text_append(&longer, " 300*99{}");
+    request = wire_text(text_string(&longer));
+    scan_twice(scan, wire_text_slice(&request), scan_limits_default, &result, &err);
+    text_deinit(&request);
+    text_deinit(&longer);
+}
+
 static void check_cases(scan_function *scan, const struct scan_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct text request = wire_text(cases[i].request);
         struct scan_result result;
         struct error err = {"accepted"};
-        bool accepted = scan(wire_text_slice(&request), &scan_limits_default, &result, &err);
+        bool accepted =
+            scan_twice(scan, wire_text_slice(&request), scan_limits_default, &result, &err);
 
+        scan_longer(scan, cases[i].request);
         if (accepted != !cases[i].error || (!accepted && strcmp(err.text, cases[i].error) != 0))
             fail_msg("%s:\n  expected %s\n  got      %s", cases[i].request,
                      cases[i].error ? cases[i].error : "accepted",
@@ -300,7 +335,8 @@ static struct scan_result scan_text(scan_function *scan, const char *notation)
     struct scan_result result;
     struct error err;
 
-    if (!scan(wire_text_slice(&request), &scan_limits_default, &result, &err))
+    scan_longer(scan, notation);
+    if (!scan_twice(scan, wire_text_slice(&request), scan_limits_default, &result, &err))
         fail_msg("%s: %s", notation, err.text);
     text_deinit(&request);
     return result;
@@ -377,7 +413,9 @@ static void test_zero_entries(void **state)
         struct scan_result result;
         struct error err;
 
-        if (!scan_profiles(wire_text_slice(&request), &scan_limits_default, &result, &err)) {
+        scan_longer(scan_profiles, cases[i].request);
+        if (!scan_twice(scan_profiles, wire_text_slice(&request), scan_limits_default, &result,
+                        &err)) {
             assert_true(strstr(err.text, "must have")); /* the one with short ids */
         } else if (result.misses_zero_entries != cases[i].missing) {
             fail_msg("%s: expected %d", cases[i].request, cases[i].missing);
@@ -419,7 +457,7 @@ static void check_limit(scan_function *scan, const char *notation, struct scan_l
     struct scan_result result;
     struct error err = {"accepted"};
 
-    scan(wire_text_slice(&request), &limits, &result, &err);
+    scan_twice(scan, wire_text_slice(&request), limits, &result, &err);
     assert_string_equal(err.text, expected);
     text_deinit(&request);
 }
@@ -427,23 +465,23 @@ static void check_limit(scan_function *scan, const char *notation, struct scan_l
 static void test_limits(void **state)
 {
     (void)state;
-    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 7, 0}, "accepted");
-    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){4, 7, 0},
+    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 7, 0, false}, "accepted");
+    check_limit(scan_traces, "1{2{5*2{}}}", (struct scan_limits){4, 7, 0, false},
                 "the request holds 5 spans, more than 4");
     check_limit(
-        scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 6, 0},
+        scan_traces, "1{2{5*2{}}}", (struct scan_limits){5, 6, 0, false},
         "resource_spans[0].scope_spans[0].spans[4]: more than 6 messages and strings in one "
         "request");
-    check_limit(scan_traces, "1{2{2{9{1\"a\" 2{1\"b\"}}}}}", (struct scan_limits){5, 4, 0},
+    check_limit(scan_traces, "1{2{2{9{1\"a\" 2{1\"b\"}}}}}", (struct scan_limits){5, 4, 0, false},
                 THE_SPAN ".attributes[0]: more than 4 messages and strings in one request");
-    check_limit(scan_profiles, "2{5\"\" 7{}} 1{2{2{5*2{4=1}}}}", (struct scan_limits){4, 100, 0},
-                "the request holds 5 samples, more than 4");
-    check_limit(scan_traces, "3*1{}", (struct scan_limits){5, 7, 3}, "accepted");
-    check_limit(scan_traces, "3*1{}", (struct scan_limits){5, 7, 2},
+    check_limit(scan_profiles, "2{5\"\" 7{}} 1{2{2{5*2{4=1}}}}",
+                (struct scan_limits){4, 100, 0, false}, "the request holds 5 samples, more than 4");
+    check_limit(scan_traces, "3*1{}", (struct scan_limits){5, 7, 3, false}, "accepted");
+    check_limit(scan_traces, "3*1{}", (struct scan_limits){5, 7, 2, false},
                 "the request holds 3 resource_spans, more than 2");
-    check_limit(scan_profiles, "3*1{}", (struct scan_limits){5, 7, 2},
+    check_limit(scan_profiles, "3*1{}", (struct scan_limits){5, 7, 2, false},
                 "the request holds 3 resource_profiles, more than 2");
-    check_limit(scan_profiles, "2{7*5\"\"}", (struct scan_limits){5, 7, 0},
+    check_limit(scan_profiles, "2{7*5\"\"}", (struct scan_limits){5, 7, 0, false},
                 "dictionary.string_table[6]: more than 7 messages and strings in one request");
 }
 
@@ -622,6 +660,51 @@ static void test_captures(void **state)
     assert_true(scanned > 100);
 }
 
+/* One byte of a recorded request becomes another one, again and again. */
+static void scan_mutations(const struct capture *capture, void *context)
+{
+    enum { BYTES = 1000000, ROUNDS_MAX = 300, UNKNOWN = 15 << 3 | 2, UNKNOWN_SIZE = 120 };
+    static const uint8_t bits[] = {0x01, 0x02, 0x08, 0x10, 0x40, 0x80, 0xff, 0x7f};
+    scan_function *scan = capture->signal == SIGNAL_TRACES ? scan_traces : scan_profiles;
+    size_t rounds = BYTES / capture->body.size + 1;
+    unsigned *mutated = context;
+    struct text request = {0};
+    struct scan_result result;
+    struct error err;
+    uint64_t random = 1;
+
+    if (capture->json)
+        return;
+    text_append_slice(&request, capture->body);
+    for (unsigned i = 0; i < 6; i++) { /* the short ways end some way before the end */
+        static const uint8_t zeros[UNKNOWN_SIZE];
+        text_append_char(&request, UNKNOWN);
+        text_append_char(&request, UNKNOWN_SIZE);
+        text_append_slice(&request, slice_of(zeros, sizeof zeros));
+    }
+    for (size_t i = 0; i < rounds && i < ROUNDS_MAX; i++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint8_t *at = (uint8_t *)request.data + (random >> 33) % capture->body.size;
+        uint8_t before = *at;
+
+        *at ^= bits[random >> 29 & 7];
+        scan_twice(scan, wire_text_slice(&request), scan_limits_default, &result, &err);
+        *at = before;
+        ++*mutated;
+    }
+    assert_true(scan_twice(scan, wire_text_slice(&request), scan_limits_default, &result, &err));
+    text_deinit(&request);
+}
+
+static void test_mutations(void **state)
+{
+    unsigned mutated = 0;
+
+    (void)state;
+    captures_each(scan_mutations, &mutated);
+    assert_true(mutated > 10000);
+}
+
 static int init(void **state)
 {
     (void)state;
@@ -638,7 +721,7 @@ int main(void)
         cmocka_unit_test(test_result),     cmocka_unit_test(test_limits),
         cmocka_unit_test(test_depth),      cmocka_unit_test(test_depth_of_attributes),
         cmocka_unit_test(test_captures),   cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_long_place),
+        cmocka_unit_test(test_long_place), cmocka_unit_test(test_mutations),
     };
 
     return cmocka_run_group_tests(tests, init, NULL);
