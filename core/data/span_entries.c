@@ -122,7 +122,22 @@ static void add_totals(struct span_operation *op, uint64_t *sum, const uint64_t 
         sum[i] += more[i]; /* wraps: numbers from outside */
 }
 
+/* Samples changed, what the span said did not. */
+static void store_totals(struct span_operation *op, struct span_entry *entry,
+                         const uint64_t *totals)
+{
+    const struct span_stored_facts *facts = span_entry_facts(op->shard, entry);
+    span_shard_store(op->shard, entry, totals, facts, facts ? span_stored_values(facts) : NULL);
+}
+
 /* --- spans --- */
+
+static void note_left(struct span_entry *entry, uint64_t samples)
+{
+    uint64_t left = entry->samples_left + samples;
+    entry->samples_left =
+        left < SPAN_SAMPLES_LEFT_MAX ? left & SPAN_SAMPLES_LEFT_MAX : SPAN_SAMPLES_LEFT_MAX;
+}
 
 /* What samples without a trace id left under the span id becomes the span's. */
 static struct span_entry *adopt(struct span_operation *op, struct candidates *found,
@@ -148,14 +163,14 @@ static struct span_entry *adopt(struct span_operation *op, struct candidates *fo
     uint64_t last_ns = has_totals(op, loose) ? loose->samples_last_ns : 0;
     if (has_totals(op, exact) && exact->samples_last_ns > last_ns)
         last_ns = exact->samples_last_ns;
-    exact->samples_left += loose->samples_left;
+    note_left(exact, loose->samples_left);
     wake(op, loose, SPAN_WAITS_FOR_SPAN);
     span_shard_remove(op->shard, loose);
     if (!any)
         return exact;
     exact = span_shard_touch(op->shard, exact);
     exact->samples_last_ns = last_ns; /* it is a span now, and arrives as one */
-    span_shard_store(op->shard, exact, sum, span_entry_values(op->shard, exact));
+    store_totals(op, exact, sum);
     return exact;
 }
 
@@ -175,14 +190,14 @@ void span_entries_put(struct span_operation *op, void *item)
     put->lag_ns = put->has_lag ? (int64_t)(entry->samples_first_ns - op->now_ns) : 0;
     put->waits = op->waiter != NULL && put->totals == NULL;
 
-    entry->start_ns = put->facts.start_ns;
-    entry->end_ns = put->facts.end_ns;
-    entry->kind = put->facts.kind;
-    entry->status = put->facts.status;
-    entry->flags |= SPAN_ENTRY_HAS_SPAN;
+    struct span_stored_facts facts = {.start_ns = put->facts.start_ns,
+                                      .end_ns = put->facts.end_ns,
+                                      .values_size = (uint32_t)put->facts.values.size,
+                                      .kind = put->facts.kind,
+                                      .status = put->facts.status};
     entry->span_arrived_ns = op->now_ns;
     entry->samples_left = 0;
-    span_shard_store(op->shard, entry, put->totals, put->facts.values);
+    span_shard_store(op->shard, entry, put->totals, &facts, put->facts.values.data);
     if (put->waits)
         span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
                               SPAN_WAITS_FOR_SAMPLES);
@@ -206,12 +221,14 @@ void span_entries_collect(struct span_operation *op, void *item)
 static void copy_match(struct span_operation *op, const struct span_entry *entry,
                        struct span_match *out)
 {
+    const struct span_stored_facts *facts = span_entry_facts(op->shard, entry);
     *out = (struct span_match){
-        .facts = {.start_ns = entry->start_ns,
-                  .end_ns = entry->end_ns,
-                  .kind = entry->kind,
-                  .status = entry->status,
-                  .values = arena_copy(op->arena, span_entry_values(op->shard, entry))},
+        .facts = {.start_ns = facts->start_ns,
+                  .end_ns = facts->end_ns,
+                  .kind = facts->kind,
+                  .status = facts->status,
+                  .values = arena_copy(op->arena,
+                                       slice_of(span_stored_values(facts), facts->values_size))},
         .arrived_ns = entry->span_arrived_ns,
     };
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
@@ -277,7 +294,7 @@ static void add_samples(struct span_operation *op, struct span_entry *entry, con
         entry->samples_first_ns = op->now_ns;
     add_totals(op, sum, totals);
     entry->samples_last_ns = op->now_ns;
-    span_shard_store(op->shard, entry, sum, span_entry_values(op->shard, entry));
+    store_totals(op, entry, sum);
     wake(op, entry, SPAN_WAITS_FOR_SAMPLES);
 }
 
@@ -315,8 +332,7 @@ void span_entries_leave(struct span_operation *op, void *item)
     if (op->waiter)
         span_shard_drop_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
                                SPAN_WAITS_FOR_SPAN);
-    uint64_t left = entry->samples_left + find->samples_left;
-    entry->samples_left = left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
+    note_left(entry, find->samples_left);
 }
 
 /* --- profile ids --- */
@@ -332,11 +348,11 @@ void span_entries_see_profile(struct span_operation *op, void *item)
     for (unsigned i = 0; i < count; i++)
         if (memcmp(same[i]->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
             entry = same[i];
-    sight->seen = entry && within(op, entry->samples_last_ns) && entry->start_ns != sight->request;
+    sight->seen = entry && within(op, entry->samples_last_ns) && entry->request != sight->request;
     if (sight->seen || !sight->remember)
         return;
     entry =
         entry ? span_shard_touch(op->shard, entry) : insert(op, &sight->key, SPAN_ENTRY_PROFILE);
-    entry->start_ns = sight->request;
+    entry->request = sight->request;
     entry->samples_last_ns = op->now_ns;
 }

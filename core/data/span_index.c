@@ -9,18 +9,21 @@
 enum {
     SHARDS_MAX = 64, /* the bits of key_block.shards_used */
     SHARD_SPANS_MIN = 2048,
-    STRING_BYTES_PER_SPAN = 160,
+    VALUE_BYTES_PER_SPAN = 160,
     BLOCK_KEYS = 128,
     PURGE_PER_SWEEP = 2048,
 };
 
 _Static_assert((int)SPAN_INDEX_CANDIDATES_MAX == (int)SPAN_SHARD_SAME_ID, "all are returned");
-_Static_assert(SPAN_INDEX_VALUES_MAX + (1 + 2 * SPAN_INDEX_TYPES_MAX) * 8 <= SPAN_SHARD_BLOCK_MAX,
+_Static_assert((1 + 2 * SPAN_INDEX_TYPES_MAX) * 8 + sizeof(struct span_stored_facts) +
+                       SPAN_INDEX_VALUES_MAX <=
+                   SPAN_SHARD_BLOCK_MAX,
                "totals and values fit into a block");
 
 const char *const span_index_eviction_names[] = {"full", "memory", "same_id", "crowded", NULL};
 
 struct span_index {
+    struct span_pages *pages;
     struct span_shard *shards;
     uint32_t shard_count; /* a power of two */
     struct span_index_common common;
@@ -41,9 +44,12 @@ struct span_index *span_index_new(const struct span_index_options *options)
         index->shard_count *= 2;
     index->shards = aligned_alloc(64, index->shard_count * sizeof *index->shards);
     assert(index->shards);
-    size_t bytes = (size_t)(options->max_spans / index->shard_count) * STRING_BYTES_PER_SPAN;
+    index->pages = span_pages_new();
+    size_t bytes = (size_t)(options->max_spans / index->shard_count) *
+                   (sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
     for (uint32_t i = 0; i < index->shard_count; i++)
-        span_shard_init(&index->shards[i], index->common.totals_count * sizeof(uint64_t), bytes);
+        span_shard_init(&index->shards[i], index->pages,
+                        index->common.totals_count * sizeof(uint64_t), bytes);
     return index;
 }
 
@@ -53,6 +59,7 @@ void span_index_free(struct span_index *index)
         return;
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_deinit(&index->shards[i]);
+    span_pages_free(index->pages);
     free(index->shards);
     free(index);
 }

@@ -6,8 +6,7 @@
 #include <assert.h>
 
 enum {
-    CHUNK_ENTRIES = 128,
-    PAGE_SIZE_BYTES = 16384, /* aligned to its size, so that a block leads to its page */
+    CHUNK_ENTRIES = SPAN_PAGE_SIZE / sizeof(struct span_entry),
     SLOTS_MIN = 64,
 };
 
@@ -15,15 +14,17 @@ struct span_chunk {
     struct span_entry entries[CHUNK_ENTRIES];
 };
 
-struct span_page {
-    struct span_page *next;
-    struct span_page *previous;
+struct span_block_page {
+    struct span_block_page *next;
+    struct span_block_page *previous;
     uint32_t blocks; /* in use */
     uint32_t used;   /* bytes, this header included */
 };
 
-_Static_assert(sizeof(struct span_entry) <= 88, "an entry and its slot stay below 128 bytes");
-_Static_assert(SPAN_SHARD_BLOCK_MAX + sizeof(struct span_page) < PAGE_SIZE_BYTES, "a block fits");
+_Static_assert(sizeof(struct span_entry) == 64, "a look-up waits for one line");
+_Static_assert((CHUNK_ENTRIES & (CHUNK_ENTRIES - 1)) == 0, "numbers of entries may wrap");
+_Static_assert(SPAN_SHARD_BLOCK_MAX + sizeof(struct span_block_page) < SPAN_PAGE_SIZE,
+               "a block fits");
 
 static struct span_slot *slots_of(const struct span_shard *shard)
 {
@@ -41,7 +42,8 @@ static void set_table(struct span_shard *shard, struct span_slot *slots, uint32_
     atomic_store_explicit(&shard->mask, mask, memory_order_relaxed);
 }
 
-void span_shard_init(struct span_shard *shard, size_t totals_size, size_t memory_max_bytes)
+void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
+                     size_t blocks_max_bytes)
 {
     assert(totals_size % sizeof(uint64_t) == 0 && totals_size <= SPAN_SHARD_BLOCK_MAX);
     memset(shard, 0, sizeof *shard);
@@ -53,21 +55,28 @@ void span_shard_init(struct span_shard *shard, size_t totals_size, size_t memory
     set_table(shard, memory_zalloc(SLOTS_MIN * sizeof(struct span_slot)), SLOTS_MIN - 1);
     shard->chunks_size = 4;
     shard->chunks = memory_zalloc(shard->chunks_size * sizeof(struct span_chunk *));
-    shard->pages_max = memory_max_bytes / PAGE_SIZE_BYTES;
-    if (shard->pages_max < 4)
-        shard->pages_max = 4;
+    shard->memory = memory;
+    shard->block_pages_max = blocks_max_bytes / SPAN_PAGE_SIZE;
+    if (shard->block_pages_max < 4)
+        shard->block_pages_max = 4;
     shard->totals_size = totals_size;
+}
+
+static void give_back(struct span_shard *shard, void *page)
+{
+    if (page)
+        span_pages_give_back(shard->memory, page);
 }
 
 void span_shard_deinit(struct span_shard *shard)
 {
     for (uint32_t i = 0; i < shard->chunks_size; i++)
-        free(shard->chunks[i]);
+        give_back(shard, shard->chunks[i]);
     free(shard->chunks);
-    while (shard->pages) {
-        struct span_page *page = shard->pages;
-        shard->pages = page->next;
-        free(page);
+    while (shard->blocks) {
+        struct span_block_page *page = shard->blocks;
+        shard->blocks = page->next;
+        give_back(shard, page);
     }
     free(shard->waiters);
     free(slots_of(shard));
@@ -75,9 +84,9 @@ void span_shard_deinit(struct span_shard *shard)
 }
 
 /* The block of an entry leads to its page. */
-static struct span_page *page_of(const uint8_t *block)
+static struct span_block_page *page_of(const uint8_t *block)
 {
-    return (struct span_page *)((uintptr_t)block & ~(uintptr_t)(PAGE_SIZE_BYTES - 1));
+    return (struct span_block_page *)((uintptr_t)block & ~(uintptr_t)(SPAN_PAGE_SIZE - 1));
 }
 
 /* --- entries by number --- */
@@ -113,7 +122,7 @@ static struct span_entry *append_entry(struct span_shard *shard, uint32_t *numbe
         grow_chunks(shard);
     struct span_chunk **chunk = chunk_at(shard, number);
     if (*chunk == NULL)
-        *chunk = memory_alloc(sizeof **chunk);
+        *chunk = span_pages_take(shard->memory);
     shard->next++;
     *number_out = number;
     struct span_entry *entry = &(*chunk)->entries[number % CHUNK_ENTRIES];
@@ -129,7 +138,7 @@ static void trim_front(struct span_shard *shard)
         struct span_chunk **chunk = chunk_at(shard, shard->first);
         shard->first++;
         if (shard->first % CHUNK_ENTRIES == 0) {
-            free(*chunk);
+            give_back(shard, *chunk);
             *chunk = NULL;
         }
     }
@@ -158,7 +167,7 @@ void span_shard_tidy(struct span_shard *shard)
     uint32_t kept = to % CHUNK_ENTRIES ? CHUNK_ENTRIES - to % CHUNK_ENTRIES : 0;
     for (uint32_t number = to + kept; (int32_t)(end - number) > 0; number += CHUNK_ENTRIES) {
         struct span_chunk **chunk = chunk_at(shard, number);
-        free(*chunk);
+        give_back(shard, *chunk);
         *chunk = NULL;
     }
     shard->next = to;
@@ -316,16 +325,16 @@ static const struct span_entry *first_entry(const struct span_shard *shard, uint
 
 void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag)
 {
-    const struct span_entry *entry = first_entry(shard, tag);
-    __builtin_prefetch(entry);
-    __builtin_prefetch(entry ? entry + 1 : entry);
+    __builtin_prefetch(first_entry(shard, tag));
 }
 
 void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag)
 {
     const struct span_entry *entry = first_entry(shard, tag);
-    if (entry)
-        __builtin_prefetch(entry->block);
+    if (!entry || !entry->block)
+        return;
+    __builtin_prefetch(entry->block);
+    __builtin_prefetch(entry->block + 64); /* most do not fit into what is left of a line */
 }
 
 /* Samples name ids that they got from elsewhere: what only they know goes before a span. */
@@ -389,7 +398,6 @@ static void prefetch_oldest(struct span_shard *shard)
         return;
     const struct span_entry *entry = entry_at(shard, shard->first);
     span_shard_prefetch(shard, span_shard_tag(hash_u64(entry->span_id)));
-    __builtin_prefetch(entry + 1);
     if (entry->block)
         __builtin_prefetch(page_of(entry->block));
 }
@@ -413,74 +421,76 @@ bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
 
 static void new_page(struct span_shard *shard, const struct span_entry *keep)
 {
-    while (shard->page_count >= shard->pages_max &&
+    while (shard->block_pages >= shard->block_pages_max &&
            span_shard_evict(shard, keep, SPAN_EVICTED_MEMORY)) {
     }
-    struct span_page *page = aligned_alloc(PAGE_SIZE_BYTES, PAGE_SIZE_BYTES);
-    if (!page)
-        memory_alloc(SIZE_MAX); /* ends the process, and says why */
-    assert(page);
-    *page = (struct span_page){.next = shard->pages, .used = sizeof *page};
-    if (shard->pages)
-        shard->pages->previous = page;
-    shard->pages = page;
-    shard->page_count++;
+    struct span_block_page *page = span_pages_take(shard->memory);
+    *page = (struct span_block_page){.next = shard->blocks, .used = sizeof *page};
+    if (shard->blocks)
+        shard->blocks->previous = page;
+    shard->blocks = page;
+    shard->block_pages++;
 }
 
 static void release_block(struct span_shard *shard, uint8_t *block)
 {
     if (!block)
         return;
-    struct span_page *page = page_of(block);
+    struct span_block_page *page = page_of(block);
     assert(page->blocks > 0);
     if (--page->blocks > 0)
         return;
-    if (page == shard->pages) { /* the current one starts again */
+    if (page == shard->blocks) { /* the current one starts again */
         page->used = sizeof *page;
         return;
     }
     page->previous->next = page->next;
     if (page->next)
         page->next->previous = page->previous;
-    shard->page_count--;
-    free(page);
+    shard->block_pages--;
+    give_back(shard, page);
 }
 
 static uint8_t *new_block(struct span_shard *shard, size_t size, const struct span_entry *keep)
 {
     size = (size + 7) & ~(size_t)7;
-    if (!shard->pages || shard->pages->used + size > PAGE_SIZE_BYTES)
+    if (!shard->blocks || shard->blocks->used + size > SPAN_PAGE_SIZE)
         new_page(shard, keep);
-    struct span_page *page = shard->pages;
+    struct span_block_page *page = shard->blocks;
     uint8_t *block = (uint8_t *)page + page->used;
     page->used += (uint32_t)size;
     page->blocks++;
     return block;
 }
 
-struct slice span_entry_values(const struct span_shard *shard, const struct span_entry *entry)
+const struct span_stored_facts *span_entry_facts(const struct span_shard *shard,
+                                                 const struct span_entry *entry)
 {
-    if (!entry->block)
-        return (struct slice){0};
+    if (!(entry->flags & SPAN_ENTRY_HAS_SPAN))
+        return NULL;
     size_t offset = entry->flags & SPAN_ENTRY_HAS_TOTALS ? shard->totals_size : 0;
-    return slice_of(entry->block + offset, entry->values_size);
+    return (const struct span_stored_facts *)(const void *)(entry->block + offset);
 }
 
 void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
-                      struct slice values)
+                      const struct span_stored_facts *facts, const uint8_t *values)
 {
     size_t head = totals ? shard->totals_size : 0;
-    assert(head + values.size <= SPAN_SHARD_BLOCK_MAX);
+    size_t size = head + (facts ? sizeof *facts + facts->values_size : 0);
+    assert(size <= SPAN_SHARD_BLOCK_MAX);
     uint8_t *old = entry->block;
-    uint8_t *block = head + values.size ? new_block(shard, head + values.size, entry) : NULL;
+    uint8_t *block = size ? new_block(shard, size, entry) : NULL;
     if (totals)
         memcpy(block, totals, head);
-    if (values.size)
-        memcpy(block + head, values.data, values.size);
+    if (facts) {
+        memcpy(block + head, facts, sizeof *facts);
+        if (facts->values_size > 0)
+            memcpy(block + head + sizeof *facts, values, facts->values_size);
+    }
     entry->block = block;
-    entry->values_size = (uint32_t)values.size;
     entry->flags =
-        (uint8_t)((entry->flags & ~SPAN_ENTRY_HAS_TOTALS) | (totals ? SPAN_ENTRY_HAS_TOTALS : 0));
+        (uint8_t)((entry->flags & ~(SPAN_ENTRY_HAS_TOTALS | SPAN_ENTRY_HAS_SPAN)) |
+                  (totals ? SPAN_ENTRY_HAS_TOTALS : 0) | (facts ? SPAN_ENTRY_HAS_SPAN : 0));
     release_block(shard, old);
 }
 
@@ -557,6 +567,6 @@ size_t span_shard_memory(const struct span_shard *shard)
 {
     uint32_t chunks = shard->next / CHUNK_ENTRIES - shard->first / CHUNK_ENTRIES + 1;
     return ((size_t)mask_of(shard) + 1) * sizeof(struct span_slot) +
-           chunks * sizeof(struct span_chunk) + shard->page_count * PAGE_SIZE_BYTES +
+           (chunks + shard->block_pages) * SPAN_PAGE_SIZE +
            shard->waiters_size * sizeof(struct span_waiter_node);
 }

@@ -17,6 +17,7 @@
 
 #include "core/base/slice.h"
 #include "core/data/otlp.h"
+#include "core/data/span_pages.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,26 +38,36 @@ enum span_eviction {
 
 enum {
     SPAN_ENTRY_DEAD = 1,       /* moved or removed; passed over at the front */
-    SPAN_ENTRY_HAS_SPAN = 2,   /* the span came */
+    SPAN_ENTRY_HAS_SPAN = 2,   /* the span came; the block ends with its facts */
     SPAN_ENTRY_HAS_TOTALS = 4, /* samples came; the block starts with their totals */
     SPAN_ENTRY_PROFILE = 8,    /* no span at all: a profile id that was seen */
 };
 
+/* A line of the cache. */
 struct span_entry {
     uint64_t span_id;
     uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known yet */
+    uint64_t span_arrived_ns;
+    union {
+        uint64_t samples_first_ns;
+        uint64_t request; /* of a profile id: which one it came in */
+    };
+    uint64_t samples_last_ns;
+    uint8_t *block;             /* totals, then facts; in a page */
+    uint32_t waiters;           /* in the shard's pool, from 1; 0: none */
+    uint32_t samples_left : 24; /* that went on without the span */
+    uint32_t flags : 8;
+};
+
+enum { SPAN_SAMPLES_LEFT_MAX = (1 << 24) - 1 };
+
+/* What a span said of itself; values follow. */
+struct span_stored_facts {
     uint64_t start_ns;
     uint64_t end_ns;
-    uint64_t span_arrived_ns;
-    uint64_t samples_first_ns;
-    uint64_t samples_last_ns;
-    uint8_t *block; /* totals, then values; in a page */
     uint32_t values_size;
-    uint32_t waiters;      /* in the shard's pool, from 1; 0: none */
-    uint32_t samples_left; /* that went on without the span */
     uint8_t kind;
     uint8_t status;
-    uint8_t flags;
 };
 
 struct span_slot {
@@ -72,7 +83,7 @@ struct span_waiter_node {
 };
 
 struct span_chunk;
-struct span_page;
+struct span_block_page;
 
 struct span_shard {
     pthread_mutex_t lock;
@@ -86,9 +97,10 @@ struct span_shard {
     uint32_t first;             /* number of the oldest entry; numbers wrap */
     uint32_t next;              /* number of the entry that comes next */
 
-    struct span_page *pages; /* newest first */
-    size_t page_count;
-    size_t pages_max;
+    struct span_pages *memory;      /* where chunks and blocks' pages come from */
+    struct span_block_page *blocks; /* newest first */
+    size_t block_pages;
+    size_t block_pages_max;
     size_t totals_size; /* bytes, of each entry that has them */
 
     struct span_waiter_node *waiters; /* from 1 */
@@ -101,7 +113,9 @@ struct span_shard {
     uint64_t live_since_ns; /* what came before is no loss any more when it has to go */
 } __attribute__((aligned(64)));
 
-void span_shard_init(struct span_shard *shard, size_t totals_size, size_t memory_max_bytes);
+/* blocks_max_bytes: over it the oldest entries leave. */
+void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
+                     size_t blocks_max_bytes);
 void span_shard_deinit(struct span_shard *shard);
 
 static inline void span_shard_prefetch(const struct span_shard *shard, uint32_t tag)
@@ -136,15 +150,21 @@ struct span_entry *span_shard_oldest(struct span_shard *shard);
 bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
                       enum span_eviction reason);
 
-/* Stores totals (NULL: none) and values, which may lie in the entry's old block. The entry must be
- * the newest one. */
+/* Stores totals (NULL: none) and facts with their values (NULL: none), which may lie in the entry's
+ * old block. The entry must be the newest one. */
 void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
-                      struct slice values);
+                      const struct span_stored_facts *facts, const uint8_t *values);
 static inline uint64_t *span_entry_totals(const struct span_entry *entry)
 {
     return entry->flags & SPAN_ENTRY_HAS_TOTALS ? (uint64_t *)(void *)entry->block : NULL;
 }
-struct slice span_entry_values(const struct span_shard *shard, const struct span_entry *entry);
+/* NULL: the span did not come. */
+const struct span_stored_facts *span_entry_facts(const struct span_shard *shard,
+                                                 const struct span_entry *entry);
+static inline const uint8_t *span_stored_values(const struct span_stored_facts *facts)
+{
+    return (const uint8_t *)(facts + 1);
+}
 
 void span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
                            uint64_t hold, uint32_t waits_for);

@@ -1,0 +1,136 @@
+#include "core/data/span_pages.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum {
+    EXTENT_SIZE = 2 << 20, /* a huge page of most machines */
+    EXTENT_PAGES = EXTENT_SIZE / SPAN_PAGE_SIZE,
+    ORDINARY_EXTENTS = 4,
+    WORD_BITS = 64,
+};
+
+/* At the beginning of its first page, which is never taken. */
+struct extent {
+    struct extent *next; /* in the ring of those with a free page */
+    struct extent *previous;
+    uint32_t free_count;
+    uint64_t free[EXTENT_PAGES / WORD_BITS]; /* a bit for each page */
+};
+
+struct span_pages {
+    pthread_mutex_t lock;
+    struct extent with_room; /* head of a ring, no extent itself */
+    size_t extent_count;
+    size_t empty_count;
+};
+
+struct span_pages *span_pages_new(void)
+{
+    struct span_pages *pages = memory_zalloc(sizeof *pages);
+    pthread_mutex_init(&pages->lock, NULL);
+    pages->with_room.next = pages->with_room.previous = &pages->with_room;
+    return pages;
+}
+
+static void insert_behind(struct extent *before, struct extent *extent)
+{
+    extent->previous = before;
+    extent->next = before->next;
+    extent->next->previous = extent;
+    before->next = extent;
+}
+
+static void take_out(struct extent *extent)
+{
+    extent->previous->next = extent->next;
+    extent->next->previous = extent->previous;
+}
+
+static void unmap(void *begin, size_t size)
+{
+    if (size > 0 && munmap(begin, size) != 0)
+        abort(); /* not what was mapped */
+}
+
+/* Twice as much, to cut from it what is aligned. */
+static uint8_t *map_aligned(void)
+{
+    uint8_t *begin = mmap(NULL, 2 * (size_t)EXTENT_SIZE, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin == MAP_FAILED)
+        memory_alloc(SIZE_MAX); /* ends the process, and says why */
+    size_t before = -(uintptr_t)begin & (EXTENT_SIZE - 1);
+    unmap(begin, before);
+    unmap(begin + before + EXTENT_SIZE, EXTENT_SIZE - before);
+    return begin + before;
+}
+
+static void new_extent(struct span_pages *pages)
+{
+    struct extent *extent = (struct extent *)(void *)map_aligned();
+    if (pages->extent_count++ >= ORDINARY_EXTENTS)
+        (void)madvise(extent, EXTENT_SIZE, MADV_HUGEPAGE); /* as well without */
+    for (size_t i = 0; i < EXTENT_PAGES / WORD_BITS; i++)
+        extent->free[i] = UINT64_MAX;
+    extent->free[0] &= ~UINT64_C(1); /* this one */
+    extent->free_count = EXTENT_PAGES - 1;
+    pages->empty_count++;
+    insert_behind(&pages->with_room, extent);
+}
+
+void *span_pages_take(struct span_pages *pages)
+{
+    pthread_mutex_lock(&pages->lock);
+    if (pages->with_room.next == &pages->with_room)
+        new_extent(pages);
+    struct extent *extent = pages->with_room.next;
+    size_t word = 0;
+    while (extent->free[word] == 0)
+        word++;
+    unsigned bit = (unsigned)__builtin_ctzll(extent->free[word]);
+    extent->free[word] &= extent->free[word] - 1;
+    pages->empty_count -= extent->free_count == EXTENT_PAGES - 1;
+    if (--extent->free_count == 0)
+        take_out(extent);
+    pthread_mutex_unlock(&pages->lock);
+    return (uint8_t *)extent + (word * WORD_BITS + bit) * SPAN_PAGE_SIZE;
+}
+
+void span_pages_give_back(struct span_pages *pages, void *page)
+{
+    struct extent *extent = (struct extent *)((uintptr_t)page & ~(uintptr_t)(EXTENT_SIZE - 1));
+    size_t number = ((uintptr_t)page & (EXTENT_SIZE - 1)) / SPAN_PAGE_SIZE;
+    uint64_t bit = UINT64_C(1) << number % WORD_BITS;
+    pthread_mutex_lock(&pages->lock);
+    assert(!(extent->free[number / WORD_BITS] & bit));
+    extent->free[number / WORD_BITS] |= bit;
+    if (extent->free_count++ == 0) /* behind the others, so that one of them becomes empty */
+        insert_behind(pages->with_room.previous, extent);
+    bool leaves = extent->free_count == EXTENT_PAGES - 1 && pages->empty_count++ > 0;
+    if (leaves) {
+        take_out(extent);
+        pages->extent_count--;
+        pages->empty_count--;
+    }
+    pthread_mutex_unlock(&pages->lock);
+    if (leaves)
+        unmap(extent, EXTENT_SIZE);
+}
+
+void span_pages_free(struct span_pages *pages)
+{
+    while (pages->with_room.next != &pages->with_room) {
+        struct extent *extent = pages->with_room.next;
+        assert(extent->free_count == EXTENT_PAGES - 1); /* all was given back */
+        take_out(extent);
+        unmap(extent, EXTENT_SIZE);
+    }
+    pthread_mutex_destroy(&pages->lock);
+    free(pages);
+}
