@@ -7,16 +7,15 @@
  * there twice, references to what is not in the profile, other than one value for each sample
  * type, a string_table that does not begin with "", invalid UTF-8, labels that are text and number
  * at once, a field of another wire type than its own, broken bytes, and what is over the limits
- * below. A reference to an unused record counts too.
+ * below. That holds for unused records too.
  *
- * A pprof that was cut: its records have no order and no count, so a cut between two of them
- * leaves a valid message. It is noticed wherever something that remains refers to something lost,
- * or the string_table is gone. All known writers write samples and tables before the string_table
- * or inside of its reach, so a cut that is not noticed has lost only what stands behind the whole
- * string_table: optional fields of the header (times, period, comments, default_sample_type,
- * frames, doc_url), never a sample. Of a writer that puts samples last, samples may be lost
- * unnoticed. Only whoever brings the bytes knows more: a Content-Length, a length in a message,
- * the CRC of gzip.
+ * A pprof that was cut: its records have no count and no fixed order, so a cut between two of them
+ * leaves a valid message. It is noticed when the string_table is gone, or anything that remains
+ * refers to something that was lost. The writers we know end with the string_table, or with it and
+ * optional fields of the header; from those a cut can take, unnoticed, only such fields (times,
+ * period, comments, default_sample_type, frames, doc_url) and strings for them, never a sample.
+ * From a writer that puts samples last it can take samples. There only those who bring the bytes
+ * know: a Content-Length, the length of a part, the CRC of gzip.
  *
  * Owner: nothing is kept; the builder copies.
  *

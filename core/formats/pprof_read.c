@@ -1,0 +1,805 @@
+#include "core/formats/pprof_read.h"
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/data/utf8.h"
+#include "core/data/wire.h"
+#include "core/formats/pprof.h"
+#include "core/formats/profiles_builder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- the messages ---- */
+
+enum kind { UNKNOWN, NUMBER, NUMBERS, RECORD };
+
+struct schema {
+    uint32_t field_count;
+    struct schema_field {
+        const char *name;
+        enum kind kind;
+    } fields[PPROF_FIELD_COUNT];
+};
+
+static const struct schema profile_schema = {
+    PPROF_FIELD_COUNT,
+    {[PPROF_SAMPLE_TYPE] = {"sample_type", RECORD},
+     [PPROF_SAMPLE] = {"sample", RECORD},
+     [PPROF_MAPPING] = {"mapping", RECORD},
+     [PPROF_LOCATION] = {"location", RECORD},
+     [PPROF_FUNCTION] = {"function", RECORD},
+     [PPROF_STRING_TABLE] = {"string_table", RECORD},
+     [PPROF_DROP_FRAMES] = {"drop_frames", NUMBER},
+     [PPROF_KEEP_FRAMES] = {"keep_frames", NUMBER},
+     [PPROF_TIME_NANOS] = {"time_nanos", NUMBER},
+     [PPROF_DURATION_NANOS] = {"duration_nanos", NUMBER},
+     [PPROF_PERIOD_TYPE] = {"period_type", RECORD},
+     [PPROF_PERIOD] = {"period", NUMBER},
+     [PPROF_COMMENT] = {"comment", NUMBERS},
+     [PPROF_DEFAULT_SAMPLE_TYPE] = {"default_sample_type", NUMBER},
+     [PPROF_DOC_URL] = {"doc_url", NUMBER}}};
+
+static const struct schema value_type_schema = {
+    PPROF_VALUE_TYPE_FIELD_COUNT,
+    {[PPROF_VALUE_TYPE_TYPE] = {"type", NUMBER}, [PPROF_VALUE_TYPE_UNIT] = {"unit", NUMBER}}};
+
+static const struct schema sample_schema = {PPROF_SAMPLE_FIELD_COUNT,
+                                            {[PPROF_SAMPLE_LOCATION_ID] = {"location_id", NUMBERS},
+                                             [PPROF_SAMPLE_VALUE] = {"value", NUMBERS},
+                                             [PPROF_SAMPLE_LABEL] = {"label", RECORD}}};
+
+static const struct schema label_schema = {PPROF_LABEL_FIELD_COUNT,
+                                           {[PPROF_LABEL_KEY] = {"key", NUMBER},
+                                            [PPROF_LABEL_STR] = {"str", NUMBER},
+                                            [PPROF_LABEL_NUM] = {"num", NUMBER},
+                                            [PPROF_LABEL_NUM_UNIT] = {"num_unit", NUMBER}}};
+
+static const struct schema mapping_schema = {
+    PPROF_MAPPING_FIELD_COUNT,
+    {[PPROF_MAPPING_ID] = {"id", NUMBER},
+     [PPROF_MAPPING_MEMORY_START] = {"memory_start", NUMBER},
+     [PPROF_MAPPING_MEMORY_LIMIT] = {"memory_limit", NUMBER},
+     [PPROF_MAPPING_FILE_OFFSET] = {"file_offset", NUMBER},
+     [PPROF_MAPPING_FILENAME] = {"filename", NUMBER},
+     [PPROF_MAPPING_BUILD_ID] = {"build_id", NUMBER},
+     [PPROF_MAPPING_HAS_FUNCTIONS] = {"has_functions", NUMBER},
+     [PPROF_MAPPING_HAS_FILENAMES] = {"has_filenames", NUMBER},
+     [PPROF_MAPPING_HAS_LINE_NUMBERS] = {"has_line_numbers", NUMBER},
+     [PPROF_MAPPING_HAS_INLINE_FRAMES] = {"has_inline_frames", NUMBER}}};
+
+static const struct schema location_schema = {PPROF_LOCATION_FIELD_COUNT,
+                                              {[PPROF_LOCATION_ID] = {"id", NUMBER},
+                                               [PPROF_LOCATION_MAPPING_ID] = {"mapping_id", NUMBER},
+                                               [PPROF_LOCATION_ADDRESS] = {"address", NUMBER},
+                                               [PPROF_LOCATION_LINE] = {"line", RECORD},
+                                               [PPROF_LOCATION_IS_FOLDED] = {"is_folded", NUMBER}}};
+
+static const struct schema line_schema = {PPROF_LINE_FIELD_COUNT,
+                                          {[PPROF_LINE_FUNCTION_ID] = {"function_id", NUMBER},
+                                           [PPROF_LINE_LINE] = {"line", NUMBER},
+                                           [PPROF_LINE_COLUMN] = {"column", NUMBER}}};
+
+static const struct schema function_schema = {
+    PPROF_FUNCTION_FIELD_COUNT,
+    {[PPROF_FUNCTION_ID] = {"id", NUMBER},
+     [PPROF_FUNCTION_NAME] = {"name", NUMBER},
+     [PPROF_FUNCTION_SYSTEM_NAME] = {"system_name", NUMBER},
+     [PPROF_FUNCTION_FILENAME] = {"filename", NUMBER},
+     [PPROF_FUNCTION_START_LINE] = {"start_line", NUMBER}}};
+
+/* ---- the reader ---- */
+
+/* The ids of a table, each with its index in the builder. Nearly everybody numbers from 1, so most
+ * stand in an array. */
+struct id_map {
+    uint32_t *dense; /* index + 1; 0: not there */
+    uint64_t dense_size;
+    struct id_slot {
+        uint64_t id; /* 0: free */
+        uint32_t index;
+    } * sparse; /* made with the first id that is too large for the array */
+    uint64_t sparse_mask;
+    uint32_t table_size;
+};
+
+struct value_type {
+    uint64_t type, unit; /* in the string_table */
+};
+
+struct reader {
+    struct profiles_builder *builder;
+    struct slice pprof;
+    const struct pprof_options *options;
+    struct error *err;
+    struct place {
+        const char *record, *part; /* NULL: not in one */
+        uint32_t index, part_index;
+    } place;
+
+    uint32_t counts[PPROF_FIELD_COUNT]; /* of records */
+    struct slice *strings;
+    uint32_t *string_indices; /* in the builder; 0: not asked for, or "" */
+    struct id_map mappings, functions, locations;
+
+    struct value_type types[PPROF_SAMPLE_TYPES_MAX];
+    uint32_t type_count;
+    struct value_type period_type;
+    uint64_t numbers[PPROF_FIELD_COUNT]; /* of the header's fields */
+    uint64_t comments[PPROF_COMMENTS_MAX];
+    uint32_t comment_count;
+
+    uint32_t profiles[PPROF_SAMPLE_TYPES_MAX]; /* in the builder, by sample type */
+    struct built_line lines[PPROF_LINES_MAX];
+
+    /* of the sample that is being read */
+    uint32_t *frames;
+    uint32_t frame_count, frame_capacity;
+    int64_t values[PPROF_SAMPLE_TYPES_MAX];
+    uint32_t value_count;
+    uint32_t label_count, attribute_count;
+    uint32_t attributes[PPROF_LABELS_MAX];
+    uint32_t attribute_keys[PPROF_LABELS_MAX]; /* strings in the builder */
+    struct span_labels ids;
+};
+
+/* "sample[17].label[2].key: ..."; field may be NULL. Returns false. */
+static bool refuse(struct reader *reader, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool refuse(struct reader *reader, const char *field, const char *format, ...)
+{
+    struct text text = {0};
+    const struct place *place = &reader->place;
+    if (place->record)
+        text_printf(&text, "%s[%" PRIu32 "]", place->record, place->index);
+    if (place->part)
+        text_printf(&text, ".%s[%" PRIu32 "]", place->part, place->part_index);
+    if (field)
+        text_printf(&text, "%s%s", text.size > 0 ? "." : "", field);
+    text_append(&text, text.size > 0 ? ": " : "");
+    va_list args;
+    va_start(args, format);
+    text_vprintf(&text, format, args);
+    va_end(args);
+    error_set(reader->err, "%s", text_string(&text));
+    text_deinit(&text);
+    return false;
+}
+
+/* The next known field, of the right wire type. False at the end, and with cursor->broken when
+ * something was refused. */
+static bool next_field(struct reader *reader, struct wire_cursor *cursor,
+                       const struct schema *schema, struct wire_field *field)
+{
+    while (wire_next(cursor, field)) {
+        if (field->number >= schema->field_count)
+            continue;
+        const struct schema_field *known = &schema->fields[field->number];
+        bool fits = (field->type == WIRE_VARINT && known->kind != RECORD) ||
+                    (field->type == WIRE_BYTES && known->kind != NUMBER);
+        if (fits)
+            return true;
+        refuse(reader, known->name, "has a wire type that does not fit the field: %u",
+               (unsigned)field->type);
+        cursor->broken = true;
+        return false;
+    }
+    if (cursor->broken)
+        refuse(reader, NULL, "is cut, or no protobuf");
+    return false;
+}
+
+/* A repeated number, packed or not: calls `take` for each. */
+static bool each_number(struct reader *reader, const char *name, const struct wire_field *field,
+                        bool (*take)(struct reader *reader, uint64_t number))
+{
+    if (field->type == WIRE_VARINT)
+        return take(reader, field->value);
+    struct wire_cursor packed = wire_cursor(field->bytes);
+    uint64_t number;
+    while (wire_packed_varint(&packed, &number))
+        if (!take(reader, number))
+            return false;
+    return !packed.broken || refuse(reader, name, "is cut");
+}
+
+/* ---- ids ---- */
+
+static bool make_map(struct reader *reader, struct id_map *map, uint32_t table_size)
+{
+    map->table_size = table_size;
+    map->dense_size = (uint64_t)table_size * 2 + 16;
+    map->dense = profiles_builder_scratch(reader->builder, map->dense_size, sizeof *map->dense);
+    return map->dense != NULL;
+}
+
+static struct id_slot *find_slot(const struct id_map *map, uint64_t id)
+{
+    uint64_t at = hash_u64(id) & map->sparse_mask;
+    while (map->sparse[at].id != 0 && map->sparse[at].id != id)
+        at = (at + 1) & map->sparse_mask;
+    return &map->sparse[at];
+}
+
+static bool find_id(const struct id_map *map, uint64_t id, uint32_t *index_out)
+{
+    if (id < map->dense_size) {
+        *index_out = map->dense[id] - 1;
+        return map->dense[id] != 0;
+    }
+    if (!map->sparse)
+        return false;
+    const struct id_slot *slot = find_slot(map, id);
+    *index_out = slot->index;
+    return slot->id == id;
+}
+
+static bool check_new_id(struct reader *reader, const struct id_map *map, uint64_t id)
+{
+    uint32_t index;
+    if (id == 0)
+        return refuse(reader, "id", "is 0");
+    if (find_id(map, id, &index))
+        return refuse(reader, "id", "%" PRIu64 " is there twice", id);
+    return true;
+}
+
+/* False: there is no room. */
+static bool put_new_id(struct reader *reader, struct id_map *map, uint64_t id, uint32_t index)
+{
+    if (id < map->dense_size) {
+        map->dense[id] = index + 1;
+        return true;
+    }
+    if (!map->sparse) {
+        uint64_t size = 16;
+        while (size < (uint64_t)map->table_size * 2)
+            size *= 2;
+        map->sparse_mask = size - 1;
+        map->sparse = profiles_builder_scratch(reader->builder, size, sizeof *map->sparse);
+    }
+    if (map->sparse)
+        *find_slot(map, id) = (struct id_slot){id, index};
+    return map->sparse != NULL;
+}
+
+static bool find_reference(struct reader *reader, const struct id_map *map, const char *field,
+                           uint64_t id, uint32_t *index_out)
+{
+    return find_id(map, id, index_out) ||
+           refuse(reader, field, "%" PRIu64 " is not in the profile", id);
+}
+
+/* ---- strings ---- */
+
+static bool check_string(struct reader *reader, const char *field, uint64_t index)
+{
+    return index < reader->counts[PPROF_STRING_TABLE] ||
+           refuse(reader, field, "%" PRIu64 " is outside the string_table, which has %" PRIu32,
+                  index, reader->counts[PPROF_STRING_TABLE]);
+}
+
+static bool check_strings(struct reader *reader, const struct schema *schema, uint32_t first,
+                          uint32_t last, const uint64_t *numbers)
+{
+    for (uint32_t i = first; i <= last; i++)
+        if (!check_string(reader, schema->fields[i].name, numbers[i]))
+            return false;
+    return true;
+}
+
+/* In the builder. */
+static uint32_t string_index(struct reader *reader, uint64_t index)
+{
+    uint32_t *known = &reader->string_indices[index];
+    if (*known == 0)
+        *known = profiles_builder_string(reader->builder, reader->strings[index]);
+    return *known;
+}
+
+static bool read_string(struct reader *reader, struct slice text)
+{
+    if (reader->place.index == 0 && text.size > 0)
+        return refuse(reader, NULL, "is not empty");
+    if (!utf8_is_valid(text))
+        return refuse(reader, NULL, "is not valid UTF-8");
+    reader->strings[reader->place.index] = text;
+    return true;
+}
+
+/* ---- tables ---- */
+
+/* One after the other. Their outer structure was checked by survey. */
+static bool each_record(struct reader *reader, uint32_t number,
+                        bool (*read)(struct reader *reader, struct slice record))
+{
+    struct wire_cursor cursor = wire_cursor(reader->pprof);
+    struct wire_field field;
+    reader->place = (struct place){.record = profile_schema.fields[number].name};
+    while (wire_next(&cursor, &field)) {
+        if (field.number != number)
+            continue;
+        if (!read(reader, field.bytes))
+            return false;
+        reader->place.index++;
+    }
+    reader->place = (struct place){0};
+    return true;
+}
+
+/* Of a message of single numbers. */
+static bool read_numbers(struct reader *reader, const struct schema *schema, struct slice record,
+                         uint64_t *numbers)
+{
+    struct wire_cursor cursor = wire_cursor(record);
+    struct wire_field field;
+    while (next_field(reader, &cursor, schema, &field))
+        numbers[field.number] = field.value;
+    return !cursor.broken;
+}
+
+static bool is_hex(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text_hex_digit(text.data[i]) < 0)
+            return false;
+    return true;
+}
+
+static size_t mapping_attributes(struct reader *reader, const uint64_t *numbers, uint32_t *out)
+{
+    static const char *const flags[PPROF_MAPPING_FIELD_COUNT] = {
+        [PPROF_MAPPING_HAS_FUNCTIONS] = "pprof.mapping.has_functions",
+        [PPROF_MAPPING_HAS_FILENAMES] = "pprof.mapping.has_filenames",
+        [PPROF_MAPPING_HAS_LINE_NUMBERS] = "pprof.mapping.has_line_numbers",
+        [PPROF_MAPPING_HAS_INLINE_FRAMES] = "pprof.mapping.has_inline_frames",
+    };
+    struct slice build_id = reader->strings[numbers[PPROF_MAPPING_BUILD_ID]];
+    size_t count = 0;
+    if (build_id.size > 0)
+        out[count++] = profiles_builder_attribute_string(
+            reader->builder,
+            is_hex(build_id) ? SLICE("process.executable.build_id.gnu")
+                             : SLICE("process.executable.build_id.go"),
+            build_id);
+    for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++)
+        if (numbers[i])
+            out[count++] =
+                profiles_builder_attribute_bool(reader->builder, slice_of_string(flags[i]), true);
+    return count;
+}
+
+static bool read_mapping(struct reader *reader, struct slice record)
+{
+    uint64_t numbers[PPROF_MAPPING_FIELD_COUNT] = {0};
+    uint32_t attributes[PPROF_MAPPING_FIELD_COUNT];
+    if (!read_numbers(reader, &mapping_schema, record, numbers) ||
+        !check_new_id(reader, &reader->mappings, numbers[PPROF_MAPPING_ID]) ||
+        !check_strings(reader, &mapping_schema, PPROF_MAPPING_FILENAME, PPROF_MAPPING_BUILD_ID,
+                       numbers))
+        return false;
+    struct built_mapping mapping = {
+        .memory_start = numbers[PPROF_MAPPING_MEMORY_START],
+        .memory_limit = numbers[PPROF_MAPPING_MEMORY_LIMIT],
+        .file_offset = numbers[PPROF_MAPPING_FILE_OFFSET],
+        .filename = string_index(reader, numbers[PPROF_MAPPING_FILENAME]),
+        .attributes = attributes,
+        .attribute_count = mapping_attributes(reader, numbers, attributes)};
+    return put_new_id(reader, &reader->mappings, numbers[PPROF_MAPPING_ID],
+                      profiles_builder_mapping(reader->builder, &mapping));
+}
+
+static bool read_function(struct reader *reader, struct slice record)
+{
+    uint64_t numbers[PPROF_FUNCTION_FIELD_COUNT] = {0};
+    if (!read_numbers(reader, &function_schema, record, numbers) ||
+        !check_new_id(reader, &reader->functions, numbers[PPROF_FUNCTION_ID]) ||
+        !check_strings(reader, &function_schema, PPROF_FUNCTION_NAME, PPROF_FUNCTION_FILENAME,
+                       numbers))
+        return false;
+    struct built_function function = {
+        .name = string_index(reader, numbers[PPROF_FUNCTION_NAME]),
+        .system_name = string_index(reader, numbers[PPROF_FUNCTION_SYSTEM_NAME]),
+        .filename = string_index(reader, numbers[PPROF_FUNCTION_FILENAME]),
+        .start_line = (int64_t)numbers[PPROF_FUNCTION_START_LINE]};
+    return put_new_id(reader, &reader->functions, numbers[PPROF_FUNCTION_ID],
+                      profiles_builder_function(reader->builder, &function));
+}
+
+static bool read_line(struct reader *reader, struct slice record, struct built_line *line)
+{
+    uint64_t numbers[PPROF_LINE_FIELD_COUNT] = {0};
+    if (!read_numbers(reader, &line_schema, record, numbers) ||
+        !find_reference(reader, &reader->functions, "function_id", numbers[PPROF_LINE_FUNCTION_ID],
+                        &line->function))
+        return false;
+    line->line = (int64_t)numbers[PPROF_LINE_LINE];
+    line->column = (int64_t)numbers[PPROF_LINE_COLUMN];
+    return true;
+}
+
+static bool read_lines(struct reader *reader, struct slice record, struct built_location *location,
+                       uint64_t *numbers)
+{
+    struct wire_cursor cursor = wire_cursor(record);
+    struct wire_field field;
+    while (next_field(reader, &cursor, &location_schema, &field)) {
+        numbers[field.number] = field.value;
+        if (field.number != PPROF_LOCATION_LINE)
+            continue;
+        if (location->line_count == PPROF_LINES_MAX)
+            return refuse(reader, "line", "there are more than %d", PPROF_LINES_MAX);
+        reader->place.part = "line";
+        reader->place.part_index = (uint32_t)location->line_count;
+        if (!read_line(reader, field.bytes, &reader->lines[location->line_count++]))
+            return false;
+        reader->place.part = NULL;
+    }
+    return !cursor.broken;
+}
+
+static bool read_location(struct reader *reader, struct slice record)
+{
+    uint64_t numbers[PPROF_LOCATION_FIELD_COUNT] = {0};
+    struct built_location location = {.lines = reader->lines};
+    if (!read_lines(reader, record, &location, numbers) ||
+        !check_new_id(reader, &reader->locations, numbers[PPROF_LOCATION_ID]))
+        return false;
+    if (numbers[PPROF_LOCATION_MAPPING_ID] != 0 &&
+        !find_reference(reader, &reader->mappings, "mapping_id", numbers[PPROF_LOCATION_MAPPING_ID],
+                        &location.mapping))
+        return false;
+    location.address = numbers[PPROF_LOCATION_ADDRESS];
+    uint32_t folded = 0;
+    if (numbers[PPROF_LOCATION_IS_FOLDED]) {
+        folded = profiles_builder_attribute_bool(reader->builder, SLICE("pprof.location.is_folded"),
+                                                 true);
+        location.attributes = &folded;
+        location.attribute_count = 1;
+    }
+    return put_new_id(reader, &reader->locations, numbers[PPROF_LOCATION_ID],
+                      profiles_builder_location(reader->builder, &location));
+}
+
+/* ---- the header ---- */
+
+static bool take_comment(struct reader *reader, uint64_t string)
+{
+    if (reader->comment_count == PPROF_COMMENTS_MAX)
+        return refuse(reader, "comment", "there are more than %d", PPROF_COMMENTS_MAX);
+    reader->comments[reader->comment_count++] = string;
+    return true;
+}
+
+static bool read_value_type(struct reader *reader, struct slice record, struct value_type *out)
+{
+    uint64_t numbers[] = {0, out->type, out->unit};
+    if (!read_numbers(reader, &value_type_schema, record, numbers))
+        return false;
+    *out = (struct value_type){numbers[PPROF_VALUE_TYPE_TYPE], numbers[PPROF_VALUE_TYPE_UNIT]};
+    return true;
+}
+
+static bool survey_field(struct reader *reader, const struct wire_field *field)
+{
+    reader->numbers[field->number] = field->value;
+    reader->counts[field->number]++;
+    if (field->number == PPROF_COMMENT)
+        return each_number(reader, "comment", field, take_comment);
+    if (field->number == PPROF_PERIOD_TYPE)
+        return read_value_type(reader, field->bytes, &reader->period_type);
+    if (field->number != PPROF_SAMPLE_TYPE)
+        return true;
+    if (reader->type_count == PPROF_SAMPLE_TYPES_MAX)
+        return refuse(reader, "sample_type", "there are more than %d", PPROF_SAMPLE_TYPES_MAX);
+    return read_value_type(reader, field->bytes, &reader->types[reader->type_count++]);
+}
+
+/* The first pass: everything but what is in the tables and samples, which are counted. */
+static bool survey(struct reader *reader)
+{
+    struct wire_cursor cursor = wire_cursor(reader->pprof);
+    struct wire_field field;
+    if (reader->pprof.size > UINT32_MAX)
+        return refuse(reader, NULL, "is larger than 4 GiB");
+    while (next_field(reader, &cursor, &profile_schema, &field))
+        if (!survey_field(reader, &field))
+            return false;
+    if (cursor.broken)
+        return false;
+    if (reader->counts[PPROF_STRING_TABLE] == 0)
+        return refuse(reader, "string_table", "is empty, must begin with \"\"");
+    return reader->type_count > 0 || refuse(reader, "sample_type", "there is none");
+}
+
+static bool check_value_type(struct reader *reader, const struct value_type *type)
+{
+    return check_string(reader, "type", type->type) && check_string(reader, "unit", type->unit);
+}
+
+static bool check_header(struct reader *reader)
+{
+    static const uint32_t strings[] = {PPROF_DROP_FRAMES, PPROF_KEEP_FRAMES,
+                                       PPROF_DEFAULT_SAMPLE_TYPE, PPROF_DOC_URL};
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
+        if (!check_strings(reader, &profile_schema, strings[i], strings[i], reader->numbers))
+            return false;
+    for (uint32_t i = 0; i < reader->comment_count; i++)
+        if (!check_string(reader, "comment", reader->comments[i]))
+            return false;
+    reader->place.record = "sample_type";
+    for (; reader->place.index < reader->type_count; reader->place.index++)
+        if (!check_value_type(reader, &reader->types[reader->place.index]))
+            return false;
+    reader->place = (struct place){.record = "period_type"};
+    if (!check_value_type(reader, &reader->period_type))
+        return false;
+    reader->place = (struct place){0};
+    return true;
+}
+
+static size_t profile_attributes(struct reader *reader, uint32_t *out)
+{
+    static const struct {
+        uint32_t field;
+        const char *key;
+    } texts[] = {{PPROF_DROP_FRAMES, "pprof.profile.drop_frames"},
+                 {PPROF_KEEP_FRAMES, "pprof.profile.keep_frames"},
+                 {PPROF_DOC_URL, "pprof.profile.doc_url"},
+                 {PPROF_DEFAULT_SAMPLE_TYPE, "pprof.profile.default_sample_type"}};
+    size_t count = 0;
+    if (reader->options->metric_name.size > 0)
+        out[count++] = profiles_builder_attribute_string(reader->builder, SLICE("__name__"),
+                                                         reader->options->metric_name);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (reader->numbers[texts[i].field] != 0)
+            out[count++] =
+                profiles_builder_attribute_string(reader->builder, slice_of_string(texts[i].key),
+                                                  reader->strings[reader->numbers[texts[i].field]]);
+    for (uint32_t i = 0; i < reader->comment_count; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "pprof.profile.comment.%" PRIu32, i);
+        out[count++] = profiles_builder_attribute_string(reader->builder, slice_of_string(key),
+                                                         reader->strings[reader->comments[i]]);
+    }
+    return count;
+}
+
+static uint64_t positive_or(uint64_t number, uint64_t otherwise)
+{
+    return (int64_t)number > 0 ? number : otherwise;
+}
+
+/* The last sample type comes first and the first one last. */
+static void begin_profiles(struct reader *reader)
+{
+    enum { HEADER_TEXTS_MAX = 5 };
+    uint32_t attributes[PPROF_COMMENTS_MAX + HEADER_TEXTS_MAX];
+    struct built_profile profile = {
+        .period_type = reader->strings[reader->period_type.type],
+        .period_unit = reader->strings[reader->period_type.unit],
+        .period = (int64_t)reader->numbers[PPROF_PERIOD],
+        .time_unix_nano =
+            positive_or(reader->numbers[PPROF_TIME_NANOS], reader->options->time_unix_nano),
+        .duration_nano =
+            positive_or(reader->numbers[PPROF_DURATION_NANOS], reader->options->duration_nano),
+        .attributes = attributes,
+        .attribute_count = profile_attributes(reader, attributes)};
+    for (uint32_t i = 0; i < reader->type_count; i++) {
+        uint32_t last = reader->type_count - 1;
+        uint32_t type = i == 0 ? last : i == last ? 0 : i;
+        profile.sample_type = reader->strings[reader->types[type].type];
+        profile.sample_unit = reader->strings[reader->types[type].unit];
+        reader->profiles[type] = profiles_builder_profile(reader->builder, &profile);
+    }
+}
+
+/* ---- samples ---- */
+
+static bool take_frame(struct reader *reader, uint64_t id)
+{
+    if (reader->frame_count == PPROF_FRAMES_MAX)
+        return refuse(reader, "location_id", "there are more than %d", PPROF_FRAMES_MAX);
+    if (reader->frame_count == reader->frame_capacity) {
+        reader->frame_capacity = reader->frame_capacity ? reader->frame_capacity * 2 : 128;
+        reader->frames =
+            memory_grow(reader->frames, reader->frame_capacity, sizeof *reader->frames);
+    }
+    return find_reference(reader, &reader->locations, "location_id", id,
+                          &reader->frames[reader->frame_count++]);
+}
+
+static bool take_value(struct reader *reader, uint64_t value)
+{
+    if (reader->value_count < reader->type_count)
+        reader->values[reader->value_count] = (int64_t)value;
+    reader->value_count++;
+    return true;
+}
+
+/* Attributes of OTLP have one value, so the first label of a name counts. */
+static bool is_new_attribute(struct reader *reader, uint32_t key)
+{
+    for (uint32_t i = 0; i < reader->attribute_count; i++)
+        if (reader->attribute_keys[i] == key)
+            return false;
+    reader->attribute_keys[reader->attribute_count] = key;
+    return true;
+}
+
+/* Like in pprof itself, a label without text, number and unit says nothing. */
+static void keep_label(struct reader *reader, const uint64_t *numbers)
+{
+    struct slice key = reader->strings[numbers[PPROF_LABEL_KEY]];
+    struct slice text = reader->strings[numbers[PPROF_LABEL_STR]];
+    struct slice unit = reader->strings[numbers[PPROF_LABEL_NUM_UNIT]];
+    int64_t number = (int64_t)numbers[PPROF_LABEL_NUM];
+    bool is_text = numbers[PPROF_LABEL_STR] != 0;
+    if (key.size == 0 || (!is_text && number == 0 && unit.size == 0))
+        return;
+    if (is_text ? span_labels_take(&reader->ids, key, text)
+                : span_labels_take_number(&reader->ids, key, number))
+        return;
+    if (!is_new_attribute(reader, string_index(reader, numbers[PPROF_LABEL_KEY])))
+        return;
+    reader->attributes[reader->attribute_count++] =
+        is_text ? profiles_builder_attribute_string(reader->builder, key, text)
+                : profiles_builder_attribute_int(reader->builder, key, number, unit);
+}
+
+static bool read_label(struct reader *reader, struct slice record)
+{
+    uint64_t numbers[PPROF_LABEL_FIELD_COUNT] = {0};
+    if (reader->label_count == PPROF_LABELS_MAX)
+        return refuse(reader, "label", "there are more than %d", PPROF_LABELS_MAX);
+    reader->place.part = "label";
+    reader->place.part_index = reader->label_count++;
+    if (!read_numbers(reader, &label_schema, record, numbers) ||
+        !check_strings(reader, &label_schema, PPROF_LABEL_KEY, PPROF_LABEL_STR, numbers) ||
+        !check_string(reader, "num_unit", numbers[PPROF_LABEL_NUM_UNIT]))
+        return false;
+    if (numbers[PPROF_LABEL_STR] != 0 && numbers[PPROF_LABEL_NUM] != 0)
+        return refuse(reader, NULL, "has both str and num");
+    keep_label(reader, numbers);
+    reader->place.part = NULL;
+    return true;
+}
+
+static bool read_sample_field(struct reader *reader, const struct wire_field *field)
+{
+    switch (field->number) {
+    case PPROF_SAMPLE_LOCATION_ID:
+        return each_number(reader, "location_id", field, take_frame);
+    case PPROF_SAMPLE_VALUE:
+        return each_number(reader, "value", field, take_value);
+    default:
+        return read_label(reader, field->bytes);
+    }
+}
+
+static void build_samples(struct reader *reader)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < reader->type_count; i++)
+        any |= reader->values[i] != 0;
+    if (!any)
+        return;
+    span_labels_inherit(&reader->ids, &reader->options->upload);
+    struct built_sample sample = {
+        .stack = profiles_builder_stack(reader->builder, reader->frames, reader->frame_count),
+        .link = span_labels_link(&reader->ids, reader->builder),
+        .attributes = reader->attributes,
+        .attribute_count = reader->attribute_count};
+    for (uint32_t i = 0; i < reader->type_count; i++)
+        if (reader->values[i] != 0)
+            profiles_builder_sample(reader->builder, reader->profiles[i], &sample,
+                                    reader->values[i]);
+}
+
+static bool read_sample(struct reader *reader, struct slice record)
+{
+    struct wire_cursor cursor = wire_cursor(record);
+    struct wire_field field;
+    reader->frame_count = reader->value_count = 0;
+    reader->label_count = reader->attribute_count = 0;
+    reader->ids = (struct span_labels){0};
+    while (next_field(reader, &cursor, &sample_schema, &field))
+        if (!read_sample_field(reader, &field))
+            return false;
+    if (cursor.broken)
+        return false;
+    if (reader->value_count != reader->type_count)
+        return refuse(reader, "value", "has %" PRIu32 ", must have %" PRIu32 " as sample_type",
+                      reader->value_count, reader->type_count);
+    build_samples(reader);
+    return profiles_builder_state(reader->builder) == PROFILES_BUILDER_FINE;
+}
+
+/* ---- the whole ---- */
+
+static bool make_tables(struct reader *reader)
+{
+    uint32_t strings = reader->counts[PPROF_STRING_TABLE];
+    reader->strings = profiles_builder_scratch(reader->builder, strings, sizeof *reader->strings);
+    reader->string_indices =
+        profiles_builder_scratch(reader->builder, strings, sizeof *reader->string_indices);
+    return reader->strings && reader->string_indices &&
+           make_map(reader, &reader->mappings, reader->counts[PPROF_MAPPING]) &&
+           make_map(reader, &reader->functions, reader->counts[PPROF_FUNCTION]) &&
+           make_map(reader, &reader->locations, reader->counts[PPROF_LOCATION]);
+}
+
+static bool read_profile(struct reader *reader)
+{
+    if (!survey(reader) || !make_tables(reader) ||
+        !each_record(reader, PPROF_STRING_TABLE, read_string) || !check_header(reader) ||
+        !each_record(reader, PPROF_MAPPING, read_mapping) ||
+        !each_record(reader, PPROF_FUNCTION, read_function) ||
+        !each_record(reader, PPROF_LOCATION, read_location))
+        return false;
+    begin_profiles(reader);
+    return each_record(reader, PPROF_SAMPLE, read_sample);
+}
+
+bool pprof_read(struct profiles_builder *builder, struct slice pprof,
+                const struct pprof_options *options, struct error *err)
+{
+    struct reader *reader = memory_zalloc(sizeof *reader);
+    reader->builder = builder;
+    reader->pprof = pprof;
+    reader->options = options;
+    reader->err = err;
+    bool ok = read_profile(reader);
+    free(reader->frames);
+    free(reader);
+    return ok || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
+}
+
+/* A string that somebody waits for. */
+struct wanted_string {
+    uint64_t index;
+    struct slice *out;
+};
+
+static int by_index(const void *a, const void *b)
+{
+    const struct wanted_string *x = a, *y = b;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static void find_strings(struct slice pprof, struct wanted_string *wanted, size_t count)
+{
+    struct wire_cursor cursor = wire_cursor(pprof);
+    struct wire_field field;
+    uint64_t index = 0;
+    qsort(wanted, count, sizeof *wanted, by_index);
+    while (count > 0 && wire_next(&cursor, &field)) {
+        if (field.number != PPROF_STRING_TABLE)
+            continue;
+        for (; count > 0 && wanted->index == index; wanted++, count--)
+            *wanted->out = field.bytes;
+        index++;
+    }
+}
+
+size_t pprof_sample_types(struct slice pprof, struct sample_type_name *out, size_t max)
+{
+    struct wanted_string wanted[2 * PPROF_SAMPLE_TYPES_MAX];
+    struct error ignored;
+    struct reader *reader = memory_zalloc(sizeof *reader);
+    reader->pprof = pprof;
+    reader->err = &ignored;
+    size_t count = 0;
+    if (survey(reader))
+        count = reader->type_count < max ? reader->type_count : max;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = (struct sample_type_name){.display_name = {0}};
+        wanted[2 * i] = (struct wanted_string){reader->types[i].type, &out[i].type};
+        wanted[2 * i + 1] = (struct wanted_string){reader->types[i].unit, &out[i].unit};
+    }
+    find_strings(pprof, wanted, 2 * count);
+    free(reader);
+    return count;
+}

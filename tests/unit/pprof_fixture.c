@@ -1,0 +1,272 @@
+#include "tests/unit/pprof_fixture.h"
+
+#include "core/base/memory.h"
+#include "core/data/normalise.h"
+#include "core/formats/profiles_builder.h"
+#include "core/net/compression.h"
+#include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
+    Request;
+typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary Dictionary;
+typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
+typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
+
+static void path_of(const char *name, char *path, size_t size)
+{
+    const char *source = getenv("PROFCOL_SOURCE");
+    if (strchr(name, '/'))
+        snprintf(path, size, "%s", name);
+    else
+        snprintf(path, size, "%s/tests/data/pprof/%s", source ? source : ".", name);
+}
+
+struct buffer *pprof_load(const char *name)
+{
+    char path[4096];
+    path_of(name, path, sizeof path);
+    FILE *file = fopen(path, "rb");
+    assert(file);
+    struct buffer *bytes = buffer_new_charged(1 << 20, NULL), *plain;
+    bytes->size = fread(bytes->data, 1, bytes->capacity, file);
+    assert(feof(file));
+    fclose(file);
+    if (bytes->size < 2 || bytes->data[0] != 0x1f)
+        return bytes;
+    struct error err;
+    enum decompress_result result =
+        decompress(COMPRESSION_GZIP, buffer_slice(bytes), (size_t)1 << 26, NULL, &plain, &err);
+    assert(result == DECOMPRESS_OK);
+    buffer_unref(bytes);
+    return plain;
+}
+
+void pprof_each(void (*on_pprof)(const char *name))
+{
+    char path[4096];
+    struct dirent **entries;
+    unsigned count = 0;
+    path_of("", path, sizeof path);
+    int entry_count = scandir(path, &entries, NULL, alphasort);
+    assert(entry_count > 0);
+    for (int i = 0; i < entry_count; i++) {
+        if (strstr(entries[i]->d_name, ".pb.gz")) {
+            on_pprof(entries[i]->d_name);
+            count++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    assert(count > 10);
+}
+
+struct buffer *pprof_to_otlp(struct slice pprof, const struct pprof_options *options,
+                             struct error *err)
+{
+    struct profiles_builder *builder = profiles_builder_new(NULL, 64 << 20);
+    struct built_attribute service = {SLICE("service.name"), SLICE("shop")};
+    struct built_resource resource = {.attributes = &service, .attribute_count = 1};
+    profiles_builder_resource(builder, &resource);
+    struct buffer *request = NULL;
+    uint32_t samples;
+    if (pprof_read(builder, pprof, options, err))
+        request = profiles_builder_finish(builder, &samples);
+    profiles_builder_free(builder);
+    if (request) {
+        struct scan_result scan;
+        bool passes = scan_profiles(buffer_slice(request), &scan_limits_default, &scan, err);
+        assert(passes && scan.items == samples && !normalise_needed(&scan));
+    }
+    return request;
+}
+
+/* --- in words --- */
+
+static const char *string_at(const Dictionary *d, int32_t index)
+{
+    return d->string_table[index];
+}
+
+static void print_attribute(struct text *out, const Dictionary *d, int32_t index)
+{
+    const __auto_type attribute = d->attribute_table[index];
+    const char *key = string_at(d, attribute->key_strindex);
+    const char *unit = string_at(d, attribute->unit_strindex);
+    switch (attribute->value->value_case) {
+    case OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE:
+        text_printf(out, " %s=%s", key, attribute->value->string_value);
+        return;
+    case OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE:
+        text_printf(out, " %s=%" PRId64 " %s", key, attribute->value->int_value, unit);
+        return;
+    default:
+        assert(attribute->value->bool_value);
+        text_printf(out, " %s", key);
+    }
+}
+
+static void print_mapping(struct text *out, const Dictionary *d, int32_t index)
+{
+    static const char flag[] = "pprof.mapping.", build[] = "process.executable.build_id.";
+    const __auto_type m = d->mapping_table[index];
+    text_printf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s", m->memory_start, m->memory_limit,
+                m->file_offset, string_at(d, m->filename_strindex));
+    for (size_t i = 0; i < m->n_attribute_indices; i++) {
+        const __auto_type attribute = d->attribute_table[m->attribute_indices[i]];
+        const char *key = string_at(d, attribute->key_strindex);
+        if (strncmp(key, build, sizeof build - 1) == 0)
+            text_printf(out, " build=%s", attribute->value->string_value);
+        else
+            text_printf(out, " %s", key + sizeof flag - 1);
+    }
+}
+
+static void print_location(struct text *out, const Dictionary *d, int32_t index)
+{
+    const __auto_type l = d->location_table[index];
+    text_append_char(out, '{');
+    print_mapping(out, d, l->mapping_index);
+    text_printf(out, " @%" PRIu64, l->address);
+    for (size_t i = 0; i < l->n_lines; i++) {
+        const __auto_type f = d->function_table[l->lines[i]->function_index];
+        text_printf(out, " [%s %s %s %" PRId64 " %" PRId64 " %" PRId64 "]",
+                    string_at(d, f->name_strindex), string_at(d, f->system_name_strindex),
+                    string_at(d, f->filename_strindex), f->start_line, l->lines[i]->line,
+                    l->lines[i]->column);
+    }
+    text_append(out, l->n_attribute_indices > 0 ? " folded}" : "}");
+}
+
+static bool is_zero(ProtobufCBinaryData bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        if (bytes.data[i])
+            return false;
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void print_attributes(struct text *out, const Dictionary *d, const Sample *s)
+{
+    char *texts[PPROF_LABELS_MAX];
+    for (size_t i = 0; i < s->n_attribute_indices; i++) {
+        struct text one = {0};
+        print_attribute(&one, d, s->attribute_indices[i]);
+        texts[i] = one.data;
+    }
+    qsort(texts, s->n_attribute_indices, sizeof *texts, by_text);
+    for (size_t i = 0; i < s->n_attribute_indices; i++) {
+        text_append(out, texts[i]);
+        free(texts[i]);
+    }
+}
+
+static char *sample_line(const Dictionary *d, const Sample *s)
+{
+    struct text line = {0};
+    text_printf(&line, "%" PRId64 " ", s->values[0]);
+    const __auto_type stack = d->stack_table[s->stack_index];
+    for (size_t i = 0; i < stack->n_location_indices; i++)
+        print_location(&line, d, stack->location_indices[i]);
+    print_attributes(&line, d, s);
+    const __auto_type link = d->link_table[s->link_index];
+    text_append_char(&line, ' ');
+    if (!is_zero(link->trace_id))
+        text_append_hex(&line, slice_of(link->trace_id.data, link->trace_id.len));
+    text_append_char(&line, '/');
+    if (!is_zero(link->span_id))
+        text_append_hex(&line, slice_of(link->span_id.data, link->span_id.len));
+    text_append_char(&line, '\n');
+    return line.data;
+}
+
+/* Sorted; the caller frees them. */
+static char **sample_lines(const Dictionary *d, const Profile *p)
+{
+    char **lines = memory_array(p->n_samples + 1, sizeof *lines);
+    for (size_t i = 0; i < p->n_samples; i++) {
+        assert(p->samples[i]->n_values == 1 && p->samples[i]->n_timestamps_unix_nano == 0);
+        lines[i] = sample_line(d, p->samples[i]);
+    }
+    qsort(lines, p->n_samples, sizeof *lines, by_text);
+    return lines;
+}
+
+static void free_lines(char **lines, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(lines[i]);
+    free(lines);
+}
+
+static void report_profile(const Dictionary *d, const Profile *p, const char *name,
+                           struct text *out)
+{
+    char **lines = sample_lines(d, p);
+    int64_t sum = 0;
+    uLong crc = crc32(0, NULL, 0);
+    for (size_t i = 0; i < p->n_samples; i++) {
+        sum += p->samples[i]->values[0];
+        crc = crc32(crc, (const Bytef *)lines[i], (uInt)strlen(lines[i]));
+    }
+    free_lines(lines, p->n_samples);
+    text_printf(out, "%s %s %s %zu %" PRId64 " %08lx\n", name,
+                string_at(d, p->sample_type->type_strindex),
+                string_at(d, p->sample_type->unit_strindex), p->n_samples, sum, crc);
+}
+
+static void describe_profile(const Dictionary *d, const Profile *p, struct text *out)
+{
+    text_printf(out, "%s/%s %" PRIu64 "+%" PRIu64, string_at(d, p->sample_type->type_strindex),
+                string_at(d, p->sample_type->unit_strindex), p->time_unix_nano, p->duration_nano);
+    if (p->period_type)
+        text_printf(out, " every %" PRId64 " %s/%s", p->period,
+                    string_at(d, p->period_type->type_strindex),
+                    string_at(d, p->period_type->unit_strindex));
+    for (size_t i = 0; i < p->n_attribute_indices; i++)
+        print_attribute(out, d, p->attribute_indices[i]);
+    text_append_char(out, '\n');
+    char **lines = sample_lines(d, p);
+    for (size_t i = 0; i < p->n_samples; i++)
+        text_append(out, lines[i]);
+    free_lines(lines, p->n_samples);
+}
+
+static void each_profile(struct slice request, const char *name, struct text *out)
+{
+    Request *r =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, request.size, request.data);
+    assert(r && r->n_resource_profiles <= 1);
+    if (r->n_resource_profiles > 0) {
+        const __auto_type scope = r->resource_profiles[0]->scope_profiles[0];
+        for (size_t i = 0; i < scope->n_profiles; i++)
+            if (name)
+                report_profile(r->dictionary, scope->profiles[i], name, out);
+            else
+                describe_profile(r->dictionary, scope->profiles[i], out);
+    }
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+        r, NULL);
+}
+
+void pprof_report(struct slice request, const char *name, struct text *out)
+{
+    each_profile(request, name, out);
+}
+
+void pprof_describe(struct slice request, struct text *out)
+{
+    each_profile(request, NULL, out);
+}
