@@ -14,6 +14,7 @@
 
 enum {
     READS_PER_EVENT = 4, /* then the others' turn */
+    READ_BEHIND_BYTES = 4 * 1024,
     HANDSHAKE_S = 10,
     WRITE_STALL_S = 30,
     LINGER_S = 2,
@@ -413,6 +414,14 @@ void server_connection_body_filled(struct connection *connection, size_t size)
     connection->in_input = false;
 }
 
+/* What follows a large body is only looked into: it may begin the next one, which would have to be
+ * copied to its place. */
+static size_t room_behind_body(size_t room)
+{
+    return room < SERVER_READ_BYTES - READ_BEHIND_BYTES ? SERVER_READ_BYTES - room
+                                                        : READ_BEHIND_BYTES;
+}
+
 /* What arrived goes straight to its place when that is known, the rest to the worker's buffer. */
 static ssize_t read_socket(struct connection *connection)
 {
@@ -421,9 +430,10 @@ static ssize_t read_socket(struct connection *connection)
     int count = 0;
     uint8_t *place;
     size_t room = server_connection_body_room(connection, &place);
+    size_t behind = room_behind_body(room);
     if (room > 0)
         places[count++] = (struct iovec){place, room};
-    places[count++] = (struct iovec){part->read_buffer, SERVER_READ_BYTES};
+    places[count++] = (struct iovec){part->read_buffer, behind};
     ssize_t n;
     do
         n = readv(connection->fd, places, count);
@@ -436,7 +446,7 @@ static ssize_t read_socket(struct connection *connection)
         server_connection_body_filled(connection, direct);
     if (got > direct)
         server_connection_input(connection, slice_of(part->read_buffer, got - direct));
-    return got == room + SERVER_READ_BYTES ? 1 : -2;
+    return got == room + behind ? 1 : -2;
 }
 
 /* False when there is nothing more for now. */
