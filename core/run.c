@@ -15,7 +15,12 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { KEEP_MIN_BYTES = 512 * 1024, KEEP_MAX_BYTES = 8 * 1024 * 1024, LOOK_AROUND_S = 10 };
+enum {
+    ARENAS = 2, /* of the allocator */
+    KEEP_MIN_BYTES = 512 * 1024,
+    KEEP_MAX_BYTES = 8 * 1024 * 1024,
+    LOOK_AROUND_S = 10,
+};
 
 struct server_process {
     struct process process;
@@ -50,9 +55,9 @@ static void keep_some_memory(size_t memory_limit)
         keep = KEEP_MIN_BYTES;
     if (keep > KEEP_MAX_BYTES)
         keep = KEEP_MAX_BYTES;
-    mallopt(M_ARENA_MAX, 2);
-    mallopt(M_TRIM_THRESHOLD, (int)keep);
-    mallopt(M_MMAP_THRESHOLD, (int)keep / 2); /* larger ones are given back at once */
+    mallopt(M_ARENA_MAX, ARENAS);
+    mallopt(M_TRIM_THRESHOLD, (int)keep / ARENAS); /* of each */
+    mallopt(M_MMAP_THRESHOLD, (int)keep / 2);      /* larger ones are given back at once */
 }
 
 static uint64_t cpu_time_ns(void)
