@@ -52,7 +52,7 @@ void span_entries_purge(const struct span_index_common *common, struct span_shar
 static bool is_full(const struct span_operation *op)
 {
     uint64_t entries = atomic_load_explicit(&op->common->entries, memory_order_relaxed);
-    return entries + op->shard->live - op->live_before >= op->common->max_spans;
+    return entries + op->shard->table.live - op->live_before >= op->common->max_spans;
 }
 
 static struct span_entry *insert(struct span_operation *op, const struct span_key *key,

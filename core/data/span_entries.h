@@ -15,6 +15,8 @@
 #include "core/data/span_index.h"
 #include "core/data/span_shard.h"
 
+#include <stdatomic.h>
+
 /* Of the index, for all shards. */
 struct span_index_common {
     unsigned totals_count;

@@ -7,10 +7,10 @@
 #include <assert.h>
 
 enum {
-    SHARDS_MAX = 64, /* the bits of key_block.shards_used */
+    SHARDS_MAX = 32, /* the bits of key_block.shards_used */
     SHARD_SPANS_MIN = 2048,
     VALUE_BYTES_PER_SPAN = 160,
-    BLOCK_KEYS = 128,
+    BLOCK_KEYS = 512,
     PURGE_PER_SWEEP = 2048,
 };
 
@@ -92,21 +92,22 @@ static void read_keys(const struct span_index *index, const uint8_t *items, size
         uint64_t hash = hash_u64(span_id_number(key->span_id));
         unsigned shard = (unsigned)(hash >> 40) & (index->shard_count - 1);
         uint64_t bit = UINT64_C(1) << shard;
-        block->tags[i] = span_shard_tag(hash);
+        block->tags[i] = span_table_tag(hash);
         block->next[i] = block->shards_used & bit ? block->first[shard] : NO_KEY;
         block->first[shard] = (uint16_t)i;
         block->shards_used |= bit;
-        span_shard_prefetch(&index->shards[shard], block->tags[i]);
     }
 }
 
 /* A look-up in a large index waits for memory three times, one after the other; a block of them
- * waits for all at once. Worth two more turns of the locks where the keys are likely known. */
-static void look_ahead(struct span_index *index, const struct key_block *block)
+ * waits for all at once, for more turns of the locks. What is new is only in the table. */
+enum likely { LIKELY_NEW = 1, LIKELY_KNOWN = 3 };
+
+static void look_ahead(struct span_index *index, const struct key_block *block, enum likely likely)
 {
-    void (*const prefetch[])(const struct span_shard *, uint32_t) = {span_shard_prefetch_entry,
-                                                                     span_shard_prefetch_block};
-    for (size_t turn = 0; turn < 2; turn++)
+    void (*const prefetch[LIKELY_KNOWN])(const struct span_shard *, uint32_t) = {
+        span_shard_prefetch_slot, span_shard_prefetch_entry, span_shard_prefetch_block};
+    for (unsigned turn = 0; turn < likely; turn++)
         for (uint64_t left = block->shards_used; left; left &= left - 1) {
             unsigned number = (unsigned)__builtin_ctzll(left);
             struct span_shard *shard = &index->shards[number];
@@ -128,14 +129,14 @@ struct shard_change {
 static struct shard_change lock_shard(struct span_shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
-    return (struct shard_change){.live = shard->live, .live_profiles = shard->live_profiles};
+    return (struct shard_change){.live = shard->table.live, .live_profiles = shard->live_profiles};
 }
 
 static void unlock_shard(struct span_shard *shard, struct shard_change *change,
                          struct span_index_common *common)
 {
     /* As a number of 64 bits that wraps: there may be less. */
-    uint64_t more = (uint64_t)shard->live - change->live;
+    uint64_t more = (uint64_t)shard->table.live - change->live;
     uint64_t more_profiles = (uint64_t)shard->live_profiles - change->live_profiles;
     change->evicted_any = shard->evicted_any;
     if (change->evicted_any) {
@@ -154,8 +155,6 @@ static void unlock_shard(struct span_shard *shard, struct shard_change *change,
                                       memory_order_relaxed);
 }
 
-enum likely { LIKELY_NEW, LIKELY_KNOWN };
-
 static void run(struct span_index *index, struct span_operation *op, enum likely likely,
                 void *items, size_t count, size_t size,
                 void (*one)(struct span_operation *op, void *item))
@@ -165,8 +164,8 @@ static void run(struct span_index *index, struct span_operation *op, enum likely
         size_t many = count - begin < BLOCK_KEYS ? count - begin : BLOCK_KEYS;
         uint8_t *some = (uint8_t *)items + begin * size;
         read_keys(index, some, size, many, &block);
-        if (likely == LIKELY_KNOWN && many > 1)
-            look_ahead(index, &block);
+        if (many > 1)
+            look_ahead(index, &block, likely);
         for (uint64_t left = block.shards_used; left; left &= left - 1) {
             unsigned number = (unsigned)__builtin_ctzll(left);
             op->shard = &index->shards[number];

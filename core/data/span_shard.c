@@ -7,7 +7,6 @@
 
 enum {
     CHUNK_ENTRIES = SPAN_PAGE_SIZE / sizeof(struct span_entry),
-    SLOTS_MIN = 64,
 };
 
 struct span_chunk {
@@ -26,22 +25,6 @@ _Static_assert((CHUNK_ENTRIES & (CHUNK_ENTRIES - 1)) == 0, "numbers of entries m
 _Static_assert(SPAN_SHARD_BLOCK_MAX + sizeof(struct span_block_page) < SPAN_PAGE_SIZE,
                "a block fits");
 
-static struct span_slot *slots_of(const struct span_shard *shard)
-{
-    return atomic_load_explicit(&shard->slots, memory_order_relaxed);
-}
-
-static uint32_t mask_of(const struct span_shard *shard)
-{
-    return atomic_load_explicit(&shard->mask, memory_order_relaxed);
-}
-
-static void set_table(struct span_shard *shard, struct span_slot *slots, uint32_t mask)
-{
-    atomic_store_explicit(&shard->slots, slots, memory_order_relaxed);
-    atomic_store_explicit(&shard->mask, mask, memory_order_relaxed);
-}
-
 void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
                      size_t blocks_max_bytes)
 {
@@ -52,7 +35,7 @@ void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t
     pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&shard->lock, &spins);
     pthread_mutexattr_destroy(&spins);
-    set_table(shard, memory_zalloc(SLOTS_MIN * sizeof(struct span_slot)), SLOTS_MIN - 1);
+    shard->table.pages = memory;
     shard->chunks_size = 4;
     shard->chunks = memory_zalloc(shard->chunks_size * sizeof(struct span_chunk *));
     shard->memory = memory;
@@ -79,7 +62,7 @@ void span_shard_deinit(struct span_shard *shard)
         give_back(shard, page);
     }
     free(shard->waiters);
-    free(slots_of(shard));
+    span_table_deinit(&shard->table);
     pthread_mutex_destroy(&shard->lock);
 }
 
@@ -91,12 +74,12 @@ static struct span_block_page *page_of(const uint8_t *block)
 
 /* --- entries by number --- */
 
-static struct span_chunk **chunk_at(struct span_shard *shard, uint32_t number)
+static struct span_chunk **chunk_at(const struct span_shard *shard, uint32_t number)
 {
     return &shard->chunks[(number / CHUNK_ENTRIES) & (shard->chunks_size - 1)];
 }
 
-static struct span_entry *entry_at(struct span_shard *shard, uint32_t number)
+static struct span_entry *entry_at(const struct span_shard *shard, uint32_t number)
 {
     assert(number - shard->first < shard->next - shard->first);
     return &(*chunk_at(shard, number))->entries[number % CHUNK_ENTRIES];
@@ -151,7 +134,7 @@ static struct span_slot *slot_of(struct span_shard *shard, const struct span_ent
 void span_shard_tidy(struct span_shard *shard)
 {
     uint32_t end = shard->next, to = shard->first;
-    if (end - shard->first <= (uint64_t)shard->live * 2 + 2 * CHUNK_ENTRIES)
+    if (end - shard->first <= (uint64_t)shard->table.live * 2 + 2 * CHUNK_ENTRIES)
         return;
     for (uint32_t number = shard->first; number != end; number++) {
         struct span_entry *entry = entry_at(shard, number);
@@ -181,125 +164,51 @@ struct span_entry *span_shard_oldest(struct span_shard *shard)
 
 /* --- the table --- */
 
+static uint32_t tag_of(const struct span_entry *entry)
+{
+    return span_table_tag(hash_u64(entry->span_id));
+}
+
 /* Where the table says that entry is. */
 static struct span_slot *slot_of(struct span_shard *shard, const struct span_entry *entry)
 {
-    struct span_slot *slots = slots_of(shard);
-    uint32_t mask = mask_of(shard);
-    uint32_t tag = span_shard_tag(hash_u64(entry->span_id));
-    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
-        struct span_slot *slot = &slots[(tag + i) & mask];
-        if (slot->tag == tag && entry_at(shard, slot->number) == entry)
-            return slot;
-    }
-    abort(); /* an entry that is not in its table */
-}
-
-/* NULL: no empty slot near enough. */
-static struct span_slot *empty_slot(struct span_slot *slots, uint32_t mask, uint32_t tag)
-{
-    for (uint32_t i = 0; i < SPAN_SHARD_PROBES && i <= mask; i++)
-        if (slots[(tag + i) & mask].tag == 0)
-            return &slots[(tag + i) & mask];
-    return NULL;
-}
-
-/* Empties a slot and moves up what stands behind it, so that no probe stops early. */
-static void clear_slot(struct span_shard *shard, struct span_slot *slot)
-{
-    struct span_slot *slots = slots_of(shard);
-    uint32_t mask = mask_of(shard);
-    uint32_t hole = (uint32_t)(slot - slots);
-    for (uint32_t i = (hole + 1) & mask; slots[i].tag; i = (i + 1) & mask) {
-        uint32_t from_home = (i - slots[i].tag) & mask;
-        if (from_home >= ((i - hole) & mask)) {
-            slots[hole] = slots[i];
-            hole = i;
-        }
-    }
-    slots[hole] = (struct span_slot){0};
-    shard->live--;
+    struct span_probe probe = span_table_probe(&shard->table, tag_of(entry));
+    struct span_slot *slot = span_probe_next(&probe);
+    while (slot && entry_at(shard, slot->number) != entry)
+        slot = span_probe_next(&probe);
+    assert(slot);
+    return slot;
 }
 
 /* Frees what the entry refers to; its slot is the caller's. */
 static void bury(struct span_shard *shard, struct span_entry *entry);
 
-static void note_evicted(struct span_shard *shard, enum span_eviction reason, uint32_t count)
+static void note_evicted(struct span_shard *shard, enum span_eviction reason)
 {
-    shard->evicted[reason] += count;
-    shard->evicted_any = count > 0 || shard->evicted_any;
-}
-
-/* At most max_spans / shards entries move, 8 bytes each: a tenth of a millisecond at the default.
- */
-static void grow_table(struct span_shard *shard)
-{
-    struct span_slot *old = slots_of(shard);
-    uint32_t old_mask = mask_of(shard);
-    uint32_t mask = old_mask * 2 + 1;
-    struct span_slot *slots = memory_zalloc(((size_t)mask + 1) * sizeof *slots);
-    uint32_t lost = 0;
-    for (uint32_t i = 0; i <= old_mask; i++) {
-        struct span_slot *slot = old[i].tag ? empty_slot(slots, mask, old[i].tag) : NULL;
-        if (slot) {
-            *slot = old[i];
-        } else if (old[i].tag) {
-            bury(shard, entry_at(shard, old[i].number));
-            lost++;
-        }
-    }
-    note_evicted(shard, SPAN_EVICTED_CROWDED, lost);
-    shard->live -= lost;
-    set_table(shard, slots, mask);
-    free(old);
+    shard->evicted[reason]++;
+    shard->evicted_any = true;
 }
 
 /* The oldest entry among those that a probe for tag passes has to go. */
 static void evict_crowded(struct span_shard *shard, uint32_t tag)
 {
-    struct span_slot *slots = slots_of(shard);
-    uint32_t mask = mask_of(shard);
-    struct span_slot *oldest = NULL;
-    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
-        struct span_slot *slot = &slots[(tag + i) & mask];
-        if (!oldest || slot->number - shard->first < oldest->number - shard->first)
+    struct span_probe probe = span_table_probe(&shard->table, tag);
+    struct span_slot *oldest = span_probe_any(&probe);
+    for (struct span_slot *slot = oldest; slot; slot = span_probe_any(&probe))
+        if (slot->number - shard->first < oldest->number - shard->first)
             oldest = slot;
-    }
     struct span_entry *entry = entry_at(shard, oldest->number);
-    clear_slot(shard, oldest);
+    span_table_remove(&shard->table, oldest);
     bury(shard, entry);
-    note_evicted(shard, SPAN_EVICTED_CROWDED, 1);
-}
-
-static void put_slot(struct span_shard *shard, uint32_t tag, uint32_t number)
-{
-    if ((uint64_t)shard->live * 8 >= ((uint64_t)mask_of(shard) + 1) * 5)
-        grow_table(shard);
-    struct span_slot *slot = empty_slot(slots_of(shard), mask_of(shard), tag);
-    if (!slot && (uint64_t)shard->live * 4 >= mask_of(shard)) {
-        grow_table(shard);
-        slot = empty_slot(slots_of(shard), mask_of(shard), tag);
-    }
-    while (!slot) { /* again when what moved up filled the hole: a cluster has an end */
-        evict_crowded(shard, tag);
-        slot = empty_slot(slots_of(shard), mask_of(shard), tag);
-    }
-    *slot = (struct span_slot){tag, number};
-    shard->live++;
+    note_evicted(shard, SPAN_EVICTED_CROWDED);
 }
 
 unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
                             uint8_t profile_flag, struct span_entry **out)
 {
-    struct span_slot *slots = slots_of(shard);
-    uint32_t mask = mask_of(shard);
+    struct span_probe probe = span_table_probe(&shard->table, tag);
     unsigned count = 0;
-    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
-        const struct span_slot *slot = &slots[(tag + i) & mask];
-        if (slot->tag == 0)
-            break;
-        if (slot->tag != tag)
-            continue;
+    for (struct span_slot *slot; (slot = span_probe_next(&probe));) {
         struct span_entry *entry = entry_at(shard, slot->number);
         if (entry->span_id == span_id && (entry->flags & SPAN_ENTRY_PROFILE) == profile_flag) {
             assert(count < SPAN_SHARD_SAME_ID);
@@ -309,18 +218,16 @@ unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t spa
     return count;
 }
 
+void span_shard_prefetch_slot(const struct span_shard *shard, uint32_t tag)
+{
+    span_table_prefetch(&shard->table, tag);
+}
+
 static const struct span_entry *first_entry(const struct span_shard *shard, uint32_t tag)
 {
-    const struct span_slot *slots = slots_of(shard);
-    uint32_t mask = mask_of(shard);
-    for (uint32_t i = 0; i < SPAN_SHARD_PROBES; i++) {
-        const struct span_slot *slot = &slots[(tag + i) & mask];
-        if (slot->tag == tag)
-            return entry_at((struct span_shard *)(uintptr_t)shard, slot->number);
-        if (slot->tag == 0)
-            break;
-    }
-    return NULL;
+    struct span_probe probe = span_table_probe(&shard->table, tag);
+    const struct span_slot *slot = span_probe_next(&probe);
+    return slot ? entry_at(shard, slot->number) : NULL;
 }
 
 void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag)
@@ -357,7 +264,7 @@ static void evict_same_id(struct span_shard *shard, uint32_t tag, uint64_t span_
         if (leaves_before(shard, same[i], leaves))
             leaves = same[i];
     span_shard_remove(shard, leaves);
-    note_evicted(shard, SPAN_EVICTED_SAME_ID, 1);
+    note_evicted(shard, SPAN_EVICTED_SAME_ID);
 }
 
 struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
@@ -369,7 +276,8 @@ struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uin
     entry->span_id = span_id;
     entry->flags = profile_flag;
     shard->live_profiles += profile_flag != 0;
-    put_slot(shard, tag, number);
+    while (!span_table_insert(&shard->table, tag, number)) /* what moved up may fill the hole */
+        evict_crowded(shard, tag);
     return entry;
 }
 
@@ -386,7 +294,7 @@ struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry 
 
 void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
 {
-    clear_slot(shard, slot_of(shard, entry));
+    span_table_remove(&shard->table, slot_of(shard, entry));
     bury(shard, entry);
     trim_front(shard);
 }
@@ -397,7 +305,7 @@ static void prefetch_oldest(struct span_shard *shard)
     if (shard->first == shard->next)
         return;
     const struct span_entry *entry = entry_at(shard, shard->first);
-    span_shard_prefetch(shard, span_shard_tag(hash_u64(entry->span_id)));
+    span_table_prefetch(&shard->table, tag_of(entry));
     if (entry->block)
         __builtin_prefetch(page_of(entry->block));
 }
@@ -411,7 +319,7 @@ bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
     uint64_t last = oldest->samples_last_ns > oldest->span_arrived_ns ? oldest->samples_last_ns
                                                                       : oldest->span_arrived_ns;
     if (last >= shard->live_since_ns)
-        note_evicted(shard, reason, 1);
+        note_evicted(shard, reason);
     span_shard_remove(shard, oldest);
     prefetch_oldest(shard);
     return true;
@@ -566,7 +474,6 @@ static void bury(struct span_shard *shard, struct span_entry *entry)
 size_t span_shard_memory(const struct span_shard *shard)
 {
     uint32_t chunks = shard->next / CHUNK_ENTRIES - shard->first / CHUNK_ENTRIES + 1;
-    return ((size_t)mask_of(shard) + 1) * sizeof(struct span_slot) +
-           (chunks + shard->block_pages) * SPAN_PAGE_SIZE +
+    return span_table_memory(&shard->table) + (chunks + shard->block_pages) * SPAN_PAGE_SIZE +
            shard->waiters_size * sizeof(struct span_waiter_node);
 }

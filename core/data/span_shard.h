@@ -3,27 +3,24 @@
  * are stored.
  *
  * Entries stand in chunks in the order of their arrival, so that the oldest is always the first
- * one: expiry and eviction take from the front. Above them an open-addressed table of (hash, entry
- * number) with bounded probing and without tombstones. Strings and totals stand in pages that are
- * given back when their last entry is gone. What an entry means is span_index.c's business.
+ * one: expiry and eviction take from the front. A table (span_table.h) leads from ids to them. What
+ * spans said and totals stand in pages that are given back when their last entry is gone. What an
+ * entry means is span_entries.c's business.
  *
  * Owner: a span_index.
  *
- * Thread: whoever holds the shard's lock; only `slots` and `mask` may be read without it, for a
- * prefetch.
+ * Thread: whoever holds the shard's lock.
  */
 #ifndef PROFCOL_CORE_DATA_SPAN_SHARD_H
 #define PROFCOL_CORE_DATA_SPAN_SHARD_H
 
 #include "core/base/slice.h"
 #include "core/data/otlp.h"
-#include "core/data/span_pages.h"
+#include "core/data/span_table.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 enum {
-    SPAN_SHARD_PROBES = 64,      /* no entry stands further from its home slot */
     SPAN_SHARD_SAME_ID = 8,      /* entries with equal span ids and different trace ids */
     SPAN_SHARD_BLOCK_MAX = 4608, /* bytes of strings and totals of one entry */
 };
@@ -70,11 +67,6 @@ struct span_stored_facts {
     uint8_t status;
 };
 
-struct span_slot {
-    uint32_t tag; /* of the hash; 0: empty */
-    uint32_t number;
-};
-
 struct span_waiter_node {
     uint64_t hold;
     uint32_t worker;
@@ -87,10 +79,8 @@ struct span_block_page;
 
 struct span_shard {
     pthread_mutex_t lock;
-    _Atomic(struct span_slot *) slots;
-    _Atomic uint32_t mask;
-    uint32_t live;          /* entries in the table */
-    uint32_t live_profiles; /* those of them that are profile ids */
+    struct span_table table; /* all that are not dead */
+    uint32_t live_profiles;  /* those of them that are profile ids */
 
     struct span_chunk **chunks; /* a ring, by entry number */
     uint32_t chunks_size;       /* a power of two */
@@ -118,15 +108,9 @@ void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t
                      size_t blocks_max_bytes);
 void span_shard_deinit(struct span_shard *shard);
 
-static inline void span_shard_prefetch(const struct span_shard *shard, uint32_t tag)
-{
-    const struct span_slot *slots = atomic_load_explicit(&shard->slots, memory_order_relaxed);
-    uint32_t mask = atomic_load_explicit(&shard->mask, memory_order_relaxed);
-    __builtin_prefetch((const void *)((uintptr_t)slots + (tag & mask) * sizeof *slots));
-}
-
-/* With the lock held: has the first entry with this tag on its way to the cache; then, in a second
- * round, what it refers to. */
+/* In a first round: has the place in the table on its way to the cache; then the first entry with
+ * this tag; then what it refers to. */
+void span_shard_prefetch_slot(const struct span_shard *shard, uint32_t tag);
 void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag);
 void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag);
 
@@ -176,12 +160,5 @@ void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, 
 
 /* Bytes of everything. */
 size_t span_shard_memory(const struct span_shard *shard);
-
-/* The part of an id's hash that stands in the table; another part chooses the shard. */
-static inline uint32_t span_shard_tag(uint64_t hash)
-{
-    uint32_t tag = (uint32_t)hash;
-    return tag ? tag : 1;
-}
 
 #endif
