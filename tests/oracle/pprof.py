@@ -96,7 +96,7 @@ class Pprof:
         """A line per sample type."""
         for i, value_type in enumerate(self.root.messages(1)):
             lines = list(self.lines(i))
-            text = "".join(sorted(f"{value} {rest}\n" for value, rest in lines))
+            text = "".join(f"{value} {rest}\n" for value, rest in sorted(lines, key=lambda line: (line[1], line[0])))
             yield (f"{self.string(value_type, 1)} {self.string(value_type, 2)} {len(lines)} "
                    f"{sum(value for value, _ in lines)} {zlib.crc32(text.encode()):08x}")
 

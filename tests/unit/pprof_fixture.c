@@ -1,5 +1,6 @@
 #include "tests/unit/pprof_fixture.h"
 
+#include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/data/normalise.h"
 #include "core/formats/profiles_builder.h"
@@ -172,10 +173,14 @@ static void print_attributes(struct text *out, const Dictionary *d, const Sample
     }
 }
 
+struct line {
+    int64_t value;
+    char *text; /* what is behind the value */
+};
+
 static char *sample_line(const Dictionary *d, const Sample *s)
 {
     struct text line = {0};
-    text_printf(&line, "%" PRId64 " ", s->values[0]);
     const __auto_type stack = d->stack_table[s->stack_index];
     for (size_t i = 0; i < stack->n_location_indices; i++)
         print_location(&line, d, stack->location_indices[i]);
@@ -187,46 +192,67 @@ static char *sample_line(const Dictionary *d, const Sample *s)
     text_append_char(&line, '/');
     if (!is_zero(link->span_id))
         text_append_hex(&line, slice_of(link->span_id.data, link->span_id.len));
-    text_append_char(&line, '\n');
     return line.data;
 }
 
-/* Sorted; the caller frees them. */
-static char **sample_lines(const Dictionary *d, const Profile *p)
+static int by_line(const void *a, const void *b)
 {
-    char **lines = memory_array(p->n_samples + 1, sizeof *lines);
-    for (size_t i = 0; i < p->n_samples; i++) {
-        assert(p->samples[i]->n_values == 1 && p->samples[i]->n_timestamps_unix_nano == 0);
-        lines[i] = sample_line(d, p->samples[i]);
-    }
-    qsort(lines, p->n_samples, sizeof *lines, by_text);
-    return lines;
+    const struct line *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order != 0 ? order : (x->value > y->value) - (x->value < y->value);
 }
 
-static void free_lines(char **lines, size_t count)
+/* Equal ones become one; the count of those that are not 0. */
+static size_t sum_lines(struct line *lines, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        free(lines[i]);
-    free(lines);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && strcmp(lines[kept - 1].text, lines[i].text) == 0) {
+            lines[kept - 1].value += lines[i].value;
+            free(lines[i].text);
+            continue;
+        }
+        if (kept > 0 && lines[kept - 1].value == 0)
+            free(lines[--kept].text);
+        lines[kept++] = lines[i];
+    }
+    if (kept > 0 && lines[kept - 1].value == 0)
+        free(lines[--kept].text);
+    return kept;
+}
+
+/* Sorted. */
+static struct line *sample_lines(const Dictionary *d, const Profile *p)
+{
+    struct line *lines = memory_array(p->n_samples + 1, sizeof *lines);
+    for (size_t i = 0; i < p->n_samples; i++) {
+        assert(p->samples[i]->n_values == 1 && p->samples[i]->n_timestamps_unix_nano == 0);
+        lines[i] = (struct line){p->samples[i]->values[0], sample_line(d, p->samples[i])};
+    }
+    qsort(lines, p->n_samples, sizeof *lines, by_line);
+    return lines;
 }
 
 static void report_profile(const Dictionary *d, const Profile *p, const char *name,
                            struct text *out)
 {
-    char **lines = sample_lines(d, p);
+    struct line *lines = sample_lines(d, p);
+    struct text all = {0};
     int64_t sum = 0;
-    uLong crc = crc32(0, NULL, 0);
     for (size_t i = 0; i < p->n_samples; i++) {
-        sum += p->samples[i]->values[0];
-        crc = crc32(crc, (const Bytef *)lines[i], (uInt)strlen(lines[i]));
+        sum += lines[i].value;
+        text_printf(&all, "%" PRId64 " %s\n", lines[i].value, lines[i].text);
+        free(lines[i].text);
     }
-    free_lines(lines, p->n_samples);
+    free(lines);
     text_printf(out, "%s %s %s %zu %" PRId64 " %08lx\n", name,
                 string_at(d, p->sample_type->type_strindex),
-                string_at(d, p->sample_type->unit_strindex), p->n_samples, sum, crc);
+                string_at(d, p->sample_type->unit_strindex), p->n_samples, sum,
+                crc32(0, (const Bytef *)text_string(&all), (uInt)all.size));
+    text_deinit(&all);
 }
 
-static void describe_profile(const Dictionary *d, const Profile *p, struct text *out)
+static void describe_profile(const Dictionary *d, const Profile *p, bool sums, struct text *out)
 {
     text_printf(out, "%s/%s %" PRIu64 "+%" PRIu64, string_at(d, p->sample_type->type_strindex),
                 string_at(d, p->sample_type->unit_strindex), p->time_unix_nano, p->duration_nano);
@@ -237,13 +263,17 @@ static void describe_profile(const Dictionary *d, const Profile *p, struct text 
     for (size_t i = 0; i < p->n_attribute_indices; i++)
         print_attribute(out, d, p->attribute_indices[i]);
     text_append_char(out, '\n');
-    char **lines = sample_lines(d, p);
-    for (size_t i = 0; i < p->n_samples; i++)
-        text_append(out, lines[i]);
-    free_lines(lines, p->n_samples);
+    struct line *lines = sample_lines(d, p);
+    size_t count = sums ? sum_lines(lines, p->n_samples) : p->n_samples;
+    for (size_t i = 0; i < count; i++) {
+        text_printf(out, "%" PRId64 " %s\n", lines[i].value, lines[i].text);
+        free(lines[i].text);
+    }
+    free(lines);
 }
 
-static void each_profile(struct slice request, const char *name, struct text *out)
+/* name: a report; else a description. */
+static void each_profile(struct slice request, const char *name, bool sums, struct text *out)
 {
     Request *r =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
@@ -255,7 +285,7 @@ static void each_profile(struct slice request, const char *name, struct text *ou
             if (name)
                 report_profile(r->dictionary, scope->profiles[i], name, out);
             else
-                describe_profile(r->dictionary, scope->profiles[i], out);
+                describe_profile(r->dictionary, scope->profiles[i], sums, out);
     }
     opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
         r, NULL);
@@ -263,10 +293,63 @@ static void each_profile(struct slice request, const char *name, struct text *ou
 
 void pprof_report(struct slice request, const char *name, struct text *out)
 {
-    each_profile(request, name, out);
+    each_profile(request, name, false, out);
 }
 
 void pprof_describe(struct slice request, struct text *out)
 {
-    each_profile(request, NULL, out);
+    each_profile(request, NULL, false, out);
+}
+
+void pprof_describe_sums(struct slice request, struct text *out)
+{
+    each_profile(request, NULL, true, out);
+}
+
+/* --- and back --- */
+
+static uint32_t read_profiles(struct slice request, struct message *root, struct arena *arena,
+                              struct otlp_profile *out, uint32_t max)
+{
+    uint32_t count = 0;
+    struct message_field group, scope, profile;
+    message_init(root, request);
+    struct message_iter groups = message_iter(root, arena);
+    while (message_next(&groups, &group)) {
+        if (group.wire.number != PROFILES_RESOURCE_PROFILES)
+            continue;
+        struct message_iter scopes = message_iter_into(&group, arena);
+        while (message_next(&scopes, &scope)) {
+            if (scope.wire.number != RESOURCE_PROFILES_SCOPE_PROFILES)
+                continue;
+            struct message_iter profiles = message_iter_into(&scope, arena);
+            while (message_next(&profiles, &profile))
+                if (profile.wire.number == SCOPE_PROFILES_PROFILES && count < max)
+                    otlp_profile_read(&out[count++], &profile, arena);
+        }
+    }
+    return count;
+}
+
+void pprof_from_otlp(struct slice request, const struct pprof_labels *labels,
+                     const struct pprof_limits *limits,
+                     void (*on_pprof)(struct slice pprof, void *context), void *context)
+{
+    struct arena arena = {0};
+    struct message root;
+    struct otlp_profile profiles[OTLP_SIBLINGS_MAX];
+    uint32_t count = read_profiles(request, &root, &arena, profiles, OTLP_SIBLINGS_MAX);
+    struct dictionary *dictionary = dictionary_new(&root, &arena);
+    struct pprof_writer *writer = pprof_writer_new(dictionary, &arena, labels);
+    struct slice pprof;
+    for (uint32_t i = 0, siblings; i < count; i += siblings) {
+        siblings = otlp_profile_siblings(&profiles[i], count - i);
+        struct pprof_header header = pprof_header_of(&profiles[i], dictionary, &arena);
+        pprof_writer_begin(writer, &header);
+        pprof_writer_add_profiles(writer, &profiles[i], siblings);
+        while (pprof_writer_next(writer, limits, &pprof))
+            on_pprof(pprof, context);
+    }
+    pprof_writer_free(writer);
+    arena_deinit(&arena);
 }

@@ -12,6 +12,7 @@
 #include "core/base/buffer.h"
 #include "core/base/text.h"
 #include "core/formats/pprof_read.h"
+#include "core/formats/pprof_write.h"
 
 /* A file of tests/data/pprof, or any other with a slash in its path; not compressed any more. */
 struct buffer *pprof_load(const char *name);
@@ -27,5 +28,12 @@ void pprof_report(struct slice request, const char *name, struct text *out);
 /* "type/unit time+duration every period type/unit attributes" of each Profile, and a line for each
  * sample: "value {mapping @address [function]} attributes trace/span", sorted. */
 void pprof_describe(struct slice request, struct text *out);
+/* The same with equal samples summed, and without those that are 0 then. */
+void pprof_describe_sums(struct slice request, struct text *out);
+
+/* The Profiles of a request as pprofs, siblings together: one call each. */
+void pprof_from_otlp(struct slice request, const struct pprof_labels *labels,
+                     const struct pprof_limits *limits,
+                     void (*on_pprof)(struct slice pprof, void *context), void *context);
 
 #endif

@@ -1,0 +1,855 @@
+#include "core/formats/pprof_write.h"
+
+#include "core/base/arena.h"
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/data/wire_writer.h"
+#include "core/formats/pprof.h"
+#include "core/formats/pprof_read.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- what is kept ---- */
+
+/* An attribute of samples as a label. */
+struct label {
+    struct slice name; /* empty: it is left out */
+    struct slice text; /* empty: a number */
+    int64_t number;
+    struct slice unit;
+};
+
+/* Samples of one identity; their values stand in writer->values. */
+struct row {
+    uint32_t hash;
+    uint32_t stack, link;
+    uint32_t first_label, label_count; /* in writer->labels */
+};
+
+/* A hash of numbers, 1 and up; 0 is a free slot. Small again after a reset, with its memory. */
+struct slots {
+    uint32_t *items;
+    uint32_t mask;
+    uint32_t capacity;
+};
+
+/* Which entries of a table of the dictionary are in the pprof, under which ids. */
+struct id_table {
+    uint32_t *ids;  /* by index; 0: not in it */
+    uint32_t *used; /* by id - 1 */
+    uint32_t count;
+};
+
+enum section { HEADER, SAMPLES, MAPPINGS, LOCATIONS, FUNCTIONS, STRINGS, SECTION_COUNT };
+
+/* A state of the pprof that is being written, to come back to. */
+struct mark {
+    size_t sizes[SECTION_COUNT];
+    uint32_t mappings, locations, functions, strings;
+};
+
+struct pprof_writer {
+    struct dictionary *dictionary;
+    struct arena *arena;
+    const struct pprof_labels *names;
+    struct label **attributes; /* by index; NULL: not asked for */
+    uint8_t *mapping_flags;    /* by index, a bit for each field; NULL: not asked for */
+
+    /* what was added */
+    struct pprof_header header;
+    struct slice types[OTLP_SIBLINGS_MAX], units[OTLP_SIBLINGS_MAX];
+    uint32_t type_count;
+    struct row *rows;
+    uint32_t row_count, row_capacity;
+    int64_t *values; /* type_count for each row */
+    uint32_t value_capacity;
+    uint32_t *labels; /* attributes */
+    uint32_t label_count, label_capacity;
+    struct slots row_slots;
+
+    /* the pprof that is being written */
+    uint32_t next_row;
+    struct wire_writer sections[SECTION_COUNT];
+    struct wire_writer whole;
+    struct id_table mappings, locations, functions;
+    struct slice *strings;
+    uint32_t string_count, string_capacity;
+    struct slots string_slots;
+    uint32_t *frames; /* of a sample */
+    uint32_t frame_capacity;
+};
+
+/* An array in the arena with room for one more behind `count`. */
+static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    uint32_t more = *capacity ? *capacity * 2 : 16;
+    void *grown = arena_array(arena, more, size);
+    if (count > 0)
+        memcpy(grown, array, count * size);
+    *capacity = more;
+    return grown;
+}
+
+/* ---- slots ---- */
+
+enum { SLOTS_MIN = 64 };
+
+static void resize_slots(struct slots *slots, struct arena *arena, uint32_t size)
+{
+    if (slots->capacity < size) {
+        slots->items = arena_array(arena, size, sizeof *slots->items);
+        slots->capacity = size;
+    }
+    memset(slots->items, 0, size * sizeof *slots->items);
+    slots->mask = size - 1;
+}
+
+static void put_slot(struct slots *slots, uint32_t hash, uint32_t number)
+{
+    uint32_t at = hash & slots->mask;
+    while (slots->items[at] != 0)
+        at = (at + 1) & slots->mask;
+    slots->items[at] = number;
+}
+
+/* ---- strings ---- */
+
+static uint32_t string_hash(struct slice text)
+{
+    return (uint32_t)hash_bytes(text);
+}
+
+static uint32_t add_string(struct pprof_writer *writer, struct slice text)
+{
+    writer->strings = grow(writer->arena, writer->strings, writer->string_count,
+                           &writer->string_capacity, sizeof *writer->strings);
+    writer->strings[writer->string_count++] = text;
+    wire_writer_bytes(&writer->sections[STRINGS], PPROF_STRING_TABLE, text);
+    if (writer->string_count * 2 > writer->string_slots.mask) {
+        resize_slots(&writer->string_slots, writer->arena, (writer->string_slots.mask + 1) * 2);
+        for (uint32_t i = 0; i + 1 < writer->string_count; i++)
+            put_slot(&writer->string_slots, string_hash(writer->strings[i]), i + 1);
+    }
+    put_slot(&writer->string_slots, string_hash(text), writer->string_count);
+    return writer->string_count - 1;
+}
+
+/* 0: it is not there, or "". */
+static uint32_t find_string(const struct pprof_writer *writer, struct slice text)
+{
+    const struct slots *slots = &writer->string_slots;
+    for (uint32_t at = string_hash(text) & slots->mask; slots->items[at] != 0;
+         at = (at + 1) & slots->mask)
+        if (slice_equal(writer->strings[slots->items[at] - 1], text))
+            return slots->items[at] - 1;
+    return 0;
+}
+
+static uint32_t string_id(struct pprof_writer *writer, struct slice text)
+{
+    uint32_t id = text.size > 0 ? find_string(writer, text) : 0;
+    return id > 0 || text.size == 0 ? id : add_string(writer, text);
+}
+
+/* Of the dictionary. */
+static uint32_t entry_string_id(struct pprof_writer *writer, uint64_t index)
+{
+    return string_id(writer, dictionary_string(writer->dictionary, (uint32_t)index));
+}
+
+/* The last one that was added: what was put behind it must be gone. */
+static void drop_last_string(struct pprof_writer *writer)
+{
+    struct slots *slots = &writer->string_slots;
+    uint32_t at = string_hash(writer->strings[writer->string_count - 1]) & slots->mask;
+    while (slots->items[at] != writer->string_count)
+        at = (at + 1) & slots->mask;
+    slots->items[at] = 0;
+    writer->string_count--;
+}
+
+/* ---- entries of the dictionary ---- */
+
+/* The single numbers of an entry. */
+static void read_numbers(struct slice entry, uint64_t *numbers, uint32_t count)
+{
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.type == WIRE_VARINT && field.number < count)
+            numbers[field.number] = field.value;
+}
+
+/* The next index of a repeated field of an entry, packed or not. */
+struct index_walk {
+    struct wire_cursor entry, packed;
+    uint32_t number;
+};
+
+static struct index_walk walk_indices(struct slice entry, uint32_t number)
+{
+    return (struct index_walk){.entry = wire_cursor(entry), .number = number};
+}
+
+static bool next_index(struct index_walk *walk, uint32_t *index)
+{
+    struct wire_field field;
+    uint64_t value;
+    while (!wire_packed_varint(&walk->packed, &value)) {
+        do {
+            if (!wire_next(&walk->entry, &field))
+                return false;
+        } while (field.number != walk->number);
+        if (field.type == WIRE_VARINT) {
+            *index = (uint32_t)field.value;
+            return true;
+        }
+        walk->packed = wire_cursor(field.bytes);
+    }
+    *index = (uint32_t)value;
+    return true;
+}
+
+/* What an AnyValue holds; its last field counts. */
+static struct wire_field any_value(struct slice any)
+{
+    struct wire_cursor cursor = wire_cursor(any);
+    struct wire_field field, last = {.number = 0};
+    while (wire_next(&cursor, &field))
+        last = field;
+    return last;
+}
+
+static struct id_table make_id_table(struct pprof_writer *writer, int table)
+{
+    uint32_t count = dictionary_count(writer->dictionary, table);
+    count += count == 0; /* index 0 needs no entry */
+    return (struct id_table){.ids = arena_array(writer->arena, count, sizeof(uint32_t)),
+                             .used = arena_array(writer->arena, count, sizeof(uint32_t))};
+}
+
+/* True: it is new, and its record has to be written. */
+static bool take_id(struct id_table *table, uint32_t index, uint32_t *id_out)
+{
+    bool is_new = table->ids[index] == 0;
+    if (is_new) {
+        table->used[table->count++] = index;
+        table->ids[index] = table->count;
+    }
+    *id_out = table->ids[index];
+    return is_new;
+}
+
+static void drop_ids(struct id_table *table, uint32_t count)
+{
+    while (table->count > count)
+        table->ids[table->used[--table->count]] = 0;
+}
+
+/* ---- mappings ---- */
+
+static const char *const flag_keys[PPROF_MAPPING_FIELD_COUNT] = {
+    [PPROF_MAPPING_HAS_FUNCTIONS] = "pprof.mapping.has_functions",
+    [PPROF_MAPPING_HAS_FILENAMES] = "pprof.mapping.has_filenames",
+    [PPROF_MAPPING_HAS_LINE_NUMBERS] = "pprof.mapping.has_line_numbers",
+    [PPROF_MAPPING_HAS_INLINE_FRAMES] = "pprof.mapping.has_inline_frames",
+};
+
+static uint8_t flag_bit(uint32_t field)
+{
+    return (uint8_t)(1u << (field - PPROF_MAPPING_HAS_FUNCTIONS));
+}
+
+static uint8_t flags_of_location(struct pprof_writer *writer, struct slice location)
+{
+    struct wire_cursor cursor = wire_cursor(location);
+    struct wire_field field;
+    unsigned lines = 0, flags = 0;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != LOCATION_LINES)
+            continue;
+        uint64_t line[LINE_COLUMN] = {0}, function[FUNCTION_START_LINE] = {0};
+        read_numbers(field.bytes, line, LINE_COLUMN);
+        read_numbers(dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE,
+                                      (uint32_t)line[LINE_FUNCTION_INDEX]),
+                     function, FUNCTION_START_LINE);
+        flags |= function[FUNCTION_NAME_STRINDEX] ? flag_bit(PPROF_MAPPING_HAS_FUNCTIONS) : 0u;
+        flags |= function[FUNCTION_FILENAME_STRINDEX] ? flag_bit(PPROF_MAPPING_HAS_FILENAMES) : 0u;
+        flags |= line[LINE_LINE] ? flag_bit(PPROF_MAPPING_HAS_LINE_NUMBERS) : 0u;
+        flags |= lines++ > 0 ? flag_bit(PPROF_MAPPING_HAS_INLINE_FRAMES) : 0u;
+    }
+    return (uint8_t)flags;
+}
+
+/* From what its locations have. */
+static uint8_t found_flags(struct pprof_writer *writer, uint32_t mapping)
+{
+    struct dictionary *dictionary = writer->dictionary;
+    if (!writer->mapping_flags) {
+        writer->mapping_flags = arena_zalloc(
+            writer->arena, dictionary_count(dictionary, DICTIONARY_MAPPING_TABLE) + (size_t)1);
+        uint32_t count = dictionary_count(dictionary, DICTIONARY_LOCATION_TABLE);
+        for (uint32_t i = 0; i < count; i++) {
+            struct slice location = dictionary_entry(dictionary, DICTIONARY_LOCATION_TABLE, i);
+            uint64_t numbers[LOCATION_LINES] = {0};
+            read_numbers(location, numbers, LOCATION_LINES);
+            writer->mapping_flags[numbers[LOCATION_MAPPING_INDEX]] |=
+                flags_of_location(writer, location);
+        }
+    }
+    return writer->mapping_flags[mapping];
+}
+
+/* What its attributes say: the build id, and flags if there are any. */
+static uint8_t read_mapping_attributes(struct pprof_writer *writer, uint32_t mapping,
+                                       struct slice entry, struct slice *build_id)
+{
+    struct index_walk walk = walk_indices(entry, MAPPING_ATTRIBUTE_INDICES);
+    uint32_t index;
+    unsigned flags = 0;
+    bool has_flags = false;
+    while (next_index(&walk, &index)) {
+        struct dictionary_attribute attribute = dictionary_attribute(writer->dictionary, index);
+        struct slice key = dictionary_string(writer->dictionary, attribute.key);
+        struct wire_field value = any_value(attribute.value);
+        bool is_gnu = slice_is(key, "process.executable.build_id.gnu");
+        if (value.number == ANY_VALUE_STRING &&
+            (is_gnu || (slice_is(key, "process.executable.build_id.go") && build_id->size == 0)))
+            *build_id = value.bytes;
+        for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++)
+            if (value.number == ANY_VALUE_BOOL && slice_is(key, flag_keys[i])) {
+                has_flags = true;
+                flags |= value.value ? flag_bit(i) : 0u;
+            }
+    }
+    return has_flags ? (uint8_t)flags : found_flags(writer, mapping);
+}
+
+static uint32_t mapping_id(struct pprof_writer *writer, uint32_t index)
+{
+    uint32_t id;
+    if (index == 0)
+        return 0;
+    if (!take_id(&writer->mappings, index, &id))
+        return id;
+    struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_MAPPING_TABLE, index);
+    struct slice build_id = {0};
+    uint64_t from[MAPPING_ATTRIBUTE_INDICES] = {0};
+    read_numbers(entry, from, MAPPING_ATTRIBUTE_INDICES);
+    uint8_t flags = read_mapping_attributes(writer, index, entry, &build_id);
+    struct wire_writer *out = &writer->sections[MAPPINGS];
+    size_t begun = wire_writer_begin(out, PPROF_MAPPING);
+    wire_writer_varint(out, PPROF_MAPPING_ID, id);
+    wire_writer_varint(out, PPROF_MAPPING_MEMORY_START, from[MAPPING_MEMORY_START]);
+    wire_writer_varint(out, PPROF_MAPPING_MEMORY_LIMIT, from[MAPPING_MEMORY_LIMIT]);
+    wire_writer_varint(out, PPROF_MAPPING_FILE_OFFSET, from[MAPPING_FILE_OFFSET]);
+    wire_writer_varint(out, PPROF_MAPPING_FILENAME,
+                       entry_string_id(writer, from[MAPPING_FILENAME_STRINDEX]));
+    wire_writer_varint(out, PPROF_MAPPING_BUILD_ID, string_id(writer, build_id));
+    for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++)
+        wire_writer_varint(out, i, (flags & flag_bit(i)) != 0);
+    wire_writer_end(out, begun);
+    return id;
+}
+
+/* ---- functions and locations ---- */
+
+static uint32_t function_id(struct pprof_writer *writer, uint32_t index)
+{
+    uint32_t id;
+    if (!take_id(&writer->functions, index, &id))
+        return id;
+    uint64_t from[FUNCTION_START_LINE + 1] = {0};
+    read_numbers(dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE, index), from,
+                 FUNCTION_START_LINE + 1);
+    struct wire_writer *out = &writer->sections[FUNCTIONS];
+    size_t begun = wire_writer_begin(out, PPROF_FUNCTION);
+    wire_writer_varint(out, PPROF_FUNCTION_ID, id);
+    wire_writer_varint(out, PPROF_FUNCTION_NAME,
+                       entry_string_id(writer, from[FUNCTION_NAME_STRINDEX]));
+    wire_writer_varint(out, PPROF_FUNCTION_SYSTEM_NAME,
+                       entry_string_id(writer, from[FUNCTION_SYSTEM_NAME_STRINDEX]));
+    wire_writer_varint(out, PPROF_FUNCTION_FILENAME,
+                       entry_string_id(writer, from[FUNCTION_FILENAME_STRINDEX]));
+    wire_writer_varint(out, PPROF_FUNCTION_START_LINE, from[FUNCTION_START_LINE]);
+    wire_writer_end(out, begun);
+    return id;
+}
+
+static void write_line(struct pprof_writer *writer, struct slice line)
+{
+    uint64_t from[LINE_COLUMN + 1] = {0};
+    read_numbers(line, from, LINE_COLUMN + 1);
+    uint32_t function = function_id(writer, (uint32_t)from[LINE_FUNCTION_INDEX]);
+    struct wire_writer *out = &writer->sections[LOCATIONS];
+    size_t begun = wire_writer_begin(out, PPROF_LOCATION_LINE);
+    wire_writer_varint(out, PPROF_LINE_FUNCTION_ID, function);
+    wire_writer_varint(out, PPROF_LINE_LINE, from[LINE_LINE]);
+    wire_writer_varint(out, PPROF_LINE_COLUMN, from[LINE_COLUMN]);
+    wire_writer_end(out, begun);
+}
+
+static bool is_folded(struct pprof_writer *writer, struct slice location)
+{
+    struct index_walk walk = walk_indices(location, LOCATION_ATTRIBUTE_INDICES);
+    uint32_t index;
+    while (next_index(&walk, &index)) {
+        struct dictionary_attribute attribute = dictionary_attribute(writer->dictionary, index);
+        struct wire_field value = any_value(attribute.value);
+        if (value.number == ANY_VALUE_BOOL && value.value != 0 &&
+            slice_is(dictionary_string(writer->dictionary, attribute.key),
+                     "pprof.location.is_folded"))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
+{
+    uint32_t id;
+    if (!take_id(&writer->locations, index, &id))
+        return id;
+    struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_LOCATION_TABLE, index);
+    uint64_t from[LOCATION_LINES] = {0};
+    read_numbers(entry, from, LOCATION_LINES);
+    uint32_t mapping = mapping_id(writer, (uint32_t)from[LOCATION_MAPPING_INDEX]);
+    struct wire_writer *out = &writer->sections[LOCATIONS];
+    size_t begun = wire_writer_begin(out, PPROF_LOCATION);
+    wire_writer_varint(out, PPROF_LOCATION_ID, id);
+    wire_writer_varint(out, PPROF_LOCATION_MAPPING_ID, mapping);
+    wire_writer_varint(out, PPROF_LOCATION_ADDRESS, from[LOCATION_ADDRESS]);
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.number == LOCATION_LINES)
+            write_line(writer, field.bytes);
+    wire_writer_varint(out, PPROF_LOCATION_IS_FOLDED, is_folded(writer, entry));
+    wire_writer_end(out, begun);
+    return id;
+}
+
+/* ---- adding samples ---- */
+
+static void read_label_value(struct label *label, struct wire_field value)
+{
+    if (value.number == ANY_VALUE_STRING)
+        label->text = value.bytes;
+    else if (value.number == ANY_VALUE_INT)
+        label->number = (int64_t)value.value;
+    else if (value.number == ANY_VALUE_BOOL)
+        label->text = value.value ? SLICE("true") : SLICE("false");
+}
+
+static const struct label *label_of(struct pprof_writer *writer, uint32_t attribute)
+{
+    if (writer->attributes[attribute])
+        return writer->attributes[attribute];
+    struct label *label = arena_zalloc(writer->arena, sizeof *label);
+    struct dictionary_attribute entry = dictionary_attribute(writer->dictionary, attribute);
+    struct slice key = dictionary_string(writer->dictionary, entry.key);
+    struct wire_field value = any_value(entry.value);
+    read_label_value(label, value);
+    if (value.number == ANY_VALUE_INT)
+        label->unit = dictionary_string(writer->dictionary, entry.unit);
+    /* A pprof cannot tell an empty text, or 0 without a unit, from nothing. */
+    if (label->text.size > 0 || label->number != 0 || label->unit.size > 0)
+        label->name =
+            writer->names ? writer->names->name_of(writer->names->context, attribute, key) : key;
+    writer->attributes[attribute] = label;
+    return label;
+}
+
+enum { LABELS_MAX = PPROF_LABELS_MAX - 2 }; /* besides those of the link */
+
+/* The attributes that become labels, in the order of their indices: they are a set. */
+static uint32_t select_labels(struct pprof_writer *writer, const struct otlp_sample *sample,
+                              uint32_t *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sample->attribute_count && count < LABELS_MAX; i++) {
+        uint32_t attribute = sample->attributes[i];
+        if (label_of(writer, attribute)->name.size == 0)
+            continue;
+        uint32_t at = count++;
+        for (; at > 0 && out[at - 1] > attribute; at--)
+            out[at] = out[at - 1];
+        out[at] = attribute;
+    }
+    return count;
+}
+
+static bool is_of_row(const struct pprof_writer *writer, const struct row *row,
+                      const struct row *wanted, const uint32_t *labels)
+{
+    return row->hash == wanted->hash && row->stack == wanted->stack && row->link == wanted->link &&
+           row->label_count == wanted->label_count &&
+           (row->label_count == 0 || memcmp(writer->labels + row->first_label, labels,
+                                            row->label_count * sizeof *labels) == 0);
+}
+
+static void keep_row(struct pprof_writer *writer, const struct row *wanted, const uint32_t *labels)
+{
+    writer->rows = grow(writer->arena, writer->rows, writer->row_count, &writer->row_capacity,
+                        sizeof *writer->rows);
+    struct row *row = &writer->rows[writer->row_count++];
+    *row = *wanted;
+    row->first_label = writer->label_count;
+    for (uint32_t i = 0; i < wanted->label_count; i++) {
+        writer->labels = grow(writer->arena, writer->labels, writer->label_count,
+                              &writer->label_capacity, sizeof *writer->labels);
+        writer->labels[writer->label_count++] = labels[i];
+    }
+    for (uint32_t i = 0; i < writer->type_count; i++) {
+        uint32_t at = (writer->row_count - 1) * writer->type_count + i;
+        writer->values = grow(writer->arena, writer->values, at, &writer->value_capacity,
+                              sizeof *writer->values);
+        writer->values[at] = 0;
+    }
+    if (writer->row_count * 2 > writer->row_slots.mask) {
+        resize_slots(&writer->row_slots, writer->arena, (writer->row_slots.mask + 1) * 2);
+        for (uint32_t i = 0; i + 1 < writer->row_count; i++)
+            put_slot(&writer->row_slots, writer->rows[i].hash, i + 1);
+    }
+    put_slot(&writer->row_slots, row->hash, writer->row_count);
+}
+
+/* Its number. */
+static uint32_t find_row(struct pprof_writer *writer, const struct otlp_sample *sample)
+{
+    uint32_t labels[LABELS_MAX];
+    struct row wanted = {.stack = sample->stack,
+                         .link = sample->link,
+                         .label_count = select_labels(writer, sample, labels)};
+    wanted.hash =
+        (uint32_t)hash_u64(hash_u64((uint64_t)wanted.stack << 32 | wanted.link) ^
+                           hash_bytes(slice_of(labels, wanted.label_count * sizeof *labels)));
+    const struct slots *slots = &writer->row_slots;
+    for (uint32_t at = wanted.hash & slots->mask; slots->items[at] != 0;
+         at = (at + 1) & slots->mask)
+        if (is_of_row(writer, &writer->rows[slots->items[at] - 1], &wanted, labels))
+            return slots->items[at] - 1;
+    keep_row(writer, &wanted, labels);
+    return writer->row_count - 1;
+}
+
+void pprof_writer_add(struct pprof_writer *writer, uint32_t sample_type,
+                      const struct otlp_sample *sample, int64_t value)
+{
+    assert(sample_type < writer->type_count);
+    uint32_t row = find_row(writer, sample);
+    int64_t *sum = &writer->values[row * writer->type_count + sample_type];
+    if (__builtin_add_overflow(*sum, value, sum))
+        *sum = value > 0 ? INT64_MAX : INT64_MIN;
+}
+
+void pprof_writer_begin(struct pprof_writer *writer, const struct pprof_header *header)
+{
+    writer->header = *header;
+    writer->type_count = writer->row_count = writer->label_count = writer->next_row = 0;
+    resize_slots(&writer->row_slots, writer->arena, SLOTS_MIN);
+}
+
+uint32_t pprof_writer_sample_type(struct pprof_writer *writer, struct slice type, struct slice unit)
+{
+    assert(writer->type_count < OTLP_SIBLINGS_MAX && writer->row_count == 0);
+    writer->types[writer->type_count] = type;
+    writer->units[writer->type_count] = unit;
+    return writer->type_count++;
+}
+
+/* pprof's default is the last sample type, OTLP's the first: they change places. */
+static uint32_t changed_place(uint32_t place, uint32_t count)
+{
+    return place == 0 ? count - 1 : place == count - 1 ? 0 : place;
+}
+
+void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_profile *profiles,
+                               uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct otlp_profile *profile = &profiles[changed_place(i, count)];
+        pprof_writer_sample_type(writer,
+                                 dictionary_string(writer->dictionary, profile->sample_type),
+                                 dictionary_string(writer->dictionary, profile->sample_unit));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct otlp_samples samples = otlp_profile_samples(&profiles[i], writer->arena);
+        struct otlp_sample sample;
+        while (otlp_samples_next(&samples, &sample))
+            pprof_writer_add(writer, changed_place(i, count), &sample, sample.value);
+    }
+}
+
+/* ---- writing a pprof ---- */
+
+static void write_label(struct pprof_writer *writer, const struct label *label)
+{
+    struct wire_writer *out = &writer->sections[SAMPLES];
+    size_t begun = wire_writer_begin(out, PPROF_SAMPLE_LABEL);
+    wire_writer_varint(out, PPROF_LABEL_KEY, string_id(writer, label->name));
+    wire_writer_varint(out, PPROF_LABEL_STR, string_id(writer, label->text));
+    wire_writer_varint(out, PPROF_LABEL_NUM, (uint64_t)label->number);
+    wire_writer_varint(out, PPROF_LABEL_NUM_UNIT, string_id(writer, label->unit));
+    wire_writer_end(out, begun);
+}
+
+/* False: it is all zeros, or none. */
+static bool write_id_label(struct pprof_writer *writer, struct slice name, struct slice id)
+{
+    static const char digits[] = "0123456789abcdef";
+    char hex[2 * TRACE_ID_SIZE];
+    uint8_t any = 0;
+    for (size_t i = 0; i < id.size; i++) {
+        hex[2 * i] = digits[id.data[i] >> 4];
+        hex[2 * i + 1] = digits[id.data[i] & 15];
+        any |= id.data[i];
+    }
+    if (any == 0)
+        return false;
+    struct slice text = slice_of(hex, 2 * id.size);
+    if (find_string(writer, text) == 0)
+        text = arena_copy(writer->arena, text);
+    write_label(writer, &(struct label){.name = name, .text = text});
+    return true;
+}
+
+static void write_labels(struct pprof_writer *writer, const struct row *row)
+{
+    struct dictionary_link link = {.span_id = {0}};
+    if (row->link != 0)
+        link = dictionary_link(writer->dictionary, row->link);
+    bool has_span = write_id_label(writer, SLICE("span_id"), link.span_id);
+    bool has_trace = write_id_label(writer, SLICE("trace_id"), link.trace_id);
+    for (uint32_t i = 0; i < row->label_count; i++) {
+        const struct label *label = label_of(writer, writer->labels[row->first_label + i]);
+        if (!(has_span && slice_is(label->name, "span_id")) &&
+            !(has_trace && slice_is(label->name, "trace_id")))
+            write_label(writer, label);
+    }
+}
+
+static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack)
+{
+    struct index_walk walk =
+        walk_indices(dictionary_entry(writer->dictionary, DICTIONARY_STACK_TABLE, stack),
+                     STACK_LOCATION_INDICES);
+    uint32_t count = 0, location;
+    while (next_index(&walk, &location)) {
+        writer->frames = grow(writer->arena, writer->frames, count, &writer->frame_capacity,
+                              sizeof *writer->frames);
+        writer->frames[count++] = location_id(writer, location);
+    }
+    return count;
+}
+
+static void write_row(struct pprof_writer *writer, uint32_t number)
+{
+    const struct row *row = &writer->rows[number];
+    uint32_t frames = stack_frames(writer, row->stack);
+    struct wire_writer *out = &writer->sections[SAMPLES];
+    size_t begun = wire_writer_begin(out, PPROF_SAMPLE);
+    wire_writer_packed_u32(out, PPROF_SAMPLE_LOCATION_ID, writer->frames, frames);
+    wire_writer_packed_u64(out, PPROF_SAMPLE_VALUE,
+                           (const uint64_t *)&writer->values[number * writer->type_count],
+                           writer->type_count);
+    write_labels(writer, row);
+    wire_writer_end(out, begun);
+}
+
+static void write_value_type(struct pprof_writer *writer, uint32_t field, struct slice type,
+                             struct slice unit)
+{
+    struct wire_writer *out = &writer->sections[HEADER];
+    size_t begun = wire_writer_begin(out, field);
+    wire_writer_varint(out, PPROF_VALUE_TYPE_TYPE, string_id(writer, type));
+    wire_writer_varint(out, PPROF_VALUE_TYPE_UNIT, string_id(writer, unit));
+    wire_writer_end(out, begun);
+}
+
+static void write_header(struct pprof_writer *writer)
+{
+    const struct pprof_header *header = &writer->header;
+    struct wire_writer *out = &writer->sections[HEADER];
+    for (uint32_t i = 0; i < writer->type_count; i++)
+        write_value_type(writer, PPROF_SAMPLE_TYPE, writer->types[i], writer->units[i]);
+    wire_writer_varint(out, PPROF_DROP_FRAMES, string_id(writer, header->drop_frames));
+    wire_writer_varint(out, PPROF_KEEP_FRAMES, string_id(writer, header->keep_frames));
+    wire_writer_varint(out, PPROF_TIME_NANOS, header->time_unix_nano);
+    wire_writer_varint(out, PPROF_DURATION_NANOS, header->duration_nano);
+    if (header->period_type.size > 0 || header->period_unit.size > 0)
+        write_value_type(writer, PPROF_PERIOD_TYPE, header->period_type, header->period_unit);
+    wire_writer_varint(out, PPROF_PERIOD, (uint64_t)header->period);
+    for (uint32_t i = 0; i < header->comment_count; i++)
+        wire_writer_varint_set(out, PPROF_COMMENT, string_id(writer, header->comments[i]));
+    wire_writer_varint(out, PPROF_DEFAULT_SAMPLE_TYPE,
+                       string_id(writer, header->default_sample_type));
+    wire_writer_varint(out, PPROF_DOC_URL, string_id(writer, header->doc_url));
+}
+
+static void start_pprof(struct pprof_writer *writer)
+{
+    for (int i = 0; i < SECTION_COUNT; i++)
+        wire_writer_clear(&writer->sections[i]);
+    drop_ids(&writer->mappings, 0);
+    drop_ids(&writer->locations, 0);
+    drop_ids(&writer->functions, 0);
+    writer->string_count = 0;
+    resize_slots(&writer->string_slots, writer->arena, SLOTS_MIN);
+    add_string(writer, (struct slice){0});
+    write_header(writer);
+}
+
+static struct mark mark_here(const struct pprof_writer *writer)
+{
+    struct mark mark = {.mappings = writer->mappings.count,
+                        .locations = writer->locations.count,
+                        .functions = writer->functions.count,
+                        .strings = writer->string_count};
+    for (int i = 0; i < SECTION_COUNT; i++)
+        mark.sizes[i] = writer->sections[i].size;
+    return mark;
+}
+
+static void return_to(struct pprof_writer *writer, const struct mark *mark)
+{
+    for (int i = 0; i < SECTION_COUNT; i++)
+        writer->sections[i].size = mark->sizes[i];
+    drop_ids(&writer->mappings, mark->mappings);
+    drop_ids(&writer->locations, mark->locations);
+    drop_ids(&writer->functions, mark->functions);
+    while (writer->string_count > mark->strings)
+        drop_last_string(writer);
+}
+
+static size_t pprof_size(const struct pprof_writer *writer)
+{
+    size_t size = 0;
+    for (int i = 0; i < SECTION_COUNT; i++)
+        size += writer->sections[i].size;
+    return size;
+}
+
+static bool is_zero_row(const struct pprof_writer *writer, uint32_t row)
+{
+    for (uint32_t i = 0; i < writer->type_count; i++)
+        if (writer->values[row * writer->type_count + i] != 0)
+            return false;
+    return true;
+}
+
+bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *limits,
+                       struct slice *pprof_out)
+{
+    uint32_t samples = 0;
+    start_pprof(writer);
+    for (; writer->next_row < writer->row_count; writer->next_row++) {
+        if (limits->samples_max > 0 && samples == limits->samples_max)
+            break;
+        if (is_zero_row(writer, writer->next_row))
+            continue;
+        struct mark mark = mark_here(writer);
+        write_row(writer, writer->next_row);
+        if (limits->size_max > 0 && samples > 0 && pprof_size(writer) > limits->size_max) {
+            return_to(writer, &mark);
+            break;
+        }
+        samples++;
+    }
+    wire_writer_clear(&writer->whole);
+    for (int i = 0; i < SECTION_COUNT; i++)
+        wire_writer_raw(&writer->whole, wire_writer_slice(&writer->sections[i]));
+    *pprof_out = wire_writer_slice(&writer->whole);
+    return samples > 0;
+}
+
+/* ---- the whole ---- */
+
+struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct arena *arena,
+                                      const struct pprof_labels *labels)
+{
+    struct pprof_writer *writer = memory_zalloc(sizeof *writer);
+    writer->dictionary = dictionary;
+    writer->arena = arena;
+    writer->names = labels;
+    writer->attributes =
+        arena_array(arena, dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE) + (size_t)1,
+                    sizeof *writer->attributes);
+    writer->mappings = make_id_table(writer, DICTIONARY_MAPPING_TABLE);
+    writer->locations = make_id_table(writer, DICTIONARY_LOCATION_TABLE);
+    writer->functions = make_id_table(writer, DICTIONARY_FUNCTION_TABLE);
+    return writer;
+}
+
+void pprof_writer_free(struct pprof_writer *writer)
+{
+    if (!writer)
+        return;
+    for (int i = 0; i < SECTION_COUNT; i++)
+        wire_writer_deinit(&writer->sections[i]);
+    wire_writer_deinit(&writer->whole);
+    free(writer);
+}
+
+/* ---- headers ---- */
+
+static const char comment_key[] = "pprof.profile.comment.";
+
+/* Where its number says, if that is below count. */
+static void take_comment(struct slice key, struct slice text, struct slice *comments,
+                         uint32_t count)
+{
+    uint64_t number = 0;
+    size_t prefix = sizeof comment_key - 1;
+    if (key.size <= prefix || key.size > prefix + 9)
+        return;
+    for (size_t i = prefix; i < key.size; i++) {
+        if (key.data[i] < '0' || key.data[i] > '9')
+            return;
+        number = number * 10 + (uint64_t)(key.data[i] - '0');
+    }
+    if (number < count)
+        comments[number] = text;
+}
+
+struct pprof_header pprof_header_of(const struct otlp_profile *profile,
+                                    struct dictionary *dictionary, struct arena *arena)
+{
+    struct pprof_header header = {
+        .period_type = dictionary_string(dictionary, profile->period_type),
+        .period_unit = dictionary_string(dictionary, profile->period_unit),
+        .period = profile->period,
+        .time_unix_nano = profile->time_unix_nano,
+        .duration_nano = profile->duration_nano};
+    const struct {
+        const char *key;
+        struct slice *out;
+    } texts[] = {{"pprof.profile.drop_frames", &header.drop_frames},
+                 {"pprof.profile.keep_frames", &header.keep_frames},
+                 {"pprof.profile.doc_url", &header.doc_url},
+                 {"pprof.profile.default_sample_type", &header.default_sample_type}};
+    struct slice *comments =
+        arena_array(arena, profile->attribute_count + (size_t)1, sizeof *comments);
+    for (uint32_t i = 0; i < profile->attribute_count; i++) {
+        struct dictionary_attribute attribute =
+            dictionary_attribute(dictionary, profile->attributes[i]);
+        struct slice key = dictionary_string(dictionary, attribute.key);
+        struct wire_field value = any_value(attribute.value);
+        if (value.number != ANY_VALUE_STRING)
+            continue;
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+            if (slice_is(key, texts[k].key))
+                *texts[k].out = value.bytes;
+        if (key.size > sizeof comment_key - 1 &&
+            memcmp(key.data, comment_key, sizeof comment_key - 1) == 0)
+            take_comment(key, value.bytes, comments, profile->attribute_count);
+    }
+    header.comments = comments;
+    for (uint32_t i = 0; i < profile->attribute_count; i++)
+        if (comments[i].size > 0)
+            header.comment_count = i + 1;
+    return header;
+}

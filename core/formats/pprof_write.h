@@ -1,0 +1,79 @@
+/*
+ * pprof_write: profiles of a request become pprofs; what pprof_read makes, undone.
+ *
+ *     struct pprof_writer *w = pprof_writer_new(dictionary, arena, NULL);
+ *     pprof_writer_begin(w, &header);                        // forgets what was added before
+ *     pprof_writer_add_profiles(w, profiles, count);         // or sample types and samples
+ *     while (pprof_writer_next(w, &limits, &pprof))          // usually once
+ *         ...
+ *     pprof_writer_free(w);
+ *
+ * One writer serves a request, one pprof after the other: making it costs a few bytes for each
+ * entry of the dictionary, a pprof costs what is added to it. Samples of equal stack, link and
+ * labels become one, with a value for each sample type. What a sample's attributes are called as
+ * labels, and which are left out, says the caller; Links become the labels span_id and trace_id and
+ * go before attributes of those names. Attributes with other values than text, integer and bool are
+ * left out, and what is over PPROF_LABELS_MAX labels. Mappings without any pprof.mapping attribute
+ * get their has_ flags from what their locations have.
+ *
+ * Every pprof is whole in itself, sorted so that one that was cut is noticed: the string_table
+ * comes last.
+ *
+ * Owner: the caller; what is added lives in the arena, a pprof until the writer is used again.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_FORMATS_PPROF_WRITE_H
+#define PROFCOL_CORE_FORMATS_PPROF_WRITE_H
+
+#include "core/data/dictionary.h"
+#include "core/formats/otlp_profile.h"
+
+struct pprof_writer;
+
+struct pprof_header {
+    struct slice period_type, period_unit;
+    int64_t period;
+    uint64_t time_unix_nano, duration_nano;
+    struct slice drop_frames, keep_frames, default_sample_type, doc_url;
+    const struct slice *comments;
+    uint32_t comment_count;
+};
+/* Of a Profile, with its attributes pprof.profile.*; lists in the arena. */
+struct pprof_header pprof_header_of(const struct otlp_profile *profile,
+                                    struct dictionary *dictionary, struct arena *arena);
+
+struct pprof_labels {
+    /* What this attribute of samples is called as a label; empty: it is left out. Asked once for
+     * each, the answer lives as long as the writer. */
+    struct slice (*name_of)(void *context, uint32_t attribute, struct slice key);
+    void *context;
+};
+
+/* labels may be NULL: every attribute under its own name. */
+struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct arena *arena,
+                                      const struct pprof_labels *labels);
+void pprof_writer_free(struct pprof_writer *writer); /* NULL is allowed */
+
+void pprof_writer_begin(struct pprof_writer *writer, const struct pprof_header *header);
+/* Its number for the samples; all of them before the first sample, at most OTLP_SIBLINGS_MAX. */
+uint32_t pprof_writer_sample_type(struct pprof_writer *writer, struct slice type,
+                                  struct slice unit);
+/* sample->value does not count here, value does: it may be in another unit. Sums stay at the ends
+ * of int64. */
+void pprof_writer_add(struct pprof_writer *writer, uint32_t sample_type,
+                      const struct otlp_sample *sample, int64_t value);
+/* Siblings (otlp_profile_siblings): their sample types, the first one last, and all samples. */
+void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_profile *profiles,
+                               uint32_t count);
+
+struct pprof_limits {
+    uint32_t samples_max; /* of a pprof; 0: no limit */
+    size_t size_max;      /* its bytes; one sample alone may be larger. 0: no limit */
+};
+/* The next part of what was added. Samples of which all values are 0 are left out. False: there is
+ * no more. */
+bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *limits,
+                       struct slice *pprof_out);
+
+#endif
