@@ -42,6 +42,12 @@ enum {
     SPAN_STATUS = 15,
     SPAN_FLAGS = 16,
 };
+enum {
+    EVENT_TIME_UNIX_NANO = 1,
+    EVENT_NAME = 2,
+    EVENT_ATTRIBUTES = 3,
+    EVENT_DROPPED_ATTRIBUTES_COUNT = 4
+};
 enum { STATUS_MESSAGE = 2, STATUS_CODE = 3 };
 
 /* common and resource */

@@ -1,9 +1,11 @@
 /*
- * How it is fast: the next field of a message is compared with the ones that may come, which is
- * nearly always guessed right, and numbers and texts are looked at many bytes at once, without a
- * branch for each. Where a message ends is known from its length, so a field that fits is taken
- * without asking whether it is still inside; if it was not, the end is missed, which is asked once.
- * That may read behind a message, so those that end in the last ROOM bytes are left to the walk.
+ * How it is fast: each kind of message names its fields in ascending order, as most encoders write
+ * them, so that each field is guessed right; again and again while that takes one, because the
+ * Collector writes them in descending order. Numbers and texts are looked at many bytes at once,
+ * without a branch for each. Where a message ends is known from its length, so a field is taken
+ * without asking whether all of it is inside; if it was not, the end is missed, which is asked
+ * once. That may read behind a message, so those that end in the last ROOM bytes are left to the
+ * walk.
  */
 #include "core/data/scan_runs.h"
 
@@ -16,7 +18,7 @@
 #include <emmintrin.h>
 #endif
 
-#define ROOM 512 /* more than any field is looked at without asking */
+#define ROOM 160 /* a text of 127 bytes, and something */
 #define TAG(number, type) ((number) << 3 | (type))
 
 /* Bytes */
@@ -41,16 +43,16 @@ static inline uint64_t upper_64(const uint8_t *p)
     return upper_16(p) | upper_16(p + 16) << 16 | upper_16(p + 32) << 32 | upper_16(p + 48) << 48;
 }
 
-/* The first `count` bits, of which there may be up to 63. */
-static inline uint64_t first_bits(size_t count)
+/* Is there none among the first `size`, up to 63? */
+static inline bool are_none_upper(uint64_t upper, size_t size)
 {
-    return (UINT64_C(1) << count) - 1;
+    return upper << 1 << (63 - size) == 0;
 }
 
 /* Up to 64 bytes may be read. */
 static inline bool is_ascii(const uint8_t *p, size_t size)
 {
-    return size < 64 ? (upper_64(p) & first_bits(size)) == 0 : utf8_is_ascii(p, size);
+    return size < 64 ? are_none_upper(upper_64(p), size) : utf8_is_ascii(p, size);
 }
 
 /* Fields: each of these takes one if it has this tag. Behind it; `p` when it is another one, or the
@@ -92,11 +94,32 @@ static inline const uint8_t *take_id(const uint8_t *p, const uint8_t *end, unsig
     return p[1] == 0 ? p + 2 : not_plain(end);
 }
 
+/* The payload: a length of one byte or two, and what it announces is there. */
+static inline const uint8_t *open_payload(const uint8_t *p, const uint8_t *end, size_t *size)
+{
+    *size = *++p;
+    p++;
+    if (*size >= 0x80) {
+        *size = (*size & 0x7f) | (size_t)*p << 7;
+        if (*p++ >= 0x80)
+            return not_plain(end);
+    }
+    return p <= end && *size <= (size_t)(end - p) ? p : not_plain(end);
+}
+
+static const uint8_t *take_any_text(const uint8_t *p, const uint8_t *end)
+{
+    size_t size;
+
+    p = open_payload(p, end, &size);
+    return p <= end && utf8_is_valid(slice_of(p, size)) ? p + size : not_plain(end);
+}
+
 static inline const uint8_t *take_text(const uint8_t *p, const uint8_t *end, unsigned tag)
 {
     if (!stands_at(p, end, tag))
         return p;
-    return p[1] < 0x80 && is_ascii(p + 2, p[1]) ? p + 2 + p[1] : not_plain(end);
+    return p[1] < 0x80 && is_ascii(p + 2, p[1]) ? p + 2 + p[1] : take_any_text(p, end);
 }
 
 /* An index of up to five bytes. */
@@ -124,18 +147,6 @@ static inline const uint8_t *take_index(struct scan_found *found, const uint8_t 
     return p + 1;
 }
 
-/* A length of one byte or two. Behind it; behind the end when what it announces is not there. */
-static inline const uint8_t *read_size(const uint8_t *p, const uint8_t *end, size_t *size)
-{
-    *size = *p++;
-    if (*size >= 0x80) {
-        *size = (*size & 0x7f) | (size_t)*p << 7;
-        if (*p++ >= 0x80)
-            return not_plain(end);
-    }
-    return p <= end && *size <= (size_t)(end - p) ? p : not_plain(end);
-}
-
 static inline const uint8_t *take_indices(struct scan_found *found, const uint8_t *p,
                                           const uint8_t *end, unsigned tag, unsigned table)
 {
@@ -144,7 +155,7 @@ static inline const uint8_t *take_indices(struct scan_found *found, const uint8_
 
     if (!stands_at(p, end, tag))
         return p;
-    p = read_size(p + 1, end, &size);
+    p = open_payload(p, end, &size);
     if (p > end || size == 0)
         return p;
     needed = size == 1 && *p < 0x80 ? *p + 1u : scan_needed_by(slice_of(p, size));
@@ -167,67 +178,47 @@ bool scan_count_numbers(struct slice packed, size_t *count)
     return length == 0;
 }
 
-/* Packed numbers, of which all but the last byte of each go on; adds how many they are. */
-static inline const uint8_t *take_values(size_t *count, const uint8_t *p, const uint8_t *end)
+/* Packed numbers; adds how many they are. */
+static inline const uint8_t *take_numbers(size_t *count, const uint8_t *p, const uint8_t *end,
+                                          unsigned tag)
 {
     uint64_t word;
     size_t size;
 
-    if (!stands_at(p, end, TAG(SAMPLE_VALUES, WIRE_BYTES)))
+    if (!stands_at(p, end, tag))
         return p;
-    p = read_size(p + 1, end, &size);
+    p = open_payload(p, end, &size);
     if (p > end || size == 0)
         return p;
     if (size > sizeof word)
         return scan_count_numbers(slice_of(p, size), count) ? p + size : not_plain(end);
+    /* So few cannot be too long; the last byte of each says that it does not go on. */
     memcpy(&word, p, sizeof word);
     word = ~le64toh(word) & UINT64_C(0x8080808080808080) >> (64 - 8 * size);
-    *count = (word >> 7) * UINT64_C(0x0101010101010101) >> 56;
+    *count += (word >> 7) * UINT64_C(0x0101010101010101) >> 56;
     return p[size - 1] < 0x80 ? p + size : not_plain(end);
 }
 
-static inline const uint8_t *take_timestamps(size_t *count, const uint8_t *p, const uint8_t *end)
+static inline const uint8_t *take_fixed64s(size_t *count, const uint8_t *p, const uint8_t *end,
+                                           unsigned tag)
 {
     size_t size;
 
-    if (!stands_at(p, end, TAG(SAMPLE_TIMESTAMPS_UNIX_NANO, WIRE_BYTES)))
+    if (!stands_at(p, end, tag))
         return p;
-    p = read_size(p + 1, end, &size);
+    p = open_payload(p, end, &size);
     if (p > end)
         return p;
-    *count = size / 8;
+    *count += size / 8;
     return size % 8 == 0 ? p + size : not_plain(end);
-}
-
-static inline const uint8_t *take_status(uint32_t *elements, const uint8_t *p, const uint8_t *end)
-{
-    const uint8_t *status_end;
-
-    if (!stands_at(p, end, TAG(SPAN_STATUS, WIRE_BYTES)))
-        return p;
-    if (p[1] >= 0x80)
-        return not_plain(end);
-    ++*elements;
-    status_end = p + 2 + p[1];
-    p = take_text(p + 2, status_end, TAG(STATUS_MESSAGE, WIRE_BYTES));
-    p = take_number(p, status_end, TAG(STATUS_CODE, WIRE_VARINT));
-    return p == status_end ? p : not_plain(end);
-}
-
-static inline const uint8_t *take_flags(const uint8_t *p, const uint8_t *end)
-{
-    enum { FLAGS = TAG(SPAN_FLAGS, WIRE_FIXED32) }; /* takes two bytes */
-
-    return stands_at(p, end, (FLAGS & 0x7f) | 0x80) && p[1] == FLAGS >> 7 ? p + 2 + 4 : p;
 }
 
 /* Lists of indices */
 
 #if defined(__SSE2__)
-/* Every lane begins with another byte, `indices` and the byte behind in turns, and holds that byte
- * and the next: an index of two bytes, or of one byte and something else, or the second byte of an
- * index, which is less than the index. So the highest of all is the highest index, wherever they
- * begin. */
+/* A lane holds two bytes that follow one another. They are an index; or begin with an index of one
+ * byte; or begin with the second byte of an index, and that is less than the index. So the highest
+ * of all pairs tells the highest index, wherever indices begin. */
 struct lanes {
     __m128i highest;
     __m128i broken; /* in the uppermost bit of a lane: an index goes on behind two bytes */
@@ -252,13 +243,12 @@ static inline uint32_t highest_lane(__m128i lanes)
     return (uint32_t)_mm_extract_epi16(lanes, 0);
 }
 
-/* A list of at least BLOCK bytes. */
-enum { BLOCK = 17 }; /* 16 pairs */
+enum { LONG = 17 }; /* bytes: 16 pairs */
 
 static inline uint32_t needed_by_long(const uint8_t *p, size_t size)
 {
     struct lanes lanes = {_mm_setzero_si128(), _mm_setzero_si128()};
-    const uint8_t *last = p + size - BLOCK;
+    const uint8_t *last = p + size - LONG;
 
     if (p[size - 1] >= 0x80)
         return 0;
@@ -269,14 +259,6 @@ static inline uint32_t needed_by_long(const uint8_t *p, size_t size)
     look_at_lanes(&lanes, last); /* some of it once more, which does no harm */
     look_at_lanes(&lanes, last + 1);
     return _mm_movemask_epi8(lanes.broken) & 0xaaaa ? 0 : highest_lane(lanes.highest) + 1;
-}
-#else
-enum { BLOCK = INT32_MAX }; /* no list is taken for a long one */
-
-static inline uint32_t needed_by_long(const uint8_t *p, size_t size)
-{
-    (void)p, (void)size;
-    return 0;
 }
 #endif
 
@@ -300,43 +282,23 @@ static inline uint32_t needed_by_short(const uint8_t *p, size_t size)
 
 uint32_t scan_needed_by(struct slice indices)
 {
-    return indices.size >= BLOCK ? needed_by_long(indices.data, indices.size)
-                                 : needed_by_short(indices.data, indices.size);
+#if defined(__SSE2__)
+    if (indices.size >= LONG)
+        return needed_by_long(indices.data, indices.size);
+#endif
+    return needed_by_short(indices.data, indices.size);
 }
 
 /* Attributes */
 
-/* The header of a value of `size` bytes, and of what is in it: read as one little-endian number. */
-static inline uint32_t value_header(unsigned tag, uint32_t size)
-{
-    return (uint32_t)TAG(KEY_VALUE_VALUE, WIRE_BYTES) | size << 8 | tag << 16;
-}
+/* Where a small value begins: its tag and size, the tag of what is in it, and, if that is a text,
+ * its size. As a little-endian number, and without the sizes. */
+#define VALUE_HEADER(tag) ((uint32_t)((tag) << 16 | TAG(KEY_VALUE_VALUE, WIRE_BYTES)))
 
-/* At `p` a KeyValue of up to 63 bytes; 64 may be read. */
-static inline bool is_small_attribute(const uint8_t *p, size_t size)
+static inline uint32_t text_header(uint32_t value_size)
 {
-    uint64_t upper = upper_64(p);
-    size_t key_size = p[1];
-    size_t value_size = size - 4 - key_size;
-    uint32_t header;
-
-    if (size < 6 || p[0] != TAG(KEY_VALUE_KEY, WIRE_BYTES) || key_size > size - 6)
-        return false;
-    memcpy(&header, p + 2 + key_size, sizeof header);
-    header = le32toh(header);
-    if (header == (value_header(TAG(ANY_VALUE_STRING, WIRE_BYTES), (uint32_t)value_size) |
-                   (uint32_t)(value_size - 2) << 24))
-        return (upper & first_bits(size)) == 0;
-    if (upper & first_bits(2 + key_size))
-        return false;
-    header &= 0xffffff;
-    if (header == value_header(TAG(ANY_VALUE_INT, WIRE_VARINT), (uint32_t)value_size) ||
-        header == value_header(TAG(ANY_VALUE_BOOL, WIRE_VARINT), (uint32_t)value_size)) {
-        /* All bytes of a number but its last one go on. */
-        uint64_t number = first_bits(size) & ~first_bits(5 + key_size);
-        return value_size - 1 <= SCAN_NUMBER_SIZE_MAX && (upper & number) == (number & number >> 1);
-    }
-    return value_size == 9 && header == value_header(TAG(ANY_VALUE_DOUBLE, WIRE_FIXED64), 9);
+    /* One multiplication puts the size where it belongs, twice, and the text is two smaller. */
+    return VALUE_HEADER(TAG(ANY_VALUE_STRING, WIRE_BYTES)) + value_size * 0x01000100u - 0x02000000u;
 }
 
 static bool is_number(const uint8_t *p, size_t size)
@@ -348,11 +310,82 @@ static bool is_number(const uint8_t *p, size_t size)
     return size > 0 && size <= SCAN_NUMBER_SIZE_MAX && i + 1 == size && p[i] < 0x80;
 }
 
+static bool is_small_number(uint32_t header, size_t value_size, const uint8_t *number)
+{
+    switch ((header & 0xffffff) - (uint32_t)value_size * 0x100u) {
+    case VALUE_HEADER(TAG(ANY_VALUE_BOOL, WIRE_VARINT)):
+    case VALUE_HEADER(TAG(ANY_VALUE_INT, WIRE_VARINT)):
+        return is_number(number, value_size - 1);
+    case VALUE_HEADER(TAG(ANY_VALUE_DOUBLE, WIRE_FIXED64)):
+        return value_size == 1 + 8;
+    default:
+        return false;
+    }
+}
+
+/* At `p` a KeyValue of 6 to 63 bytes; more may be read. The Collector writes the value first. */
+static inline bool is_small_attribute(const uint8_t *p, size_t size)
+{
+    uint64_t upper = upper_64(p);
+    bool key_first = p[0] == TAG(KEY_VALUE_KEY, WIRE_BYTES);
+    size_t first_size = p[1];
+    size_t second_size = size - 4 - first_size;
+    const uint8_t *second = p + 2 + first_size;
+    const uint8_t *key = key_first ? p : second;
+    const uint8_t *value = key_first ? second : p;
+    size_t key_size = key_first ? first_size : second_size;
+    size_t value_size = key_first ? second_size : first_size;
+    uint32_t header;
+
+    if (first_size > size - 4 || value_size < 2 || key[0] != TAG(KEY_VALUE_KEY, WIRE_BYTES) ||
+        key[1] != key_size)
+        return false;
+    memcpy(&header, value, sizeof header);
+    header = le32toh(header);
+    if (header == text_header((uint32_t)value_size))
+        return upper << (64 - size) == 0;
+    return are_none_upper(upper >> (key - p), 2 + key_size) &&
+           is_small_number(header, value_size, value + 3);
+}
+
+static bool is_plain_value(const uint8_t *p, size_t size)
+{
+    if (size < 2)
+        return false;
+    switch (p[0]) {
+    case TAG(ANY_VALUE_STRING, WIRE_BYTES):
+        return take_any_text(p, p + size) == p + size;
+    case TAG(ANY_VALUE_BOOL, WIRE_VARINT):
+    case TAG(ANY_VALUE_INT, WIRE_VARINT):
+        return is_number(p + 1, size - 1);
+    case TAG(ANY_VALUE_DOUBLE, WIRE_FIXED64):
+        return size == 1 + 8;
+    default:
+        return false;
+    }
+}
+
+/* A value that there may be once: `*elements` says whether it was there. */
+static inline const uint8_t *take_value(uint32_t *elements, const uint8_t *p, const uint8_t *end,
+                                        unsigned tag)
+{
+    const uint8_t *value;
+    size_t size;
+
+    if (!stands_at(p, end, tag))
+        return p;
+    value = open_payload(p, end, &size);
+    if (*elements > 0 || value > end || !is_plain_value(value, size))
+        return not_plain(end);
+    ++*elements;
+    return value + size;
+}
+
 bool scan_is_plain_attribute(const uint8_t *p, size_t size)
 {
+    const uint8_t *value;
     size_t key_size;
     size_t value_size;
-    const uint8_t *value;
 
     if (size < 6 || p[0] != TAG(KEY_VALUE_KEY, WIRE_BYTES) || p[1] >= 0x80)
         return false;
@@ -360,32 +393,42 @@ bool scan_is_plain_attribute(const uint8_t *p, size_t size)
     if (key_size + 6 > size || p[2 + key_size] != TAG(KEY_VALUE_VALUE, WIRE_BYTES))
         return false;
     value_size = p[3 + key_size];
-    if (value_size >= 0x80 || key_size + value_size + 4 != size)
+    if (value_size >= 0x80 || key_size + value_size + 4 != size || !utf8_is_ascii(p + 2, key_size))
         return false;
     value = p + 4 + key_size;
-    switch (value[0]) {
-    case TAG(ANY_VALUE_STRING, WIRE_BYTES):
-        return value[1] == value_size - 2 && utf8_is_ascii(p, size);
-    case TAG(ANY_VALUE_BOOL, WIRE_VARINT):
-    case TAG(ANY_VALUE_INT, WIRE_VARINT):
-        return is_number(value + 1, value_size - 1) && utf8_is_ascii(p + 2, key_size);
-    case TAG(ANY_VALUE_DOUBLE, WIRE_FIXED64):
-        return value_size == 9 && utf8_is_ascii(p + 2, key_size);
-    default:
-        return false;
-    }
+    if (value[0] == TAG(ANY_VALUE_STRING, WIRE_BYTES))
+        return value[1] == value_size - 2 && utf8_is_ascii(value + 2, value_size - 2);
+    return is_plain_value(value, value_size);
 }
 
-/* Behind the attributes that stand at `p`, as far as they are plain. */
+/* Of any size, with any text. */
+static bool is_other_attribute(const uint8_t *p, const uint8_t *end)
+{
+    uint32_t elements = 0;
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_text(p, end, TAG(KEY_VALUE_KEY, WIRE_BYTES));
+        p = take_value(&elements, p, end, TAG(KEY_VALUE_VALUE, WIRE_BYTES));
+    } while (p != start && p < end);
+    return p == end && elements == 1;
+}
+
+/* As many attributes as are plain. */
 static inline const uint8_t *take_attributes(uint32_t *elements, const uint8_t *p,
                                              const uint8_t *end, unsigned tag)
 {
     while (stands_at(p, end, tag)) {
-        size_t size;
-        const uint8_t *key_value = read_size(p + 1, end, &size);
+        const uint8_t *key_value = p + 2;
+        size_t size = p[1];
 
-        if (key_value > end || !(size < 64 ? is_small_attribute(key_value, size)
-                                           : scan_is_plain_attribute(key_value, size)))
+        if (size - 6 >= 64 - 6 || !is_small_attribute(key_value, size)) {
+            key_value = open_payload(p, end, &size);
+            if (key_value > end || !is_other_attribute(key_value, key_value + size))
+                break;
+        }
+        if (key_value + size > end)
             break;
         p = key_value + size;
         *elements += 2;
@@ -395,67 +438,160 @@ static inline const uint8_t *take_attributes(uint32_t *elements, const uint8_t *
 
 /* Messages; each adds what it holds besides itself. */
 
+static bool is_plain_status(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_text(p, end, TAG(STATUS_MESSAGE, WIRE_BYTES));
+        p = take_number(p, end, TAG(STATUS_CODE, WIRE_VARINT));
+    } while (p != start && p < end);
+    return p == end;
+}
+
+static bool is_plain_event(uint32_t *elements, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_fixed64(p, end, TAG(EVENT_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_text(p, end, TAG(EVENT_NAME, WIRE_BYTES));
+        p = take_attributes(elements, p, end, TAG(EVENT_ATTRIBUTES, WIRE_BYTES));
+        p = take_number(p, end, TAG(EVENT_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
+    } while (p != start && p < end);
+    return p == end;
+}
+
+static inline const uint8_t *take_events(uint32_t *elements, const uint8_t *p, const uint8_t *end)
+{
+    while (stands_at(p, end, TAG(SPAN_EVENTS, WIRE_BYTES))) {
+        size_t size;
+        const uint8_t *event = open_payload(p, end, &size);
+
+        if (event > end || !is_plain_event(elements, event, event + size))
+            return not_plain(end);
+        ++*elements;
+        p = event + size;
+    }
+    return p;
+}
+
+/* There may be one. */
+static inline const uint8_t *take_status(uint32_t *statuses, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *status;
+    size_t size;
+
+    if (!stands_at(p, end, TAG(SPAN_STATUS, WIRE_BYTES)))
+        return p;
+    status = open_payload(p, end, &size);
+    if (*statuses > 0 || status > end || !is_plain_status(status, status + size))
+        return not_plain(end);
+    ++*statuses;
+    return status + size;
+}
+
+static inline const uint8_t *take_flags(const uint8_t *p, const uint8_t *end)
+{
+    enum { FLAGS = TAG(SPAN_FLAGS, WIRE_FIXED32) }; /* takes two bytes */
+
+    return stands_at(p, end, (FLAGS & 0x7f) | 0x80) && p[1] == FLAGS >> 7 ? p + 2 + 4 : p;
+}
+
 static inline bool is_plain_span(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
     uint32_t elements = 0;
+    uint32_t statuses = 0;
+    const uint8_t *start;
 
-    p = take_id(p, end, TAG(SPAN_TRACE_ID, WIRE_BYTES), TRACE_ID_SIZE);
-    p = take_id(p, end, TAG(SPAN_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
-    p = take_text(p, end, TAG(SPAN_TRACE_STATE, WIRE_BYTES));
-    p = take_id(p, end, TAG(SPAN_PARENT_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
-    p = take_text(p, end, TAG(SPAN_NAME, WIRE_BYTES));
-    p = take_number(p, end, TAG(SPAN_KIND, WIRE_VARINT));
-    p = take_fixed64(p, end, TAG(SPAN_START_TIME_UNIX_NANO, WIRE_FIXED64));
-    p = take_fixed64(p, end, TAG(SPAN_END_TIME_UNIX_NANO, WIRE_FIXED64));
-    p = take_attributes(&elements, p, end, TAG(SPAN_ATTRIBUTES, WIRE_BYTES));
-    p = take_number(p, end, TAG(SPAN_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
-    p = take_number(p, end, TAG(SPAN_DROPPED_EVENTS_COUNT, WIRE_VARINT));
-    p = take_number(p, end, TAG(SPAN_DROPPED_LINKS_COUNT, WIRE_VARINT));
-    p = take_status(&elements, p, end);
-    p = take_flags(p, end);
-    found->elements += p == end ? elements : 0;
-    return p == end;
+    do {
+        start = p;
+        p = take_id(p, end, TAG(SPAN_TRACE_ID, WIRE_BYTES), TRACE_ID_SIZE);
+        p = take_id(p, end, TAG(SPAN_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
+        p = take_text(p, end, TAG(SPAN_TRACE_STATE, WIRE_BYTES));
+        p = take_id(p, end, TAG(SPAN_PARENT_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
+        p = take_text(p, end, TAG(SPAN_NAME, WIRE_BYTES));
+        p = take_number(p, end, TAG(SPAN_KIND, WIRE_VARINT));
+        p = take_fixed64(p, end, TAG(SPAN_START_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(SPAN_END_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_attributes(&elements, p, end, TAG(SPAN_ATTRIBUTES, WIRE_BYTES));
+        p = take_number(p, end, TAG(SPAN_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
+        p = take_events(&elements, p, end);
+        p = take_number(p, end, TAG(SPAN_DROPPED_EVENTS_COUNT, WIRE_VARINT));
+        p = take_number(p, end, TAG(SPAN_DROPPED_LINKS_COUNT, WIRE_VARINT));
+        p = take_status(&statuses, p, end);
+        p = take_flags(p, end);
+    } while (p != start && p < end);
+    if (p != end)
+        return false;
+    found->elements += elements + statuses;
+    return true;
 }
 
 static inline bool is_plain_sample(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
     size_t values = 0;
     size_t timestamps = 0;
+    const uint8_t *start;
 
-    p = take_index(found, p, end, TAG(SAMPLE_STACK_INDEX, WIRE_VARINT), DICTIONARY_STACK_TABLE);
-    p = take_indices(found, p, end, TAG(SAMPLE_ATTRIBUTE_INDICES, WIRE_BYTES),
-                     DICTIONARY_ATTRIBUTE_TABLE);
-    p = take_index(found, p, end, TAG(SAMPLE_LINK_INDEX, WIRE_VARINT), DICTIONARY_LINK_TABLE);
-    p = take_values(&values, p, end);
-    p = take_timestamps(&timestamps, p, end);
+    do {
+        start = p;
+        p = take_index(found, p, end, TAG(SAMPLE_STACK_INDEX, WIRE_VARINT), DICTIONARY_STACK_TABLE);
+        p = take_indices(found, p, end, TAG(SAMPLE_ATTRIBUTE_INDICES, WIRE_BYTES),
+                         DICTIONARY_ATTRIBUTE_TABLE);
+        p = take_index(found, p, end, TAG(SAMPLE_LINK_INDEX, WIRE_VARINT), DICTIONARY_LINK_TABLE);
+        p = take_numbers(&values, p, end, TAG(SAMPLE_VALUES, WIRE_BYTES));
+        p = take_fixed64s(&timestamps, p, end, TAG(SAMPLE_TIMESTAMPS_UNIX_NANO, WIRE_BYTES));
+    } while (p != start && p < end);
     return p == end && values + timestamps > 0 &&
            (values == 0 || timestamps == 0 || values == timestamps);
 }
 
 static inline bool is_plain_line(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
-    p = take_index(found, p, end, TAG(LINE_FUNCTION_INDEX, WIRE_VARINT), DICTIONARY_FUNCTION_TABLE);
-    p = take_number(p, end, TAG(LINE_LINE, WIRE_VARINT));
-    p = take_number(p, end, TAG(LINE_COLUMN, WIRE_VARINT));
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_index(found, p, end, TAG(LINE_FUNCTION_INDEX, WIRE_VARINT),
+                       DICTIONARY_FUNCTION_TABLE);
+        p = take_number(p, end, TAG(LINE_LINE, WIRE_VARINT));
+        p = take_number(p, end, TAG(LINE_COLUMN, WIRE_VARINT));
+    } while (p != start && p < end);
     return p == end;
+}
+
+static inline const uint8_t *take_lines(struct scan_found *found, uint32_t *lines, const uint8_t *p,
+                                        const uint8_t *end)
+{
+    while (stands_at(p, end, TAG(LOCATION_LINES, WIRE_BYTES))) {
+        size_t size;
+        const uint8_t *line = open_payload(p, end, &size);
+
+        if (line > end || !is_plain_line(found, line, line + size))
+            return not_plain(end);
+        ++*lines;
+        p = line + size;
+    }
+    return p;
 }
 
 static inline bool is_plain_location(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
-    const uint8_t *line;
     uint32_t lines = 0;
-    size_t size;
+    const uint8_t *start;
 
-    p = take_index(found, p, end, TAG(LOCATION_MAPPING_INDEX, WIRE_VARINT),
-                   DICTIONARY_MAPPING_TABLE);
-    p = take_number(p, end, TAG(LOCATION_ADDRESS, WIRE_VARINT));
-    for (; stands_at(p, end, TAG(LOCATION_LINES, WIRE_BYTES)); p = line + size, lines++) {
-        line = read_size(p + 1, end, &size);
-        if (line > end || !is_plain_line(found, line, line + size))
-            return false;
-    }
-    p = take_indices(found, p, end, TAG(LOCATION_ATTRIBUTE_INDICES, WIRE_BYTES),
-                     DICTIONARY_ATTRIBUTE_TABLE);
+    do {
+        start = p;
+        p = take_index(found, p, end, TAG(LOCATION_MAPPING_INDEX, WIRE_VARINT),
+                       DICTIONARY_MAPPING_TABLE);
+        p = take_number(p, end, TAG(LOCATION_ADDRESS, WIRE_VARINT));
+        p = take_lines(found, &lines, p, end);
+        p = take_indices(found, p, end, TAG(LOCATION_ATTRIBUTE_INDICES, WIRE_BYTES),
+                         DICTIONARY_ATTRIBUTE_TABLE);
+    } while (p != start && p < end);
     if (p != end)
         return false;
     found->elements += lines;
@@ -465,21 +601,31 @@ static inline bool is_plain_location(struct scan_found *found, const uint8_t *p,
 
 static inline bool is_plain_function(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
-    p = take_index(found, p, end, TAG(FUNCTION_NAME_STRINDEX, WIRE_VARINT),
-                   DICTIONARY_STRING_TABLE);
-    p = take_index(found, p, end, TAG(FUNCTION_SYSTEM_NAME_STRINDEX, WIRE_VARINT),
-                   DICTIONARY_STRING_TABLE);
-    p = take_index(found, p, end, TAG(FUNCTION_FILENAME_STRINDEX, WIRE_VARINT),
-                   DICTIONARY_STRING_TABLE);
-    p = take_number(p, end, TAG(FUNCTION_START_LINE, WIRE_VARINT));
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_index(found, p, end, TAG(FUNCTION_NAME_STRINDEX, WIRE_VARINT),
+                       DICTIONARY_STRING_TABLE);
+        p = take_index(found, p, end, TAG(FUNCTION_SYSTEM_NAME_STRINDEX, WIRE_VARINT),
+                       DICTIONARY_STRING_TABLE);
+        p = take_index(found, p, end, TAG(FUNCTION_FILENAME_STRINDEX, WIRE_VARINT),
+                       DICTIONARY_STRING_TABLE);
+        p = take_number(p, end, TAG(FUNCTION_START_LINE, WIRE_VARINT));
+    } while (p != start && p < end);
     return p == end;
 }
 
 static inline bool is_plain_link(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
+    const uint8_t *start;
+
     (void)found;
-    p = take_id(p, end, TAG(LINK_TRACE_ID, WIRE_BYTES), TRACE_ID_SIZE);
-    p = take_id(p, end, TAG(LINK_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
+    do {
+        start = p;
+        p = take_id(p, end, TAG(LINK_TRACE_ID, WIRE_BYTES), TRACE_ID_SIZE);
+        p = take_id(p, end, TAG(LINK_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
+    } while (p != start && p < end);
     return p == end;
 }
 
@@ -489,6 +635,26 @@ static inline bool is_plain_string(struct scan_found *found, const uint8_t *p, c
 
     (void)found;
     return is_ascii(p, size) || utf8_is_valid(slice_of(p, size));
+}
+
+/* Of the attribute_table. */
+static inline bool is_plain_entry(struct scan_found *found, const uint8_t *p, const uint8_t *end)
+{
+    uint32_t elements = 0;
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_index(found, p, end, TAG(KEY_VALUE_AND_UNIT_KEY_STRINDEX, WIRE_VARINT),
+                       DICTIONARY_STRING_TABLE);
+        p = take_value(&elements, p, end, TAG(KEY_VALUE_AND_UNIT_VALUE, WIRE_BYTES));
+        p = take_index(found, p, end, TAG(KEY_VALUE_AND_UNIT_UNIT_STRINDEX, WIRE_VARINT),
+                       DICTIONARY_STRING_TABLE);
+    } while (p != start && p < end);
+    if (p != end)
+        return false;
+    found->elements += elements;
+    return true;
 }
 
 static inline bool is_plain_stack(struct scan_found *found, const uint8_t *p, const uint8_t *end)
@@ -510,9 +676,9 @@ take_messages(struct scan_found *found, const uint8_t *p, const uint8_t *end,
     unsigned tag = *p;
     uint32_t count = 0;
 
-    for (; stands_at(p, end, tag); count++) {
+    for (; p < end && *p == tag; count++) {
         size_t size;
-        const uint8_t *message = read_size(p + 1, end, &size);
+        const uint8_t *message = open_payload(p, end, &size);
 
         if (message > end || !is_plain(found, message, message + size))
             break;
@@ -549,6 +715,9 @@ const uint8_t *scan_run(enum scan_action action, struct scan_found *found, const
     case SCAN_ENTRY_STRING:
         return take_messages(found, p, end, is_plain_string,
                              SCAN_COUNT_ENTRIES + DICTIONARY_STRING_TABLE);
+    case SCAN_ATTRIBUTE_ENTRY:
+        return take_messages(found, p, end, is_plain_entry,
+                             SCAN_COUNT_ENTRIES + DICTIONARY_ATTRIBUTE_TABLE);
     case SCAN_STACK:
         return take_messages(found, p, end, is_plain_stack,
                              SCAN_COUNT_ENTRIES + DICTIONARY_STACK_TABLE);

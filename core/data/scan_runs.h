@@ -1,11 +1,11 @@
 /*
- * scan_runs: the short way of the scan, for runs of messages that look as every encoder writes
- * them.
+ * scan_runs: the short way of the scan, for runs of plain messages.
  *
  * Nearly all bytes of a request are spans and their attributes, or samples and the entries of the
- * tables, one behind the other. A run function takes as many of them as it knows: their fields in
- * ascending order, each at most once, none unknown. It only ever accepts. What it does not know it
- * leaves to the scan's own walk, which is also the one that finds the words for errors.
+ * tables, one behind the other. A run takes as many of them as it knows: known fields of the right
+ * type with tags of one byte, texts in ASCII, no messages but plain attributes and such. It only
+ * ever accepts. What it does not know it leaves to the scan's own walk, which is also the one that
+ * finds the words for errors.
  *
  * Owner: plain data; nothing is kept.
  *

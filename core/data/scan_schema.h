@@ -48,7 +48,8 @@ enum scan_action {
     SCAN_SAMPLE, /* in the current layout */
     SCAN_LOCATION,
     SCAN_FUNCTION,
-    SCAN_LINK, /* of the link_table */
+    SCAN_LINK,            /* of the link_table */
+    SCAN_ATTRIBUTE_ENTRY, /* a KeyValueAndUnit */
     SCAN_STACK,
     SCAN_MESSAGE, /* any other, and no short way */
 };
