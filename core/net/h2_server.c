@@ -35,9 +35,10 @@ struct h2 {
     struct h2_limits limits;
     size_t block_bytes; /* of the header block that is coming in */
     size_t block_fields;
-    uint64_t block_ns;    /* when it began; 0: none */
-    uint32_t data_length; /* of the DATA frame that has begun; 0: another frame, or padded */
-    uint32_t data_left;   /* of that, once some of it was taken */
+    uint64_t block_ns;     /* when it began; 0: none */
+    uint32_t frame_length; /* of the DATA frame that has begun; 0: another frame, or padded */
+    uint32_t data_length;  /* the same, until all of it was taken */
+    uint32_t data_left;    /* of that, once some of it was taken */
     int32_t data_stream;
     const uint8_t *direct; /* input that is in its place already */
     uint64_t idle_ns;      /* since when there is no stream */
@@ -105,7 +106,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     bool plain = hd->type == NGHTTP2_DATA && !(hd->flags & NGHTTP2_FLAG_PADDED);
-    h2->data_length = plain ? (uint32_t)hd->length : 0;
+    h2->frame_length = h2->data_length = plain ? (uint32_t)hd->length : 0;
     h2->data_left = 0;
     h2->data_stream = hd->stream_id;
     bool ok = h2_limits_on_frame(&h2->limits, hd->type, hd->flags, hd->length, now_of(connection));
@@ -436,26 +437,83 @@ static void h2_input(struct connection *connection, struct slice data)
     server_connection_mark_dirty(connection);
 }
 
-/* In the middle of a DATA frame the next bytes are known to be of the body. */
-static size_t h2_body_room(struct connection *connection, uint8_t **data_out)
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* In the middle of a DATA frame the next bytes are known to be of the body. Then, most likely, come
+ * frames of the same length with more of it: the places of their heads are the odd ones. */
+static size_t h2_body_places(struct connection *connection, struct iovec *places)
 {
     struct h2 *h2 = connection->session;
     if (h2->terminated || h2->data_left == 0)
         return 0;
+    uint8_t *place;
     struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
-    size_t room = exchange ? server_exchange_body_room(exchange, data_out) : 0;
-    return room < h2->data_left ? room : h2->data_left;
+    size_t room = exchange ? server_exchange_body_room(exchange, &place) : 0;
+    if (room == 0)
+        return 0;
+    size_t count = 0;
+    size_t size = smaller(room, h2->data_left);
+    places[count++] = (struct iovec){place, size};
+    for (int ahead = 0; ahead < FRAMES_AHEAD_MAX && room > size; ahead++) {
+        place += size;
+        room -= size;
+        size = smaller(room, h2->frame_length);
+        places[count++] = (struct iovec){connection->part->frame_heads[ahead], H2_FRAME_HEAD_BYTES};
+        places[count++] = (struct iovec){place, size};
+    }
+    return count;
+}
+
+/* Whether what comes behind this head belongs where it was read to. */
+static bool is_foreseen(const struct h2 *h2, const uint8_t *head, const void *place)
+{
+    const struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
+    if (!exchange || exchange->state != EXCHANGE_BODY ||
+        place != exchange->body->data + exchange->body->size)
+        return false;
+    size_t missing = (size_t)exchange->body_expected - exchange->body->size;
+    size_t length = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+    uint32_t stream =
+        (uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8];
+    bool ends = head[4] & NGHTTP2_FLAG_END_STREAM;
+    return head[3] == NGHTTP2_DATA && (head[4] & ~NGHTTP2_FLAG_END_STREAM) == 0 &&
+           stream == (uint32_t)h2->data_stream && length == smaller(missing, h2->frame_length) &&
+           (!ends || length == missing);
+}
+
+/* From a copy: the place belongs to a body that may grow, or end, meanwhile. */
+static void take_misplaced(struct connection *connection, const struct iovec *places, size_t size)
+{
+    uint8_t *copy = memory_alloc(size);
+    for (size_t done = 0; done < size; places++) {
+        size_t piece = smaller(places->iov_len, size - done);
+        memcpy(copy + done, places->iov_base, piece);
+        done += piece;
+    }
+    h2_input(connection, slice_of(copy, size));
+    free(copy);
 }
 
 /* nghttp2 has to see them all the same; it hands them on from where they are. */
-static void h2_body_filled(struct connection *connection, size_t size)
+static void h2_body_filled(struct connection *connection, const struct iovec *places, size_t size)
 {
     struct h2 *h2 = connection->session;
-    struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
-    assert(exchange && size <= h2->data_left);
-    h2->direct = exchange->body->data + exchange->body->size;
-    h2_input(connection, slice_of(h2->direct, size));
-    h2->direct = NULL;
+    for (size_t i = 0; size > 0; i++) {
+        bool is_head = i % 2 == 1;
+        if (is_head && size > H2_FRAME_HEAD_BYTES &&
+            !is_foreseen(h2, places[i].iov_base, places[i + 1].iov_base)) {
+            take_misplaced(connection, places + i, size);
+            return;
+        }
+        struct slice piece = slice_of(places[i].iov_base, smaller(places[i].iov_len, size));
+        h2->direct = is_head ? NULL : piece.data;
+        h2_input(connection, piece);
+        h2->direct = NULL;
+        size -= piece.size;
+    }
 }
 
 static void h2_eof(struct connection *connection)
@@ -837,7 +895,7 @@ const struct protocol h2_protocol = {
     .name = "h2",
     .open = h2_open,
     .input = h2_input,
-    .body_room = h2_body_room,
+    .body_places = h2_body_places,
     .body_filled = h2_body_filled,
     .eof = h2_eof,
     .output = h2_output,

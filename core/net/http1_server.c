@@ -429,21 +429,27 @@ static void http1_input(struct connection *connection, struct slice data)
         keep_rest(connection, process(connection, data));
 }
 
-static size_t http1_body_room(struct connection *connection, uint8_t **data_out)
+static size_t http1_body_places(struct connection *connection, struct iovec *places)
 {
     struct http1 *http1 = connection->session;
     if (http1->state != HTTP1_BODY || http1->pending.size > 0)
         return 0;
+    uint8_t *place;
     http1->processing = true;
-    size_t room = server_exchange_body_room(http1->exchange, data_out);
+    size_t room = server_exchange_body_room(http1->exchange, &place);
     http1->processing = false;
     if (was_answered(http1))
         leave_exchange(connection);
-    return room;
+    if (room == 0)
+        return 0;
+    places[0] = (struct iovec){place, room};
+    return 1;
 }
 
-static void http1_body_filled(struct connection *connection, size_t size)
+static void http1_body_filled(struct connection *connection, const struct iovec *places,
+                              size_t size)
 {
+    (void)places;
     struct http1 *http1 = connection->session;
     assert(size <= http1->remaining);
     http1->remaining -= size;
@@ -539,7 +545,7 @@ const struct protocol http1_protocol = {
     .name = "http/1.1",
     .open = http1_open,
     .input = http1_input,
-    .body_room = http1_body_room,
+    .body_places = http1_body_places,
     .body_filled = http1_body_filled,
     .eof = http1_eof,
     .output = http1_output,

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
@@ -396,21 +395,28 @@ void server_connection_end_of_input(struct connection *connection)
         server_connection_break(connection, CLOSE_CLIENT);
 }
 
-size_t server_connection_body_room(struct connection *connection, uint8_t **place_out)
+size_t server_connection_body_places(struct connection *connection, struct iovec *places,
+                                     size_t *room_out)
 {
-    if (connection->phase != CONNECTION_OPEN || connection->tls || !connection->protocol->body_room)
+    const struct protocol *protocol = connection->protocol;
+    *room_out = 0;
+    if (connection->phase != CONNECTION_OPEN || connection->tls || !protocol->body_places)
         return 0;
     connection->in_input = true;
-    size_t room = connection->protocol->body_room(connection, place_out);
+    size_t count = protocol->body_places(connection, places);
     connection->in_input = false;
-    return room;
+    assert(count <= BODY_PLACES_MAX);
+    for (size_t i = 0; i < count; i++)
+        *room_out += places[i].iov_len;
+    return count;
 }
 
-void server_connection_body_filled(struct connection *connection, size_t size)
+void server_connection_body_filled(struct connection *connection, const struct iovec *places,
+                                   size_t size)
 {
     connection->read_ns = connection->part->worker->now_ns;
     connection->in_input = true;
-    connection->protocol->body_filled(connection, size);
+    connection->protocol->body_filled(connection, places, size);
     connection->in_input = false;
 }
 
@@ -426,24 +432,21 @@ static size_t room_behind_body(size_t room)
 static ssize_t read_socket(struct connection *connection)
 {
     struct server_part *part = connection->part;
-    struct iovec places[2];
-    int count = 0;
-    uint8_t *place;
-    size_t room = server_connection_body_room(connection, &place);
+    struct iovec places[BODY_PLACES_MAX + 1];
+    size_t room;
+    size_t count = server_connection_body_places(connection, places, &room);
     size_t behind = room_behind_body(room);
-    if (room > 0)
-        places[count++] = (struct iovec){place, room};
     places[count++] = (struct iovec){part->read_buffer, behind};
     ssize_t n;
     do
-        n = readv(connection->fd, places, count);
+        n = readv(connection->fd, places, (int)count);
     while (n < 0 && errno == EINTR);
     if (n <= 0)
         return n;
     size_t got = (size_t)n;
     size_t direct = got < room ? got : room;
     if (direct > 0)
-        server_connection_body_filled(connection, direct);
+        server_connection_body_filled(connection, places, direct);
     if (got > direct)
         server_connection_input(connection, slice_of(part->read_buffer, got - direct));
     return got == room + behind ? 1 : -2;

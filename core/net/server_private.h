@@ -20,6 +20,7 @@
 
 #include <netinet/in.h>
 #include <stdatomic.h>
+#include <sys/uio.h>
 
 #define SECOND_NS ((uint64_t)1000000000)
 
@@ -28,6 +29,9 @@ enum {
     SERVER_PIPELINE_MAX_BYTES = 16 * 1024, /* kept of the requests behind the one being answered */
     EXCHANGE_INLINE_BYTES = 1024,
     EXCHANGE_INLINE_HEADERS = 20,
+    H2_FRAME_HEAD_BYTES = 9,
+    FRAMES_AHEAD_MAX = 16, /* read in one go with the one that has begun */
+    BODY_PLACES_MAX = 1 + 2 * FRAMES_AHEAD_MAX,
 };
 
 /* Why a connection was closed, for people who look at profcol_server_connections_closed. */
@@ -80,10 +84,10 @@ struct protocol {
     void (*open)(struct connection *connection);
     /* Uses all of it, or keeps what it cannot use yet. */
     void (*input)(struct connection *connection, struct slice data);
-    /* Where the next bytes may be read to directly; 0: nowhere. `filled` after that. May be NULL.
-     */
-    size_t (*body_room)(struct connection *connection, uint8_t **data_out);
-    void (*body_filled)(struct connection *connection, size_t size);
+    /* Where the next bytes may be read to directly, one place after the other: how many places (of
+     * BODY_PLACES_MAX); 0: nowhere. `filled` after that, with how many bytes came. May be NULL. */
+    size_t (*body_places)(struct connection *connection, struct iovec *places);
+    void (*body_filled)(struct connection *connection, const struct iovec *places, size_t size);
     /* The client will send no more. */
     void (*eof)(struct connection *connection);
     /* Once per round when marked dirty, and whenever everything before was sent: goes on with what
@@ -117,6 +121,7 @@ struct server_part {
     uint8_t *plain_buffer;     /* decrypted */
     struct outgoing scratch;   /* an answer while it is put together */
     struct outgoing batch;     /* HTTP/2 frames that leave together */
+    uint8_t frame_heads[FRAMES_AHEAD_MAX][H2_FRAME_HEAD_BYTES]; /* as read_buffer */
     uv_prepare_t prepare;
     uint64_t date_ns; /* of date, monotonic */
     char date[40];
@@ -228,9 +233,11 @@ struct connection *server_connection_open(struct server_part *part, int fd,
                                           ssize_t (*sink)(void *context, struct slice data),
                                           void *sink_context);
 void server_connection_input(struct connection *connection, struct slice data);
-/* Where input may be put instead, and how much; 0: nowhere. Then how much of that was. */
-size_t server_connection_body_room(struct connection *connection, uint8_t **place_out);
-void server_connection_body_filled(struct connection *connection, size_t size);
+/* Where input may be put instead (BODY_PLACES_MAX), and how much; 0: nowhere. Then how much was. */
+size_t server_connection_body_places(struct connection *connection, struct iovec *places,
+                                     size_t *room_out);
+void server_connection_body_filled(struct connection *connection, const struct iovec *places,
+                                   size_t size);
 void server_connection_end_of_input(struct connection *connection);
 /* Queues and tries to send. Errors show later, as broken. */
 void server_connection_send(struct connection *connection, struct slice data);

@@ -121,13 +121,18 @@ static struct connection *only_connection(struct target *target)
 /* As much as the server wants to have in its place; the rest. */
 static struct slice send_to_place(struct connection *connection, struct slice piece)
 {
-    uint8_t *place;
-    size_t room = server_connection_body_room(connection, &place);
+    struct iovec places[BODY_PLACES_MAX];
+    size_t room;
+    server_connection_body_places(connection, places, &room);
     size_t size = room < piece.size ? room : piece.size;
     if (size == 0)
         return piece;
-    memcpy(place, piece.data, size);
-    server_connection_body_filled(connection, size);
+    for (size_t i = 0, done = 0; done < size; i++) {
+        size_t part = places[i].iov_len < size - done ? places[i].iov_len : size - done;
+        memcpy(places[i].iov_base, piece.data + done, part);
+        done += part;
+    }
+    server_connection_body_filled(connection, places, size);
     return slice_of(piece.data + size, piece.size - size);
 }
 

@@ -171,13 +171,18 @@ bool raw_client_is_closed(const struct raw_client *client)
 /* As much as the server wants to have in its place; the rest. */
 static struct slice send_to_place(struct connection *connection, struct slice data)
 {
-    uint8_t *place;
-    size_t room = server_connection_body_room(connection, &place);
+    struct iovec places[BODY_PLACES_MAX];
+    size_t room;
+    server_connection_body_places(connection, places, &room);
     size_t size = room < data.size ? room : data.size;
     if (size == 0)
         return data;
-    memcpy(place, data.data, size);
-    server_connection_body_filled(connection, size);
+    for (size_t i = 0, done = 0; done < size; i++) {
+        size_t part = places[i].iov_len < size - done ? places[i].iov_len : size - done;
+        memcpy(places[i].iov_base, data.data + done, part);
+        done += part;
+    }
+    server_connection_body_filled(connection, places, size);
     return slice_of(data.data + size, data.size - size);
 }
 

@@ -649,6 +649,118 @@ static void test_floods(void **state)
                     10100);
 }
 
+/* Frames of the same length are read ahead to where the body will be. */
+
+static uint32_t random_below(uint32_t *seed, uint32_t limit)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 8) % limit;
+}
+
+/* At most `size` bytes of it, now and then padded; the last frame ends the stream. */
+static void put_some_body(struct text *out, uint32_t stream, struct slice *body, size_t size,
+                          bool padded)
+{
+    static const char padding[4] = {0};
+    struct text payload = {0};
+    size_t take = size < body->size ? size : body->size;
+    uint8_t flags = take == body->size ? NGHTTP2_FLAG_END_STREAM : 0;
+    if (padded)
+        text_append_slice(&payload, SLICE("\x04"));
+    text_append_slice(&payload, slice_of(body->data, take));
+    if (padded)
+        text_append_slice(&payload, slice_of(padding, sizeof(padding)));
+    put_frame(out, NGHTTP2_DATA, padded ? flags | NGHTTP2_FLAG_PADDED : flags, stream,
+              slice_of(payload.data, payload.size));
+    *body = slice_of(body->data + take, body->size - take);
+    text_deinit(&payload);
+}
+
+static struct text random_message(uint32_t *seed, size_t size)
+{
+    struct text message = {0};
+    const uint8_t prefix[] = {0, 0, 0, (uint8_t)(size >> 8), (uint8_t)size};
+    text_append_slice(&message, slice_of(prefix, sizeof(prefix)));
+    for (size_t i = 0; i < size; i++)
+        text_append_char(&message, (char)random_below(seed, 256));
+    return message;
+}
+
+static void put_interleaved(struct text *frames, uint32_t *seed, const int32_t *ids,
+                            struct slice *bodies)
+{
+    uint32_t usual = 50 + random_below(seed, 3000);
+    while (bodies[0].size + bodies[1].size > 0) {
+        uint32_t chance = random_below(seed, 20);
+        size_t which = (chance == 0 && bodies[1].size > 0) || bodies[0].size == 0;
+        if (chance == 1)
+            put_frame(frames, NGHTTP2_PING, 0, 0, SLICE("12345678"));
+        put_some_body(frames, (uint32_t)ids[which], &bodies[which],
+                      chance == 2 ? 1 + random_below(seed, 4000) : usual, chance == 3);
+    }
+}
+
+static void test_bodies_in_frames_of_any_length(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 300; round++) {
+        uint32_t seed = round;
+        struct scene *scene = scene_new();
+        struct h2_client *client = &scene->client;
+        struct text messages[2], frames = {0};
+        struct slice bodies[2];
+        int32_t ids[2];
+        for (int i = 0; i < 2; i++) {
+            messages[i] = random_message(&seed, 1 + random_below(&seed, i ? 3000 : 30000));
+            bodies[i] = slice_of(messages[i].data, messages[i].size);
+            ids[i] = request(client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+        }
+        put_interleaved(&frames, &seed, ids, bodies);
+        uint32_t most = 1 + random_below(&seed, round % 2 ? 40000 : 600);
+        for (size_t sent = 0, size; sent < frames.size; sent += size) {
+            size = 1 + random_below(&seed, most);
+            if (size > frames.size - sent)
+                size = frames.size - sent;
+            raw_client_send(&client->raw, slice_of(frames.data + sent, size));
+        }
+        pump(client);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(reply_of(client, ids[i])->grpc_status, 0);
+            assert_body(reply_of(client, ids[i]), slice_of(messages[i].data, messages[i].size));
+            text_deinit(&messages[i]);
+        }
+        text_deinit(&frames);
+        scene_free(scene);
+    }
+}
+
+/* The frame ends the stream where more was promised: what follows is another stream's. */
+static void test_body_that_ends_early_between_frames(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct h2_client *client = &scene->client;
+    uint32_t seed = 1;
+    struct text message = random_message(&seed, 1000), frames = {0};
+    int32_t ids[2];
+    for (int i = 0; i < 2; i++)
+        ids[i] = request(client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+    put_frame(&frames, NGHTTP2_DATA, 0, (uint32_t)ids[0], slice_of(message.data, 100));
+    raw_client_send(&client->raw, slice_of(frames.data, 50)); /* the rest is read ahead */
+    put_frame(&frames, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, (uint32_t)ids[0],
+              slice_of(message.data, 100));
+    put_frame(&frames, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, (uint32_t)ids[1],
+              slice_of(message.data, message.size));
+    raw_client_send(&client->raw, slice_of(frames.data + 50, frames.size - 50));
+    pump(client);
+    assert_int_equal(reply_of(client, ids[0])->grpc_status, GRPC_INTERNAL);
+    assert_int_equal(reply_of(client, ids[1])->grpc_status, 0);
+    assert_body(reply_of(client, ids[1]), slice_of(message.data, message.size));
+    text_deinit(&message);
+    text_deinit(&frames);
+    scene_free(scene);
+}
+
 static void test_zero_window_update_ends_the_connection(void **state)
 {
     (void)state;
@@ -847,6 +959,8 @@ int main(void)
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_drain_of_a_silent_client),
         cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_bodies_in_frames_of_any_length),
+        cmocka_unit_test(test_body_that_ends_early_between_frames),
         cmocka_unit_test(test_zero_window_update_ends_the_connection),
         cmocka_unit_test(test_pings_between_answers_are_welcome),
         cmocka_unit_test(test_rapid_reset),
