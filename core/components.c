@@ -11,6 +11,7 @@ extern const struct component_type file_exporter_type;
 extern const struct component_type nop_exporter_type;
 extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
+extern const struct component_type pyroscope_exporter_type;
 
 const struct config_type *const component_types[] = {
     &otlp_receiver_type.config,
@@ -24,6 +25,7 @@ const struct config_type *const component_types[] = {
     &nop_exporter_type.config,
     &otlp_grpc_exporter_type.config,
     &otlp_http_exporter_type.config,
+    &pyroscope_exporter_type.config,
 
     NULL,
 };

@@ -43,14 +43,21 @@ struct pprof_header {
 struct pprof_header pprof_header_of(const struct otlp_profile *profile,
                                     struct dictionary *dictionary, struct arena *arena);
 
+/* An attribute of samples as a label. */
+struct pprof_label {
+    struct slice name;
+    struct slice text; /* empty: a number */
+    int64_t number;
+    struct slice unit;
+};
 struct pprof_labels {
-    /* What this attribute of samples is called as a label; empty: it is left out. Asked once for
-     * each, the answer lives as long as the writer. */
-    struct slice (*name_of)(void *context, uint32_t attribute, struct slice key);
+    /* Whether this attribute becomes a label; may give it another name and text. Asked once for
+     * each; what it gives lives as long as the writer. */
+    bool (*keep)(void *context, struct pprof_label *label);
     void *context;
 };
 
-/* labels may be NULL: every attribute under its own name. */
+/* labels is copied; NULL: every attribute under its own name. */
 struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct arena *arena,
                                       const struct pprof_labels *labels);
 void pprof_writer_free(struct pprof_writer *writer); /* NULL is allowed */

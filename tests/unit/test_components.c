@@ -17,24 +17,27 @@
 /* Of every type the least that works; ports are the system's choice, and behind port 1 nobody
  * listens. */
 static const struct {
+    enum config_section section;
     const char *name;
     const char *settings;
 } minimal[] = {
-    {"otlp", "{protocols: {grpc: {endpoint: '127.0.0.1:0'}, http: {endpoint: '127.0.0.1:0'}}}"},
-    {"batch", ""},
-    {"resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
-    {"spanjoin", ""},
-    {"debug", ""},
-    {"file", "{path: /dev/null}"},
-    {"nop", ""},
-    {"otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
-    {"otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_RECEIVERS, "otlp",
+     "{protocols: {grpc: {endpoint: '127.0.0.1:0'}, http: {endpoint: '127.0.0.1:0'}}}"},
+    {CONFIG_PROCESSORS, "batch", ""},
+    {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
+    {CONFIG_PROCESSORS, "spanjoin", ""},
+    {CONFIG_EXPORTERS, "debug", ""},
+    {CONFIG_EXPORTERS, "file", "{path: /dev/null}"},
+    {CONFIG_EXPORTERS, "nop", ""},
+    {CONFIG_EXPORTERS, "otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
+    {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
 };
 
 static const char *minimal_of(const struct config_type *type)
 {
     for (size_t i = 0; i < sizeof(minimal) / sizeof(minimal[0]); i++)
-        if (strcmp(minimal[i].name, type->name) == 0)
+        if (minimal[i].section == type->section && strcmp(minimal[i].name, type->name) == 0)
             return minimal[i].settings;
     fail_msg("%s: there is no minimal configuration for it in this test", type->name);
     return NULL;

@@ -1,0 +1,28 @@
+/*
+ * label_limits: how many values a label may have for a service.
+ *
+ * Pyroscope keeps a series for each set of labels; an id that got into a label costs it its index.
+ * A label that has had its share of values for a service within the hour is folded: further ones
+ * are sent as `other`. Values are remembered by a keyed hash.
+ *
+ * Owner: the exporter's component.
+ *
+ * Thread: any, under a lock of its own: callers ask once per request and value.
+ */
+#ifndef PROFCOL_PYROSCOPE_LABEL_LIMITS_H
+#define PROFCOL_PYROSCOPE_LABEL_LIMITS_H
+
+#include "core/base/slice.h"
+
+struct label_limits;
+
+/* max_values: 0: no limit. label: of the component, for the log; must outlive it. */
+struct label_limits *label_limits_new(uint64_t max_values, const char *label);
+void label_limits_free(struct label_limits *limits); /* NULL is allowed */
+
+/* False: the value is one too many, send `other`. Logs the first time that a label of a service is
+ * folded. now_ns: monotonic. */
+bool label_limits_admit(struct label_limits *limits, struct slice service, struct slice label,
+                        struct slice value, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * profile_type: under which profile type Pyroscope keeps a Profile.
+ *
+ * name:sample_type:sample_unit:period_type:period_unit, such as
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds. Whatever a profiler calls CPU time (the `samples` of
+ * the eBPF profiler, `itimer` of async-profiler, the `cpu` beside Node's wall time) gets the one
+ * type that views look for; what SDKs upload themselves keeps the type it has there. The table is
+ * in docs/pyroscope.md.
+ *
+ * Owner: slices point to what the caller gave, or to constants.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_PYROSCOPE_PROFILE_TYPE_H
+#define PROFCOL_PYROSCOPE_PROFILE_TYPE_H
+
+#include "core/base/slice.h"
+
+/* What a Profile says of itself. */
+struct profile_facts {
+    struct slice name; /* its attribute __name__; empty: none */
+    struct slice sample_type, sample_unit, period_type, period_unit;
+};
+
+struct profile_type {
+    struct slice name, sample_type, sample_unit, period_type, period_unit;
+    bool times_period; /* the values are counts: each means a period */
+};
+
+/* siblings: all Profiles of the same upload, this one among them. */
+struct profile_type profile_type_of(const struct profile_facts *profile,
+                                    const struct profile_facts *siblings, size_t sibling_count);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * push_sender: the way of a batch to Pyroscope from one worker.
+ *
+ * An attempt sends what the batch's pprofs still lack an answer of success for, several requests at
+ * once. It is over when all of them are answered; what was refused for good is logged and not sent
+ * again, what could not be taken is.
+ *
+ * Owner: the exporter's node.
+ *
+ * Thread: its worker.
+ */
+#ifndef PROFCOL_PYROSCOPE_PUSH_SENDER_H
+#define PROFCOL_PYROSCOPE_PUSH_SENDER_H
+
+#include "core/net/client.h"
+#include "core/pipeline/delivery.h"
+#include "exporters/pyroscope/pushes.h"
+
+/* The same for all workers; read-only. */
+struct push_target {
+    const char *path, *url;
+    const struct http_header *headers;
+    size_t header_count;
+    bool
+        forward_tenant; /* the X-Scope-OrgID of the batch's context instead of the one in headers */
+    unsigned max_requests;
+    int64_t timeout_ns;
+    struct push_options options; /* now_ns is set for each batch */
+};
+
+struct push_sender {
+    struct delivery delivery;
+    const struct push_target *target;
+    struct client *client;
+};
+
+/* client: of the node's worker; it must live until push_sender_stop. */
+void push_sender_start(struct push_sender *sender, struct node *node,
+                       const struct push_target *target, const struct sending_queue_settings *queue,
+                       const struct retry_settings *retry, struct delivery_shared *shared,
+                       struct client *client);
+void push_sender_stop(struct push_sender *sender);
+
+#endif

@@ -1,0 +1,377 @@
+#include "exporters/pyroscope/pushes.h"
+
+#include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/data/wire_writer.h"
+#include "core/formats/pprof_write.h"
+#include "core/net/compression.h"
+#include "exporters/pyroscope/profile_type.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* push.v1.PushRequest and what it holds */
+enum { PUSH_REQUEST_SERIES = 1 };
+enum { SERIES_LABELS = 1, SERIES_SAMPLES = 2 };
+enum { RAW_SAMPLE_RAW_PROFILE = 1, RAW_SAMPLE_ID = 2 };
+enum { LABEL_PAIR_NAME = 1, LABEL_PAIR_VALUE = 2 };
+
+/* Samples of one service: how their attributes become labels depends on it. */
+struct service {
+    struct service *next;
+    struct maker *maker;
+    struct slice name;
+    struct pprof_writer *writer;
+};
+
+/* A Profile that goes into a pprof. */
+struct part {
+    struct part *next;
+    struct otlp_profile profile;
+    uint32_t column; /* of the group */
+    int64_t scale;   /* what its values are multiplied with */
+};
+
+/* What becomes one pprof, or several when it is large. */
+struct group {
+    struct group *next;
+    struct service *service;
+    struct slice series; /* encoded labels, without __name__ */
+    struct slice name;
+    struct pprof_header header;
+    struct slice types[OTLP_SIBLINGS_MAX], units[OTLP_SIBLINGS_MAX];
+    uint32_t type_count;
+    struct part *first, *last;
+};
+
+struct maker {
+    const struct push_options *options;
+    struct batch *batch;
+    struct dictionary *dictionary;
+    struct arena *arena;
+    struct service *services;
+    struct group *groups, *last_group;
+    struct wire_writer encoder;
+    struct pushes *out;
+};
+
+/* ---- services ---- */
+
+static bool keep_label(void *context, struct pprof_label *label)
+{
+    const struct service *service = context;
+    const struct push_options *options = service->maker->options;
+    if (label->text.size == 0 || !label_is_wanted(options->labels, label->name))
+        return false; /* Pyroscope does not keep numbers */
+    if (!label_limits_admit(options->limits, service->name, label->name, label->text,
+                            options->now_ns))
+        label->text = SLICE("other");
+    return true;
+}
+
+static struct service *find_service(struct maker *maker, struct slice name)
+{
+    struct service *service = maker->services;
+    while (service && !slice_equal(service->name, name))
+        service = service->next;
+    if (service)
+        return service;
+    service = arena_zalloc(maker->arena, sizeof *service);
+    service->maker = maker;
+    service->name = name;
+    service->next = maker->services;
+    maker->services = service;
+    struct pprof_labels labels = {.keep = keep_label, .context = service};
+    service->writer = pprof_writer_new(maker->dictionary, maker->arena, &labels);
+    return service;
+}
+
+/* ---- series ---- */
+
+static void write_label(struct wire_writer *writer, struct slice name, struct slice value)
+{
+    size_t label = wire_writer_begin(writer, SERIES_LABELS);
+    wire_writer_bytes(writer, LABEL_PAIR_NAME, name);
+    wire_writer_bytes(writer, LABEL_PAIR_VALUE, value);
+    wire_writer_end(writer, label);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct series_label *left = a, *right = b;
+    size_t size = left->name.size < right->name.size ? left->name.size : right->name.size;
+    int order = memcmp(left->name.data, right->name.data, size);
+    return order != 0 ? order : (left->name.size > size) - (right->name.size > size);
+}
+
+/* Sorted, so that equal sets are equal bytes. */
+static struct slice encode_series(struct maker *maker, struct series_labels *labels)
+{
+    wire_writer_clear(&maker->encoder);
+    qsort(labels->items, labels->count, sizeof *labels->items, by_name);
+    write_label(&maker->encoder, SLICE("__delta__"), SLICE("false"));
+    for (size_t i = 0; i < labels->count; i++)
+        write_label(&maker->encoder, labels->items[i].name, labels->items[i].value);
+    return arena_copy(maker->arena, wire_writer_slice(&maker->encoder));
+}
+
+/* ---- groups ---- */
+
+static struct slice metric_name(const struct maker *maker, const struct otlp_profile *profile)
+{
+    struct slice name = {0};
+    for (uint32_t i = 0; i < profile->attribute_count; i++) {
+        struct dictionary_attribute attribute =
+            dictionary_attribute(maker->dictionary, profile->attributes[i]);
+        if (slice_is(dictionary_string(maker->dictionary, attribute.key), "__name__"))
+            label_value(attribute.value, maker->arena, &name);
+    }
+    return name;
+}
+
+static struct profile_facts facts_of(const struct maker *maker, const struct otlp_profile *profile)
+{
+    return (struct profile_facts){
+        .name = metric_name(maker, profile),
+        .sample_type = dictionary_string(maker->dictionary, profile->sample_type),
+        .sample_unit = dictionary_string(maker->dictionary, profile->sample_unit),
+        .period_type = dictionary_string(maker->dictionary, profile->period_type),
+        .period_unit = dictionary_string(maker->dictionary, profile->period_unit),
+    };
+}
+
+static bool is_for(const struct group *group, struct slice series, const struct profile_type *type,
+                   const struct otlp_profile *profile)
+{
+    const struct pprof_header *header = &group->header;
+    return slice_equal(group->series, series) && slice_equal(group->name, type->name) &&
+           header->time_unix_nano == profile->time_unix_nano &&
+           header->duration_nano == profile->duration_nano && header->period == profile->period &&
+           slice_equal(header->period_type, type->period_type) &&
+           slice_equal(header->period_unit, type->period_unit);
+}
+
+static struct group *find_group(struct maker *maker, struct service *service, struct slice series,
+                                const struct profile_type *type, const struct otlp_profile *profile)
+{
+    struct group *group = maker->groups;
+    while (group && !is_for(group, series, type, profile))
+        group = group->next;
+    if (group)
+        return group;
+    group = arena_zalloc(maker->arena, sizeof *group);
+    group->service = service;
+    group->series = series;
+    group->name = type->name;
+    group->header = pprof_header_of(profile, maker->dictionary, maker->arena);
+    group->header.period_type = type->period_type;
+    group->header.period_unit = type->period_unit;
+    *(maker->last_group ? &maker->last_group->next : &maker->groups) = group;
+    maker->last_group = group;
+    return group;
+}
+
+/* False: it has too many sample types. */
+static bool find_column(struct group *group, const struct profile_type *type, uint32_t *column)
+{
+    for (*column = 0; *column < group->type_count; ++*column)
+        if (slice_equal(group->types[*column], type->sample_type) &&
+            slice_equal(group->units[*column], type->sample_unit))
+            return true;
+    if (group->type_count == OTLP_SIBLINGS_MAX)
+        return false;
+    group->types[group->type_count] = type->sample_type;
+    group->units[group->type_count++] = type->sample_unit;
+    return true;
+}
+
+static void add_profile(struct maker *maker, struct service *service, struct slice series,
+                        const struct otlp_profile *profile, const struct profile_type *type)
+{
+    struct group *group = find_group(maker, service, series, type, profile);
+    struct part *part = arena_zalloc(maker->arena, sizeof *part);
+    if (!find_column(group, type, &part->column))
+        return;
+    part->profile = *profile;
+    part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
+    *(group->last ? &group->last->next : &group->first) = part;
+    group->last = part;
+}
+
+/* Siblings: OTLP has the pprof's last sample type first. */
+static void add_siblings(struct maker *maker, struct service *service, struct slice series,
+                         const struct otlp_profile *profiles, uint32_t count)
+{
+    struct profile_facts facts[OTLP_SIBLINGS_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        facts[i] = facts_of(maker, &profiles[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i == 0 ? count - 1 : i == count - 1 ? 0 : i;
+        struct profile_type type = profile_type_of(&facts[at], facts, count);
+        add_profile(maker, service, series, &profiles[at], &type);
+    }
+}
+
+/* ---- the request ---- */
+
+static struct slice member(struct message_iter it, uint32_t number)
+{
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == number && field.wire.type == WIRE_BYTES)
+            return field.wire.bytes;
+    return (struct slice){0};
+}
+
+static uint32_t read_profiles(struct maker *maker, struct message_iter it,
+                              struct otlp_profile **out)
+{
+    struct message_field field;
+    struct message_iter counting = it;
+    uint32_t count = 0;
+    while (message_next(&counting, &field))
+        count += field.wire.number == SCOPE_PROFILES_PROFILES;
+    *out = arena_array(maker->arena, count, sizeof **out);
+    for (count = 0; message_next(&it, &field);)
+        if (field.wire.number == SCOPE_PROFILES_PROFILES)
+            otlp_profile_read(&(*out)[count++], &field, maker->arena);
+    return count;
+}
+
+static void add_scope(struct maker *maker, struct slice resource,
+                      struct message_iter scope_profiles)
+{
+    struct series_labels labels;
+    struct otlp_profile *profiles;
+    series_labels_read(&labels, maker->options->labels, maker->options->limits, resource,
+                       member(scope_profiles, SCOPE_PROFILES_SCOPE), maker->arena,
+                       maker->options->now_ns);
+    if (labels.left_out > 0)
+        log_debug(maker->options->label, "%zu labels of %.*s are left out: Pyroscope takes %d",
+                  labels.left_out, SLICE_ARG(labels.service), SERIES_LABELS_MAX);
+    struct service *service = find_service(maker, labels.service);
+    struct slice series = encode_series(maker, &labels);
+    uint32_t count = read_profiles(maker, scope_profiles, &profiles);
+    for (uint32_t i = 0, siblings; i < count; i += siblings) {
+        siblings = otlp_profile_siblings(profiles + i, count - i);
+        add_siblings(maker, service, series, profiles + i, siblings);
+    }
+}
+
+static void add_request(struct maker *maker, struct message *root)
+{
+    struct message_iter groups = message_iter(root, NULL);
+    struct message_field group, field;
+    while (message_next(&groups, &group)) {
+        if (group.wire.number != PROFILES_RESOURCE_PROFILES)
+            continue;
+        struct message_iter it = message_iter_into(&group, NULL);
+        struct slice resource = member(it, RESOURCE_PROFILES_RESOURCE);
+        while (message_next(&it, &field))
+            if (field.wire.number == RESOURCE_PROFILES_SCOPE_PROFILES)
+                add_scope(maker, resource, message_iter_into(&field, NULL));
+    }
+}
+
+/* ---- pushes ---- */
+
+static int64_t scale_value(int64_t value, int64_t scale)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(value, scale, &product))
+        return value > 0 ? INT64_MAX : INT64_MIN;
+    return product;
+}
+
+/* Pyroscope refuses a sample type with a '-'. */
+static struct slice without_dashes(struct slice text, struct arena *arena)
+{
+    if (text.size == 0 || !memchr(text.data, '-', text.size))
+        return text;
+    char *copy = arena_string(arena, text);
+    for (char *c = copy; *c; c++)
+        if (*c == '-')
+            *c = '_';
+    return slice_of(copy, text.size);
+}
+
+static void fill_writer(struct maker *maker, const struct group *group)
+{
+    struct pprof_writer *writer = group->service->writer;
+    struct otlp_sample sample;
+    pprof_writer_begin(writer, &group->header);
+    for (uint32_t i = 0; i < group->type_count; i++)
+        pprof_writer_sample_type(writer, without_dashes(group->types[i], maker->arena),
+                                 group->units[i]);
+    for (const struct part *part = group->first; part; part = part->next) {
+        struct otlp_samples samples = otlp_profile_samples(&part->profile, maker->arena);
+        while (otlp_samples_next(&samples, &sample))
+            pprof_writer_add(writer, part->column, &sample, scale_value(sample.value, part->scale));
+    }
+}
+
+/* Only for Pyroscope's log. */
+static void write_id(struct wire_writer *writer)
+{
+    char id[33];
+    snprintf(id, sizeof id, "%016" PRIx64 "%016" PRIx64, random_u64(), random_u64());
+    wire_writer_bytes(writer, RAW_SAMPLE_ID, slice_of_string(id));
+}
+
+static void add_push(struct maker *maker, const struct group *group, struct slice pprof)
+{
+    struct wire_writer *writer = &maker->encoder;
+    struct pushes *out = maker->out;
+    wire_writer_clear(writer);
+    size_t series = wire_writer_begin(writer, PUSH_REQUEST_SERIES);
+    write_label(writer, SLICE("__name__"), group->name);
+    wire_writer_raw(writer, group->series);
+    size_t sample = wire_writer_begin(writer, SERIES_SAMPLES);
+    wire_writer_bytes(writer, RAW_SAMPLE_RAW_PROFILE, pprof);
+    write_id(writer);
+    wire_writer_end(writer, sample);
+    wire_writer_end(writer, series);
+    if (out->count == out->capacity) {
+        out->capacity = out->capacity ? out->capacity * 2 : 8;
+        out->requests = memory_grow(out->requests, out->capacity, sizeof *out->requests);
+    }
+    struct slice request = wire_writer_slice(writer);
+    out->requests[out->count++] =
+        compress_slices(maker->options->gzip ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false,
+                        &request, 1, maker->batch->arena.budget);
+}
+
+void pushes_make(struct pushes *out, struct batch *batch, const struct push_options *options)
+{
+    struct arena arena;
+    arena_init(&arena, batch->arena.budget);
+    struct maker maker = {
+        .options = options,
+        .batch = batch,
+        .dictionary = batch_dictionary(batch),
+        .arena = &arena,
+        .out = out,
+    };
+    struct pprof_limits limits = {options->max_samples, options->max_profile_bytes};
+    struct slice pprof;
+    for (size_t i = 0; i < batch->part_count; i++)
+        add_request(&maker, &batch->parts[i].root);
+    for (const struct group *group = maker.groups; group; group = group->next) {
+        fill_writer(&maker, group);
+        while (pprof_writer_next(group->service->writer, &limits, &pprof))
+            add_push(&maker, group, pprof);
+    }
+    for (struct service *service = maker.services; service; service = service->next)
+        pprof_writer_free(service->writer);
+    wire_writer_deinit(&maker.encoder);
+    arena_deinit(&arena);
+}
+
+void pushes_deinit(struct pushes *pushes)
+{
+    for (size_t i = 0; i < pushes->count; i++)
+        buffer_unref(pushes->requests[i]);
+    free(pushes->requests);
+    *pushes = (struct pushes){0};
+}

@@ -1,0 +1,287 @@
+/*
+ * pyroscope_exporter: sends profiles to Pyroscope the way its SDKs do, by push.v1.PusherService.
+ *
+ * docs/pyroscope.md says what becomes of a profile and when to use this instead of otlp_http. Queue
+ * and retries are in core/pipeline/delivery.h; an attempt is one HTTP request for each pprof of the
+ * batch, several under way at once, since Pyroscope answers only when it has stored. A retry sends
+ * again only what was not taken.
+ *
+ * Owner: the component owns what all workers share, each node its client.
+ *
+ * Thread: each node on its worker.
+ */
+#include "core/pipeline/endpoint.h"
+#include "core/pipeline/otlp_sender.h"
+#include "exporters/pyroscope/push_sender.h"
+
+#include <ctype.h>
+#include <openssl/evp.h>
+
+enum { CONNECTIONS_MAX = 100 };
+#define IDLE_TIMEOUT_NS (INT64_C(90) * 1000000000)
+
+static const char *const compressions[] = {"none", "gzip", NULL};
+
+struct basic_auth {
+    bool enabled;
+    const char *username;
+    const char *password;
+};
+
+struct pyroscope_settings {
+    const char *endpoint;
+    int compression;
+    struct tls_client_settings tls;
+    struct config_pairs headers;
+    const char *tenant;
+    bool forward_tenant;
+    struct basic_auth basic_auth;
+    const char *bearer_token;
+    int64_t timeout;
+    uint64_t max_requests;
+    struct label_settings labels;
+    uint64_t max_profile_bytes;
+    uint64_t max_samples;
+    struct sending_queue_settings sending_queue;
+    struct retry_settings retry_on_failure;
+    struct endpoint place; /* derived from endpoint */
+};
+
+struct pyroscope_exporter {
+    struct component component;
+    struct arena arena;
+    struct delivery_shared shared;
+    struct label_limits *limits;
+    struct push_target target;
+};
+
+struct pyroscope_node {
+    struct node node;
+    struct push_sender sender;
+};
+
+/* ---- settings ---- */
+
+static const struct field basic_auth_fields[] = {
+    FIELD_STRING(basic_auth, username, "User name.", .required = true),
+    FIELD_SECRET(basic_auth, password, "Password.", .required = true),
+    FIELD_END,
+};
+
+static const struct field pyroscope_fields[] = {
+    FIELD_STRING(pyroscope_settings, endpoint,
+                 "Base URL of Pyroscope; /push.v1.PusherService/Push is appended.",
+                 .required = true),
+    FIELD_ENUM(pyroscope_settings, compression, "How requests are compressed.", compressions,
+               .fallback = "gzip"),
+    FIELD_BLOCK(pyroscope_settings, tls, tls_client_settings, tls_client_fields,
+                "TLS, used when the URL starts with https://."),
+    FIELD_PAIRS(pyroscope_settings, headers,
+                "Headers added to every request; `Host` replaces the URL's."),
+    FIELD_STRING(pyroscope_settings, tenant, "Tenant: the header X-Scope-OrgID."),
+    FIELD_BOOL(pyroscope_settings, forward_tenant,
+               "The X-Scope-OrgID that came with the profiles goes before `tenant` (receivers need "
+               "`include_metadata`, `batch` needs it among its `metadata_keys`).",
+               .fallback = "true"),
+    FIELD_OPTIONAL(pyroscope_settings, basic_auth, basic_auth, basic_auth_fields,
+                   "User name and password, as Grafana Cloud asks for."),
+    FIELD_SECRET(pyroscope_settings, bearer_token, "Token of an Authorization: Bearer header."),
+    FIELD_DURATION(pyroscope_settings, timeout, "Of one request, connecting included; 0: none.",
+                   .fallback = "30s", .min = "0s"),
+    FIELD_UINT(pyroscope_settings, max_requests,
+               "Requests of one batch under way at once: Pyroscope answers after half a second.",
+               .fallback = "16", .min = "1", .max = "1000"),
+    FIELD_BLOCK(pyroscope_settings, labels, label_settings, label_fields,
+                "Which attributes become labels: Pyroscope keeps a series for each set of them."),
+    FIELD_UINT(pyroscope_settings, max_profile_bytes,
+               "A pprof that would be larger, uncompressed, is cut: Pyroscope's "
+               "`validation.max-profile-size-bytes`.",
+               .fallback = "4194304", .min = "65536"),
+    FIELD_UINT(pyroscope_settings, max_samples,
+               "Samples of a pprof: Pyroscope's `validation.max-profile-stacktrace-samples`.",
+               .fallback = "16000", .min = "1", .max = "4000000"),
+    FIELD_OPTIONAL(pyroscope_settings, sending_queue, sending_queue_settings, sending_queue_fields,
+                   "What waits to be sent.", .fallback = "true"),
+    FIELD_OPTIONAL(pyroscope_settings, retry_on_failure, retry_settings, retry_fields,
+                   "Sending again what the backend could not take.", .fallback = "true"),
+    FIELD_END,
+};
+
+static void check_auth(const struct pyroscope_settings *settings, struct config_check *check)
+{
+    bool has_header = false;
+    for (size_t i = 0; i < settings->headers.count; i++)
+        has_header |= strcasecmp(settings->headers.items[i].name, "authorization") == 0;
+    if (settings->basic_auth.enabled + (settings->bearer_token != NULL) + has_header > 1)
+        config_check_error(check, "basic_auth",
+                           "only one of basic_auth, bearer_token and an Authorization header");
+}
+
+static void check_pyroscope(void *config, struct config_check *check)
+{
+    struct pyroscope_settings *settings = config;
+    struct error err;
+    const char *base = settings->endpoint ? settings->endpoint : "";
+    size_t size = strlen(base);
+    while (size > 0 && base[size - 1] == '/')
+        size--;
+    const char *url =
+        arena_printf(config_check_arena(check), "%.*s/push.v1.PusherService/Push", (int)size, base);
+    if (size > 0 && !endpoint_parse_url(config_check_arena(check), url, &settings->place, &err))
+        config_check_error(check, "endpoint", "%s", err.text);
+    tls_client_check(&settings->tls, check, "tls");
+    otlp_headers_check(&settings->headers, false, check, "headers");
+    label_check(&settings->labels, check);
+    sending_queue_check(&settings->sending_queue, check, "sending_queue");
+    retry_check(&settings->retry_on_failure, check, "retry_on_failure");
+    check_auth(settings, check);
+}
+
+/* ---- component ---- */
+
+static const char *basic_authorization(struct arena *arena, const struct basic_auth *auth)
+{
+    const char *plain = arena_printf(arena, "%s:%s", auth->username, auth->password);
+    size_t size = strlen(plain);
+    unsigned char *coded = arena_alloc(arena, size / 3 * 4 + 5);
+    EVP_EncodeBlock(coded, (const unsigned char *)plain, (int)size);
+    return arena_printf(arena, "Basic %s", (const char *)coded);
+}
+
+static void set_header(struct push_target *target, struct http_header *headers, const char *name,
+                       const char *value)
+{
+    if (value)
+        headers[target->header_count++] =
+            (struct http_header){slice_of_string(name), slice_of_string(value)};
+}
+
+static const char *lower_case(struct arena *arena, const char *name)
+{
+    char *lower = arena_strdup(arena, name);
+    for (char *c = lower; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return lower;
+}
+
+static void set_headers(struct pyroscope_exporter *exporter)
+{
+    const struct pyroscope_settings *settings = exporter->component.settings;
+    struct push_target *target = &exporter->target;
+    struct arena *arena = &exporter->arena;
+    struct http_header *headers = arena_array(arena, settings->headers.count + 8, sizeof *headers);
+    set_header(target, headers, "content-type", "application/proto");
+    set_header(target, headers, "connect-protocol-version", "1");
+    set_header(target, headers, "content-encoding", settings->compression ? "gzip" : NULL);
+    set_header(target, headers, "user-agent",
+               arena_printf(arena, "profcol/%s", exporter->component.process->version));
+    set_header(target, headers, "x-scope-orgid", settings->tenant);
+    if (settings->basic_auth.enabled)
+        set_header(target, headers, "authorization",
+                   basic_authorization(arena, &settings->basic_auth));
+    if (settings->bearer_token)
+        set_header(target, headers, "authorization",
+                   arena_printf(arena, "Bearer %s", settings->bearer_token));
+    for (size_t i = 0; i < settings->headers.count; i++)
+        set_header(target, headers, lower_case(arena, settings->headers.items[i].name),
+                   settings->headers.items[i].value);
+    target->headers = headers;
+}
+
+static void set_target(struct pyroscope_exporter *exporter)
+{
+    const struct pyroscope_settings *settings = exporter->component.settings;
+    exporter->target = (struct push_target){
+        .path = settings->place.path,
+        .url = settings->place.url,
+        .forward_tenant = settings->forward_tenant,
+        .max_requests = (unsigned)settings->max_requests,
+        .timeout_ns = settings->timeout,
+        .options = {.labels = &settings->labels,
+                    .limits = exporter->limits,
+                    .label = exporter->component.label,
+                    .max_profile_bytes = settings->max_profile_bytes,
+                    .max_samples = (uint32_t)settings->max_samples,
+                    .gzip = settings->compression == 1},
+    };
+    set_headers(exporter);
+}
+
+static bool pyroscope_init(struct component *component, struct error *err)
+{
+    (void)err;
+    struct pyroscope_exporter *exporter = (struct pyroscope_exporter *)component;
+    const struct pyroscope_settings *settings = component->settings;
+    struct text labels = {0};
+    arena_init(&exporter->arena, NULL);
+    exporter->limits = label_limits_new(settings->labels.max_values, component->label);
+    set_target(exporter);
+    otlp_place_labels(&settings->place, &labels);
+    delivery_shared_init(&exporter->shared, component, SIGNAL_PROFILES, &settings->sending_queue,
+                         text_string(&labels));
+    text_deinit(&labels);
+    return true;
+}
+
+static void pyroscope_deinit(struct component *component)
+{
+    struct pyroscope_exporter *exporter = (struct pyroscope_exporter *)component;
+    delivery_shared_deinit(&exporter->shared);
+    label_limits_free(exporter->limits);
+    arena_deinit(&exporter->arena);
+}
+
+/* ---- node ---- */
+
+static bool pyroscope_node_start(struct node *node, struct error *err)
+{
+    struct pyroscope_exporter *exporter = (struct pyroscope_exporter *)node->component;
+    const struct pyroscope_settings *settings = node->component->settings;
+    struct client_options options = otlp_client_options(&settings->place, node->component->label);
+    options.protocol = CLIENT_HTTP1;
+    options.allow_h2 = true;
+    options.tls = settings->place.scheme == ENDPOINT_HTTPS ? &settings->tls : NULL;
+    options.max_connections = CONNECTIONS_MAX;
+    options.idle_timeout_ns = IDLE_TIMEOUT_NS;
+    struct client *client = client_new(node->worker, &options, err);
+    if (!client)
+        return false;
+    push_sender_start(&((struct pyroscope_node *)node)->sender, node, &exporter->target,
+                      &settings->sending_queue, &settings->retry_on_failure, &exporter->shared,
+                      client);
+    return true;
+}
+
+static void pyroscope_consume(struct node *node, struct batch *batch)
+{
+    delivery_consume(&((struct pyroscope_node *)node)->sender.delivery, batch);
+}
+
+static void pyroscope_node_drain(struct node *node)
+{
+    delivery_drain(&((struct pyroscope_node *)node)->sender.delivery);
+}
+
+static void pyroscope_node_stop(struct node *node)
+{
+    push_sender_stop(&((struct pyroscope_node *)node)->sender);
+}
+
+const struct component_type pyroscope_exporter_type = {
+    .config = {.name = "pyroscope",
+               .section = CONFIG_EXPORTERS,
+               .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
+               .help = "Sends profiles to Pyroscope as its SDKs do (push.v1), with span and trace "
+                       "ids where Grafana looks for them, few series, and a queue and retries.",
+               .fields = pyroscope_fields,
+               .config_size = sizeof(struct pyroscope_settings),
+               .check = check_pyroscope},
+    .component_size = sizeof(struct pyroscope_exporter),
+    .init = pyroscope_init,
+    .deinit = pyroscope_deinit,
+    .node_size = sizeof(struct pyroscope_node),
+    .node_start = pyroscope_node_start,
+    .consume = pyroscope_consume,
+    .node_drain = pyroscope_node_drain,
+    .node_stop = pyroscope_node_stop,
+};

@@ -1,0 +1,221 @@
+#include "exporters/pyroscope/series_labels.h"
+
+#include "core/data/otlp.h"
+#include "core/data/wire.h"
+
+#include <inttypes.h>
+
+const struct field label_fields[] = {
+    FIELD_STRINGS(label_settings, include,
+                  "Attributes of resources, scopes and samples that become labels; a * at the end "
+                  "stands for any rest. Empty: all that are not excluded. service.name and "
+                  "service.namespace always do."),
+    FIELD_STRINGS(
+        label_settings, exclude, "Attributes that never become labels.",
+        .fallback =
+            "process.pid, process.parent_pid, process.executable.path, process.command*, "
+            "process.environment_variable.*, process.owner, process.vpid, process.creation.time, "
+            "process.runtime.description, container.id, host.id, host.ip, host.mac, "
+            "service.instance.id, telemetry.*, os.description, thread.*, cpu.logical_number"),
+    FIELD_UINT(label_settings, max_values,
+               "Values that a label may have for a service within an hour; others are sent as "
+               "`other`. 0: no limit.",
+               .fallback = "200"),
+    FIELD_END,
+};
+
+void label_check(const struct label_settings *settings, struct config_check *check)
+{
+    for (size_t i = 0; i < settings->include.count; i++)
+        if (*settings->include.items[i] == 0)
+            config_check_error(check, "labels::include", "has an empty name");
+    for (size_t i = 0; i < settings->exclude.count; i++)
+        if (*settings->exclude.items[i] == 0)
+            config_check_error(check, "labels::exclude", "has an empty name");
+}
+
+static bool is_listed(const struct config_strings *names, struct slice key)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        size_t size = strlen(names->items[i]);
+        bool any_rest = size > 0 && names->items[i][size - 1] == '*';
+        if (any_rest ? key.size >= size - 1 && memcmp(key.data, names->items[i], size - 1) == 0
+                     : slice_is(key, names->items[i]))
+            return true;
+    }
+    return false;
+}
+
+bool label_is_wanted(const struct label_settings *settings, struct slice key)
+{
+    if (key.size == 0 || key.size > SERIES_NAME_MAX ||
+        (key.size >= 2 && memcmp(key.data, "__", 2) == 0))
+        return false; /* such names are Pyroscope's own */
+    return (settings->include.count == 0 || is_listed(&settings->include, key)) &&
+           !is_listed(&settings->exclude, key);
+}
+
+/* The only element of an ArrayValue; false: there is none, or more. */
+static bool only_element(struct slice array, struct slice *element)
+{
+    struct wire_cursor cursor = wire_cursor(array);
+    struct wire_field field;
+    size_t count = 0;
+    while (wire_next(&cursor, &field)) {
+        *element = field.bytes;
+        count++;
+    }
+    return count == 1;
+}
+
+bool label_value(struct slice any, struct arena *arena, struct slice *out)
+{
+    struct wire_cursor cursor = wire_cursor(any);
+    struct wire_field field;
+    if (!wire_next(&cursor, &field))
+        return false;
+    struct slice element;
+    if (field.number == ANY_VALUE_ARRAY && only_element(field.bytes, &element)) {
+        cursor = wire_cursor(element);
+        if (!wire_next(&cursor, &field))
+            return false;
+    }
+    switch (field.number) {
+    case ANY_VALUE_STRING:
+        *out = field.bytes;
+        return out->size > 0;
+    case ANY_VALUE_INT:
+        *out = slice_of_string(arena_printf(arena, "%" PRId64, (int64_t)field.value));
+        return true;
+    case ANY_VALUE_BOOL:
+        *out = field.value ? SLICE("true") : SLICE("false");
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- series ---- */
+
+static struct slice cut_value(struct slice value)
+{
+    if (value.size <= SERIES_VALUE_MAX)
+        return value;
+    value.size = SERIES_VALUE_MAX;
+    while (value.size > 0 && (value.data[value.size] & 0xc0) == 0x80)
+        value.size--; /* not inside of a character */
+    return value;
+}
+
+/* The first of a name counts. */
+static void add_label(struct series_labels *out, struct slice name, struct slice value)
+{
+    for (size_t i = 0; i < out->count; i++)
+        if (slice_equal(out->items[i].name, name))
+            return;
+    if (out->count == SERIES_LABELS_MAX - 2)
+        out->left_out++;
+    else
+        out->items[out->count++] = (struct series_label){name, cut_value(value)};
+}
+
+struct attribute {
+    struct slice key, value; /* as a label's */
+};
+
+/* The next KeyValue among the fields `number` that can be a label. */
+static bool next_attribute(struct wire_cursor *cursor, uint32_t number, struct arena *arena,
+                           struct attribute *out)
+{
+    struct wire_field field, part;
+    while (wire_next(cursor, &field)) {
+        if (field.number != number || field.type != WIRE_BYTES)
+            continue;
+        struct wire_cursor inside = wire_cursor(field.bytes);
+        struct slice any = {0};
+        out->key = (struct slice){0};
+        while (wire_next(&inside, &part)) {
+            if (part.number == KEY_VALUE_KEY)
+                out->key = part.bytes;
+            else if (part.number == KEY_VALUE_VALUE)
+                any = part.bytes;
+        }
+        if (label_value(any, arena, &out->value))
+            return true;
+    }
+    return false;
+}
+
+/* Span profiles find their series by these two; nothing else may take their place. */
+static void add_service(struct series_labels *out, struct slice resource, struct arena *arena)
+{
+    struct wire_cursor cursor = wire_cursor(resource);
+    struct attribute attribute;
+    struct slice name = {0}, namespace = {0}, executable = {0};
+    while (next_attribute(&cursor, RESOURCE_ATTRIBUTES, arena, &attribute)) {
+        if (slice_is(attribute.key, "service.name"))
+            name = attribute.value;
+        else if (slice_is(attribute.key, "service.namespace"))
+        namespace = attribute.value;
+        else if (slice_is(attribute.key, "process.executable.name")) executable = attribute.value;
+    }
+    if (name.size == 0)
+        name = executable.size == 0 ? SLICE("unknown_service")
+                                    : slice_of_string(arena_printf(arena, "unknown_service:%.*s",
+                                                                   SLICE_ARG(executable)));
+    add_label(out, SLICE("service_name"), name);
+    out->service = out->items[0].value;
+    if (namespace.size > 0)
+        add_label(out, SLICE("service_namespace"), namespace);
+}
+
+struct reading {
+    struct series_labels *out;
+    const struct label_settings *settings;
+    struct label_limits *limits;
+    struct arena *arena;
+    uint64_t now_ns;
+};
+
+static void add_attributes(struct reading *reading, struct slice message, uint32_t number)
+{
+    struct wire_cursor cursor = wire_cursor(message);
+    struct attribute attribute;
+    struct series_labels *out = reading->out;
+    while (next_attribute(&cursor, number, reading->arena, &attribute)) {
+        if (slice_is(attribute.key, "service.name") ||
+            slice_is(attribute.key, "service.namespace") ||
+            !label_is_wanted(reading->settings, attribute.key))
+            continue;
+        if (!label_limits_admit(reading->limits, out->service, attribute.key, attribute.value,
+                                reading->now_ns))
+            attribute.value = SLICE("other");
+        add_label(out, attribute.key, attribute.value);
+    }
+}
+
+static void add_scope(struct reading *reading, struct slice scope)
+{
+    struct wire_cursor cursor = wire_cursor(scope);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        struct slice key = field.number == SCOPE_NAME      ? SLICE("otel.scope.name")
+                           : field.number == SCOPE_VERSION ? SLICE("otel.scope.version")
+                                                           : (struct slice){0};
+        if (field.type == WIRE_BYTES && field.bytes.size > 0 &&
+            label_is_wanted(reading->settings, key))
+            add_label(reading->out, key, field.bytes);
+    }
+    add_attributes(reading, scope, SCOPE_ATTRIBUTES);
+}
+
+void series_labels_read(struct series_labels *out, const struct label_settings *settings,
+                        struct label_limits *limits, struct slice resource, struct slice scope,
+                        struct arena *arena, uint64_t now_ns)
+{
+    struct reading reading = {out, settings, limits, arena, now_ns};
+    *out = (struct series_labels){.count = 0};
+    add_service(out, resource, arena);
+    add_attributes(&reading, resource, RESOURCE_ATTRIBUTES);
+    add_scope(&reading, scope);
+}
