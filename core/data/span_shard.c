@@ -7,6 +7,7 @@
 
 enum {
     CHUNK_ENTRIES = SPAN_PAGE_SIZE / sizeof(struct span_entry),
+    PACK_AT_ONCE = 16,
 };
 
 struct span_chunk {
@@ -97,63 +98,107 @@ static void grow_chunks(struct span_shard *shard)
     shard->chunks_size = size;
 }
 
+/* Where an entry is going to be. */
+static struct span_entry *place_at(struct span_shard *shard, uint32_t number)
+{
+    struct span_chunk **chunk = chunk_at(shard, number);
+    if (!*chunk) {
+        *chunk = span_pages_take(shard->memory);
+        shard->chunk_count++;
+    }
+    return &(*chunk)->entries[number % CHUNK_ENTRIES];
+}
+
+static void give_back_chunk(struct span_shard *shard, uint32_t number)
+{
+    struct span_chunk **chunk = chunk_at(shard, number);
+    if (!*chunk)
+        return;
+    give_back(shard, *chunk);
+    *chunk = NULL;
+    shard->chunk_count--;
+}
+
 static struct span_entry *append_entry(struct span_shard *shard, uint32_t *number_out)
 {
     uint32_t number = shard->next;
     uint32_t used = number / CHUNK_ENTRIES - shard->first / CHUNK_ENTRIES;
     if (number % CHUNK_ENTRIES == 0 && (used & (UINT32_MAX / CHUNK_ENTRIES)) >= shard->chunks_size)
         grow_chunks(shard);
-    struct span_chunk **chunk = chunk_at(shard, number);
-    if (*chunk == NULL)
-        *chunk = span_pages_take(shard->memory);
+    struct span_entry *entry = place_at(shard, number);
     shard->next++;
     *number_out = number;
-    struct span_entry *entry = &(*chunk)->entries[number % CHUNK_ENTRIES];
     memset(entry, 0, sizeof *entry);
     return entry;
+}
+
+/* What packing left behind has no entries, and mostly no chunks. */
+static void skip_packed(struct span_shard *shard)
+{
+    if (shard->packs_to / CHUNK_ENTRIES != shard->packs_from / CHUNK_ENTRIES)
+        give_back_chunk(shard, shard->packs_to);
+    shard->first = shard->packs_to = shard->packs_from;
 }
 
 /* Dead entries at the front go, and with them the chunks that they filled. */
 static void trim_front(struct span_shard *shard)
 {
-    while (shard->first != shard->next &&
-           (entry_at(shard, shard->first)->flags & SPAN_ENTRY_DEAD)) {
-        struct span_chunk **chunk = chunk_at(shard, shard->first);
+    while (shard->first != shard->next) {
+        if (shard->packs && shard->first == shard->packs_to)
+            skip_packed(shard);
+        if (shard->first == shard->next ||
+            !(entry_at(shard, shard->first)->flags & SPAN_ENTRY_DEAD))
+            return;
         shard->first++;
-        if (shard->first % CHUNK_ENTRIES == 0) {
-            give_back(shard, *chunk);
-            *chunk = NULL;
-        }
+        if (shard->first % CHUNK_ENTRIES == 0)
+            give_back_chunk(shard, shard->first - 1);
     }
 }
 
 static struct span_slot *slot_of(struct span_shard *shard, const struct span_entry *entry);
 
+/* Numbers wrap. */
+static bool is_before(uint32_t number, uint32_t other)
+{
+    return (int32_t)(number - other) < 0;
+}
+
+static void pack_one(struct span_shard *shard)
+{
+    uint32_t from = shard->packs_from++;
+    struct span_entry *entry = entry_at(shard, from);
+    if (!(entry->flags & SPAN_ENTRY_DEAD)) {
+        uint32_t to = shard->packs_to++;
+        if (to != from) {
+            slot_of(shard, entry)->number = to;
+            *place_at(shard, to) = *entry;
+            entry->flags = SPAN_ENTRY_DEAD;
+        }
+    }
+    uint32_t chunk = from - from % CHUNK_ENTRIES;
+    bool leaves = shard->packs_from % CHUNK_ENTRIES == 0 || shard->packs_from == shard->next;
+    if (leaves && !is_before(chunk, shard->packs_to))
+        give_back_chunk(shard, chunk);
+}
+
 /* Each touch leaves a dead entry behind, and a live one at the front keeps all of them: when they
  * are the most, the live ones move together, in their order. */
 void span_shard_tidy(struct span_shard *shard)
 {
-    uint32_t end = shard->next, to = shard->first;
-    if (end - shard->first <= (uint64_t)shard->table.live * 2 + 2 * CHUNK_ENTRIES)
-        return;
-    for (uint32_t number = shard->first; number != end; number++) {
-        struct span_entry *entry = entry_at(shard, number);
-        if (entry->flags & SPAN_ENTRY_DEAD)
-            continue;
-        if (number != to) {
-            slot_of(shard, entry)->number = to;
-            *entry_at(shard, to) = *entry;
-            entry->flags = SPAN_ENTRY_DEAD;
-        }
-        to++;
+    if (!shard->packs) {
+        if (shard->next - shard->first <= (uint64_t)shard->table.live * 2 + 2 * CHUNK_ENTRIES)
+            return;
+        shard->packs = true;
+        shard->packs_from = shard->packs_to = shard->first;
     }
-    uint32_t kept = to % CHUNK_ENTRIES ? CHUNK_ENTRIES - to % CHUNK_ENTRIES : 0;
-    for (uint32_t number = to + kept; (int32_t)(end - number) > 0; number += CHUNK_ENTRIES) {
-        struct span_chunk **chunk = chunk_at(shard, number);
-        give_back(shard, *chunk);
-        *chunk = NULL;
+    if (is_before(shard->packs_from, shard->first)) /* the front went past it */
+        shard->packs_from = shard->packs_to = shard->first;
+    for (int i = 0; i < PACK_AT_ONCE && shard->packs_from != shard->next; i++)
+        pack_one(shard);
+    if (shard->packs_from == shard->next) {
+        shard->next = shard->packs_to;
+        shard->packs = false;
     }
-    shard->next = to;
 }
 
 struct span_entry *span_shard_oldest(struct span_shard *shard)
@@ -473,7 +518,7 @@ static void bury(struct span_shard *shard, struct span_entry *entry)
 
 size_t span_shard_memory(const struct span_shard *shard)
 {
-    uint32_t chunks = shard->next / CHUNK_ENTRIES - shard->first / CHUNK_ENTRIES + 1;
-    return span_table_memory(&shard->table) + (chunks + shard->block_pages) * SPAN_PAGE_SIZE +
+    return span_table_memory(&shard->table) +
+           ((size_t)shard->chunk_count + shard->block_pages) * SPAN_PAGE_SIZE +
            shard->waiters_size * sizeof(struct span_waiter_node);
 }

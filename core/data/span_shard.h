@@ -86,6 +86,10 @@ struct span_shard {
     uint32_t chunks_size;       /* a power of two */
     uint32_t first;             /* number of the oldest entry; numbers wrap */
     uint32_t next;              /* number of the entry that comes next */
+    uint32_t chunk_count;
+    bool packs;          /* live entries are moving together; span_shard_tidy */
+    uint32_t packs_from; /* the next one to be looked at */
+    uint32_t packs_to;   /* its place; from here to packs_from all are dead */
 
     struct span_pages *memory;      /* where chunks and blocks' pages come from */
     struct span_block_page *blocks; /* newest first */
@@ -123,7 +127,8 @@ unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t spa
  * before are void. */
 struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
                                      uint8_t profile_flag);
-/* Now and then, before anything else: bounds what touched entries leave behind. Entries move. */
+/* Before anything else, with each key: bounds what touched entries leave behind, a few at a time.
+ * Entries move. */
 void span_shard_tidy(struct span_shard *shard);
 /* Moves an entry to the end, as if it had just arrived; the block stays until span_shard_store. */
 struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry);

@@ -433,6 +433,77 @@ static void test_against_a_model(void **state)
     arena_deinit(&arena);
 }
 
+/* The front goes at any moment of moving together what a few spans left by coming again. */
+static void test_the_window_ends_while_entries_move(void **state)
+{
+    (void)state;
+    enum { OLD = 600, FEW = 20, TOUCHES_MIN = 1000, TOUCHES_MAX = 1400 };
+    struct arena arena = {0};
+    for (unsigned touches = TOUCHES_MIN; touches < TOUCHES_MAX; touches += 7) {
+        struct span_index *index = make_index(1000, 120);
+        for (uint64_t span = 1; span <= OLD; span++)
+            put_span(index, 1, 7, span, &arena, NULL);
+        for (uint64_t i = 0; i < touches; i++)
+            put_span(index, 100, 8, i % FEW + 1, &arena, NULL);
+        span_index_sweep(index, 160 * SECOND);
+        assert_int_equal(span_index_entries(index), FEW);
+        for (uint64_t i = 0; i < touches; i++)
+            put_span(index, 161, 9, i % (3 * FEW) + 1, &arena, NULL);
+        assert_int_equal(span_index_entries(index), 4 * FEW);
+        for (uint64_t span = 1; span <= FEW; span++) {
+            assert_int_equal(find_span(index, 161, 8, span, &arena).presence, SPAN_FOUND);
+            assert_int_equal(find_span(index, 161, 9, span, &arena).presence, SPAN_FOUND);
+        }
+        span_index_sweep(index, 1000 * SECOND);
+        assert_int_equal(span_index_entries(index), 0);
+        span_index_free(index);
+        arena_deinit(&arena);
+        arena = (struct arena){0};
+    }
+}
+
+/* In waves few spans come again and again, then many new ones: the oldest leave, whatever had to be
+ * moved together in between. */
+static void test_the_oldest_leave_in_waves(void **state)
+{
+    (void)state;
+    enum { SPANS = 1000, ROOM = 300, STEPS = 100000, WAVE = 3000 };
+    struct arena arena = {0};
+    struct span_index *index = make_index(ROOM, 120);
+    static uint32_t last_step[SPANS];
+    uint32_t order[ROOM + 1]; /* newest first */
+    uint32_t count = 0;
+    srand(2);
+    for (uint32_t step = 1; step <= STEPS; step++) {
+        uint32_t few = step / WAVE % 3 == 2 ? SPANS : 20 + step / WAVE;
+        uint32_t number = (uint32_t)rand() % few;
+        put_span(index, 1, 7, number + 1, &arena, NULL);
+        uint32_t at = 0;
+        while (at < count && order[at] != number)
+            at++;
+        count += at == count;
+        memmove(order + 1, order, at * sizeof *order);
+        order[0] = number;
+        last_step[number] = step;
+        if (count > ROOM) {
+            last_step[order[ROOM]] = 0;
+            count = ROOM;
+        }
+        uint32_t other = (uint32_t)rand() % SPANS;
+        assert_int_equal(find_span(index, 1, 7, other + 1, &arena).presence,
+                         last_step[other] ? SPAN_FOUND : SPAN_MISSING);
+        if (step % 1000 == 0) {
+            arena_deinit(&arena);
+            arena = (struct arena){0};
+        }
+    }
+    assert_int_equal(span_index_entries(index), count);
+    span_index_sweep(index, 1000 * SECOND);
+    assert_int_equal(span_index_entries(index), 0);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
 /* --- threads --- */
 
 struct hammer {
@@ -504,6 +575,8 @@ int main(void)
         cmocka_unit_test(test_what_comes_again_takes_no_more_memory),
         cmocka_unit_test(test_large_values_push_out_by_memory),
         cmocka_unit_test(test_against_a_model),
+        cmocka_unit_test(test_the_window_ends_while_entries_move),
+        cmocka_unit_test(test_the_oldest_leave_in_waves),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
