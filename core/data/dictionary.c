@@ -6,7 +6,12 @@
 
 #include <assert.h>
 
-enum { SLOTS_MIN = 16, CHUNK_MIN = 512, CHUNK_MAX = 16 * 1024 };
+enum {
+    SLOTS_MIN = 16,
+    CHUNK_MIN = 512,
+    CHUNK_MAX = 16 * 1024,
+    SEARCHES_MAX = 8, /* of a table, before a hash of it is worth its making */
+};
 
 /* Of a hash table by content. */
 struct slot {
@@ -19,7 +24,8 @@ struct table {
     struct slice *entries;     /* NULL until asked for */
     uint32_t count;
     uint32_t capacity; /* of entries */
-    struct slot *slots;
+    uint32_t searches;
+    struct slot *slots;  /* NULL: few were looked for */
     uint32_t slots_mask; /* their number is a power of two; at most half are taken */
 };
 
@@ -67,7 +73,7 @@ static struct slice last_run(const struct message *message)
 static void count_tables(struct dictionary *dictionary)
 {
     struct message_iter it;
-    struct message_iter before;
+    struct message *previous;
     struct message_field field;
     struct table *table;
 
@@ -78,12 +84,15 @@ static void count_tables(struct dictionary *dictionary)
         return;
     dictionary->last_run = last_run(field.node);
     it = message_iter_into(&field, NULL);
-    for (before = it; message_next(&it, &field); before = it) {
+    for (previous = it.previous; message_next(&it, &field); previous = it.previous) {
         if (field.wire.number >= DICTIONARY_TABLE_COUNT || field.wire.type != WIRE_BYTES)
             continue;
         table = &dictionary->tables[field.wire.number];
-        if (table->count++ == 0)
-            table->start = before;
+        if (table->count++ > 0)
+            continue;
+        table->start = it;
+        table->start.cursor.next = field.wire.start;
+        table->start.previous = previous;
     }
 }
 
@@ -193,12 +202,33 @@ static struct table *open_hashed(struct dictionary *dictionary, int number)
     return table;
 }
 
+/* The first equal entry, without a hash; `count` when there is none. */
+static uint32_t search(const struct table *table, struct slice payload)
+{
+    uint32_t i = 0;
+
+    while (i < table->count && !slice_equal(table->entries[i], payload))
+        i++;
+    return i;
+}
+
+static bool searches_suffice(struct table *table)
+{
+    return !table->slots && table->searches++ < SEARCHES_MAX;
+}
+
 uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload)
 {
+    struct table *opened;
     const struct slot *slot;
 
     if (scan_is_zero_entry(table, payload))
         return 0;
+    opened = open_table(dictionary, table);
+    if (searches_suffice(opened)) {
+        uint32_t index = search(opened, payload);
+        return index < opened->count ? index : 0;
+    }
     slot = find_slot(open_hashed(dictionary, table), payload, (uint32_t)hash_bytes(payload));
     return slot->index_plus_one > 0 ? slot->index_plus_one - 1 : 0;
 }
@@ -315,22 +345,28 @@ static void append_zero_entry(struct dictionary *dictionary, int number, struct 
 
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload)
 {
-    uint32_t hash;
+    uint32_t hash = 0, index;
     struct table *opened;
-    struct slot *slot;
+    struct slot *slot = NULL;
 
     if (scan_is_zero_entry(table, payload))
         return 0;
-    hash = (uint32_t)hash_bytes(payload);
-    opened = open_hashed(dictionary, table);
-    slot = find_slot(opened, payload, hash);
-    if (slot->index_plus_one > 0)
-        return slot->index_plus_one - 1;
+    opened = open_table(dictionary, table);
+    if (searches_suffice(opened)) {
+        index = search(opened, payload);
+    } else {
+        hash = (uint32_t)hash_bytes(payload);
+        slot = find_slot(open_hashed(dictionary, table), payload, hash);
+        index = slot->index_plus_one > 0 ? slot->index_plus_one - 1 : opened->count;
+    }
+    if (index < opened->count)
+        return index;
     if (opened->count == 0)
         append_zero_entry(dictionary, table, opened);
     assert(opened->count < INT32_MAX);
     append_to_table(opened, dictionary->arena, append_to_message(dictionary, table, payload));
-    *slot = (struct slot){hash, opened->count};
+    if (slot)
+        *slot = (struct slot){hash, opened->count};
     return opened->count - 1;
 }
 

@@ -106,7 +106,7 @@ bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out)
     return packed->next < packed->end && !packed->broken && read_varint(packed, out);
 }
 
-bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out)
+bool wire_packed_fixed64_any(struct wire_cursor *packed, uint64_t *out)
 {
     return packed->next < packed->end && !packed->broken && read_fixed(packed, 8, out);
 }

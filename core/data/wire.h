@@ -46,28 +46,42 @@ static inline struct wire_cursor wire_cursor(struct slice bytes)
                                 false};
 }
 
+static inline uint64_t wire_load_fixed64(const uint8_t *from)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof value; i++) /* little-endian; compiles to one load */
+        value |= (uint64_t)from[i] << (8 * i);
+    return value;
+}
+
 /* What wire_next does where a field is not short. */
 bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field);
 
-/* False at the end or when broken. Most fields have a tag of one byte and a length or a value of
- * one byte; they are read where this is called. */
+/* False at the end or when broken. Most fields have a tag of one byte, and a length or a value of
+ * one byte or eight; they are read where this is called. */
 static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
 {
-    const uint8_t *at = cursor->next;
+    const uint8_t *at = cursor->next, *end;
     ptrdiff_t room = cursor->end - at - 2;
-    if (cursor->broken || room < 0 || at[0] < 8 || ((at[0] | at[1]) & 0x80))
+    if (cursor->broken || room < 0 || at[0] < 8 || at[0] >= 0x80)
         return wire_next_any(cursor, field);
     enum wire_type type = (enum wire_type)(at[0] & 7);
-    if (type == WIRE_BYTES && at[1] <= room)
+    if (type == WIRE_BYTES && at[1] < 0x80 && at[1] <= room) {
         field->bytes = (struct slice){at + 2, at[1]};
-    else if (type == WIRE_VARINT)
+        end = at + 2 + at[1];
+    } else if (type == WIRE_VARINT && at[1] < 0x80) {
         field->value = at[1];
-    else
+        end = at + 2;
+    } else if (type == WIRE_FIXED64 && room >= 7) {
+        field->value = wire_load_fixed64(at + 1);
+        end = at + 9;
+    } else {
         return wire_next_any(cursor, field);
+    }
     field->number = at[0] >> 3;
     field->type = type;
     field->start = at;
-    field->end = cursor->next = type == WIRE_BYTES ? at + 2 + at[1] : at + 2;
+    field->end = cursor->next = end;
     return true;
 }
 
@@ -80,7 +94,15 @@ static inline bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
     *out = *packed->next++;
     return true;
 }
-bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out);
+bool wire_packed_fixed64_any(struct wire_cursor *packed, uint64_t *out);
+static inline bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out)
+{
+    if (packed->end - packed->next < 8 || packed->broken)
+        return wire_packed_fixed64_any(packed, out);
+    *out = wire_load_fixed64(packed->next);
+    packed->next += 8;
+    return true;
+}
 
 /* Writing: to memory that the caller has sized with the wire_size_ functions; return behind what
  * was written. */

@@ -68,6 +68,11 @@ static void read_bytes_field(struct span_view *span, const struct wire_field *fi
     case SPAN_NAME:
         span->name = field->bytes;
         break;
+    case SPAN_ATTRIBUTES:
+        if (span->attributes.size == 0)
+            span->attributes.data = field->start;
+        span->attributes.size = (size_t)(field->end - span->attributes.data);
+        break;
     case SPAN_STATUS:
         read_status(span, field->bytes);
         break;
@@ -180,7 +185,7 @@ static struct slice own_value(const struct joined_attribute *joined, const struc
     case JOIN_SCOPE_NAME:
         return text_or_nothing(arena, scope_name(place->scope));
     case JOIN_SPAN_ATTRIBUTE:
-        return attribute_value(span->raw, SPAN_ATTRIBUTES, joined->name);
+        return attribute_value(span->attributes, SPAN_ATTRIBUTES, joined->name);
     case JOIN_RESOURCE_ATTRIBUTE:
         return attribute_value(place->resource, RESOURCE_ATTRIBUTES, joined->name);
     default:

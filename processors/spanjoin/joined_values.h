@@ -24,6 +24,7 @@ struct span_view {
     struct slice parent_id;
     struct slice name;
     struct slice status_message;
+    struct slice attributes; /* from the first one to the last, with what stands between */
     uint64_t start_ns;
     uint64_t end_ns;
     uint8_t kind;
