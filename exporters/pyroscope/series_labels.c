@@ -74,7 +74,7 @@ bool label_value(struct slice any, struct arena *arena, struct slice *out)
     struct wire_field field;
     if (!wire_next(&cursor, &field))
         return false;
-    struct slice element;
+    struct slice element = {0};
     if (field.number == ANY_VALUE_ARRAY && only_element(field.bytes, &element)) {
         cursor = wire_cursor(element);
         if (!wire_next(&cursor, &field))
