@@ -45,8 +45,9 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->shards = aligned_alloc(64, index->shard_count * sizeof *index->shards);
     assert(index->shards);
     index->pages = span_pages_new();
+    /* Samples that come store a span again, and its first room is free only with the whole page. */
     size_t bytes = (size_t)(options->max_spans / index->shard_count) *
-                   (sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
+                   (2 * sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_init(&index->shards[i], index->pages,
                         index->common.totals_count * sizeof(uint64_t), bytes);

@@ -348,6 +348,35 @@ static void test_what_comes_again_takes_no_more_memory(void **state)
     span_index_free(index);
 }
 
+/* Values of usual size: only max_spans makes spans leave, also when samples came for all of them.
+ */
+static void test_samples_push_nothing_out_by_memory(void **state)
+{
+    (void)state;
+    enum { SPANS = 20000, AT_ONCE = 500 };
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(SPANS, 120);
+    uint64_t totals[3] = {1, 1, 10};
+    char name[56] = {0};
+    static struct span_put puts[AT_ONCE];
+    static struct span_find finds[AT_ONCE];
+    for (uint64_t first = 1; first < 3 * SPANS; first += AT_ONCE) {
+        for (uint64_t i = 0; i < AT_ONCE; i++) {
+            puts[i] = (struct span_put){.key = key_of(first + i, first + i),
+                                        .facts.values = slice_of(name, sizeof name)};
+            finds[i] = (struct span_find){.key = puts[i].key, .totals = totals};
+        }
+        span_index_put_many(index, SECOND, puts, AT_ONCE, NULL, &arena, &wakeups);
+        span_index_add_many(index, SECOND, finds, AT_ONCE, NULL, &wakeups);
+    }
+    assert_int_equal(span_index_entries(index), SPANS);
+    assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_MEMORY), 0);
+    span_wakeups_deinit(&wakeups);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
 static void test_large_values_push_out_by_memory(void **state)
 {
     (void)state;
@@ -573,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_profile_ids),
         cmocka_unit_test(test_memory_stays_bounded),
         cmocka_unit_test(test_what_comes_again_takes_no_more_memory),
+        cmocka_unit_test(test_samples_push_nothing_out_by_memory),
         cmocka_unit_test(test_large_values_push_out_by_memory),
         cmocka_unit_test(test_against_a_model),
         cmocka_unit_test(test_the_window_ends_while_entries_move),
