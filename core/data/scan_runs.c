@@ -676,7 +676,7 @@ take_messages(struct scan_found *found, const uint8_t *p, const uint8_t *end,
     unsigned tag = *p;
     uint32_t count = 0;
 
-    for (; p < end && *p == tag; count++) {
+    for (; stands_at(p, end, tag); count++) {
         size_t size;
         const uint8_t *message = open_payload(p, end, &size);
 
