@@ -1,0 +1,207 @@
+#include "core/formats/jfr_labels.h"
+
+#include "core/data/wire.h"
+
+#include <assert.h>
+
+/* Fields of the messages above. */
+enum { SNAPSHOT_CONTEXTS = 1, SNAPSHOT_STRINGS = 2, CONTEXT_LABELS = 1 };
+enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+
+enum { TEXT_BYTES_MAX = 64 << 20 }; /* many contexts can name one large text */
+
+/* ---- reading ---- */
+
+/* An entry of a map; what it does not have stays as it is. False: no message, or a wrong type. */
+static bool read_entry(struct slice bytes, enum wire_type value_type, uint64_t *key,
+                       struct wire_field *value)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number == ENTRY_KEY && field.type == WIRE_VARINT)
+            *key = field.value;
+        else if (field.number == ENTRY_VALUE && field.type == value_type)
+            *value = field;
+        else if (field.number == ENTRY_KEY || field.number == ENTRY_VALUE)
+            return false;
+    }
+    return !cursor.broken;
+}
+
+/* The next label of a context; false at its end, and when it is broken. */
+static bool next_label(struct wire_cursor *cursor, uint64_t *key, uint64_t *value)
+{
+    struct wire_field field;
+    while (wire_next(cursor, &field)) {
+        if (field.number != CONTEXT_LABELS)
+            continue;
+        struct wire_field number = {0};
+        *key = 0;
+        if (field.type != WIRE_BYTES || !read_entry(field.bytes, WIRE_VARINT, key, &number)) {
+            cursor->broken = true;
+            return false;
+        }
+        *value = number.value;
+        return true;
+    }
+    return false;
+}
+
+static bool is_context(struct slice bytes)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    uint64_t key, value;
+    while (next_label(&cursor, &key, &value))
+        continue;
+    return !cursor.broken;
+}
+
+/* One without a value means the same as none. */
+static bool note_entry(struct jfr_labels *labels, const struct wire_field *field)
+{
+    uint64_t id = 0;
+    struct wire_field value = {0};
+    bool is_string = field->number == SNAPSHOT_STRINGS;
+    if (field->type != WIRE_BYTES || !read_entry(field->bytes, WIRE_BYTES, &id, &value) ||
+        (!is_string && !is_context(value.bytes)))
+        return false;
+    if (value.start)
+        jfr_map_put(is_string ? &labels->strings : &labels->contexts, id,
+                    (uint32_t)(1 + (value.start - labels->snapshot.data)));
+    return true;
+}
+
+bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot, struct budget *budget,
+                     struct error *err)
+{
+    *labels = (struct jfr_labels){.snapshot = snapshot};
+    arena_init(&labels->arena, budget);
+    labels->contexts.budget = labels->strings.budget = budget;
+    if (snapshot.size >= UINT32_MAX)
+        return error_set(err, "labels: are larger than 4 GiB");
+    struct wire_cursor cursor = wire_cursor(snapshot);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        bool is_known = field.number == SNAPSHOT_CONTEXTS || field.number == SNAPSHOT_STRINGS;
+        if (is_known && !note_entry(labels, &field))
+            return error_set(err, "labels: the entry at %zu is no entry of a LabelsSnapshot",
+                             (size_t)(field.start - snapshot.data));
+    }
+    return !cursor.broken || error_set(err, "labels: no LabelsSnapshot");
+}
+
+void jfr_labels_deinit(struct jfr_labels *labels)
+{
+    arena_deinit(&labels->arena);
+    jfr_map_deinit(&labels->contexts);
+    jfr_map_deinit(&labels->strings);
+}
+
+/* ---- looking up ---- */
+
+static struct slice value_of(const struct jfr_labels *labels, const struct jfr_entry *entry)
+{
+    size_t at = entry->place - 1;
+    struct wire_cursor cursor =
+        wire_cursor(slice_of(labels->snapshot.data + at, labels->snapshot.size - at));
+    struct wire_field value;
+    bool found = wire_next(&cursor, &value);
+    assert(found && value.type == WIRE_BYTES);
+    return value.bytes;
+}
+
+static struct slice string_of(const struct jfr_labels *labels, uint64_t id)
+{
+    const struct jfr_entry *entry = jfr_map_find(&labels->strings, id);
+    return entry ? value_of(labels, entry) : (struct slice){0};
+}
+
+static bool count_text(struct jfr_labels *labels, size_t bytes, struct error *err)
+{
+    labels->text_bytes += bytes;
+    return labels->text_bytes <= TEXT_BYTES_MAX ||
+           error_set(err, "labels: their texts are larger than %d MiB when they are unfolded",
+                     TEXT_BYTES_MAX >> 20);
+}
+
+/* A context while it is put together. */
+struct resolving {
+    struct jfr_context head;
+    uint32_t attributes[JFR_CONTEXT_LABELS_MAX];
+    struct slice keys[JFR_CONTEXT_LABELS_MAX];
+};
+
+static bool add_label(struct jfr_labels *labels, struct resolving *context, struct slice key,
+                      struct slice value, struct profiles_builder *builder, struct error *err)
+{
+    uint32_t *count = &context->head.attribute_count;
+    if (!count_text(labels, key.size + value.size, err))
+        return false;
+    if (key.size == 0 || span_labels_take(&context->head.ids, key, value))
+        return true;
+    for (uint32_t i = 0; i < *count; i++)
+        if (slice_equal(context->keys[i], key))
+            return true; /* two strings with one text: the first is it */
+    if (*count == JFR_CONTEXT_LABELS_MAX)
+        return error_set(err, "labels: a context has more than %d", JFR_CONTEXT_LABELS_MAX);
+    context->head.has_span_name |= slice_is(key, "span_name");
+    context->keys[*count] = key;
+    context->attributes[(*count)++] = profiles_builder_attribute_string(builder, key, value);
+    return true;
+}
+
+static const struct jfr_context *resolve(struct jfr_labels *labels, struct slice bytes,
+                                         struct profiles_builder *builder, struct error *err)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct resolving context = {.head = {.attribute_count = 0}};
+    uint64_t key, value;
+    while (next_label(&cursor, &key, &value))
+        if (!add_label(labels, &context, string_of(labels, key), string_of(labels, value), builder,
+                       err))
+            return NULL;
+    size_t list = context.head.attribute_count * sizeof *context.attributes;
+    struct jfr_context *kept = arena_alloc(&labels->arena, sizeof *kept + list);
+    *kept = context.head;
+    memcpy(kept->attributes, context.attributes, list);
+    return kept;
+}
+
+const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t id,
+                                             struct profiles_builder *builder, struct error *err)
+{
+    static const struct jfr_context nothing;
+    struct jfr_entry *entry = jfr_map_find(&labels->contexts, id);
+    if (!entry)
+        return &nothing;
+    if (entry->built == 0) {
+        const struct jfr_context *context = resolve(labels, value_of(labels, entry), builder, err);
+        if (!context)
+            return NULL;
+        if (!labels->resolved)
+            labels->resolved =
+                arena_array(&labels->arena, labels->contexts.count, sizeof *labels->resolved);
+        labels->resolved[labels->resolved_count++] = context;
+        entry->built = labels->resolved_count;
+    }
+    return labels->resolved[entry->built - 1];
+}
+
+bool jfr_labels_span_name(struct jfr_labels *labels, uint64_t id, struct profiles_builder *builder,
+                          uint32_t *attribute_out, struct error *err)
+{
+    struct jfr_entry *entry = jfr_map_find(&labels->strings, id);
+    *attribute_out = 0;
+    if (!entry)
+        return true;
+    if (entry->built == 0) {
+        struct slice name = value_of(labels, entry);
+        if (!count_text(labels, name.size, err))
+            return false;
+        if (name.size > 0)
+            entry->built = profiles_builder_attribute_string(builder, SLICE("span_name"), name);
+    }
+    *attribute_out = entry->built;
+    return true;
+}

@@ -1,0 +1,56 @@
+#include "core/formats/jfr_map.h"
+
+#include "core/base/budget.h"
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+
+void jfr_map_deinit(struct jfr_map *map)
+{
+    free(map->entries);
+    budget_release(map->budget, jfr_map_bytes(map));
+    *map = (struct jfr_map){.budget = map->budget};
+}
+
+/* The slot that holds the id, or the free one where it belongs. */
+static struct jfr_entry *slot_of(const struct jfr_map *map, uint64_t id)
+{
+    size_t mask = map->capacity - 1;
+    size_t at = hash_u64(id) & mask;
+    while (map->entries[at].place != 0 && map->entries[at].id != id)
+        at = (at + 1) & mask;
+    return &map->entries[at];
+}
+
+static void grow(struct jfr_map *map)
+{
+    struct jfr_map larger = {.budget = map->budget,
+                             .capacity = map->capacity ? map->capacity * 2 : 64,
+                             .count = map->count};
+    budget_charge(map->budget, jfr_map_bytes(&larger) - jfr_map_bytes(map));
+    larger.entries = memory_zalloc(jfr_map_bytes(&larger));
+    for (size_t i = 0; i < map->capacity; i++)
+        if (map->entries[i].place != 0)
+            *slot_of(&larger, map->entries[i].id) = map->entries[i];
+    free(map->entries);
+    *map = larger;
+}
+
+void jfr_map_put(struct jfr_map *map, uint64_t id, uint32_t place)
+{
+    assert(place != 0);
+    if (map->count >= map->capacity / 4 * 3)
+        grow(map);
+    struct jfr_entry *entry = slot_of(map, id);
+    map->count += entry->place == 0;
+    *entry = (struct jfr_entry){.id = id, .place = place};
+}
+
+struct jfr_entry *jfr_map_find(const struct jfr_map *map, uint64_t id)
+{
+    if (map->count == 0)
+        return NULL;
+    struct jfr_entry *entry = slot_of(map, id);
+    return entry->place != 0 ? entry : NULL;
+}

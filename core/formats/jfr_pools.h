@@ -1,0 +1,46 @@
+/*
+ * jfr_pools: the constants of a chunk: stack traces, methods, classes, symbols.
+ *
+ * They stand in checkpoint events, from the last one backwards, each telling how far before it the
+ * next one begins. Constants are not decoded but noted by id, with the place where they begin; what
+ * no event refers to is never looked at again.
+ *
+ * Owner: the caller initialises with jfr_pools_read, also when that fails, and frees with
+ * jfr_pools_deinit; chunk and metadata have to live as long.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_FORMATS_JFR_POOLS_H
+#define PROFCOL_CORE_FORMATS_JFR_POOLS_H
+
+#include "core/formats/jfr_metadata.h"
+
+enum jfr_pool {
+    JFR_POOL_STACK_TRACE,
+    JFR_POOL_METHOD,
+    JFR_POOL_CLASS,
+    JFR_POOL_SYMBOL,
+    JFR_POOL_THREAD_STATE,
+    JFR_POOL_STRING,
+    JFR_POOL_COUNT,
+};
+
+struct jfr_pools {
+    const struct jfr_chunk *chunk;
+    struct jfr_metadata *metadata;
+    const struct jfr_class *classes[JFR_POOL_COUNT]; /* NULL: not described */
+    struct jfr_map maps[JFR_POOL_COUNT];
+};
+
+bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
+                    struct jfr_metadata *metadata, struct budget *budget, struct error *err);
+void jfr_pools_deinit(struct jfr_pools *pools);
+
+/* NULL: there is none. `built` of the entry is the caller's. */
+struct jfr_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id);
+void jfr_pools_constant(const struct jfr_pools *pools, enum jfr_pool pool,
+                        const struct jfr_entry *entry, struct jfr_record *record);
+/* The text at a place, through the string pool where it refers to that; place 0: no text. */
+struct jfr_text jfr_pools_text(const struct jfr_pools *pools, uint64_t place);
+
+#endif

@@ -1,0 +1,542 @@
+#include "core/formats/jfr_read.h"
+
+#include "core/base/memory.h"
+#include "core/formats/jfr_labels.h"
+#include "core/formats/jfr_names.h"
+#include "core/formats/jfr_pools.h"
+#include "core/formats/stacks.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+/* ---- what there is ---- */
+
+enum kind { CPU, WALL, IN_NEW_TLAB, OUTSIDE_TLAB, ALLOC_SAMPLE, LOCK, PARK, LIVE, MALLOC };
+enum { KIND_COUNT = MALLOC + 1 };
+
+/* Of the two sample types the second is the default one. */
+static const struct {
+    const char *metric_name;
+    const char *count, *count_unit;
+    const char *amount, *amount_unit;
+    const char *period_type, *period_unit;
+} kinds[KIND_COUNT] = {
+    [CPU] = {"process_cpu", "cpu", "nanoseconds", NULL, NULL, "cpu", "nanoseconds"},
+    [WALL] = {"wall", "wall", "nanoseconds", NULL, NULL, "wall", "nanoseconds"},
+    [IN_NEW_TLAB] = {"memory", "alloc_in_new_tlab_objects", "count", "alloc_in_new_tlab_bytes",
+                     "bytes", "space", "bytes"},
+    [OUTSIDE_TLAB] = {"memory", "alloc_outside_tlab_objects", "count", "alloc_outside_tlab_bytes",
+                      "bytes", "space", "bytes"},
+    [ALLOC_SAMPLE] = {"memory", "alloc_sample_objects", "count", "alloc_sample_bytes", "bytes",
+                      "space", "bytes"},
+    [LOCK] = {"mutex", "contentions", "count", "delay", "nanoseconds", "mutex", "count"},
+    [PARK] = {"block", "contentions", "count", "delay", "nanoseconds", "block", "count"},
+    [LIVE] = {"memory", "live", "count", NULL, NULL, "objects", "count"},
+    [MALLOC] = {"memory", "malloc_objects", "count", "malloc_bytes", "bytes", NULL, NULL},
+};
+
+/* Roles of classes in struct jfr_class; 0 is any other event. */
+enum role { OTHER_EVENT, EXECUTION_SAMPLE, WALL_CLOCK_SAMPLE, ACTIVE_SETTING, COUNTED_EVENT };
+
+/* From COUNTED_EVENT on: events that count 1 and have an amount. */
+static const struct {
+    const char *class_name;
+    enum kind kind;
+    enum jfr_field amount; /* JFR_FIELD_COUNT: none */
+} counted_events[] = {
+    {"jdk.ObjectAllocationInNewTLAB", IN_NEW_TLAB, JFR_TLAB_SIZE},
+    {"jdk.ObjectAllocationOutsideTLAB", OUTSIDE_TLAB, JFR_ALLOCATION_SIZE},
+    {"jdk.ObjectAllocationSample", ALLOC_SAMPLE, JFR_WEIGHT},
+    {"jdk.JavaMonitorEnter", LOCK, JFR_DURATION},
+    {"jdk.ThreadPark", PARK, JFR_DURATION},
+    {"profiler.LiveObject", LIVE, JFR_FIELD_COUNT},
+    {"profiler.Malloc", MALLOC, JFR_SIZE},
+};
+
+enum thread_state { STATE_UNKNOWN, STATE_SLEEPING, STATE_RUNNABLE, STATE_OTHER };
+
+enum {
+    DEFAULT_PERIOD_NANO = 10 * 1000 * 1000,
+    SHORT_TEXT_MAX = 256,
+    /* Few bytes of methods can name large symbols again and again. */
+    NAME_BYTES_MAX = 256 << 20,
+};
+
+struct reader {
+    struct profiles_builder *builder;
+    const struct jfr_options *options;
+    struct jfr_labels labels;
+    uint64_t time_unix_nano, duration_nano;
+    /* of the chunk */
+    const struct jfr_chunk *chunk;
+    struct jfr_metadata metadata;
+    struct jfr_pools pools;
+    uint64_t execution_sample_class;
+    /* of the recording, by its settings */
+    struct wire_writer event_name; /* "cpu", "wall", "itimer" */
+    uint64_t cpu_period, wall_period;
+    /* 1 + number of the first profile of a kind; the second one follows it */
+    uint32_t profiles[KIND_COUNT];
+    struct wire_writer scratch;
+    uint32_t *locations;
+    size_t location_capacity;
+    uint64_t name_bytes;
+};
+
+/* ---- stacks ---- */
+
+static bool append_symbol(struct reader *r, uint64_t id)
+{
+    const struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_SYMBOL, id);
+    if (!entry)
+        return true;
+    struct jfr_record symbol;
+    jfr_pools_constant(&r->pools, JFR_POOL_SYMBOL, entry, &symbol);
+    struct jfr_text text = jfr_pools_text(&r->pools, symbol.values[JFR_STRING]);
+    size_t start = r->scratch.size;
+    r->name_bytes += text.bytes.size;
+    if (r->name_bytes > NAME_BYTES_MAX)
+        return false;
+    jfr_text_append(&text, &r->scratch);
+    struct slice name = slice_of(r->scratch.data + start, r->scratch.size - start);
+    struct jfr_name settled = jfr_name_settled(name);
+    r->scratch.size = start + settled.kept;
+    wire_writer_raw(&r->scratch, slice_of_string(settled.ending));
+    return true;
+}
+
+/* function_out: 0 when there is no such method, or it has no class. */
+static bool build_function(struct reader *r, uint64_t id, uint32_t *function_out, struct error *err)
+{
+    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_METHOD, id);
+    *function_out = entry ? entry->built : 0;
+    if (!entry || entry->built != 0)
+        return true;
+    struct jfr_record method, type;
+    jfr_pools_constant(&r->pools, JFR_POOL_METHOD, entry, &method);
+    const struct jfr_entry *class_entry =
+        jfr_pools_find(&r->pools, JFR_POOL_CLASS, method.values[JFR_TYPE]);
+    if (!class_entry)
+        return true;
+    jfr_pools_constant(&r->pools, JFR_POOL_CLASS, class_entry, &type);
+    wire_writer_clear(&r->scratch);
+    bool fits = append_symbol(r, type.values[JFR_NAME]);
+    wire_writer_raw(&r->scratch, SLICE("."));
+    if (!fits || !append_symbol(r, method.values[JFR_NAME]))
+        return error_set(err, "the names of its methods are larger than %d MiB",
+                         NAME_BYTES_MAX >> 20);
+    struct built_function function = {
+        .name = profiles_builder_string(r->builder, wire_writer_slice(&r->scratch))};
+    *function_out = entry->built = profiles_builder_function(r->builder, &function);
+    return true;
+}
+
+static void add_location(struct reader *r, size_t count, uint32_t function, uint64_t line_number)
+{
+    if (count == r->location_capacity) {
+        r->location_capacity = count ? count * 2 : 256;
+        r->locations = memory_grow(r->locations, r->location_capacity, sizeof *r->locations);
+    }
+    int32_t number = (int32_t)line_number;
+    struct built_line line = {.function = function, .line = number > 0 ? number : 0};
+    struct built_location location = {.lines = &line, .line_count = 1};
+    r->locations[count] = profiles_builder_location(r->builder, &location);
+}
+
+static bool build_frames(struct reader *r, const struct jfr_record *trace, uint32_t *stack_out,
+                         struct error *err)
+{
+    size_t count = 0;
+    struct jfr_cursor cursor =
+        jfr_cursor(r->chunk, trace->values[JFR_FRAMES], r->chunk->bytes.size);
+    uint64_t left = trace->list_of ? jfr_class_list(trace->list_of, &cursor) : 0;
+    for (; left > 0 && profiles_builder_state(r->builder) == PROFILES_BUILDER_FINE; left--) {
+        struct jfr_record frame;
+        uint32_t function;
+        jfr_class_read(trace->list_of, r->chunk, &cursor, &frame);
+        if (!build_function(r, frame.values[JFR_METHOD], &function, err))
+            return false;
+        if (function != 0)
+            add_location(r, count++, function, frame.values[JFR_LINE_NUMBER]);
+    }
+    *stack_out = profiles_builder_stack(r->builder, r->locations, count);
+    return true;
+}
+
+/* found_out: whether there is such a stack. */
+static bool build_stack(struct reader *r, uint64_t id, uint32_t *stack_out, bool *found_out,
+                        struct error *err)
+{
+    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_STACK_TRACE, id);
+    *found_out = entry != NULL;
+    if (entry && entry->built == 0) {
+        struct jfr_record trace;
+        uint32_t stack;
+        jfr_pools_constant(&r->pools, JFR_POOL_STACK_TRACE, entry, &trace);
+        if (!build_frames(r, &trace, &stack, err))
+            return false;
+        entry->built = 1 + stack;
+    }
+    *stack_out = entry ? entry->built - 1 : 0;
+    return true;
+}
+
+/* ---- samples ---- */
+
+static uint64_t period_of(const struct reader *r, enum kind kind)
+{
+    if (r->options->sample_rate_hz > 0)
+        return 1000000000 / r->options->sample_rate_hz;
+    if (kind == WALL && r->wall_period > 0)
+        return r->wall_period;
+    return r->cpu_period > 0 ? r->cpu_period : DEFAULT_PERIOD_NANO;
+}
+
+static uint32_t open_profile(struct reader *r, enum kind kind, const char *type, const char *unit)
+{
+    struct slice event = wire_writer_slice(&r->event_name);
+    uint32_t attributes[] = {
+        profiles_builder_attribute_string(r->builder, SLICE("__name__"),
+                                          slice_of_string(kinds[kind].metric_name)),
+        event.size > 0 ? profiles_builder_attribute_string(r->builder, SLICE("jfr_event"), event)
+                       : 0,
+    };
+    struct built_profile profile = {
+        .sample_type = slice_of_string(type),
+        .sample_unit = slice_of_string(unit),
+        .period_type = slice_of_string(kinds[kind].period_type),
+        .period_unit = slice_of_string(kinds[kind].period_unit),
+        .period = kind == CPU || kind == WALL ? (int64_t)period_of(r, kind) : 0,
+        .time_unix_nano = r->time_unix_nano,
+        .duration_nano = r->duration_nano,
+        .attributes = attributes,
+        .attribute_count = event.size > 0 ? 2 : 1,
+    };
+    return profiles_builder_profile(r->builder, &profile);
+}
+
+/* The first profile of the kind: the amount, if it has one, before the count. */
+static uint32_t profile_of(struct reader *r, enum kind kind)
+{
+    if (r->profiles[kind] == 0) {
+        if (kinds[kind].amount)
+            r->profiles[kind] =
+                1 + open_profile(r, kind, kinds[kind].amount, kinds[kind].amount_unit);
+        uint32_t count = open_profile(r, kind, kinds[kind].count, kinds[kind].count_unit);
+        if (!kinds[kind].amount)
+            r->profiles[kind] = 1 + count;
+    }
+    return r->profiles[kind] - 1;
+}
+
+static void write_id(uint8_t *to, uint64_t id)
+{
+    for (int i = 7; i >= 0; i--, id >>= 8)
+        to[i] = (uint8_t)id;
+}
+
+/* The ids in the event's own fields count more than labels of its context. */
+static struct span_labels ids_of(const struct reader *r, const struct jfr_record *event,
+                                 const struct jfr_context *context)
+{
+    struct span_labels ids = context->ids;
+    const uint64_t *values = event->values;
+    if (values[JFR_SPAN_ID] != 0) {
+        ids.has_span = true;
+        write_id(ids.span_id, values[JFR_SPAN_ID]);
+    }
+    if ((values[JFR_TRACE_ID_HIGH] | values[JFR_TRACE_ID_LOW]) != 0) {
+        ids.has_trace = true;
+        write_id(ids.trace_id, values[JFR_TRACE_ID_HIGH]);
+        write_id(ids.trace_id + 8, values[JFR_TRACE_ID_LOW]);
+    }
+    span_labels_inherit(&ids, &r->options->upload);
+    return ids;
+}
+
+/* Attributes and link. attributes: room for those of a context and one more. */
+static bool correlate(struct reader *r, const struct jfr_record *event, uint32_t *attributes,
+                      struct built_sample *sample, struct error *err)
+{
+    uint32_t span_name;
+    const struct jfr_context *context =
+        jfr_labels_context(&r->labels, event->values[JFR_CONTEXT_ID], r->builder, err);
+    if (!context || !jfr_labels_span_name(&r->labels, event->values[JFR_SPAN_NAME], r->builder,
+                                          &span_name, err))
+        return false;
+    memcpy(attributes, context->attributes, context->attribute_count * sizeof *attributes);
+    sample->attributes = attributes;
+    sample->attribute_count = context->attribute_count;
+    if (span_name != 0 && !context->has_span_name)
+        attributes[sample->attribute_count++] = span_name;
+    struct span_labels ids = ids_of(r, event, context);
+    sample->link = span_labels_link(&ids, r->builder);
+    return true;
+}
+
+static void add_value(struct reader *r, uint32_t profile, const struct built_sample *sample,
+                      int64_t value)
+{
+    if (value != 0)
+        profiles_builder_add(r->builder, profile, sample, value);
+}
+
+/* What an event says of its stack. */
+struct finding {
+    enum kind kind;
+    int64_t count, amount;
+};
+
+static void add_finding(struct reader *r, const struct finding *finding,
+                        const struct built_sample *sample)
+{
+    uint32_t profile = profile_of(r, finding->kind);
+    int64_t count = finding->count;
+    if (finding->kind == CPU || finding->kind == WALL)
+        count = stacks_scale(count, (int64_t)period_of(r, finding->kind));
+    if (kinds[finding->kind].amount)
+        add_value(r, profile++, sample, finding->amount);
+    add_value(r, profile, sample, count);
+}
+
+/* ---- events ---- */
+
+/* "" when there is none, or it is long: none that we compare with is. Valid until scratch is used.
+ */
+static struct slice short_text(struct reader *r, uint64_t place)
+{
+    struct jfr_text text = jfr_pools_text(&r->pools, place);
+    wire_writer_clear(&r->scratch);
+    if (text.bytes.size <= SHORT_TEXT_MAX)
+        jfr_text_append(&text, &r->scratch);
+    return wire_writer_slice(&r->scratch);
+}
+
+static enum thread_state state_of(struct reader *r, uint64_t id)
+{
+    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_THREAD_STATE, id);
+    if (entry && entry->built == STATE_UNKNOWN) {
+        struct jfr_record state;
+        jfr_pools_constant(&r->pools, JFR_POOL_THREAD_STATE, entry, &state);
+        struct slice name = short_text(r, state.values[JFR_NAME_TEXT]);
+        entry->built = slice_is(name, "STATE_SLEEPING")   ? STATE_SLEEPING
+                       : slice_is(name, "STATE_RUNNABLE") ? STATE_RUNNABLE
+                                                          : STATE_OTHER;
+    }
+    return entry ? (enum thread_state)entry->built : STATE_UNKNOWN;
+}
+
+/* "10000000" as async-profiler writes it, "20 ms" as the JDK does; 0: not understood. */
+static uint64_t nanos_of_setting(struct slice text)
+{
+    uint64_t value = 0;
+    size_t i = 0;
+    for (; i < text.size && text.data[i] >= '0' && text.data[i] <= '9' && i < 12; i++)
+        value = value * 10 + (uint64_t)(text.data[i] - '0');
+    struct slice unit = slice_of(text.data + i, text.size - i);
+    return unit.size == 0          ? value
+           : slice_is(unit, " us") ? value * 1000
+           : slice_is(unit, " ms") ? value * 1000000
+           : slice_is(unit, " s")  ? value * 1000000000
+                                   : 0;
+}
+
+static void take_setting(struct reader *r, const struct jfr_record *event)
+{
+    struct slice name = short_text(r, event->values[JFR_NAME_TEXT]);
+    bool is_event = slice_is(name, "event"), is_wall = slice_is(name, "wall");
+    bool is_period =
+        slice_is(name, "interval") ||
+        (slice_is(name, "period") && event->values[JFR_SETTING_OF] == r->execution_sample_class);
+    if (!is_event && !is_wall && !is_period)
+        return;
+    struct slice value = short_text(r, event->values[JFR_SETTING_VALUE]);
+    if (is_wall)
+        r->wall_period = nanos_of_setting(value);
+    if (is_period)
+        r->cpu_period = nanos_of_setting(value);
+    if (is_event) {
+        wire_writer_clear(&r->event_name);
+        wire_writer_raw(&r->event_name, value);
+    }
+}
+
+/* As the JDK does it (jdk.jfr.internal.consumer.TimeConverter), so that sums are the same. */
+static uint64_t nanos_of_ticks(const struct reader *r, uint64_t ticks)
+{
+    double nanos = (double)ticks / ((double)r->chunk->ticks_per_second / 1e9);
+    if (r->chunk->ticks_per_second == 1000000000)
+        return ticks;
+    return nanos < 0x1p63 ? (uint64_t)nanos : INT64_MAX;
+}
+
+static int64_t bounded(uint64_t value)
+{
+    return value < INT64_MAX ? (int64_t)value : INT64_MAX;
+}
+
+/* How many there are, two at most. */
+static size_t find_out(struct reader *r, uint8_t role, const struct jfr_record *event,
+                       struct finding *findings)
+{
+    bool is_wall = slice_is(wire_writer_slice(&r->event_name), "wall");
+    size_t count = 0;
+    if (role >= COUNTED_EVENT) {
+        enum jfr_field field = counted_events[role - COUNTED_EVENT].amount;
+        uint64_t amount = field != JFR_FIELD_COUNT ? event->values[field] : 0;
+        if (field == JFR_DURATION)
+            amount = nanos_of_ticks(r, amount);
+        findings[count++] =
+            (struct finding){counted_events[role - COUNTED_EVENT].kind, 1, bounded(amount)};
+        return count;
+    }
+    enum thread_state state = state_of(r, event->values[JFR_STATE]);
+    bool of_wall_clock = role == WALL_CLOCK_SAMPLE;
+    int64_t samples = of_wall_clock ? bounded(event->values[JFR_SAMPLES]) : 1;
+    if (of_wall_clock ? is_wall && state == STATE_RUNNABLE
+                      : state != STATE_UNKNOWN && state != STATE_SLEEPING)
+        findings[count++] = (struct finding){CPU, samples, 0};
+    if (of_wall_clock || is_wall)
+        findings[count++] = (struct finding){WALL, samples, 0};
+    return count;
+}
+
+static bool take_event(struct reader *r, uint8_t role, const struct jfr_record *event,
+                       struct error *err)
+{
+    if (role == ACTIVE_SETTING) {
+        take_setting(r, event);
+        return true;
+    }
+    struct finding findings[2];
+    size_t count = find_out(r, role, event, findings);
+    if (count == 0)
+        return true;
+    struct built_sample sample = {0};
+    uint32_t attributes[JFR_CONTEXT_LABELS_MAX + 1];
+    bool found;
+    if (!build_stack(r, event->values[JFR_STACK_TRACE], &sample.stack, &found, err))
+        return false;
+    if (!found)
+        return true;
+    if (!correlate(r, event, attributes, &sample, err))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        add_finding(r, &findings[i], &sample);
+    return true;
+}
+
+/* size_out: where the next event begins, counted from here. */
+static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct error *err)
+{
+    size_t end = r->chunk->bytes.size;
+    struct jfr_cursor cursor = jfr_cursor(r->chunk, at, end);
+    uint64_t size = jfr_number(&cursor);
+    uint64_t type = jfr_number(&cursor);
+    if (cursor.broken || size > end - at || size < jfr_place(r->chunk, &cursor) - at)
+        return error_set(err, "says it has %" PRIu64 " bytes", size);
+    *size_out = size;
+    const struct jfr_class *class = jfr_metadata_class(&r->metadata, type);
+    if (!class || class->role == OTHER_EVENT)
+        return true;
+    struct jfr_record event;
+    cursor.end = r->chunk->bytes.data + at + size;
+    jfr_class_read(class, r->chunk, &cursor, &event);
+    if (cursor.broken)
+        return error_set(err, "%.*s: its fields go past its end", SLICE_ARG(class->name));
+    return take_event(r, class->role, &event, err);
+}
+
+static bool read_events(struct reader *r, struct error *err)
+{
+    uint64_t size = 0;
+    for (uint64_t at = JFR_HEADER_SIZE; at < r->chunk->bytes.size; at += size) {
+        if (!read_event(r, at, &size, err))
+            return error_prefix(err, "event at %" PRIu64, at);
+        if (profiles_builder_state(r->builder) != PROFILES_BUILDER_FINE)
+            break;
+    }
+    return true;
+}
+
+/* ---- chunks ---- */
+
+static struct jfr_class *assign_role(struct reader *r, const char *name, uint8_t role)
+{
+    struct jfr_class *class = jfr_metadata_class_named(&r->metadata, name);
+    if (class)
+        class->role = role;
+    return class;
+}
+
+static bool assign_roles(struct reader *r, struct error *err)
+{
+    const struct jfr_class *execution_sample =
+        assign_role(r, "jdk.ExecutionSample", EXECUTION_SAMPLE);
+    r->execution_sample_class = execution_sample ? execution_sample->id : 0;
+    assign_role(r, "profiler.WallClockSample", WALL_CLOCK_SAMPLE);
+    assign_role(r, "jdk.ActiveSetting", ACTIVE_SETTING);
+    for (uint8_t i = 0; i < sizeof counted_events / sizeof *counted_events; i++)
+        assign_role(r, counted_events[i].class_name, (uint8_t)(COUNTED_EVENT + i));
+    for (uint32_t i = 0; i < r->metadata.class_count; i++)
+        if (r->metadata.classes[i]->role != OTHER_EVENT &&
+            !jfr_class_prepare(&r->metadata, r->metadata.classes[i], err))
+            return false;
+    return true;
+}
+
+static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct error *err)
+{
+    struct budget *budget = r->options->budget;
+    r->chunk = chunk;
+    bool done = jfr_metadata_read(&r->metadata, chunk, budget, err);
+    if (done) {
+        done = jfr_pools_read(&r->pools, chunk, &r->metadata, budget, err) &&
+               assign_roles(r, err) && read_events(r, err);
+        jfr_pools_deinit(&r->pools);
+    }
+    jfr_metadata_deinit(&r->metadata);
+    return done;
+}
+
+/* All of them, before anything is made of one. */
+static bool check_chunks(struct reader *r, struct slice rest, struct error *err)
+{
+    uint64_t start = UINT64_MAX, end = 0;
+    struct jfr_chunk chunk;
+    for (unsigned number = 1; rest.size > 0 || number == 1; number++) {
+        if (!jfr_chunk_take(&rest, &chunk, err))
+            return error_prefix(err, "chunk %u", number);
+        uint64_t chunk_end = chunk.start_unix_nano + chunk.duration_nano;
+        start = chunk.start_unix_nano < start ? chunk.start_unix_nano : start;
+        end = chunk_end > end ? chunk_end : end;
+    }
+    bool is_told = r->options->time_unix_nano != 0 || r->options->duration_nano != 0;
+    r->time_unix_nano = is_told ? r->options->time_unix_nano : start;
+    r->duration_nano = is_told ? r->options->duration_nano : end > start ? end - start : 0;
+    return true;
+}
+
+static bool read_chunks(struct reader *r, struct slice rest, struct error *err)
+{
+    struct jfr_chunk chunk;
+    for (unsigned number = 1; rest.size > 0; number++)
+        if (!jfr_chunk_take(&rest, &chunk, err) || !read_chunk(r, &chunk, err))
+            return error_prefix(err, "chunk %u", number);
+    return true;
+}
+
+bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice labels_snapshot,
+              const struct jfr_options *options, struct error *err)
+{
+    struct reader r = {.builder = builder, .options = options};
+    if (!check_chunks(&r, jfr, err))
+        return false;
+    bool done = jfr_labels_read(&r.labels, labels_snapshot, options->budget, err) &&
+                read_chunks(&r, jfr, err);
+    jfr_labels_deinit(&r.labels);
+    wire_writer_deinit(&r.event_name);
+    wire_writer_deinit(&r.scratch);
+    free(r.locations);
+    return done;
+}
