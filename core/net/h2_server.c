@@ -35,10 +35,10 @@ struct h2 {
     struct h2_limits limits;
     size_t block_bytes; /* of the header block that is coming in */
     size_t block_fields;
-    uint64_t block_ns;     /* when it began; 0: none */
-    uint32_t frame_length; /* of the DATA frame that has begun; 0: another frame, or padded */
-    uint32_t data_length;  /* the same, until all of it was taken */
-    uint32_t data_left;    /* of that, once some of it was taken */
+    uint64_t block_ns;    /* when it began; 0: none */
+    uint32_t data_length; /* of the DATA frame that has begun; 0: another frame, or padded */
+    uint32_t next_length; /* of those that are likely to follow it; 0: it ends its stream */
+    uint32_t data_left;   /* of that, once some of it was taken */
     int32_t data_stream;
     const uint8_t *direct; /* input that is in its place already */
     uint64_t idle_ns;      /* since when there is no stream */
@@ -106,7 +106,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     bool plain = hd->type == NGHTTP2_DATA && !(hd->flags & NGHTTP2_FLAG_PADDED);
-    h2->frame_length = h2->data_length = plain ? (uint32_t)hd->length : 0;
+    h2->data_length = plain ? (uint32_t)hd->length : 0;
+    h2->next_length = hd->flags & NGHTTP2_FLAG_END_STREAM ? 0 : h2->data_length;
     h2->data_left = 0;
     h2->data_stream = hd->stream_id;
     bool ok = h2_limits_on_frame(&h2->limits, hd->type, hd->flags, hd->length, now_of(connection));
@@ -457,10 +458,10 @@ static size_t h2_body_places(struct connection *connection, struct iovec *places
     size_t count = 0;
     size_t size = smaller(room, h2->data_left);
     places[count++] = (struct iovec){place, size};
-    for (int ahead = 0; ahead < FRAMES_AHEAD_MAX && room > size; ahead++) {
+    for (int ahead = 0; ahead < FRAMES_AHEAD_MAX && room > size && h2->next_length > 0; ahead++) {
         place += size;
         room -= size;
-        size = smaller(room, h2->frame_length);
+        size = smaller(room, h2->next_length);
         places[count++] = (struct iovec){connection->part->frame_heads[ahead], H2_FRAME_HEAD_BYTES};
         places[count++] = (struct iovec){place, size};
     }
@@ -480,7 +481,7 @@ static bool is_foreseen(const struct h2 *h2, const uint8_t *head, const void *pl
         (uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8];
     bool ends = head[4] & NGHTTP2_FLAG_END_STREAM;
     return head[3] == NGHTTP2_DATA && (head[4] & ~NGHTTP2_FLAG_END_STREAM) == 0 &&
-           stream == (uint32_t)h2->data_stream && length == smaller(missing, h2->frame_length) &&
+           stream == (uint32_t)h2->data_stream && length == smaller(missing, h2->next_length) &&
            (!ends || length == missing);
 }
 
