@@ -553,11 +553,12 @@ static size_t profile_attributes(struct reader *reader, uint32_t *out)
     if (reader->options->metric_name.size > 0)
         out[count++] = profiles_builder_attribute_string(reader->builder, SLICE("__name__"),
                                                          reader->options->metric_name);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (reader->numbers[texts[i].field] != 0)
-            out[count++] =
-                profiles_builder_attribute_string(reader->builder, slice_of_string(texts[i].key),
-                                                  reader->strings[reader->numbers[texts[i].field]]);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct slice text = reader->strings[reader->numbers[texts[i].field]];
+        if (text.size > 0)
+            out[count++] = profiles_builder_attribute_string(reader->builder,
+                                                             slice_of_string(texts[i].key), text);
+    }
     for (uint32_t i = 0; i < reader->comment_count; i++) {
         char key[64];
         snprintf(key, sizeof key, "pprof.profile.comment.%" PRIu32, i);
@@ -636,7 +637,7 @@ static void keep_label(struct reader *reader, const uint64_t *numbers)
     struct slice text = reader->strings[numbers[PPROF_LABEL_STR]];
     struct slice unit = reader->strings[numbers[PPROF_LABEL_NUM_UNIT]];
     int64_t number = (int64_t)numbers[PPROF_LABEL_NUM];
-    bool is_text = numbers[PPROF_LABEL_STR] != 0;
+    bool is_text = text.size > 0;
     if (key.size == 0 || (!is_text && number == 0 && unit.size == 0))
         return;
     if (is_text ? span_labels_take(&reader->ids, key, text)

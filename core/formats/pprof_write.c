@@ -13,6 +13,14 @@
 
 /* ---- what is kept ---- */
 
+/* An attribute of samples as a label. */
+struct label {
+    struct slice name; /* empty: it is left out */
+    struct slice text; /* empty: a number */
+    int64_t number;
+    struct slice unit;
+};
+
 /* Samples of one identity; their values stand in writer->values. */
 struct row {
     uint32_t hash;
@@ -45,9 +53,9 @@ struct mark {
 struct pprof_writer {
     struct dictionary *dictionary;
     struct arena *arena;
-    struct pprof_labels choice;      /* keep NULL: all */
-    struct pprof_label **attributes; /* by index; without a name: left out; NULL: not asked for */
-    uint8_t *mapping_flags;          /* by index, a bit for each field; NULL: not asked for */
+    const struct pprof_labels *names;
+    struct label **attributes; /* by index; NULL: not asked for */
+    uint8_t *mapping_flags;    /* by index, a bit for each field; NULL: not asked for */
 
     /* what was added */
     struct pprof_header header;
@@ -426,7 +434,7 @@ static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
 
 /* ---- adding samples ---- */
 
-static void read_label_value(struct pprof_label *label, struct wire_field value)
+static void read_label_value(struct label *label, struct wire_field value)
 {
     if (value.number == ANY_VALUE_STRING)
         label->text = value.bytes;
@@ -436,34 +444,31 @@ static void read_label_value(struct pprof_label *label, struct wire_field value)
         label->text = value.value ? SLICE("true") : SLICE("false");
 }
 
-static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t attribute)
+static const struct label *label_of(struct pprof_writer *writer, uint32_t attribute)
 {
     if (writer->attributes[attribute])
         return writer->attributes[attribute];
-    struct pprof_label *label = arena_zalloc(writer->arena, sizeof *label);
+    struct label *label = arena_zalloc(writer->arena, sizeof *label);
     struct dictionary_attribute entry = dictionary_attribute(writer->dictionary, attribute);
+    struct slice key = dictionary_string(writer->dictionary, entry.key);
     struct wire_field value = any_value(entry.value);
-    label->name = dictionary_string(writer->dictionary, entry.key);
     read_label_value(label, value);
     if (value.number == ANY_VALUE_INT)
         label->unit = dictionary_string(writer->dictionary, entry.unit);
     /* A pprof cannot tell an empty text, or 0 without a unit, from nothing. */
-    bool is_something = label->text.size > 0 || label->number != 0 || label->unit.size > 0;
-    if (!is_something ||
-        (writer->choice.keep && !writer->choice.keep(writer->choice.context, label)))
-        label->name = (struct slice){0};
+    if (label->text.size > 0 || label->number != 0 || label->unit.size > 0)
+        label->name =
+            writer->names ? writer->names->name_of(writer->names->context, attribute, key) : key;
     writer->attributes[attribute] = label;
     return label;
 }
-
-enum { LABELS_MAX = PPROF_LABELS_MAX - 2 }; /* besides those of the link */
 
 /* The attributes that become labels, in the order of their indices: they are a set. */
 static uint32_t select_labels(struct pprof_writer *writer, const struct otlp_sample *sample,
                               uint32_t *out)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < sample->attribute_count && count < LABELS_MAX; i++) {
+    for (uint32_t i = 0; i < sample->attribute_count && count < PPROF_LABELS_MAX; i++) {
         uint32_t attribute = sample->attributes[i];
         if (label_of(writer, attribute)->name.size == 0)
             continue;
@@ -513,7 +518,7 @@ static void keep_row(struct pprof_writer *writer, const struct row *wanted, cons
 /* Its number. */
 static uint32_t find_row(struct pprof_writer *writer, const struct otlp_sample *sample)
 {
-    uint32_t labels[LABELS_MAX];
+    uint32_t labels[PPROF_LABELS_MAX];
     struct row wanted = {.stack = sample->stack,
                          .link = sample->link,
                          .label_count = select_labels(writer, sample, labels)};
@@ -579,7 +584,7 @@ void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_pr
 
 /* ---- writing a pprof ---- */
 
-static void write_label(struct pprof_writer *writer, const struct pprof_label *label)
+static void write_label(struct pprof_writer *writer, const struct label *label)
 {
     struct wire_writer *out = &writer->sections[SAMPLES];
     size_t begun = wire_writer_begin(out, PPROF_SAMPLE_LABEL);
@@ -606,7 +611,7 @@ static bool write_id_label(struct pprof_writer *writer, struct slice name, struc
     struct slice text = slice_of(hex, 2 * id.size);
     if (find_string(writer, text) == 0)
         text = arena_copy(writer->arena, text);
-    write_label(writer, &(struct pprof_label){.name = name, .text = text});
+    write_label(writer, &(struct label){.name = name, .text = text});
     return true;
 }
 
@@ -617,8 +622,9 @@ static void write_labels(struct pprof_writer *writer, const struct row *row)
         link = dictionary_link(writer->dictionary, row->link);
     bool has_span = write_id_label(writer, SLICE("span_id"), link.span_id);
     bool has_trace = write_id_label(writer, SLICE("trace_id"), link.trace_id);
-    for (uint32_t i = 0; i < row->label_count; i++) {
-        const struct pprof_label *label = label_of(writer, writer->labels[row->first_label + i]);
+    uint32_t room = PPROF_LABELS_MAX - (uint32_t)has_span - (uint32_t)has_trace;
+    for (uint32_t i = 0; i < row->label_count && i < room; i++) {
+        const struct label *label = label_of(writer, writer->labels[row->first_label + i]);
         if (!(has_span && slice_is(label->name, "span_id")) &&
             !(has_trace && slice_is(label->name, "trace_id")))
             write_label(writer, label);
@@ -767,8 +773,7 @@ struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct aren
     struct pprof_writer *writer = memory_zalloc(sizeof *writer);
     writer->dictionary = dictionary;
     writer->arena = arena;
-    if (labels)
-        writer->choice = *labels;
+    writer->names = labels;
     writer->attributes =
         arena_array(arena, dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE) + (size_t)1,
                     sizeof *writer->attributes);
@@ -792,21 +797,19 @@ void pprof_writer_free(struct pprof_writer *writer)
 
 static const char comment_key[] = "pprof.profile.comment.";
 
-/* Where its number says, if that is below count. */
-static void take_comment(struct slice key, struct slice text, struct slice *comments,
-                         uint32_t count)
+/* The number of a comment's key, and one; 0: it is none. */
+static uint32_t comment_place(struct slice key)
 {
-    uint64_t number = 0;
-    size_t prefix = sizeof comment_key - 1;
-    if (key.size <= prefix || key.size > prefix + 9)
-        return;
+    uint32_t number = 0;
+    size_t prefix = sizeof comment_key - 1, digits = key.size - prefix;
+    if (key.size <= prefix || digits > 6 || memcmp(key.data, comment_key, prefix) != 0)
+        return 0;
     for (size_t i = prefix; i < key.size; i++) {
         if (key.data[i] < '0' || key.data[i] > '9')
-            return;
-        number = number * 10 + (uint64_t)(key.data[i] - '0');
+            return 0;
+        number = number * 10 + (uint32_t)(key.data[i] - '0');
     }
-    if (number < count)
-        comments[number] = text;
+    return number + 1;
 }
 
 struct pprof_header pprof_header_of(const struct otlp_profile *profile,
@@ -837,13 +840,13 @@ struct pprof_header pprof_header_of(const struct otlp_profile *profile,
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
             if (slice_is(key, texts[k].key))
                 *texts[k].out = value.bytes;
-        if (key.size > sizeof comment_key - 1 &&
-            memcmp(key.data, comment_key, sizeof comment_key - 1) == 0)
-            take_comment(key, value.bytes, comments, profile->attribute_count);
+        uint32_t place = comment_place(key);
+        if (place == 0 || place > profile->attribute_count)
+            continue;
+        comments[place - 1] = value.bytes;
+        if (place > header.comment_count)
+            header.comment_count = place;
     }
     header.comments = comments;
-    for (uint32_t i = 0; i < profile->attribute_count; i++)
-        if (comments[i].size > 0)
-            header.comment_count = i + 1;
     return header;
 }

@@ -2,7 +2,7 @@
 
 static bool contains(struct slice text, const char *part)
 {
-    return memmem(text.data, text.size, part, strlen(part)) != NULL;
+    return text.size > 0 && memmem(text.data, text.size, part, strlen(part)) != NULL;
 }
 
 /* Empty: not known by its name. */

@@ -90,6 +90,9 @@ struct buffer *pprof_to_otlp(struct slice pprof, const struct pprof_options *opt
 
 /* --- in words --- */
 
+/* Whether mappings are printed with their has_ flags. */
+static bool with_flags = true;
+
 static const char *string_at(const Dictionary *d, int32_t index)
 {
     return d->string_table[index];
@@ -124,7 +127,7 @@ static void print_mapping(struct text *out, const Dictionary *d, int32_t index)
         const char *key = string_at(d, attribute->key_strindex);
         if (strncmp(key, build, sizeof build - 1) == 0)
             text_printf(out, " build=%s", attribute->value->string_value);
-        else
+        else if (with_flags)
             text_printf(out, " %s", key + sizeof flag - 1);
     }
 }
@@ -208,7 +211,8 @@ static size_t sum_lines(struct line *lines, size_t count)
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (kept > 0 && strcmp(lines[kept - 1].text, lines[i].text) == 0) {
-            lines[kept - 1].value += lines[i].value;
+            lines[kept - 1].value =
+                (int64_t)((uint64_t)lines[kept - 1].value + (uint64_t)lines[i].value);
             free(lines[i].text);
             continue;
         }
@@ -252,7 +256,7 @@ static void report_profile(const Dictionary *d, const Profile *p, const char *na
     text_deinit(&all);
 }
 
-static void describe_profile(const Dictionary *d, const Profile *p, bool sums, struct text *out)
+static void describe_header(const Dictionary *d, const Profile *p, struct text *out)
 {
     text_printf(out, "%s/%s %" PRIu64 "+%" PRIu64, string_at(d, p->sample_type->type_strindex),
                 string_at(d, p->sample_type->unit_strindex), p->time_unix_nano, p->duration_nano);
@@ -263,8 +267,14 @@ static void describe_profile(const Dictionary *d, const Profile *p, bool sums, s
     for (size_t i = 0; i < p->n_attribute_indices; i++)
         print_attribute(out, d, p->attribute_indices[i]);
     text_append_char(out, '\n');
+}
+
+static void describe_profile(const Dictionary *d, const Profile *p, bool sums, struct text *out)
+{
     struct line *lines = sample_lines(d, p);
     size_t count = sums ? sum_lines(lines, p->n_samples) : p->n_samples;
+    if (count > 0)
+        describe_header(d, p, out);
     for (size_t i = 0; i < count; i++) {
         text_printf(out, "%" PRId64 " %s\n", lines[i].value, lines[i].text);
         free(lines[i].text);
@@ -301,9 +311,11 @@ void pprof_describe(struct slice request, struct text *out)
     each_profile(request, NULL, false, out);
 }
 
-void pprof_describe_sums(struct slice request, struct text *out)
+void pprof_describe_sums(struct slice request, bool flags, struct text *out)
 {
+    with_flags = flags;
     each_profile(request, NULL, true, out);
+    with_flags = true;
 }
 
 /* --- and back --- */

@@ -28,8 +28,9 @@ void pprof_report(struct slice request, const char *name, struct text *out);
 /* "type/unit time+duration every period type/unit attributes" of each Profile, and a line for each
  * sample: "value {mapping @address [function]} attributes trace/span", sorted. */
 void pprof_describe(struct slice request, struct text *out);
-/* The same with equal samples summed, and without those that are 0 then. */
-void pprof_describe_sums(struct slice request, struct text *out);
+/* The same with equal samples summed, without those that are 0 then, and without the has_ flags of
+ * mappings if they are not wanted. */
+void pprof_describe_sums(struct slice request, bool flags, struct text *out);
 
 /* The Profiles of a request as pprofs, siblings together: one call each. */
 void pprof_from_otlp(struct slice request, const struct pprof_labels *labels,
