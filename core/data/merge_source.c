@@ -354,25 +354,51 @@ void merge_source_keep_order(struct merge_source *source)
 
 /* ---- rewriting ---- */
 
+/* Most take one byte or two. */
+static inline uint64_t next_index(struct wire_cursor *packed)
+{
+    const uint8_t *next = packed->next;
+    uint64_t index = next[0];
+    if (index < 0x80) {
+        packed->next = next + 1;
+    } else if (packed->end - next > 1 && next[1] < 0x80) {
+        index = (index & 0x7f) | (uint64_t)next[1] << 7;
+        packed->next = next + 2;
+    } else {
+        bool is_whole = wire_packed_varint(packed, &index);
+        assert(is_whole); /* scanned */
+    }
+    return index;
+}
+
+static inline uint8_t *write_index(uint8_t *to, uint32_t index)
+{
+    if (index < 0x80) {
+        *to++ = (uint8_t)index;
+    } else if (index < 0x4000) {
+        *to++ = (uint8_t)(index | 0x80);
+        *to++ = (uint8_t)(index >> 7);
+    } else {
+        to = wire_write_varint(to, index);
+    }
+    return to;
+}
+
 /* A list of indices: most of what there is to rewrite. Writing one never writes to `out`
  * otherwise, because a table refers only to others. */
-static void rewrite_list(struct merge_source *source, int table, struct slice list,
+static void rewrite_list(struct merge_source *source, int number, struct slice list,
                          struct wire_out *out)
 {
     enum { INDEX_MAX_BYTES = 5 };
+    const struct mapped *mapped = source->tables[number]->mapped;
+    uint32_t round = source->target->round, count = source->tables[number]->count;
     struct wire_cursor packed = wire_cursor(list);
     uint8_t *to = wire_out_room(out, list.size * INDEX_MAX_BYTES);
-    uint64_t index;
-    while (wire_packed_varint(&packed, &index)) {
-        uint32_t value = map_index(source, table, index);
-        if (value < 0x80) {
-            *to++ = (uint8_t)value;
-        } else if (value < 0x4000) {
-            *to++ = (uint8_t)(value | 0x80);
-            *to++ = (uint8_t)(value >> 7);
-        } else {
-            to = wire_write_varint(to, value);
-        }
+    while (packed.next < packed.end) {
+        uint64_t index = next_index(&packed);
+        assert(index < count || index == 0); /* scanned */
+        bool is_known = index != 0 && mapped[index].round == round;
+        to = write_index(to, is_known ? mapped[index].index : map_index(source, number, index));
     }
     out->size = (size_t)(to - out->data);
 }

@@ -56,10 +56,8 @@ static void grow_entries(struct merge_table *table, struct arena *arena, uint32_
     table->capacity = capacity;
 }
 
-/* At least half of the slots stay free. */
-static void make_room(struct merge_table *table, struct arena *arena, uint32_t more)
+static void grow(struct merge_table *table, struct arena *arena, uint32_t count)
 {
-    uint32_t count = table->count + more;
     uint32_t capacity = table->capacity ? table->capacity * 2 : CAPACITY_MIN;
     uint32_t slots = table->slot_count ? table->slot_count : SLOTS_MIN;
     if (count > table->capacity)
@@ -68,6 +66,14 @@ static void make_room(struct merge_table *table, struct arena *arena, uint32_t m
         slots *= 2;
     if (slots > table->slot_count)
         grow_slots(table, arena, slots);
+}
+
+/* At least half of the slots stay free. */
+static inline void make_room(struct merge_table *table, struct arena *arena, uint32_t more)
+{
+    uint32_t count = table->count + more;
+    if (count > table->capacity || count > table->slot_count / 2)
+        grow(table, arena, count);
 }
 
 void merge_tables_expect(struct merge_tables *tables, int table, uint32_t count)
