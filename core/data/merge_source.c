@@ -131,9 +131,10 @@ static void table_unref(struct merge_source_table *table)
     free(table);
 }
 
-static void reserve(struct merge_source_table *table, uint32_t capacity)
+static void set_capacity(struct merge_source_table *table, uint32_t capacity)
 {
-    budget_charge(table->budget, (capacity - table->capacity) * sizeof(*table->entries));
+    budget_release(table->budget, table->capacity * sizeof(*table->entries));
+    budget_charge(table->budget, capacity * sizeof(*table->entries));
     table->entries = memory_grow(table->entries, capacity, sizeof(*table->entries));
     table->capacity = capacity;
 }
@@ -142,7 +143,7 @@ static void add_entry(struct merge_source_table *table, const struct wire_field 
 {
     enum { CAPACITY_MIN = 32 };
     if (table->count == table->capacity)
-        reserve(table, table->capacity ? table->capacity * 2 : CAPACITY_MIN);
+        set_capacity(table, table->capacity ? table->capacity * 2 : CAPACITY_MIN);
     table->entries[table->count++] =
         (struct merge_entry){field->bytes, (size_t)(field->bytes.data - field->start)};
 }
@@ -150,7 +151,7 @@ static void add_entry(struct merge_source_table *table, const struct wire_field 
 /* What is found in a dictionary before it is known what may be taken over. */
 struct reading {
     struct budget *budget;
-    const struct merge_source_table *before[DICTIONARY_TABLE_COUNT];
+    struct merge_source_table *before[DICTIONARY_TABLE_COUNT];
     struct merge_source_table *tables[DICTIONARY_TABLE_COUNT]; /* NULL: nothing of its own yet */
     struct slice runs[DICTIONARY_TABLE_COUNT];                 /* as they stand so far */
     uint32_t apart;                                            /* bit per table that is no run */
@@ -165,7 +166,7 @@ static struct merge_source_table *own_table(struct reading *reading, unsigned nu
         return table;
     reading->tables[number] = table = table_new(reading->budget);
     if (reading->same >> number & 1 && before->count > 0) {
-        reserve(table, before->count);
+        set_capacity(table, before->count);
         memcpy(table->entries, before->entries, before->count * sizeof(*table->entries));
         table->count = before->count;
     }
@@ -236,13 +237,15 @@ static void take_over(struct merge_source_table *table, const struct merge_sourc
 static struct merge_source_table *finish_table(struct reading *reading, unsigned number,
                                                bool keeps_mapped)
 {
-    struct merge_source_table *before = (struct merge_source_table *)reading->before[number];
+    struct merge_source_table *before = reading->before[number];
     if (!reading->tables[number] && keeps_mapped) {
         before->references++;
         return before;
     }
     struct merge_source_table *table = own_table(reading, number);
     size_t size = table->count * sizeof(*table->mapped);
+    if (table->count > 0)
+        set_capacity(table, table->count); /* what was too much goes back */
     budget_charge(table->budget, size);
     table->mapped = memory_zalloc(size);
     table->run = reading->apart >> number & 1 ? (struct slice){0} : reading->runs[number];
@@ -270,6 +273,18 @@ void merge_source_init(struct merge_source *source, struct merge_target *target,
         source->tables[table] = finish_table(&reading, table, keeps_mapped);
         kept |= (uint32_t)keeps_mapped << table;
     }
+}
+
+/* A hostile request is nearly all entries: two of them at a time would hold too much. */
+bool merge_source_is_worth_keeping(const struct merge_source *source)
+{
+    enum { ENTRY_MIN_BYTES = 8 }; /* on average */
+    size_t size = 0, count = 0;
+    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++) {
+        size += source->tables[table]->run.size;
+        count += source->tables[table]->count;
+    }
+    return size >= count * ENTRY_MIN_BYTES;
 }
 
 void merge_source_deinit(struct merge_source *source)
@@ -307,26 +322,42 @@ void merge_source_begin(struct merge_source *source)
     }
 }
 
-static uint32_t intern(struct merge_source *source, int table, const struct merge_entry *entry)
+/* Entries as they will be in the merged table: as received when nothing changes in them. */
+static void make_entries(struct merge_source *source, int number, uint32_t first, uint32_t count,
+                         struct merge_entry *entries_out)
 {
-    struct merge_target *target = source->target;
-    if ((tables_of[table] & ~source->fixed) == 0)
-        return merge_tables_received(&target->tables, table, entry);
-    struct wire_out *made = &target->made[table];
+    const struct merge_entry *received = &source->tables[number]->entries[first];
+    struct wire_out *made = &source->target->made[number];
+    if ((tables_of[number] & ~source->fixed) == 0) {
+        memcpy(entries_out, received, count * sizeof(*received));
+        return;
+    }
     made->size = 0;
-    merge_source_rewrite(source, entry_rules[table], entry->payload, made);
-    return merge_tables_made(&target->tables, table, slice_of(made->data, made->size));
+    wire_out_room(made, 1); /* an address, also when nothing is written */
+    for (uint32_t i = 0; i < count; i++) {
+        size_t start = made->size;
+        merge_source_rewrite(source, entry_rules[number], received[i].payload, made);
+        entries_out[i] = (struct merge_entry){.payload.size = made->size - start};
+    }
+    const uint8_t *data = made->data;
+    for (uint32_t i = 0; i < count; data += entries_out[i++].payload.size)
+        entries_out[i].payload.data = data;
 }
 
-static uint32_t map_new(struct merge_source *source, int number, uint32_t index)
+/* At most MERGE_BLOCK of them, which have no place yet. */
+static void map_block(struct merge_source *source, int number, uint32_t first, uint32_t count)
 {
     struct merge_source_table *table = source->tables[number];
-    uint32_t merged = intern(source, number, &table->entries[index]);
-    table->mapped[index] = (struct mapped){source->target->round, merged};
-    table->mapped_count++;
-    table->moved |= merged != index;
+    struct merge_entry entries[MERGE_BLOCK];
+    uint32_t indices[MERGE_BLOCK];
+    make_entries(source, number, first, count, entries);
+    merge_tables_intern(&source->target->tables, number, entries, count, indices);
+    for (uint32_t i = 0; i < count; i++) {
+        table->mapped[first + i] = (struct mapped){source->target->round, indices[i]};
+        table->moved |= indices[i] != first + i;
+    }
+    table->mapped_count += count;
     note_fixed(source, number);
-    return merged;
 }
 
 /* The index in the merged table for one of the source. */
@@ -339,17 +370,33 @@ static inline uint32_t map_index(struct merge_source *source, int number, uint64
     const struct mapped *mapped = &table->mapped[index];
     if (mapped->round == source->target->round)
         return mapped->index;
-    return map_new(source, number, (uint32_t)index);
+    map_block(source, number, (uint32_t)index, 1);
+    return mapped->index;
 }
 
-void merge_source_keep_order(struct merge_source *source)
+static void map_table(struct merge_source *source, int number)
 {
-    for (int i = 0; i < TABLES; i++) {
-        uint32_t count = source->tables[bottom_up[i]]->count;
-        merge_tables_expect(&source->target->tables, bottom_up[i], count);
-        for (uint32_t index = 1; index < count; index++)
-            map_index(source, bottom_up[i], index);
+    const struct merge_source_table *table = source->tables[number];
+    uint32_t first = 1, end;
+    if (table->mapped_count + 1 >= table->count)
+        return;
+    merge_tables_expect(&source->target->tables, number, table->count - 1 - table->mapped_count);
+    for (; first < table->count; first = end) {
+        end = first;
+        while (end < table->count && end - first < MERGE_BLOCK &&
+               table->mapped[end].round != source->target->round)
+            end++;
+        if (end > first)
+            map_block(source, number, first, end - first);
+        else
+            end++;
     }
+}
+
+void merge_source_map_all(struct merge_source *source)
+{
+    for (int i = 0; i < TABLES; i++)
+        map_table(source, bottom_up[i]);
 }
 
 /* ---- rewriting ---- */

@@ -1,10 +1,11 @@
 /*
  * merge_source: the dictionary of a request that is merged, and what becomes of its indices.
  *
- * An entry gets its place in the merged dictionary when something that is merged refers to it.
- * Clients send the same tables again and again: a table that begins with all the bytes of the same
- * table of the request before takes over what is known of its entries. A table is *fixed* once
- * every entry of it has the index that it had; what refers to fixed tables only is not rewritten.
+ * An entry gets its place in the merged dictionary when something that is merged refers to it, or
+ * with all others at once. Clients send the same tables again and again: a table that begins with
+ * all the bytes of the same table of the request before takes over what is known of its entries. A
+ * table is *fixed* once every entry of it has the index that it had; what refers to fixed tables
+ * only is not rewritten.
  *
  * Owner: profiles_merge. Tables are shared by the sources that have the same; received bytes are
  * kept alive by profiles_merge.
@@ -28,7 +29,6 @@ struct merge_target {
 
 struct merge_source_table;
 
-/* All zero: a request without a dictionary. */
 struct merge_source {
     struct merge_target *target;
     struct merge_source_table *tables[DICTIONARY_TABLE_COUNT];
@@ -39,13 +39,15 @@ struct merge_source {
 void merge_source_init(struct merge_source *source, struct merge_target *target,
                        struct slice dictionary, const struct merge_source *before,
                        struct wire_out *unknown);
-void merge_source_deinit(struct merge_source *source);
+void merge_source_deinit(struct merge_source *source); /* all zero is allowed */
+/* As what comes before the next one? */
+bool merge_source_is_worth_keeping(const struct merge_source *source);
 
 /* Before something of it is added to a result. */
 void merge_source_begin(struct merge_source *source);
-/* Gives all entries their places, in their order: when they are the first, tables without equal
- * entries become fixed. */
-void merge_source_keep_order(struct merge_source *source);
+/* Gives all entries their places, in their order, which is cheaper than one by one when most are
+ * referred to. */
+void merge_source_map_all(struct merge_source *source);
 uint32_t merge_source_count(const struct merge_source *source, int table);
 
 /* What a field number means for a message: indices into a table, or a message with rules of its

@@ -4,6 +4,8 @@
 #include "core/data/scan.h"
 #include "core/data/wire.h"
 
+#include <assert.h>
+
 enum { CAPACITY_MIN = 32, SLOTS_MIN = 64 };
 
 struct merge_slot {
@@ -22,11 +24,6 @@ void merge_tables_deinit(struct merge_tables *tables)
     struct budget *budget = tables->arena.budget;
     arena_deinit(&tables->arena);
     merge_tables_init(tables, budget);
-}
-
-bool merge_tables_are_empty(const struct merge_tables *tables)
-{
-    return tables->size == 0;
 }
 
 /* ---- growing ---- */
@@ -145,38 +142,54 @@ static struct merge_entry copy_entry(struct arena *arena, int table, struct slic
     return (struct merge_entry){slice_of(to, payload.size), (size_t)(to - copy)};
 }
 
-/* `received` may be NULL: then a copy is kept of what is new. */
-static uint32_t intern(struct merge_tables *tables, int number, struct slice payload,
-                       const struct merge_entry *received)
+static uint32_t intern(struct merge_tables *tables, int number, const struct merge_entry *entry,
+                       uint32_t hash)
 {
     struct merge_table *table = &tables->tables[number];
-    if (payload.size == 0)
-        return 0;
-    make_room(table, &tables->arena, 2); /* the zero value is not there yet, perhaps */
-    uint32_t hash = (uint32_t)hash_bytes(payload);
+    struct slice payload = entry->payload;
     struct merge_slot *slot = find_slot(table, hash, payload);
     if (slot->index != 0)
         return slot->index;
     if (may_be_zero(number, payload) && scan_is_zero_entry(number, payload))
         return 0;
-    struct merge_entry entry = table->count == 0 ? zero_entry(number) : (struct merge_entry){0};
+    struct merge_entry new = table->count == 0 ? zero_entry(number) : (struct merge_entry){0};
     if (table->count == 0)
-        append(tables, table, &entry);
-    entry = received ? *received : copy_entry(&tables->arena, number, payload);
+        append(tables, table, &new);
+    new = entry->header_size ? *entry : copy_entry(&tables->arena, number, payload);
     *slot = (struct merge_slot){hash, table->count};
-    append(tables, table, &entry);
+    append(tables, table, &new);
     return slot->index;
 }
 
-uint32_t merge_tables_received(struct merge_tables *tables, int table,
-                               const struct merge_entry *entry)
+/* What interning will look at comes from memory side by side. */
+static void prefetch(const struct merge_table *table, const uint32_t *hashes, uint32_t count)
 {
-    return intern(tables, table, entry->payload, entry);
+    uint32_t mask = table->slot_count - 1;
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(&table->entries[table->slots[hashes[i] & mask].index]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = table->slots[hashes[i] & mask].index;
+        if (index != 0)
+            __builtin_prefetch(table->entries[index].payload.data);
+    }
 }
 
-uint32_t merge_tables_made(struct merge_tables *tables, int table, struct slice payload)
+void merge_tables_intern(struct merge_tables *tables, int number, const struct merge_entry *entries,
+                         uint32_t count, uint32_t *indices_out)
 {
-    return intern(tables, table, payload, NULL);
+    struct merge_table *table = &tables->tables[number];
+    uint32_t hashes[MERGE_BLOCK];
+    assert(count <= MERGE_BLOCK);
+    make_room(table, &tables->arena, count + 1); /* the zero value is not there yet, perhaps */
+    for (uint32_t i = 0; i < count; i++) {
+        hashes[i] = (uint32_t)hash_bytes(entries[i].payload);
+        __builtin_prefetch(&table->slots[hashes[i] & (table->slot_count - 1)]);
+    }
+    if (count > 1)
+        prefetch(table, hashes, count);
+    for (uint32_t i = 0; i < count; i++)
+        indices_out[i] =
+            entries[i].payload.size ? intern(tables, number, &entries[i], hashes[i]) : 0;
 }
 
 /* ---- writing ---- */

@@ -16,7 +16,7 @@
 #include "core/data/otlp.h"
 
 /* An encoded entry. In front of the payload stand its tag and length, in however many bytes whoever
- * wrote them took. */
+ * wrote them took; 0: they are not written yet. */
 struct merge_entry {
     struct slice payload;
     size_t header_size;
@@ -38,16 +38,16 @@ struct merge_tables {
 
 void merge_tables_init(struct merge_tables *tables, struct budget *budget);
 void merge_tables_deinit(struct merge_tables *tables); /* empty again, and can be used again */
-bool merge_tables_are_empty(const struct merge_tables *tables);
 
 /* The next ones are about this many; saves growing step by step. */
 void merge_tables_expect(struct merge_tables *tables, int table, uint32_t count);
 
-/* The index of the entry, which is added when it is new. The first must stay where it is until the
- * tables are written; of the second a copy is kept. */
-uint32_t merge_tables_received(struct merge_tables *tables, int table,
-                               const struct merge_entry *entry);
-uint32_t merge_tables_made(struct merge_tables *tables, int table, struct slice payload);
+/* The indices of `count` entries, which are added when they are new. Received ones must stay where
+ * they are until the tables are written; the others have no header yet, and a copy is kept of what
+ * is new. Several at once wait for memory once. */
+enum { MERGE_BLOCK = 16 };
+void merge_tables_intern(struct merge_tables *tables, int table, const struct merge_entry *entries,
+                         uint32_t count, uint32_t *indices_out);
 
 /* Gives each table that is empty its zero value; then the size is that of what is written. */
 void merge_tables_complete(struct merge_tables *tables);

@@ -11,7 +11,7 @@ struct profiles_merge {
     struct merge_target target;
     struct wire_out resources; /* the encoded ResourceProfiles, unknown fields of requests */
     struct wire_out dictionary_unknown; /* unknown fields of dictionaries */
-    struct merge_source last;           /* of the request added last, in whole */
+    struct merge_source last;           /* of the request before, or all zero */
     struct buffer **held;               /* requests: what is merged may still lie in there */
     size_t held_count;
     uint32_t items;
@@ -120,8 +120,8 @@ static uint32_t count_items(struct slice request)
     return count;
 }
 
-/* Is it likely that the request refers to all of its dictionary? */
-static bool seems_referenced(const struct merge_source *source, uint32_t samples)
+/* Can the samples refer to all of the dictionary? */
+static bool may_all_be_referenced(const struct merge_source *source, uint32_t samples)
 {
     return merge_source_count(source, DICTIONARY_STACK_TABLE) <= samples + 1 &&
            merge_source_count(source, DICTIONARY_LINK_TABLE) <= samples + 1;
@@ -138,8 +138,8 @@ void profiles_merge_add(struct profiles_merge *merge, struct buffer *buffer)
     merge_source_init(&source, &merge->target, find_dictionary(request),
                       merge->last.target ? &merge->last : NULL, &merge->dictionary_unknown);
     merge_source_begin(&source);
-    if (merge_tables_are_empty(&merge->target.tables) && seems_referenced(&source, items))
-        merge_source_keep_order(&source);
+    if (may_all_be_referenced(&source, items))
+        merge_source_map_all(&source);
     while (wire_next(&cursor, &field))
         if (field.number == PROFILES_RESOURCE_PROFILES)
             merge_source_rewrite(&source, merge_request_rules, whole_field(&field),
@@ -149,7 +149,10 @@ void profiles_merge_add(struct profiles_merge *merge, struct buffer *buffer)
     assert(!cursor.broken); /* scanned */
     merge->items += items;
     merge_source_deinit(&merge->last);
-    merge->last = source;
+    if (merge_source_is_worth_keeping(&source))
+        merge->last = source;
+    else
+        merge_source_deinit(&source);
 }
 
 /* ---- looking through a request that is added in parts ---- */

@@ -3,10 +3,10 @@
  *
  * Equal entries become one; entry 0 of each table is the zero value. Indices in samples, profiles,
  * stacks, locations, mappings, functions and attributes are rewritten, everything else (unknown
- * fields too) is copied. What nobody references is dropped, with one exception: the dictionary that
- * comes first, of a request that is added whole, stays in its order with all that it has, unless it
- * has more stacks or links than samples. So in most results the first request is copied as it is.
- * The work is proportional to what is added, also when a request is cut into many parts.
+ * fields too) is copied. Of a request that is added whole all entries are kept, in their order, so
+ * that the first one is copied as it is; unless it has more stacks or links than samples: then, and
+ * when a request is added in parts, what nobody references is dropped. The work is proportional to
+ * what is added, also when a request is cut into many parts.
  *
  * Owner: the merge owns its memory, and references the requests until the result is made; results
  * are buffers of the caller.

@@ -1,6 +1,7 @@
 /*
  * profiles_merge: whatever is merged or cut says the same as before, sample by sample, as
- * protobuf-c reads it. The first byte says how large the parts are; a request follows.
+ * protobuf-c reads it. The first byte says how large the parts are; a request follows, and perhaps
+ * another one behind twelve bytes 0xff (more than any number has).
  */
 #include "core/data/profiles_merge.h"
 
@@ -57,14 +58,19 @@ static void check_equal(struct text *got, struct text *expected)
     text_deinit(expected);
 }
 
-static void check_twice(struct profiles_merge *merge, struct buffer *request, uint32_t items)
+/* One after the other, since what is known of the request before is used for the next. */
+static void check_whole(struct profiles_merge *merge, struct buffer *const *requests,
+                        const uint32_t *items)
 {
+    static const size_t order[] = {0, 1, 0, 0, 1, 1};
     struct text got = {0}, expected = {0};
-    profiles_merge_add(merge, request);
-    profiles_merge_add(merge, request);
-    append_result(merge, 2 * items, CANONICAL_PROFILES, &got);
-    canonical_profiles(buffer_slice(request), CANONICAL_PROFILES, &expected);
-    canonical_profiles(buffer_slice(request), CANONICAL_PROFILES, &expected);
+    uint32_t sum = 0;
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        profiles_merge_add(merge, requests[order[i]]);
+        sum += items[order[i]];
+        canonical_profiles(buffer_slice(requests[order[i]]), CANONICAL_PROFILES, &expected);
+    }
+    append_result(merge, sum, CANONICAL_PROFILES, &got);
     check_equal(&got, &expected);
 }
 
@@ -85,23 +91,55 @@ static void check_parts(struct profiles_merge *merge, struct buffer *request, ui
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+enum { MARK_SIZE = 12 };
+
+/* Where the second request begins; the end when there is none. */
+static const uint8_t *find_second(struct slice input)
+{
+    static const uint8_t mark[MARK_SIZE] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                            0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    const uint8_t *end = input.data + input.size;
+    for (const uint8_t *at = input.data; end - at >= MARK_SIZE; at++)
+        if (memcmp(at, mark, sizeof(mark)) == 0)
+            return at + MARK_SIZE;
+    return end;
+}
+
+static void check(struct buffer *const *requests, const uint32_t *items, uint32_t part_size)
+{
+    struct profiles_merge *merge = profiles_merge_new(&budget);
+    check_whole(merge, requests, items);
+    check_parts(merge, requests[0], items[0], part_size);
+    profiles_merge_free(merge);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool ready;
-    uint32_t items;
+    uint32_t items[2];
     if (!ready) {
         hash_init_with(7);
         scan_init();
         ready = true;
     }
-    struct buffer *request = size > 0 ? take_in(slice_of(data + 1, size - 1), &items) : NULL;
-    if (!request)
+    if (size == 0)
         return 0;
-    struct profiles_merge *merge = profiles_merge_new(&budget);
-    check_twice(merge, request, items);
-    check_parts(merge, request, items, data[0] + 1u);
-    profiles_merge_free(merge);
-    buffer_unref(request);
+    struct slice first = slice_of(data + 1, size - 1);
+    const uint8_t *begin = find_second(first);
+    struct slice second = slice_of(begin, (size_t)(data + size - begin));
+    if (second.size > 0)
+        first.size -= second.size + MARK_SIZE;
+    struct buffer *requests[2] = {take_in(first, &items[0])};
+    if (requests[0] && second.size > 0)
+        requests[1] = take_in(second, &items[1]);
+    if (requests[0] && second.size == 0) {
+        requests[1] = buffer_ref(requests[0]);
+        items[1] = items[0];
+    }
+    if (requests[0] && requests[1])
+        check(requests, items, data[0] + 1u);
+    buffer_unref(requests[0]);
+    buffer_unref(requests[1]);
     assert(budget_used(&budget) == 0);
     return 0;
 }

@@ -88,7 +88,7 @@ static void check_result(struct slice request, uint32_t items)
 #define ZERO_LINK                                                                                  \
     "{\"traceId\":\"00000000000000000000000000000000\",\"spanId\":\"0000000000000000\"}"
 
-/* One sample in main; an unused string, function and stack. */
+/* One sample in main; an unused string and function, and more stacks than samples. */
 static const char *const with_unused = "{\"resourceProfiles\":[" SAMPLES(
     "{\"stackIndex\":1,\"values\":[\"1\"]}") "],\"dictionary\":{\"mappingTable\":[{}],"
                                              "\"locationTable\":[{},{\"address\":\"7\",\"lines\":[{"
@@ -154,12 +154,13 @@ static void interns_and_drops(void **state)
         MERGED(SAMPLES("{\"stackIndex\":1,\"values\":[\"1\"]}") "," SAMPLES(
                    "{\"stackIndex\":1,\"linkIndex\":1,\"values\":[\"2\"]},{\"values\":[\"3\"]}"),
                "\"locationTable\":[{},{\"address\":\"7\",\"lines\":[{\"functionIndex\":1}]}]"
-               "," MAIN_TABLES "\"stackTable\":[{},{\"locationIndices\":[1]}]"));
+               "," MAIN_TABLES
+               "\"stackTable\":[{},{\"locationIndices\":[1]},{\"locationIndices\":[0]}]"));
     free(json);
 }
 
-/* Only the first one, and only without surplus stacks. */
-static void keeps_the_first_dictionary(void **state)
+/* All entries of a request without surplus stacks and links, in their order. */
+static void keeps_order(void **state)
 {
     (void)state;
     char *json = merge_json(with_zeros, with_unused, 3);
@@ -421,7 +422,7 @@ int main(void)
     scan_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interns_and_drops),
-        cmocka_unit_test(keeps_the_first_dictionary),
+        cmocka_unit_test(keeps_order),
         cmocka_unit_test(keeps_unknown_fields),
         cmocka_unit_test(cuts_ranges),
         cmocka_unit_test(keeps_what_recorded_requests_say),

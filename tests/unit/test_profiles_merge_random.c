@@ -122,7 +122,7 @@ static void put_entry(struct wire_out *out, const struct client *client, int tab
         put_indices(out, STACK_LOCATION_INDICES, client, DICTIONARY_LOCATION_TABLE, below(9));
         break;
     default:
-        wire_out_put(out, slice_of("abcdefghij", below(10)));
+        wire_out_put(out, slice_of("a name of some length, as they have", 20 + below(15)));
     }
 }
 
