@@ -249,6 +249,7 @@ static inline uint32_t needed_by_long(const uint8_t *p, size_t size)
 {
     struct lanes lanes = {_mm_setzero_si128(), _mm_setzero_si128()};
     const uint8_t *last = p + size - LONG;
+    uint32_t highest;
 
     if (p[size - 1] >= 0x80)
         return 0;
@@ -258,7 +259,12 @@ static inline uint32_t needed_by_long(const uint8_t *p, size_t size)
     }
     look_at_lanes(&lanes, last); /* some of it once more, which does no harm */
     look_at_lanes(&lanes, last + 1);
-    return _mm_movemask_epi8(lanes.broken) & 0xaaaa ? 0 : highest_lane(lanes.highest) + 1;
+    if (_mm_movemask_epi8(lanes.broken) & 0xaaaa)
+        return 0;
+    highest = highest_lane(lanes.highest);
+    if (highest < last[LONG - 1]) /* no pair begins with it, and it may be an index */
+        highest = last[LONG - 1];
+    return highest + 1;
 }
 #endif
 
