@@ -8,6 +8,7 @@
 #include "core/net/compression.h"
 #include "exporters/pyroscope/profile_type.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -37,8 +38,9 @@ struct part {
 struct group {
     struct group *next;
     struct service *service;
-    struct slice series; /* encoded labels, without __name__ */
-    struct slice name;
+    struct slice series;    /* encoded labels, without __name__ */
+    struct slice type_name; /* of the profile type */
+    struct slice name;      /* the same as a label's value */
     struct pprof_header header;
     struct slice types[OTLP_SIBLINGS_MAX], units[OTLP_SIBLINGS_MAX];
     uint32_t type_count;
@@ -118,6 +120,16 @@ static struct slice encode_series(struct maker *maker, struct series_labels *lab
 
 /* ---- groups ---- */
 
+/* What Pyroscope takes as a name: letters, digits, '_' and ':'; a sample type must have no '-'. */
+static struct slice plain_name(struct slice text, struct arena *arena)
+{
+    char *copy = arena_string(arena, text);
+    for (char *c = copy; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != ':')
+            *c = '_';
+    return slice_of_string(copy);
+}
+
 static struct slice metric_name(const struct maker *maker, const struct otlp_profile *profile)
 {
     struct slice name = {0};
@@ -145,7 +157,7 @@ static bool is_for(const struct group *group, struct slice series, const struct 
                    const struct otlp_profile *profile)
 {
     const struct pprof_header *header = &group->header;
-    return slice_equal(group->series, series) && slice_equal(group->name, type->name) &&
+    return slice_equal(group->series, series) && slice_equal(group->type_name, type->name) &&
            header->time_unix_nano == profile->time_unix_nano &&
            header->duration_nano == profile->duration_nano && header->period == profile->period &&
            slice_equal(header->period_type, type->period_type) &&
@@ -163,7 +175,8 @@ static struct group *find_group(struct maker *maker, struct service *service, st
     group = arena_zalloc(maker->arena, sizeof *group);
     group->service = service;
     group->series = series;
-    group->name = type->name;
+    group->type_name = type->name;
+    group->name = plain_name(type->name, maker->arena);
     group->header = pprof_header_of(profile, maker->dictionary, maker->arena);
     group->header.period_type = type->period_type;
     group->header.period_unit = type->period_unit;
@@ -284,25 +297,13 @@ static int64_t scale_value(int64_t value, int64_t scale)
     return product;
 }
 
-/* Pyroscope refuses a sample type with a '-'. */
-static struct slice without_dashes(struct slice text, struct arena *arena)
-{
-    if (text.size == 0 || !memchr(text.data, '-', text.size))
-        return text;
-    char *copy = arena_string(arena, text);
-    for (char *c = copy; *c; c++)
-        if (*c == '-')
-            *c = '_';
-    return slice_of(copy, text.size);
-}
-
 static void fill_writer(struct maker *maker, const struct group *group)
 {
     struct pprof_writer *writer = group->service->writer;
     struct otlp_sample sample;
     pprof_writer_begin(writer, &group->header);
     for (uint32_t i = 0; i < group->type_count; i++)
-        pprof_writer_sample_type(writer, without_dashes(group->types[i], maker->arena),
+        pprof_writer_sample_type(writer, plain_name(group->types[i], maker->arena),
                                  group->units[i]);
     for (const struct part *part = group->first; part; part = part->next) {
         struct otlp_samples samples = otlp_profile_samples(&part->profile, maker->arena);

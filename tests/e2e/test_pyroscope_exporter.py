@@ -1,0 +1,237 @@
+"""The exporter pyroscope against a Pyroscope stricter than the real one: what it sends, and what it makes of answers."""
+
+import base64
+import collections
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import backend, canonical, client, decode, make, pyroscope, replay, server, testing
+
+SPAN, TRACE = "00000000000000a1", "0" * 30 + "c3"
+RETRY = "retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}"
+CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@", include_metadata: true}
+exporters:
+  pyroscope: {endpoint: "URL", SETTINGS}
+service:
+  pipelines:
+    profiles: {receivers: [otlp], exporters: [pyroscope]}
+"""
+
+
+def to(fake, *settings):
+    """YAML with the exporter towards this fake."""
+    return CONFIG.replace("URL", fake.url).replace("SETTINGS", ", ".join(settings) or "timeout: 10s")
+
+
+def request(*samples, types=(("cpu", "nanoseconds"),), period=("cpu", "nanoseconds", 10), resource=None, name=None, age=10):
+    """A request with a profile of each type; samples are (function, values per type, more)."""
+    built = make.ProfilesBuilder()
+    make.set_attributes(built.resource.resource, resource or {"service.name": "shop"})
+    profiles = [built.profile] + [built.add_profile("", "") for _ in types[1:]]
+    names = [built.attribute("__name__", name)] if name else []
+    for i, (profile, (kind, unit)) in enumerate(zip(profiles, types)):
+        profile.sample_type.type_strindex, profile.sample_type.unit_strindex = built.string(kind), built.string(unit)
+        if period:
+            profile.period_type.type_strindex, profile.period_type.unit_strindex = map(built.string, period[:2])
+            profile.period = period[2]
+        profile.time_unix_nano = int((time.time() - age) * 1e9) // 10**9 * 10**9
+        profile.attribute_indices.extend(names)
+        for function, values, more in samples:
+            built.sample(profile=profile, stack=built.stack(function), values=[values[i]] if values else (), **more)
+    return built.request
+
+
+def send(profcol, *messages, **options):
+    """Send over HTTP; everything has to be accepted."""
+    for message in messages:
+        answer = client.export("http", profcol.address("http"), message, **options)
+        if not client.succeeded(answer):
+            raise AssertionError(client.status(answer))
+
+
+def row(kind, function, value, **labels):
+    return {(kind, (function,), tuple(sorted(labels.items()))): value}
+
+
+class PyroscopeExporterTest(unittest.TestCase):
+    """One fake, one profcol."""
+
+    def exchange(self, *messages, settings=(), pushes=None):
+        """What of these requests arrives."""
+        with pyroscope.Pyroscope() as fake, server.Profcol(to(fake, *settings)) as profcol:
+            send(profcol, *messages)
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(fake.problems, [])
+            if pushes is not None:
+                self.assertEqual(len(fake.pushes()), pushes)
+            return fake.pushes(), fake.rows()
+
+    def test_a_sample_with_its_ids_and_labels(self):
+        pushes, rows = self.exchange(request(
+            ("work", (50,), {"link": (SPAN, TRACE), "attributes": {"route": "/a", "thread.name": "main", "n": 3}}),
+            ("work", (7,), {"link": (SPAN, TRACE), "attributes": {"thread.name": "other", "route": "/a"}}),
+            resource={"service.name": "shop", "service.namespace": "eu", "region": "r1", "process.pid": 77}), pushes=1)
+        self.assertEqual(rows, row(CPU, "work", 57, span_id=SPAN, trace_id=TRACE, route="/a"))
+        self.assertEqual(pushes[0].labels, {"__delta__": "false", "__name__": "process_cpu", "region": "r1",
+                                            "service_name": "shop", "service_namespace": "eu"})
+
+    def test_cpu_of_every_profiler_has_one_type(self):
+        """docs/pyroscope.md, Profile types."""
+        wall = (("samples", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds"))
+        cases = (
+            (dict(types=(("samples", "count"),)), (4,), {CPU: 40}),                                   # eBPF
+            (dict(types=(("itimer", "ns"),), period=("itimer", "ns", 10)), (4,), {CPU: 4}),            # Java over OTLP
+            (dict(types=(("itimer", "count"),), period=("itimer", "ns", 10)), (4,), {CPU: 40}),        # async-profiler
+            (dict(types=(("samples", "count"), ("cpu", "nanoseconds")), name="process_cpu"), (4, 40),  # Go
+             {"process_cpu:samples:count:cpu:nanoseconds": 4, CPU: 40}),
+            (dict(types=wall, period=("wall", "nanoseconds", 10), name="wall"), (4, 40, 30),           # Node
+             {"wall:samples:count:wall:nanoseconds": 4, "wall:wall:nanoseconds:wall:nanoseconds": 40, CPU: 30}),
+            (dict(types=(("wall", "count"),), period=("wall", "ns", 10)), (4,), {"wall:wall:nanoseconds:wall:nanoseconds": 40}),
+            (dict(types=(("allocations", "count"),), period=("allocations", "bytes", 10)), (4,), {"memory:alloc_objects:count:space:bytes": 4}),
+            (dict(types=(("inuse_space", "bytes"),), period=("space", "bytes", 10)), (4,), {"memory:inuse_space:bytes:space:bytes": 4}),
+            (dict(types=(("off_cpu", "nanoseconds"),), period=None), (4,), {"off_cpu:off_cpu:nanoseconds::": 4}),
+            (dict(types=(("contentions", "count"), ("delay", "nanoseconds")), period=("contentions", "count", 1), name="block"), (4, 9),
+             {"block:contentions:count:contentions:count": 4, "block:delay:nanoseconds:contentions:count": 9}),
+            (dict(types=(("cache-misses", "count"),), period=("cycles", "count", 1)), (4,), {"cache_misses:cache_misses:count:cycles:count": 4}),
+        )
+        for options, values, want in cases:
+            with self.subTest(options):
+                _, rows = self.exchange(request(("work", values, {}), **options))
+                got = collections.Counter()
+                for (kind, _, _), value in rows.items():
+                    got[kind] += value
+                self.assertEqual(got, want)
+
+    def test_timestamps_are_counted_or_summed(self):
+        message = request(("counted", (), {"timestamps": (1, 2, 3)}), types=(("samples", "count"),))
+        _, rows = self.exchange(message)
+        self.assertEqual(rows, row(CPU, "counted", 30))
+        message = request(types=(("off_cpu", "nanoseconds"),), period=None)
+        message.resource_profiles[0].scope_profiles[0].profiles[0].samples.add(values=[5, 6], timestamps_unix_nano=[1, 2])
+        _, rows = self.exchange(message)
+        self.assertEqual(sum(rows.values()), 11)
+
+    def test_equal_series_become_one_pprof(self):
+        """Processes of one service that differ only in what is no label."""
+        message = request(("a", (1,), {}), resource={"service.name": "shop", "process.pid": 1})
+        other = message.resource_profiles.add()
+        other.CopyFrom(message.resource_profiles[0])
+        other.resource.attributes[1].value.int_value = 2
+        _, rows = self.exchange(message, pushes=1)
+        self.assertEqual(rows, row(CPU, "a", 2))
+
+    def test_a_label_with_too_many_values_is_folded(self):
+        samples = [("f", (1,), {"attributes": {"user": f"u{i}"}}) for i in range(30)]
+        with pyroscope.Pyroscope() as fake, server.Profcol(to(fake, "labels: {max_values: 10}")) as profcol:
+            send(profcol, request(*samples))
+            fake.wait(1)
+            send(profcol, request(*samples, age=20))
+            self.assertEqual(profcol.stop(), 0)
+            values = collections.Counter()
+            for (_, _, labels), value in fake.rows().items():
+                values[dict(labels)["user"]] += value
+            self.assertEqual(len(values), 11)
+            self.assertEqual(values["other"], 40)
+            self.assertEqual(profcol.log().count("has more than 10 values"), 1)
+
+    def test_large_profiles_are_cut(self):
+        samples = [(f"f{i}", (i + 1,), {}) for i in range(5000)]
+        pushes, rows = self.exchange(request(*samples), settings=["max_samples: 2000", "max_profile_bytes: 131072"])
+        self.assertGreaterEqual(len(pushes), 3)
+        self.assertEqual(len(rows), 5000)
+        self.assertEqual(sum(rows.values()), 5000 * 5001 // 2)
+        for push in pushes:
+            self.assertLessEqual(len(push.data), 131072)
+            self.assertLessEqual(len(push.profile.root.messages(2)), 2000)
+
+    def test_statuses(self):
+        """What is sent again, and what is not."""
+        for answer, again in ((pyroscope.Pyroscope.refusal("bad"), False),
+                              (pyroscope.Pyroscope.refusal("who", status=401, code="unauthenticated"), False),
+                              (pyroscope.Pyroscope.refusal("large", status=413), False),
+                              (pyroscope.Pyroscope.refusal("down", status=500, code="unknown"), True),
+                              (pyroscope.Pyroscope.refusal("slow", status=429, code="resource_exhausted", retry_after=0.1), True),
+                              (backend.Answer(drop=True), True)):
+            with self.subTest(answer), pyroscope.Pyroscope() as fake, server.Profcol(to(fake, RETRY)) as profcol:
+                fake.answers.append(answer)
+                send(profcol, request(("a", (1,), {})))
+                fake.wait_for(lambda: len(fake.of()) >= (2 if again else 1))
+                self.assertEqual(profcol.stop(), 0)
+                self.assertEqual(len(fake.of()), 2 if again else 1)
+                self.assertEqual(len(fake.pushes()), 1 if again else 0)
+                self.assertEqual(fake.problems, [])
+                if not again:
+                    self.assertIn("a profile was refused", profcol.log())
+
+    def test_a_retry_sends_only_what_was_not_taken(self):
+        message = request(("a", (1,), {}))
+        for i in range(1, 5):
+            other = message.resource_profiles.add()
+            other.CopyFrom(message.resource_profiles[0])
+            other.resource.attributes[0].value.string_value = f"shop{i}"
+        with pyroscope.Pyroscope() as fake, server.Profcol(to(fake, RETRY, "max_requests: 1")) as profcol:
+            fake.answers.extend([backend.Answer(), pyroscope.Pyroscope.refusal("down", status=500), pyroscope.Pyroscope.refusal("bad")])
+            send(profcol, message)
+            fake.wait(4)
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(len(fake.of()), 6)
+            services = collections.Counter(push.labels["service_name"] for push in fake.pushes())
+            self.assertEqual(sorted(services.values()), [1, 1, 1, 1])
+
+    def test_tenant_and_credentials(self):
+        credentials = base64.b64encode(b"me:secret").decode()
+        for settings, headers, want in (
+                (["tenant: a"], (), {"x-scope-orgid": "a"}),
+                (["tenant: a"], (("X-Scope-OrgID", "b"),), {"x-scope-orgid": "b"}),
+                (["tenant: a", "forward_tenant: false"], (("X-Scope-OrgID", "b"),), {"x-scope-orgid": "a"}),
+                (["basic_auth: {username: me, password: secret}"], (), {"authorization": f"Basic {credentials}"}),
+                (["bearer_token: t"], (), {"authorization": "Bearer t"}),
+                (["compression: none"], (), {"content-encoding": None}),
+                ([], (), {"content-encoding": "gzip", "connect-protocol-version": "1"})):
+            with self.subTest(settings), pyroscope.Pyroscope() as fake, server.Profcol(to(fake, *settings)) as profcol:
+                send(profcol, request(("a", (1,), {})), headers=headers)
+                fake.wait(1)
+                for name, value in want.items():
+                    self.assertEqual(fake.of()[0].header(name), value)
+                self.assertEqual(fake.problems, [])
+
+    def test_recordings_arrive_with_all_that_they_weigh(self):
+        """Everything recorded, in the recorder's time shifted to now; the fake takes all of it."""
+        for name in ("ebpf-profiler", "ebpf-profiler-obi-links", "java-http-otlp-profiles"):
+            captures = [c for c in decode.in_directory(decode.CAPTURES / name) if c.signal == "profiles"]
+            with self.subTest(name), pyroscope.Pyroscope() as fake, server.Profcol(to(fake)) as profcol:
+                results = replay.send(captures, grpc=profcol.address("grpc"), http=profcol.address("http"), shift_to_now=True)
+                self.assertEqual([result.problem() for result in results if not result.ok], [])
+                self.assertEqual(profcol.stop(), 0)
+                self.assertEqual(fake.problems, [])
+                want = self.cpu_of(captures)
+                got, by_span = collections.Counter(), collections.Counter()
+                for (kind, _, labels), value in fake.rows().items():
+                    got[kind] += value
+                    by_span[dict(labels).get("span_id", "")] += value
+                self.assertEqual(got, {CPU: sum(want.values())})
+                self.assertEqual(by_span, want)
+
+    @staticmethod
+    def cpu_of(captures):
+        """Nanoseconds by the span id of the Link: counts are periods."""
+        out = collections.Counter()
+        for _, _, profile, sample in (row for capture in captures for row in canonical.samples(canonical.of(capture))):
+            period = profile["period"] if profile["sample_type"]["type"] == "samples" else 1
+            out[(sample["link"] or {}).get("span_id", "")] += canonical.weight(sample) * period
+        return out
+
+
+if __name__ == "__main__":
+    testing.main()
