@@ -13,14 +13,6 @@
 
 /* ---- what is kept ---- */
 
-/* An attribute of samples as a label. */
-struct label {
-    struct slice name; /* empty: it is left out */
-    struct slice text; /* empty: a number */
-    int64_t number;
-    struct slice unit;
-};
-
 /* Samples of one identity; their values stand in writer->values. */
 struct row {
     uint32_t hash;
@@ -53,9 +45,9 @@ struct mark {
 struct pprof_writer {
     struct dictionary *dictionary;
     struct arena *arena;
-    const struct pprof_labels *names;
-    struct label **attributes; /* by index; NULL: not asked for */
-    uint8_t *mapping_flags;    /* by index, a bit for each field; NULL: not asked for */
+    struct pprof_labels choice;      /* keep NULL: all */
+    struct pprof_label **attributes; /* by index; without a name: left out; NULL: not asked for */
+    uint8_t *mapping_flags;          /* by index, a bit for each field; NULL: not asked for */
 
     /* what was added */
     struct pprof_header header;
@@ -434,7 +426,7 @@ static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
 
 /* ---- adding samples ---- */
 
-static void read_label_value(struct label *label, struct wire_field value)
+static void read_label_value(struct pprof_label *label, struct wire_field value)
 {
     if (value.number == ANY_VALUE_STRING)
         label->text = value.bytes;
@@ -444,21 +436,22 @@ static void read_label_value(struct label *label, struct wire_field value)
         label->text = value.value ? SLICE("true") : SLICE("false");
 }
 
-static const struct label *label_of(struct pprof_writer *writer, uint32_t attribute)
+static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t attribute)
 {
     if (writer->attributes[attribute])
         return writer->attributes[attribute];
-    struct label *label = arena_zalloc(writer->arena, sizeof *label);
+    struct pprof_label *label = arena_zalloc(writer->arena, sizeof *label);
     struct dictionary_attribute entry = dictionary_attribute(writer->dictionary, attribute);
-    struct slice key = dictionary_string(writer->dictionary, entry.key);
     struct wire_field value = any_value(entry.value);
+    label->name = dictionary_string(writer->dictionary, entry.key);
     read_label_value(label, value);
     if (value.number == ANY_VALUE_INT)
         label->unit = dictionary_string(writer->dictionary, entry.unit);
     /* A pprof cannot tell an empty text, or 0 without a unit, from nothing. */
-    if (label->text.size > 0 || label->number != 0 || label->unit.size > 0)
-        label->name =
-            writer->names ? writer->names->name_of(writer->names->context, attribute, key) : key;
+    bool is_something = label->text.size > 0 || label->number != 0 || label->unit.size > 0;
+    if (!is_something ||
+        (writer->choice.keep && !writer->choice.keep(writer->choice.context, label)))
+        label->name = (struct slice){0};
     writer->attributes[attribute] = label;
     return label;
 }
@@ -584,7 +577,7 @@ void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_pr
 
 /* ---- writing a pprof ---- */
 
-static void write_label(struct pprof_writer *writer, const struct label *label)
+static void write_label(struct pprof_writer *writer, const struct pprof_label *label)
 {
     struct wire_writer *out = &writer->sections[SAMPLES];
     size_t begun = wire_writer_begin(out, PPROF_SAMPLE_LABEL);
@@ -611,7 +604,7 @@ static bool write_id_label(struct pprof_writer *writer, struct slice name, struc
     struct slice text = slice_of(hex, 2 * id.size);
     if (find_string(writer, text) == 0)
         text = arena_copy(writer->arena, text);
-    write_label(writer, &(struct label){.name = name, .text = text});
+    write_label(writer, &(struct pprof_label){.name = name, .text = text});
     return true;
 }
 
@@ -624,7 +617,7 @@ static void write_labels(struct pprof_writer *writer, const struct row *row)
     bool has_trace = write_id_label(writer, SLICE("trace_id"), link.trace_id);
     uint32_t room = PPROF_LABELS_MAX - (uint32_t)has_span - (uint32_t)has_trace;
     for (uint32_t i = 0; i < row->label_count && i < room; i++) {
-        const struct label *label = label_of(writer, writer->labels[row->first_label + i]);
+        const struct pprof_label *label = label_of(writer, writer->labels[row->first_label + i]);
         if (!(has_span && slice_is(label->name, "span_id")) &&
             !(has_trace && slice_is(label->name, "trace_id")))
             write_label(writer, label);
@@ -773,7 +766,8 @@ struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct aren
     struct pprof_writer *writer = memory_zalloc(sizeof *writer);
     writer->dictionary = dictionary;
     writer->arena = arena;
-    writer->names = labels;
+    if (labels)
+        writer->choice = *labels;
     writer->attributes =
         arena_array(arena, dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE) + (size_t)1,
                     sizeof *writer->attributes);

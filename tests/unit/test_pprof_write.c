@@ -209,21 +209,23 @@ static void test_siblings_are_one_pprof(void **state)
 
 /* ---- what an exporter does ---- */
 
-static struct slice name_without_text(void *context, uint32_t attribute, struct slice key)
+static bool keep_sizes(void *context, struct pprof_label *label)
 {
     unsigned *asked = context;
     ++*asked;
-    assert_true(slice_is(key, "k"));
-    return attribute == 2 ? SLICE("size") : (struct slice){0};
+    assert_true(slice_is(label->name, "k"));
+    label->name = SLICE("size");
+    label->unit = SLICE("kilobytes");
+    return label->number == 5;
 }
 
 static void test_labels_are_renamed_and_left_out(void **state)
 {
     (void)state;
     unsigned asked = 0;
-    const struct pprof_labels labels = {name_without_text, &asked};
+    const struct pprof_labels labels = {keep_sizes, &asked};
     check_parts(PROFILE(CPU "2{2[1 2] 4[1]} 2{2[2 3] 4[2]} 2{2[1] 4[3]} 2{4[4]}"), &labels,
-                &no_limits, "cpu/nanoseconds 0+0\n7  /\n3  size=5 bytes /\n");
+                &no_limits, "cpu/nanoseconds 0+0\n7  /\n3  size=5 kilobytes /\n");
     assert_int_equal(asked, 3);
 }
 
