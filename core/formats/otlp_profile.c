@@ -127,13 +127,14 @@ static int64_t add_saturating(int64_t a, int64_t b)
 /* How many there are. */
 static uint32_t add_values(const struct wire_field *field, int64_t *sum)
 {
-    struct wire_cursor packed = wire_cursor(field->bytes);
+    struct wire_cursor packed;
     uint64_t value;
     uint32_t count = 0;
     if (field->type == WIRE_VARINT) {
         *sum = add_saturating(*sum, (int64_t)field->value);
         return 1;
     }
+    packed = wire_cursor(field->bytes);
     for (; wire_packed_varint(&packed, &value); count++)
         *sum = add_saturating(*sum, (int64_t)value);
     return count;

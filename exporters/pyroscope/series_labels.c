@@ -61,6 +61,7 @@ static bool only_element(struct slice array, struct slice *element)
     struct wire_cursor cursor = wire_cursor(array);
     struct wire_field field;
     size_t count = 0;
+    *element = (struct slice){0};
     while (wire_next(&cursor, &field)) {
         *element = field.bytes;
         count++;
