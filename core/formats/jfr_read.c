@@ -1,12 +1,9 @@
 #include "core/formats/jfr_read.h"
 
-#include "core/base/memory.h"
 #include "core/formats/jfr_labels.h"
-#include "core/formats/jfr_names.h"
-#include "core/formats/jfr_pools.h"
+#include "core/formats/jfr_stacks.h"
 #include "core/formats/stacks.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 /* ---- what there is ---- */
@@ -58,8 +55,6 @@ enum thread_state { STATE_UNKNOWN, STATE_SLEEPING, STATE_RUNNABLE, STATE_OTHER }
 enum {
     DEFAULT_PERIOD_NANO = 10 * 1000 * 1000,
     SHORT_TEXT_MAX = 256,
-    /* Few bytes of methods can name large symbols again and again. */
-    NAME_BYTES_MAX = 256 << 20,
 };
 
 struct reader {
@@ -77,109 +72,9 @@ struct reader {
     uint64_t cpu_period, wall_period;
     /* 1 + number of the first profile of a kind; the second one follows it */
     uint32_t profiles[KIND_COUNT];
-    struct wire_writer scratch;
-    uint32_t *locations;
-    size_t location_capacity;
-    uint64_t name_bytes;
+    struct jfr_stacks stacks;
+    struct wire_writer text; /* the short one at hand */
 };
-
-/* ---- stacks ---- */
-
-static bool append_symbol(struct reader *r, uint64_t id)
-{
-    const struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_SYMBOL, id);
-    if (!entry)
-        return true;
-    struct jfr_record symbol;
-    jfr_pools_constant(&r->pools, JFR_POOL_SYMBOL, entry, &symbol);
-    struct jfr_text text = jfr_pools_text(&r->pools, symbol.values[JFR_STRING]);
-    size_t start = r->scratch.size;
-    r->name_bytes += text.bytes.size;
-    if (r->name_bytes > NAME_BYTES_MAX)
-        return false;
-    jfr_text_append(&text, &r->scratch);
-    struct slice name = slice_of(r->scratch.data + start, r->scratch.size - start);
-    struct jfr_name settled = jfr_name_settled(name);
-    r->scratch.size = start + settled.kept;
-    wire_writer_raw(&r->scratch, slice_of_string(settled.ending));
-    return true;
-}
-
-/* function_out: 0 when there is no such method, or it has no class. */
-static bool build_function(struct reader *r, uint64_t id, uint32_t *function_out, struct error *err)
-{
-    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_METHOD, id);
-    *function_out = entry ? entry->built : 0;
-    if (!entry || entry->built != 0)
-        return true;
-    struct jfr_record method, type;
-    jfr_pools_constant(&r->pools, JFR_POOL_METHOD, entry, &method);
-    const struct jfr_entry *class_entry =
-        jfr_pools_find(&r->pools, JFR_POOL_CLASS, method.values[JFR_TYPE]);
-    if (!class_entry)
-        return true;
-    jfr_pools_constant(&r->pools, JFR_POOL_CLASS, class_entry, &type);
-    wire_writer_clear(&r->scratch);
-    bool fits = append_symbol(r, type.values[JFR_NAME]);
-    wire_writer_raw(&r->scratch, SLICE("."));
-    if (!fits || !append_symbol(r, method.values[JFR_NAME]))
-        return error_set(err, "the names of its methods are larger than %d MiB",
-                         NAME_BYTES_MAX >> 20);
-    struct built_function function = {
-        .name = profiles_builder_string(r->builder, wire_writer_slice(&r->scratch))};
-    *function_out = entry->built = profiles_builder_function(r->builder, &function);
-    return true;
-}
-
-static void add_location(struct reader *r, size_t count, uint32_t function, uint64_t line_number)
-{
-    if (count == r->location_capacity) {
-        r->location_capacity = count ? count * 2 : 256;
-        r->locations = memory_grow(r->locations, r->location_capacity, sizeof *r->locations);
-    }
-    int32_t number = (int32_t)line_number;
-    struct built_line line = {.function = function, .line = number > 0 ? number : 0};
-    struct built_location location = {.lines = &line, .line_count = 1};
-    r->locations[count] = profiles_builder_location(r->builder, &location);
-}
-
-static bool build_frames(struct reader *r, const struct jfr_record *trace, uint32_t *stack_out,
-                         struct error *err)
-{
-    size_t count = 0;
-    struct jfr_cursor cursor =
-        jfr_cursor(r->chunk, trace->values[JFR_FRAMES], r->chunk->bytes.size);
-    uint64_t left = trace->list_of ? jfr_class_list(trace->list_of, &cursor) : 0;
-    for (; left > 0 && profiles_builder_state(r->builder) == PROFILES_BUILDER_FINE; left--) {
-        struct jfr_record frame;
-        uint32_t function;
-        jfr_class_read(trace->list_of, r->chunk, &cursor, &frame);
-        if (!build_function(r, frame.values[JFR_METHOD], &function, err))
-            return false;
-        if (function != 0)
-            add_location(r, count++, function, frame.values[JFR_LINE_NUMBER]);
-    }
-    *stack_out = profiles_builder_stack(r->builder, r->locations, count);
-    return true;
-}
-
-/* found_out: whether there is such a stack. */
-static bool build_stack(struct reader *r, uint64_t id, uint32_t *stack_out, bool *found_out,
-                        struct error *err)
-{
-    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_STACK_TRACE, id);
-    *found_out = entry != NULL;
-    if (entry && entry->built == 0) {
-        struct jfr_record trace;
-        uint32_t stack;
-        jfr_pools_constant(&r->pools, JFR_POOL_STACK_TRACE, entry, &trace);
-        if (!build_frames(r, &trace, &stack, err))
-            return false;
-        entry->built = 1 + stack;
-    }
-    *stack_out = entry ? entry->built - 1 : 0;
-    return true;
-}
 
 /* ---- samples ---- */
 
@@ -301,15 +196,15 @@ static void add_finding(struct reader *r, const struct finding *finding,
 
 /* ---- events ---- */
 
-/* "" when there is none, or it is long: none that we compare with is. Valid until scratch is used.
+/* "" when there is none, or it is long: none that we compare with is. Valid until the next one.
  */
 static struct slice short_text(struct reader *r, uint64_t place)
 {
     struct jfr_text text = jfr_pools_text(&r->pools, place);
-    wire_writer_clear(&r->scratch);
+    wire_writer_clear(&r->text);
     if (text.bytes.size <= SHORT_TEXT_MAX)
-        jfr_text_append(&text, &r->scratch);
-    return wire_writer_slice(&r->scratch);
+        jfr_text_append(&text, &r->text);
+    return wire_writer_slice(&r->text);
 }
 
 static enum thread_state state_of(struct reader *r, uint64_t id)
@@ -415,7 +310,7 @@ static bool take_event(struct reader *r, uint8_t role, const struct jfr_record *
     struct built_sample sample = {0};
     uint32_t attributes[JFR_CONTEXT_LABELS_MAX + 1];
     bool found;
-    if (!build_stack(r, event->values[JFR_STACK_TRACE], &sample.stack, &found, err))
+    if (!jfr_stacks_build(&r->stacks, event->values[JFR_STACK_TRACE], &sample.stack, &found, err))
         return false;
     if (!found)
         return true;
@@ -488,7 +383,8 @@ static bool assign_roles(struct reader *r, struct error *err)
 static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct error *err)
 {
     struct budget *budget = r->options->budget;
-    r->chunk = chunk;
+    r->chunk = r->stacks.chunk = chunk;
+    r->stacks.pools = &r->pools;
     bool done = jfr_metadata_read(&r->metadata, chunk, budget, err);
     if (done) {
         done = jfr_pools_read(&r->pools, chunk, &r->metadata, budget, err) &&
@@ -529,14 +425,14 @@ static bool read_chunks(struct reader *r, struct slice rest, struct error *err)
 bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice labels_snapshot,
               const struct jfr_options *options, struct error *err)
 {
-    struct reader r = {.builder = builder, .options = options};
+    struct reader r = {.builder = builder, .options = options, .stacks = {.builder = builder}};
     if (!check_chunks(&r, jfr, err))
         return false;
     bool done = jfr_labels_read(&r.labels, labels_snapshot, options->budget, err) &&
                 read_chunks(&r, jfr, err);
     jfr_labels_deinit(&r.labels);
     wire_writer_deinit(&r.event_name);
-    wire_writer_deinit(&r.scratch);
-    free(r.locations);
+    wire_writer_deinit(&r.text);
+    jfr_stacks_deinit(&r.stacks);
     return done;
 }

@@ -16,11 +16,9 @@
  *     profiler.Malloc                  memory malloc_objects, _bytes (profiler.Free takes none
  * away)
  *
- * Frames are called package/Class.method, with names settled (jfr_names.h) and with their line. An
- * event without a stack is left out, a frame without a method too; no stack is cut. Differently
- * from Pyroscope, delays are nanoseconds also where the recording's clock ticks otherwise,
- * constants are those of their own chunk, and a count is not what the wall clock event before it
- * had.
+ * An event without a stack is left out; jfr_stacks.h has what stacks become. Differently from
+ * Pyroscope, delays are nanoseconds also where the recording's clock ticks otherwise, constants are
+ * those of their own chunk, and a count is not what the wall clock event before it had.
  *
  * Owner: nothing is kept.
  *

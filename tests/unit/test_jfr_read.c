@@ -600,7 +600,7 @@ static void test_times_of_a_file(void **state)
 
 /* LabelsSnapshot: strings 1 "GET /slow", 2 "tier", 3 "gold", 4 "span_id", 5 "00000000000000ff", 6
  * "trace_id", 7 32 digits, 8 "", 9 "span_name"; contexts -1 {tier: gold}, 2 {span_id, trace_id,
- * tier}, 3 {span_name: gold, "": gold}. */
+ * tier}, 3 {span_name: gold, "": gold, tier: nothing}. */
 static void add_entry(struct wire_writer *out, uint32_t map, uint64_t key, struct slice value)
 {
     size_t entry = wire_writer_begin(out, map);
@@ -638,7 +638,7 @@ static void write_snapshot(struct wire_writer *out)
     add_context(out, 2, (const uint64_t[][2]){{4, 5}, {6, 7}, {2, 3}}, 3);
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
         add_entry(out, 2, i + 1, slice_of_string(strings[i]));
-    add_context(out, 3, (const uint64_t[][2]){{9, 3}, {8, 3}, {77, 3}}, 3);
+    add_context(out, 3, (const uint64_t[][2]){{9, 3}, {8, 3}, {77, 3}, {2, 77}}, 4);
 }
 
 static void test_labels_and_ids(void **state)
@@ -672,7 +672,7 @@ static void test_labels_and_ids(void **state)
         "trace_id=0123456789abcdef0123456789abcdef|\n"
         "10000000 a/B.main:3;|span_id=0000000000000001|tier=gold|"
         "trace_id=0123456789abcdef0123456789abcdef|\n"
-        "10000000 a/B.main:3;|span_name=gold|\n");
+        "10000000 a/B.main:3;|span_name=gold|tier=|\n");
     /* What the upload says goes where the sample says nothing. */
     struct jfr_options options = at_100_hz;
     options.upload = (struct span_labels){.has_span = true, .span_id = {1, 2, 3, 4, 5, 6, 7, 8}};
