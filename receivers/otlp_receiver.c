@@ -161,22 +161,17 @@ static void respond_status(struct exchange *exchange, bool is_json, int http_sta
     size_t size = write_varint_field(status, 1, (uint64_t)verdict->code);
     size = (size_t)(wire_write_bytes(status + size, 2, slice_of_string(verdict->text)) - status);
     char seconds[24];
-    struct http_header retry = {SLICE("retry-after"), {0}};
-    bool says_when = verdict->retry_after_ns >= 0 && (http_status == 429 || http_status == 503);
-    if (says_when) {
-        int64_t wait = (verdict->retry_after_ns + 999999999) / 1000000000;
-        snprintf(seconds, sizeof(seconds), "%lld", (long long)(wait > 0 ? wait : 1));
-        retry.value = slice_of_string(seconds);
-    }
+    struct http_header retry;
+    size_t retry_count = received_retry_after(verdict, http_status, &retry, seconds);
     if (!is_json) {
         exchange_respond(exchange, http_status, "application/x-protobuf", slice_of(status, size),
-                         &retry, says_when);
+                         &retry, retry_count);
         return;
     }
     struct text json = {0};
     json_from_protobuf(JSON_STATUS, slice_of(status, size), &json);
     exchange_respond(exchange, http_status, "application/json", slice_of(json.data, json.size),
-                     &retry, says_when);
+                     &retry, retry_count);
     text_deinit(&json);
 }
 

@@ -23,7 +23,8 @@ enum json_message {
     JSON_PROFILES_REQUEST,
     JSON_TRACES_RESPONSE,
     JSON_PROFILES_RESPONSE,
-    JSON_STATUS
+    JSON_STATUS,
+    JSON_PUSH_REQUEST, /* Pyroscope's push.v1 */
 };
 
 /* JSON text to protobuf bytes. NULL: err says what and where

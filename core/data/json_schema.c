@@ -4,6 +4,7 @@
 #include "google/rpc/status.pb-c.h"
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
+#include "push/v1/push.pb-c.h"
 
 #include <assert.h>
 
@@ -18,6 +19,8 @@ const ProtobufCMessageDescriptor *json_schema_message(enum json_message message)
         return &opentelemetry__proto__collector__trace__v1__export_trace_service_response__descriptor;
     case JSON_PROFILES_RESPONSE:
         return &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__descriptor;
+    case JSON_PUSH_REQUEST:
+        return &push__v1__push_request__descriptor;
     case JSON_STATUS:
         break;
     }

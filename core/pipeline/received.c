@@ -42,3 +42,14 @@ struct context *received_metadata(const struct exchange *exchange)
     snprintf(context->peer, sizeof(context->peer), "%s", exchange_peer(exchange));
     return context;
 }
+
+size_t received_retry_after(const struct verdict *verdict, int http_status,
+                            struct http_header *header, char seconds[24])
+{
+    if (verdict->retry_after_ns < 0 || (http_status != 429 && http_status != 503))
+        return 0;
+    int64_t wait = (verdict->retry_after_ns + 999999999) / 1000000000;
+    snprintf(seconds, 24, "%lld", (long long)(wait > 0 ? wait : 1));
+    *header = (struct http_header){SLICE("retry-after"), slice_of_string(seconds)};
+    return 1;
+}

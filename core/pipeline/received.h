@@ -24,6 +24,11 @@ void received_counters_init(struct received_counters *counters, const struct com
 /* The request's headers, for include_metadata; one reference. */
 struct context *received_metadata(const struct exchange *exchange);
 
+/* Retry-After of an answer, where its status has one and the verdict says when. How many headers
+ * that is: 0 or 1; the value is in `seconds`. */
+size_t received_retry_after(const struct verdict *verdict, int http_status,
+                            struct http_header *header, char seconds[24]);
+
 /* For what finds no room in the process-wide budget. */
 extern const struct verdict received_over_budget;
 

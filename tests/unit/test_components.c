@@ -23,6 +23,7 @@ static const struct {
 } minimal[] = {
     {CONFIG_RECEIVERS, "otlp",
      "{protocols: {grpc: {endpoint: '127.0.0.1:0'}, http: {endpoint: '127.0.0.1:0'}}}"},
+    {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
     {CONFIG_PROCESSORS, "batch", ""},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
@@ -84,12 +85,18 @@ static void types_implement_what_their_kind_needs(void **state)
 
 /* ---- their life, between the receiver otlp and the exporter nop ---- */
 
+static const char *receiver_of(const struct config_type *type)
+{
+    return type->section == CONFIG_RECEIVERS ? type->name : "otlp";
+}
+
 static void print_pipeline(struct text *yaml, const struct config_type *type, enum signal signal)
 {
     if (type->section < CONFIG_EXTENSIONS && type->stability[signal] == STABILITY_NONE)
         return;
-    text_printf(yaml, "    %s: {receivers: [otlp], processors: [%s], exporters: [%s]}\n",
-                signal_name(signal), type->section == CONFIG_PROCESSORS ? type->name : "",
+    text_printf(yaml, "    %s: {receivers: [%s], processors: [%s], exporters: [%s]}\n",
+                signal_name(signal), receiver_of(type),
+                type->section == CONFIG_PROCESSORS ? type->name : "",
                 type->section == CONFIG_EXPORTERS ? type->name : "nop");
 }
 
@@ -252,7 +259,7 @@ static void deliver(struct life *life, const struct config_type *type, struct de
             note->settled = 1;
             continue;
         }
-        note->receiver = graph_node(life->graph, worker, "otlp", NULL, SIGNAL_TRACES);
+        note->receiver = graph_node(life->graph, worker, receiver_of(type), NULL, note->signal);
         assert_non_null(note->receiver);
         note->request = make_request(note->signal, &life->budget);
         worker_post(&life->workers[worker], &note->post);

@@ -1,0 +1,26 @@
+/*
+ * grpc_web: a unary call of gRPC-Web: gRPC's frames in a plain HTTP body, trailers in a frame.
+ *
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md. The base64 form (-text), which is
+ * for old browsers, is not spoken.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: the exchange's worker.
+ */
+#ifndef PROFCOL_PYROSCOPE_GRPC_WEB_H
+#define PROFCOL_PYROSCOPE_GRPC_WEB_H
+
+#include "receivers/pyroscope/upload.h"
+
+struct exchange;
+
+/* application/grpc-web, with or without +proto */
+bool grpc_web_is(struct slice content_type);
+/* The one message of the body. */
+bool grpc_web_read(struct upload *upload, struct slice body, struct plain *message,
+                   struct verdict *why);
+/* An empty message and the status, or the status alone. */
+void grpc_web_respond(struct exchange *exchange, const struct verdict *verdict);
+
+#endif

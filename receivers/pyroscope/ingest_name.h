@@ -1,0 +1,42 @@
+/*
+ * ingest_name: what the query of an /ingest says: name=app{key=value,...}, from, until and the
+ * rest.
+ *
+ *     POST /ingest?name=shop{region=eu}&from=1795252647&until=1795252708&format=pprof&spyName=gospy
+ *
+ * The grammar is Pyroscope's: values are neither quoted nor escaped, they end at a comma or brace.
+ *
+ * Owner: slices point into the query, or into the caller's arena where something was escaped.
+ *
+ * Thread: plain data.
+ */
+#ifndef PROFCOL_PYROSCOPE_INGEST_NAME_H
+#define PROFCOL_PYROSCOPE_INGEST_NAME_H
+
+#include "core/base/arena.h"
+#include "receivers/pyroscope/series.h"
+
+struct ingest_name {
+    struct slice application;
+    struct series_label labels[SERIES_LABELS_MAX];
+    size_t label_count;
+};
+
+struct ingest_query {
+    struct ingest_name name;
+    struct slice format, spy_name;
+    uint32_t sample_rate_hz; /* 0: not said */
+    uint64_t from_ns, until_ns;
+};
+
+/* "app{key=value,...}". Later labels of the same key replace earlier ones; private ones (__*) are
+ * left to series.h, but __name__, which replaces the application. */
+bool ingest_name_parse(struct slice text, struct ingest_name *name, struct error *err);
+/* Seconds, milliseconds, microseconds or nanoseconds since 1970 by the number of digits, YYYYMMDD,
+ * "now", "now-1h". False: none of these. */
+bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *time_ns_out);
+/* What the query leaves out is now, or empty. The error names the parameter. */
+bool ingest_query_parse(struct slice query, uint64_t now_ns, struct arena *arena,
+                        struct ingest_query *out, struct error *err);
+
+#endif

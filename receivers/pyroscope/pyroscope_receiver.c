@@ -1,0 +1,439 @@
+/*
+ * pyroscope_receiver: what Pyroscope's SDKs send, on the port where they look for Pyroscope.
+ *
+ * POST /ingest (ingest.c) and push.v1.PusherService/Push (push.c) by Connect, gRPC and gRPC-Web.
+ * One upload becomes one request of OTLP profiles (docs/pyroscope.md) with one receipt; when that
+ * settles, the client gets its answer in the words of its protocol.
+ *
+ * Owner: a `pyroscope_request` lives from the whole request to the answer.
+ *
+ * Thread: the exchange's worker.
+ */
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/pipeline/received.h"
+#include "receivers/pyroscope/connect_error.h"
+#include "receivers/pyroscope/grpc_web.h"
+#include "receivers/pyroscope/ingest.h"
+#include "receivers/pyroscope/push.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+#define PUSH_PATH "/push.v1.PusherService/Push"
+
+static const struct field pyroscope_fields[] = {
+    FIELD_STRING(pyroscope_settings, endpoint, HTTP_SERVER_ENDPOINT_HELP,
+                 .fallback = "localhost:4040"),
+    FIELD_BLOCK(pyroscope_settings, server, http_server_settings, http_server_fields,
+                "The listener.", .inlined = true),
+    FIELD_STRING(pyroscope_settings, service_name_header,
+                 "A request header that names the service where the upload does not."),
+    FIELD_STRING(pyroscope_settings, default_service_name,
+                 "The service where neither the upload nor a header names it.",
+                 .fallback = "unknown_service"),
+    FIELD_END,
+};
+
+/* Told by path and Content-Type; what it is decides how to read and how to answer. */
+enum protocol {
+    PROTOCOL_NONE,
+    PROTOCOL_INGEST,
+    PROTOCOL_CONNECT_PROTO,
+    PROTOCOL_CONNECT_JSON,
+    PROTOCOL_GRPC,
+    PROTOCOL_GRPC_WEB,
+};
+
+enum transport { TRANSPORT_GRPC, TRANSPORT_HTTP, TRANSPORT_COUNT };
+static const char *const transport_names[] = {"grpc", "http"};
+
+struct pyroscope_receiver {
+    struct component component;
+    struct server *server;
+    struct received_counters counters[TRANSPORT_COUNT];
+    struct node *nodes[WORKERS_MAX];
+    bool started; /* the server; written by the last worker before it answers main */
+};
+
+/* A request on its way to its answer. */
+struct pyroscope_request {
+    struct receipt receipt; /* first */
+    struct pyroscope_receiver *receiver;
+    struct exchange *exchange;
+    enum protocol protocol;
+    uint32_t samples;
+};
+
+static const struct pyroscope_settings *settings_of(const struct pyroscope_receiver *receiver)
+{
+    return receiver->component.settings;
+}
+
+/* ---- recognising ---- */
+
+static struct slice content_type_of(const struct exchange *exchange)
+{
+    return http_header_get(exchange_headers(exchange), "content-type");
+}
+
+static bool is_ingest_path(struct slice path)
+{
+    return slice_is(path, "/ingest") || slice_is(path, "/pyroscope/ingest");
+}
+
+static enum protocol protocol_of_push(const struct exchange *exchange)
+{
+    struct slice type = content_type_of(exchange);
+    if (exchange_dialect(exchange) == SERVER_GRPC)
+        return PROTOCOL_GRPC;
+    if (http_is_media_type(type, "application/proto"))
+        return PROTOCOL_CONNECT_PROTO;
+    if (http_is_media_type(type, "application/json"))
+        return PROTOCOL_CONNECT_JSON;
+    return grpc_web_is(type) ? PROTOCOL_GRPC_WEB : PROTOCOL_NONE;
+}
+
+static enum protocol protocol_of(const struct exchange *exchange)
+{
+    struct slice path = exchange_path(exchange);
+    if (slice_is(path, PUSH_PATH))
+        return protocol_of_push(exchange);
+    bool is_ingest = exchange_dialect(exchange) == SERVER_HTTP && is_ingest_path(path);
+    return is_ingest ? PROTOCOL_INGEST : PROTOCOL_NONE;
+}
+
+static enum transport transport_of(enum protocol protocol)
+{
+    return protocol == PROTOCOL_GRPC ? TRANSPORT_GRPC : TRANSPORT_HTTP;
+}
+
+/* ---- answers ---- */
+
+/* What is wrong with a body is 422 at /ingest, as in Pyroscope; 400 is for the query. */
+static int ingest_http_status(const struct verdict *verdict, const struct verdict *said)
+{
+    if (verdict->code == GRPC_RESOURCE_EXHAUSTED && !verdict_is_retryable(verdict))
+        return 413;
+    int status = connect_http_status(said->code);
+    return status == 400 ? 422 : status;
+}
+
+static void respond_success(struct exchange *exchange, enum protocol protocol)
+{
+    switch (protocol) {
+    case PROTOCOL_CONNECT_PROTO:
+        exchange_respond(exchange, 200, "application/proto", (struct slice){0}, NULL, 0);
+        break;
+    case PROTOCOL_CONNECT_JSON:
+        exchange_respond(exchange, 200, "application/json", SLICE("{}"), NULL, 0);
+        break;
+    default:
+        exchange_respond(exchange, 200, NULL, (struct slice){0}, NULL, 0);
+        break;
+    }
+}
+
+static void respond(struct exchange *exchange, enum protocol protocol,
+                    const struct verdict *verdict)
+{
+    struct verdict said = connect_verdict(verdict);
+    if (protocol == PROTOCOL_GRPC)
+        exchange_respond_grpc(exchange, verdict, (struct slice){0});
+    else if (protocol == PROTOCOL_GRPC_WEB)
+        grpc_web_respond(exchange, verdict);
+    else if (verdict_is_ok(verdict))
+        respond_success(exchange, protocol);
+    else
+        connect_respond_error(exchange,
+                              protocol == PROTOCOL_INGEST ? ingest_http_status(verdict, &said)
+                                                          : connect_http_status(said.code),
+                              &said);
+}
+
+/* ---- the head ---- */
+
+static void refuse_path(struct exchange *exchange)
+{
+    struct slice path = exchange_path(exchange);
+    struct verdict verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown method %.*s", SLICE_ARG(path));
+    if (exchange_dialect(exchange) == SERVER_GRPC)
+        exchange_respond_grpc(exchange, &verdict, (struct slice){0});
+    else
+        exchange_respond(exchange, 404, "text/plain; charset=utf-8", SLICE("404 page not found\n"),
+                         NULL, 0);
+}
+
+static void refuse_method(struct exchange *exchange)
+{
+    struct http_header allow = {SLICE("allow"), SLICE("POST")};
+    exchange_respond(exchange, 405, "text/plain; charset=utf-8", SLICE("405 only POST\n"), &allow,
+                     1);
+}
+
+static void refuse_content_type(struct exchange *exchange)
+{
+    struct http_header accepted = {SLICE("accept-post"),
+                                   SLICE("application/proto, application/json, application/grpc, "
+                                         "application/grpc-web, application/grpc-web+proto")};
+    exchange_respond(exchange, 415, NULL, (struct slice){0}, &accepted, 1);
+}
+
+/* What the query says wrongly is told before the body is read. */
+static bool check_query(struct exchange *exchange)
+{
+    struct arena arena = {0};
+    struct ingest_query query;
+    struct error err;
+    bool fine = ingest_query_parse(exchange_query(exchange), clock_wall_ns(), &arena, &query, &err);
+    if (!fine) {
+        struct verdict verdict = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+        connect_respond_error(exchange, 400, &verdict);
+    }
+    arena_deinit(&arena);
+    return fine;
+}
+
+static bool check_connect(struct exchange *exchange)
+{
+    struct slice version = http_header_get(exchange_headers(exchange), "connect-protocol-version");
+    if (!version.data || slice_is(version, "1"))
+        return true;
+    struct verdict verdict =
+        verdict_of(GRPC_INVALID_ARGUMENT, "connect-protocol-version must be \"1\"");
+    connect_respond_error(exchange, 400, &verdict);
+    return false;
+}
+
+static bool on_head(void *context, struct exchange *exchange)
+{
+    (void)context;
+    struct slice path = exchange_path(exchange);
+    bool is_push = slice_is(path, PUSH_PATH);
+    enum protocol protocol = protocol_of(exchange);
+    if (protocol == PROTOCOL_NONE && !is_push)
+        refuse_path(exchange);
+    else if (!slice_is(exchange_method(exchange), "POST"))
+        refuse_method(exchange);
+    else if (protocol == PROTOCOL_NONE)
+        refuse_content_type(exchange);
+    else
+        return protocol == PROTOCOL_INGEST ? check_query(exchange) : check_connect(exchange);
+    return false;
+}
+
+/* What the server itself refuses: a body too large, a broken encoding. */
+static void on_error(void *context, struct exchange *exchange, int http_status,
+                     const struct verdict *verdict)
+{
+    (void)context;
+    if (protocol_of(exchange) == PROTOCOL_GRPC_WEB)
+        grpc_web_respond(exchange, verdict);
+    else
+        connect_respond_error(exchange, http_status, verdict);
+}
+
+/* ---- the whole request ---- */
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct pyroscope_request *request = (struct pyroscope_request *)receipt;
+    struct received_counters *counters =
+        &request->receiver->counters[transport_of(request->protocol)];
+    counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
+                exchange_worker(request->exchange)->index, request->samples);
+    respond(request->exchange, request->protocol, verdict);
+    free(request);
+}
+
+static bool read_ingest(struct upload *upload, const struct exchange *exchange, struct slice body,
+                        struct verdict *why)
+{
+    struct ingest_query query;
+    struct error err;
+    if (ingest_query_parse(exchange_query(exchange), upload->now_ns, &upload->arena, &query, &err))
+        return ingest_read(upload, &query, body, why);
+    *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+    return false;
+}
+
+static bool read_grpc_web(struct upload *upload, struct slice body, struct verdict *why)
+{
+    struct plain message = {0};
+    bool fine = grpc_web_read(upload, body, &message, why) && push_read(upload, message.bytes, why);
+    plain_close(&message);
+    return fine;
+}
+
+static bool read_upload(struct upload *upload, enum protocol protocol,
+                        const struct exchange *exchange, struct slice body, struct verdict *why)
+{
+    switch (protocol) {
+    case PROTOCOL_INGEST:
+        return read_ingest(upload, exchange, body, why);
+    case PROTOCOL_CONNECT_JSON:
+        return push_read_json(upload, body, why);
+    case PROTOCOL_GRPC_WEB:
+        return read_grpc_web(upload, body, why);
+    default:
+        return push_read(upload, body, why);
+    }
+}
+
+/* What the request becomes, and its samples. NULL: *why says why not. */
+static struct buffer *convert(struct pyroscope_receiver *receiver, enum protocol protocol,
+                              struct exchange *exchange, uint32_t *samples_out, struct verdict *why)
+{
+    struct upload upload;
+    struct buffer *body = exchange_take_body(exchange), *result = NULL;
+    upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
+                receiver->component.process->budget);
+    if (read_upload(&upload, protocol, exchange, buffer_slice(body), why))
+        result = upload_finish(&upload, samples_out, why);
+    upload_deinit(&upload);
+    buffer_unref(body);
+    return result;
+}
+
+static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                    enum protocol protocol, struct buffer *profiles, uint32_t samples)
+{
+    struct worker *worker = exchange_worker(exchange);
+    struct pyroscope_request *request = memory_zalloc(sizeof(*request));
+    *request = (struct pyroscope_request){
+        .receiver = receiver, .exchange = exchange, .protocol = protocol, .samples = samples};
+    bool with_headers = settings_of(receiver)->server.include_metadata;
+    receipt_init(&request->receipt, on_settled);
+    node_forward(receiver->nodes[worker->index],
+                 batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
+                           with_headers ? received_metadata(exchange) : NULL));
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    struct pyroscope_receiver *receiver = context;
+    enum protocol protocol = protocol_of(exchange);
+    struct verdict why = verdict_ok;
+    uint32_t samples = 0;
+    struct buffer *profiles = convert(receiver, protocol, exchange, &samples, &why);
+    if (samples > 0 && profiles) {
+        forward(receiver, exchange, protocol, profiles, samples);
+        return;
+    }
+    /* Refused, or nothing in it: no pipeline is bothered. */
+    buffer_unref(profiles);
+    if (why.code == GRPC_INVALID_ARGUMENT)
+        counter_add(receiver->counters[transport_of(protocol)].invalid,
+                    exchange_worker(exchange)->index, 1);
+    respond(exchange, protocol, &why);
+}
+
+static const struct server_handler handler = {
+    .on_head = on_head, .on_request = on_request, .on_error = on_error};
+
+/* ---- life ---- */
+
+/* Whoever tries profcol beside Pyroscope meets this first. */
+static void explain_taken_port(struct error *err)
+{
+    size_t size = strlen(err->text);
+    if (strstr(err->text, strerror(EADDRINUSE)))
+        snprintf(err->text + size, sizeof err->text - size,
+                 "; if it is Pyroscope that listens there, give one of the two another port "
+                 "(endpoint)");
+}
+
+static bool pyroscope_init(struct component *component, struct error *err)
+{
+    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)component;
+    const struct pyroscope_settings *settings = settings_of(receiver);
+    struct process *process = component->process;
+    struct server_options options =
+        http_server_options(&settings->server, settings->endpoint, process, component->label);
+    options.accept_grpc = true;
+    options.max_message_bytes = options.max_body_bytes;
+    receiver->server =
+        server_new(&options, &handler, receiver, process->workers, process->worker_count, err);
+    if (!receiver->server)
+        explain_taken_port(err);
+    for (int i = 0; receiver->server && i < TRANSPORT_COUNT; i++)
+        received_counters_init(&receiver->counters[i], component, transport_names[i],
+                               SIGNAL_PROFILES);
+    return receiver->server != NULL;
+}
+
+static void pyroscope_deinit(struct component *component)
+{
+    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)component;
+    server_free(receiver->server);
+}
+
+static bool pyroscope_node_start(struct node *node, struct error *err)
+{
+    (void)err;
+    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    receiver->nodes[node->worker->index] = node;
+    /* Workers start one after the other: only when the last has its node may a connection arrive
+     * anywhere. */
+    if (node->worker->index + 1 < receiver->component.process->worker_count)
+        return true;
+    receiver->started = true;
+    server_start(receiver->server);
+    log_info(node->component->label, "Starting HTTP server, endpoint: %s",
+             settings_of(receiver)->endpoint);
+    return true;
+}
+
+static void on_server_drained(void *context)
+{
+    node_drained(context);
+}
+
+static void pyroscope_node_drain(struct node *node)
+{
+    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    server_drain(receiver->server, node->worker, on_server_drained, node);
+}
+
+static void pyroscope_node_stop(struct node *node)
+{
+    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    if (receiver->started) /* not when another worker could not start its nodes */
+        server_stop(receiver->server, node->worker);
+}
+
+static void pyroscope_check(void *config, struct config_check *check)
+{
+    struct pyroscope_settings *settings = config;
+    http_server_check(&settings->server, settings->endpoint, check, "");
+    if (settings->service_name_header && settings->service_name_header[0]) {
+        char *lower = arena_strdup(config_check_arena(check), settings->service_name_header);
+        for (char *c = lower; *c; c++)
+            *c = (char)tolower((unsigned char)*c);
+        settings->service_name_header_lower = lower;
+    }
+}
+
+const struct component_type pyroscope_receiver_type = {
+    .config =
+        {
+            .name = "pyroscope",
+            .section = CONFIG_RECEIVERS,
+            .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
+            .help =
+                "Receives what Pyroscope's SDKs and Alloy send, on the port where they look for "
+                "Pyroscope: /ingest in all its formats, and push.v1 by Connect, gRPC and "
+                "gRPC-Web. docs/pyroscope.md tells what an upload becomes.",
+            .fields = pyroscope_fields,
+            .config_size = sizeof(struct pyroscope_settings),
+            .check = pyroscope_check,
+        },
+    .component_size = sizeof(struct pyroscope_receiver),
+    .init = pyroscope_init,
+    .deinit = pyroscope_deinit,
+    .node_size = sizeof(struct node),
+    .node_start = pyroscope_node_start,
+    .node_drain = pyroscope_node_drain,
+    .node_stop = pyroscope_node_stop,
+};

@@ -1,0 +1,52 @@
+/*
+ * upload: one request of a client while it is taken apart: what it becomes, and how much it may
+ * still grow to.
+ *
+ * Compressed parts are undone under the same limit and budget as the body, all parts of a request
+ * together.
+ *
+ * Owner: who initialised it.
+ *
+ * Thread: the exchange's worker.
+ */
+#ifndef PROFCOL_PYROSCOPE_UPLOAD_H
+#define PROFCOL_PYROSCOPE_UPLOAD_H
+
+#include "core/base/verdict.h"
+#include "core/net/compression.h"
+#include "core/net/http_types.h"
+#include "receivers/pyroscope/pyroscope_settings.h"
+#include "receivers/pyroscope/series.h"
+
+struct upload {
+    const struct pyroscope_settings *settings;
+    const struct http_headers *headers;
+    struct budget *budget;
+    struct profiles_builder *builder;
+    struct arena arena;
+    size_t plain_left; /* bytes that compressed parts may still become */
+    uint64_t now_ns;   /* for what does not say when it was */
+};
+
+void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
+                 const struct http_headers *headers, struct budget *budget);
+void upload_deinit(struct upload *upload);
+
+/* Some bytes of the request without their compression. */
+struct plain {
+    struct slice bytes;
+    struct buffer *buffer; /* NULL: they are the request's own */
+};
+bool upload_decompress(struct upload *upload, enum compression compression, struct slice bytes,
+                       struct plain *plain, struct verdict *why);
+/* gzip is told by its first bytes, as Pyroscope does. */
+bool upload_open(struct upload *upload, struct slice bytes, struct plain *plain,
+                 struct verdict *why);
+void plain_close(struct plain *plain);
+
+/* The service's name where the labels do not say it, then the builder's resource. */
+void upload_begin_series(struct upload *upload, struct series *series);
+/* The request for the pipelines, and its samples; 0: nobody needs it. NULL: refused. */
+struct buffer *upload_finish(struct upload *upload, uint32_t *samples_out, struct verdict *why);
+
+#endif
