@@ -1,0 +1,150 @@
+#include "core/base/hash.h"
+#include "core/net/compression.h"
+#include "exporters/pyroscope/label_limits.h"
+#include "exporters/pyroscope/push_answer.h"
+#include "exporters/pyroscope/series_labels.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define HOUR (UINT64_C(3600) * 1000000000)
+
+/* ---- label_limits ---- */
+
+static bool admit(struct label_limits *limits, const char *service, const char *value, uint64_t now)
+{
+    return label_limits_admit(limits, slice_of_string(service), SLICE("user"),
+                              slice_of_string(value), now);
+}
+
+static void test_values_beyond_the_limit_are_folded_until_the_hour_ends(void **state)
+{
+    (void)state;
+    struct label_limits *limits = label_limits_new(2, "exporter pyroscope");
+    assert_true(admit(limits, "a", "1", HOUR));
+    assert_true(admit(limits, "a", "2", HOUR));
+    assert_false(admit(limits, "a", "3", HOUR));
+    assert_true(admit(limits, "a", "1", HOUR)); /* had its place before */
+    assert_true(admit(limits, "b", "3", HOUR)); /* another service */
+    assert_false(admit(limits, "a", "3", 2 * HOUR - 1));
+    assert_true(admit(limits, "a", "3", 2 * HOUR));
+    label_limits_free(limits);
+}
+
+static void test_no_limit(void **state)
+{
+    (void)state;
+    struct label_limits *limits = label_limits_new(0, "exporter pyroscope");
+    char value[16];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(value, sizeof value, "%d", i);
+        assert_true(admit(limits, "a", value, HOUR));
+    }
+    label_limits_free(limits);
+}
+
+/* Who invents services gets a bounded share of memory. */
+static void test_memory_is_bounded(void **state)
+{
+    (void)state;
+    struct label_limits *limits = label_limits_new(200, "exporter pyroscope");
+    char service[16];
+    int admitted = 0;
+    for (int i = 0; i < 300000; i++) {
+        snprintf(service, sizeof service, "%d", i);
+        admitted += admit(limits, service, "v", HOUR);
+    }
+    assert_in_range(admitted, 100000, 1 << 18);
+    label_limits_free(limits);
+}
+
+/* ---- push_answer ---- */
+
+static struct verdict answer(int status, struct slice body, const char *encoding, const char *after)
+{
+    struct http_header headers[] = {
+        {SLICE("content-encoding"), slice_of_string(encoding)},
+        {SLICE("retry-after"), slice_of_string(after)},
+    };
+    struct client_answer given = {.status = status, .headers = {headers, 2}, .body = body};
+    return push_answer(&given, "http://p/Push");
+}
+
+static void test_statuses(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        bool is_ok, is_retryable;
+    } cases[] = {{200, true, false},  {204, true, false},  {400, false, false}, {401, false, false},
+                 {403, false, false}, {404, false, false}, {408, false, true},  {413, false, false},
+                 {415, false, false}, {422, false, false}, {429, false, true},  {499, false, true},
+                 {500, false, true},  {501, false, false}, {502, false, true},  {503, false, true},
+                 {504, false, true},  {302, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct verdict verdict = answer(cases[i].status, SLICE(""), "", "");
+        assert_int_equal(verdict_is_ok(&verdict), cases[i].is_ok);
+        assert_int_equal(!cases[i].is_ok && verdict_is_retryable(&verdict), cases[i].is_retryable);
+    }
+    struct client_answer none = {.failure = CLIENT_TIMEOUT, .failure_text = "timeout"};
+    struct verdict verdict = push_answer(&none, "http://p/Push");
+    assert_true(verdict_is_retryable(&verdict));
+}
+
+static void test_text_and_delay(void **state)
+{
+    (void)state;
+    struct slice body = SLICE("{\"code\":\"invalid_argument\",\"details\":[{}],"
+                              "\"message\":\"label \\\"a\\\" is bad\"}");
+    struct verdict verdict = answer(400, body, "", "");
+    assert_string_equal(verdict.text, "request to http://p/Push responded with HTTP Status Code "
+                                      "400: label \"a\" is bad");
+    struct buffer *packed = compress_slices(COMPRESSION_GZIP, 0, false, &body, 1, NULL);
+    verdict = answer(400, buffer_slice(packed), "gzip", "");
+    assert_non_null(strstr(verdict.text, ": label \"a\" is bad"));
+    buffer_unref(packed);
+    assert_non_null(strstr(answer(502, SLICE("<html>"), "", "").text, "502: <html>"));
+    assert_non_null(strstr(answer(502, SLICE("{\"message\":"), "", "").text, "502: {"));
+    assert_true(answer(429, SLICE(""), "", "7").retry_after_ns == INT64_C(7000000000));
+    assert_true(answer(429, SLICE(""), "", "soon").retry_after_ns == -1);
+}
+
+/* ---- series_labels ---- */
+
+static bool wanted(const char *include, const char *exclude, const char *key)
+{
+    const char *in[] = {include}, *out[] = {exclude};
+    struct label_settings settings = {.include = {in, include ? 1 : 0},
+                                      .exclude = {out, exclude ? 1 : 0}};
+    return label_is_wanted(&settings, slice_of_string(key));
+}
+
+static void test_which_attributes_become_labels(void **state)
+{
+    (void)state;
+    assert_true(wanted(NULL, NULL, "region"));
+    assert_false(wanted(NULL, "process.*", "process.pid"));
+    assert_true(wanted(NULL, "process.pid", "process.pids"));
+    assert_true(wanted("k8s.*", NULL, "k8s.pod.name"));
+    assert_false(wanted("k8s.*", NULL, "region"));
+    assert_false(wanted("k8s.*", "k8s.pod.uid", "k8s.pod.uid"));
+    assert_false(wanted("*", NULL, "__session_id__"));
+    assert_false(wanted("*", NULL, ""));
+}
+
+int main(void)
+{
+    hash_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_beyond_the_limit_are_folded_until_the_hour_ends),
+        cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_text_and_delay),
+        cmocka_unit_test(test_which_attributes_become_labels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
