@@ -80,9 +80,9 @@ void wire_writer_packed_u64(struct wire_writer *writer, uint32_t number, const u
 
 void wire_writer_raw(struct wire_writer *writer, struct slice fields)
 {
-    uint8_t *to = reserve(writer, fields.size);
-    if (fields.size > 0)
-        memcpy(to, fields.data, fields.size);
+    if (fields.size == 0)
+        return; /* a writer without memory stays so */
+    memcpy(reserve(writer, fields.size), fields.data, fields.size);
     writer->size += fields.size;
 }
 
