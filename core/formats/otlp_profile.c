@@ -26,19 +26,20 @@ static void add_index(struct index_list *list, uint64_t index)
 /* Packed or one alone. */
 static void add_indices(struct index_list *list, const struct wire_field *field)
 {
+    if (field->type == WIRE_VARINT) {
+        add_index(list, field->value);
+        return;
+    }
     struct wire_cursor packed = wire_cursor(field->bytes);
     uint64_t index;
-    if (field->type == WIRE_VARINT)
-        add_index(list, field->value);
-    else
-        while (wire_packed_varint(&packed, &index))
-            add_index(list, index);
+    while (wire_packed_varint(&packed, &index))
+        add_index(list, index);
 }
 
 static void read_value_type(const struct message_field *field, uint32_t *type, uint32_t *unit)
 {
     struct message_iter it = message_iter_into(field, NULL);
-    struct message_field part;
+    struct message_field part = {.node = NULL};
     while (message_next(&it, &part))
         if (part.wire.number == VALUE_TYPE_TYPE_STRINDEX)
             *type = (uint32_t)part.wire.value;
@@ -50,7 +51,7 @@ void otlp_profile_read(struct otlp_profile *profile, const struct message_field 
                        struct arena *arena)
 {
     struct index_list attributes = {.arena = arena};
-    struct message_field part;
+    struct message_field part = {.node = NULL};
     *profile = (struct otlp_profile){.fields = message_iter_into(field, NULL)};
     struct message_iter it = profile->fields;
     while (message_next(&it, &part))
@@ -147,7 +148,7 @@ static void read_sample(struct otlp_samples *samples, const struct message_field
                                     .capacity = samples->attribute_capacity,
                                     .arena = samples->arena};
     struct message_iter it = message_iter_into(field, NULL);
-    struct message_field part;
+    struct message_field part = {.node = NULL};
     uint64_t timestamps = 0, values = 0;
     *sample = (struct otlp_sample){.stack = 0};
     while (message_next(&it, &part))
@@ -180,7 +181,7 @@ static void read_sample(struct otlp_samples *samples, const struct message_field
 
 bool otlp_samples_next(struct otlp_samples *samples, struct otlp_sample *sample)
 {
-    struct message_field field;
+    struct message_field field = {.node = NULL};
     while (message_next(&samples->fields, &field))
         if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES) {
             read_sample(samples, &field, sample);

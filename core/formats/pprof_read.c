@@ -426,9 +426,10 @@ static bool read_lines(struct reader *reader, struct slice record, struct built_
     struct wire_cursor cursor = wire_cursor(record);
     struct wire_field field;
     while (next_field(reader, &cursor, &location_schema, &field)) {
-        numbers[field.number] = field.value;
-        if (field.number != PPROF_LOCATION_LINE)
+        if (field.number != PPROF_LOCATION_LINE) {
+            numbers[field.number] = field.value;
             continue;
+        }
         if (location->line_count == PPROF_LINES_MAX)
             return refuse(reader, "line", "there are more than %d", PPROF_LINES_MAX);
         reader->place.part = "line";
@@ -484,7 +485,8 @@ static bool read_value_type(struct reader *reader, struct slice record, struct v
 
 static bool survey_field(struct reader *reader, const struct wire_field *field)
 {
-    reader->numbers[field->number] = field->value;
+    if (field->type == WIRE_VARINT)
+        reader->numbers[field->number] = field->value;
     reader->counts[field->number]++;
     if (field->number == PPROF_COMMENT)
         return each_number(reader, "comment", field, take_comment);

@@ -646,7 +646,7 @@ static void write_row(struct pprof_writer *writer, uint32_t number)
     size_t begun = wire_writer_begin(out, PPROF_SAMPLE);
     wire_writer_packed_u32(out, PPROF_SAMPLE_LOCATION_ID, writer->frames, frames);
     wire_writer_packed_u64(out, PPROF_SAMPLE_VALUE,
-                           (const uint64_t *)&writer->values[number * writer->type_count],
+                           (const uint64_t *)writer->values + (size_t)number * writer->type_count,
                            writer->type_count);
     write_labels(writer, row);
     wire_writer_end(out, begun);
@@ -770,7 +770,7 @@ struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct aren
         writer->choice = *labels;
     writer->attributes =
         arena_array(arena, dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE) + (size_t)1,
-                    sizeof *writer->attributes);
+                    sizeof(void *));
     writer->mappings = make_id_table(writer, DICTIONARY_MAPPING_TABLE);
     writer->locations = make_id_table(writer, DICTIONARY_LOCATION_TABLE);
     writer->functions = make_id_table(writer, DICTIONARY_FUNCTION_TABLE);

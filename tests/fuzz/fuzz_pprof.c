@@ -6,7 +6,7 @@
 #include "core/formats/pprof_read.h"
 #include "core/formats/pprof_write.h"
 #include "core/formats/profiles_builder.h"
-#include "tests/unit/pprof_fixture.c"
+#include "tests/unit/pprof_fixture.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include <assert.h>
 #include <stdio.h>
@@ -50,11 +50,13 @@ static struct buffer *finish(struct profiles_builder *builder)
  * to the one of the link. */
 static bool may_differ(const char *description)
 {
-    for (const char *line = description; line; line = strchr(line, '\n')) {
+    const char *line = description;
+    do {
         line += *line == '\n';
         if (strspn(line, "-0123456789") >= 16)
             return true;
-    }
+        line = strchr(line, '\n');
+    } while (line);
     return strstr(description, " span_id=") || strstr(description, " trace_id=");
 }
 

@@ -209,19 +209,17 @@ static int by_line(const void *a, const void *b)
 static size_t sum_lines(struct line *lines, size_t count)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (kept > 0 && strcmp(lines[kept - 1].text, lines[i].text) == 0) {
-            lines[kept - 1].value =
-                (int64_t)((uint64_t)lines[kept - 1].value + (uint64_t)lines[i].value);
+    for (size_t i = 0; i < count;) {
+        struct line sum = lines[i];
+        for (i++; i < count && strcmp(lines[i].text, sum.text) == 0; i++) {
+            sum.value = (int64_t)((uint64_t)sum.value + (uint64_t)lines[i].value);
             free(lines[i].text);
-            continue;
         }
-        if (kept > 0 && lines[kept - 1].value == 0)
-            free(lines[--kept].text);
-        lines[kept++] = lines[i];
+        if (sum.value != 0)
+            lines[kept++] = sum;
+        else
+            free(sum.text);
     }
-    if (kept > 0 && lines[kept - 1].value == 0)
-        free(lines[--kept].text);
     return kept;
 }
 

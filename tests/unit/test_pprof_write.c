@@ -245,7 +245,7 @@ static void test_other_units(void **state)
     for (int round = 0; round < 2; round++) { /* it forgets */
         pprof_writer_begin(writer, &header);
         uint32_t type = pprof_writer_sample_type(writer, SLICE("cpu"), SLICE("ns"));
-        pprof_writer_add(writer, type, &sample, 3 * 50);
+        pprof_writer_add(writer, type, &sample, 150);
         pprof_writer_add(writer, type, &sample, INT64_MAX);
         assert_true(pprof_writer_next(writer, &no_limits, &pprof));
         describe_again(pprof, &got);
