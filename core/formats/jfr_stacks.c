@@ -4,7 +4,7 @@
 #include "core/formats/jfr_names.h"
 
 /* Few bytes of methods can name large symbols again and again. */
-enum { NAME_BYTES_MAX = 256 << 20 };
+enum { NAME_BYTES_MAX = 64 << 20 };
 
 static bool append_symbol(struct jfr_stacks *stacks, uint64_t id)
 {

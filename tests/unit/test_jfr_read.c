@@ -1058,7 +1058,7 @@ static void test_large_names_again_and_again(void **state)
     jfr_fixture_chunk_end(&f, constants);
     char error[128];
     snprintf(error, sizeof error,
-             "chunk 1: event at %zu: the names of its methods are larger than 256 MiB", f.event);
+             "chunk 1: event at %zu: the names of its methods are larger than 64 MiB", f.event);
     expect_error(&f, no_labels, error);
     free(name);
     jfr_fixture_deinit(&f);
