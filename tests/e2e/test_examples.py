@@ -1,5 +1,6 @@
 """The files that people start from: examples/*.yaml, examples/run.sh, and the configuration that is built in."""
 
+import collections
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, certificates, client, decode, join, make, replay, server, testing
+from tests.oracle import backend, canonical, certificates, client, decode, join, make, pyroscope, replay, server, testing, uploads
 
 PROFCOL = os.environ["PROFCOL"]
 SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
@@ -148,6 +149,41 @@ class ExamplesTest(unittest.TestCase):
                 self.assertRegex(text, rf"(?m)^# HELP {name} \S")
                 self.assertRegex(text, rf"(?m)^# TYPE {name} (counter|gauge)$")
         self.assertIn('otelcol_receiver_accepted_spans{receiver="otlp",transport="grpc"', text)
+
+    def test_pyroscope_joins_what_sdks_upload(self):
+        """Traces by OTLP and profiles by the SDKs' own protocols; Pyroscope gets all that they weigh, under the spans that they name."""
+        for name in ("go-grpc", "python-http-protobuf", "rust-grpc"):
+            with self.subTest(name):
+                self.check_uploads(name)
+
+    def check_uploads(self, name):
+        spans, profiles = [c for c in captures(name) if c.signal == "traces"], uploads.captures(name)
+        sets = ["receivers.otlp.protocols.grpc.endpoint=127.0.0.1:@grpc@",
+                "receivers.otlp.protocols.http.endpoint=127.0.0.1:@http@",
+                "receivers.pyroscope.endpoint=127.0.0.1:@uploads@"]
+        with backend.Backend("grpc") as traces, pyroscope.Pyroscope(now=lambda: profiles[-1].arrival_ns / 1e9) as fake:
+            environment = {"TRACES_ENDPOINT": traces.address, "PYROSCOPE_URL": fake.url}
+            with Example(SOURCE / "examples" / "pyroscope.yaml", sets, environment=environment) as profcol:
+                results = replay.send(spans, grpc=profcol.address("grpc"), http=profcol.address("http"))
+                self.assertEqual([result.problem() for result in results if not result.ok], [])
+                results = replay.send(profiles, http=profcol.address("uploads"))
+                self.assertEqual([(result.status, result.error) for result in results if result.status != 200], [])
+                self.assertGreater(profcol.metric("profcol_spanjoin_samples_joined"), 100)
+                self.assertEqual(sum(profcol.metric("profcol_spanjoin_samples_unjoined", reason=reason)
+                                     for reason in UNJOINED - {"no_id"}), 0)
+                self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(canonical.flat_spans(*traces.forms("traces")), canonical.flat_spans(*map(canonical.of, spans)))
+            self.assertEqual(fake.problems, [])
+            want, got = collections.Counter(), collections.Counter()
+            for (service, _, kind, unit, _, _, trace_id, span_id), value in (
+                    row for upload in profiles for row in uploads.totals_of(upload).items()):
+                want[service, kind, unit, trace_id, span_id] += value
+            for push in fake.pushes():
+                for (kind, _, labels), value in push.rows().items():
+                    labels = dict(labels)
+                    self.assertEqual("span_id" in labels, "span_kind" in labels, "joined samples have their span's attributes")
+                    got[(push.labels["service_name"], *kind.split(":")[1:3], labels.get("trace_id", ""), labels.get("span_id", ""))] += value
+            self.assertEqual(got, want)
 
     def test_the_built_in_configuration(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -87,7 +87,7 @@ def check_labels(labels):
     need("span_id" not in have and "trace_id" not in have, "an id as a label of the series")
 
 
-def check_profile(push):
+def check_profile(push, now):
     """As its validation does, and no id that leads nowhere."""
     root = push.profile.root
     need(len(push.data) <= PROFILE_LIMIT, f"{len(push.data)} bytes")
@@ -98,7 +98,7 @@ def check_profile(push):
     for kind in types:
         need(push.profile.string(kind, 1) and "-" not in push.profile.string(kind, 1), f"sample type {push.types}")
     start = root.unsigned(9) / 1e9
-    need(start == 0 or -HOUR <= start - time.time() <= 10 * MINUTE, f"time {start} is outside of the ingestion window")
+    need(start == 0 or -HOUR <= start - now <= 10 * MINUTE, f"time {start} is outside of the ingestion window")
     need(0 not in push.profile.locations and 0 not in push.profile.functions and 0 not in push.profile.mappings, "an id is 0")
     for sample in samples:
         values, labels = sample.numbers(2), sample.messages(3)
@@ -119,8 +119,8 @@ def texts(message, *numbers):
     return [message.one(number).decode() for number in numbers]
 
 
-def decode(payload):
-    """The pushes of a PushRequest; raises Refused."""
+def decode(payload, now):
+    """The pushes of a PushRequest that comes at a time; raises Refused."""
     out = []
     for series in pprof.Message(payload).messages(1):
         labels = [tuple(texts(label, 1, 2)) for label in series.messages(1)]
@@ -128,16 +128,17 @@ def decode(payload):
         need(series.messages(2), "a series without a profile")
         for sample in series.messages(2):
             out.append(Push(labels, sample.one(1)))
-            check_profile(out[-1])
+            check_profile(out[-1], now)
     need(out, "an empty request")
     return out
 
 
 class Pyroscope(backend.Backend):
-    """The fake."""
+    """The fake. `now` is its clock: a recording arrives in its own time."""
 
-    def __init__(self, **options):
+    def __init__(self, now=time.time, **options):
         super().__init__("http", **options)
+        self.now = now
         self.problems = []
 
     def on_request(self, received):
@@ -145,7 +146,7 @@ class Pyroscope(backend.Backend):
         try:
             need(received.path == PATH, f"path {received.path}")
             need(received.header("content-type") == "application/proto", f"content type {received.header('content-type')}")
-            received.pushes = decode(received.payload)
+            received.pushes = decode(received.payload, self.now())
         except (Refused, KeyError, IndexError, UnicodeDecodeError, wire.WireError) as error:
             self.problems.append(f"{type(error).__name__}: {error}")
             received.pushes = []
