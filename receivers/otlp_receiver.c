@@ -12,16 +12,12 @@
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/data/json.h"
-#include "core/data/normalise.h"
-#include "core/data/scan.h"
+#include "core/pipeline/otlp_request.h"
 #include "core/pipeline/received.h"
 #include "core/pipeline/server_settings.h"
 
 #include <assert.h>
 #include <stdio.h>
-
-#define PROFILES_VERSION_HEADER "otlp-profiles-development-version"
 
 struct otlp_http_settings {
     bool enabled;
@@ -93,9 +89,8 @@ struct otlp_request {
 
 static const char *const grpc_services[SIGNAL_COUNT] = {
     "/opentelemetry.proto.collector.trace.v1.TraceService/",
-    "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/",
+    OTLP_PROFILES_SERVICE,
 };
-#define PROFILES_URL_PATH "/v1development/profiles"
 
 static bool has_prefix(struct slice text, const char *prefix)
 {
@@ -127,7 +122,7 @@ static int signal_of_http_path(const struct otlp_receiver *receiver, struct slic
 {
     if (is_used(receiver, SIGNAL_TRACES) && is_traces_path(receiver, path))
         return SIGNAL_TRACES;
-    if (is_used(receiver, SIGNAL_PROFILES) && slice_is(path, PROFILES_URL_PATH))
+    if (is_used(receiver, SIGNAL_PROFILES) && slice_is(path, OTLP_PROFILES_URL_PATH))
         return SIGNAL_PROFILES;
     return -1;
 }
@@ -148,57 +143,6 @@ static bool is_json_request(const struct exchange *exchange)
 
 /* ---- answers ---- */
 
-static size_t write_varint_field(uint8_t *to, uint32_t number, uint64_t value)
-{
-    return (size_t)(wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value) - to);
-}
-
-/* google.rpc.Status in the request's encoding. */
-static void respond_status(struct exchange *exchange, bool is_json, int http_status,
-                           const struct verdict *verdict)
-{
-    uint8_t status[16 + sizeof(verdict->text)];
-    size_t size = write_varint_field(status, 1, (uint64_t)verdict->code);
-    size = (size_t)(wire_write_bytes(status + size, 2, slice_of_string(verdict->text)) - status);
-    char seconds[24];
-    struct http_header retry;
-    size_t retry_count = received_retry_after(verdict, http_status, &retry, seconds);
-    if (!is_json) {
-        exchange_respond(exchange, http_status, "application/x-protobuf", slice_of(status, size),
-                         &retry, retry_count);
-        return;
-    }
-    struct text json = {0};
-    json_from_protobuf(JSON_STATUS, slice_of(status, size), &json);
-    exchange_respond(exchange, http_status, "application/json", slice_of(json.data, json.size),
-                     &retry, retry_count);
-    text_deinit(&json);
-}
-
-/* An empty partial_success, as the Collector says it. */
-static const uint8_t success_message[] = {0x0a, 0x00};
-
-static void respond_success(struct exchange *exchange, bool is_json)
-{
-    if (is_json)
-        exchange_respond(exchange, 200, "application/json", SLICE("{\"partialSuccess\":{}}"), NULL,
-                         0);
-    else
-        exchange_respond(exchange, 200, "application/x-protobuf",
-                         slice_of(success_message, sizeof(success_message)), NULL, 0);
-}
-
-static void respond(struct exchange *exchange, bool is_json, const struct verdict *verdict)
-{
-    if (exchange_dialect(exchange) == SERVER_GRPC)
-        exchange_respond_grpc(exchange, verdict,
-                              slice_of(success_message, sizeof(success_message)));
-    else if (verdict_is_ok(verdict))
-        respond_success(exchange, is_json);
-    else
-        respond_status(exchange, is_json, verdict_http_status(verdict), verdict);
-}
-
 static void respond_text(struct exchange *exchange, int status, const char *text)
 {
     exchange_respond(exchange, status, status == 404 ? "text/plain; charset=utf-8" : "text/plain",
@@ -206,21 +150,6 @@ static void respond_text(struct exchange *exchange, int status, const char *text
 }
 
 /* ---- the head ---- */
-
-/* OTLP profiles are in development: the layout that a client speaks is named by a header, absent
- * means version 1. */
-static bool check_profiles_version(struct exchange *exchange, struct verdict *why)
-{
-    const struct http_headers *headers = exchange_headers(exchange);
-    size_t count = http_header_count(headers, PROFILES_VERSION_HEADER);
-    if (count == 0 ||
-        (count == 1 && slice_is(http_header_get(headers, PROFILES_VERSION_HEADER), "1")))
-        return true;
-    *why =
-        verdict_of(GRPC_INVALID_ARGUMENT, "invalid or unsupported " PROFILES_VERSION_HEADER ": %s",
-                   count > 1 ? "must contain exactly one value" : "supported version is 1");
-    return false;
-}
 
 static bool accept_grpc_head(struct otlp_receiver *receiver, struct exchange *exchange)
 {
@@ -238,7 +167,8 @@ static bool accept_grpc_head(struct otlp_receiver *receiver, struct exchange *ex
         struct slice service = slice_of(path.data + 1, (size_t)(slash - path.data) - 1);
         verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown method %.*s for service %.*s",
                              SLICE_ARG(method), SLICE_ARG(service));
-    } else if (signal != SIGNAL_PROFILES || check_profiles_version(exchange, &verdict)) {
+    } else if (signal != SIGNAL_PROFILES ||
+               otlp_request_check_profiles_version(exchange, &verdict)) {
         return true;
     }
     exchange_respond_grpc(exchange, &verdict, (struct slice){0});
@@ -259,8 +189,8 @@ static bool accept_http_head(struct otlp_receiver *receiver, struct exchange *ex
         respond_text(
             exchange, 415,
             "415 unsupported media type, supported: [application/json, application/x-protobuf]");
-    else if (signal == SIGNAL_PROFILES && !check_profiles_version(exchange, &why))
-        respond_status(exchange, is_json, 400, &why);
+    else if (signal == SIGNAL_PROFILES && !otlp_request_check_profiles_version(exchange, &why))
+        otlp_request_refuse(exchange, is_json, 400, &why);
     else
         return true;
     return false;
@@ -278,7 +208,7 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
                      const struct verdict *verdict)
 {
     (void)context;
-    respond_status(exchange, is_json_request(exchange), http_status, verdict);
+    otlp_request_refuse(exchange, is_json_request(exchange), http_status, verdict);
 }
 
 /* ---- the whole request ---- */
@@ -291,49 +221,8 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     unsigned worker = exchange_worker(request->exchange)->index;
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused, worker,
                 request->items);
-    respond(request->exchange, request->is_json, verdict);
+    otlp_request_respond(request->exchange, request->is_json, verdict);
     free(request);
-}
-
-/* JSON to protobuf; takes over the body. NULL: *why says so. */
-static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget,
-                                struct verdict *why)
-{
-    struct error err;
-    bool is_over_budget = false;
-    struct buffer *protobuf =
-        json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                         buffer_slice(body), budget, &is_over_budget, &err);
-    buffer_unref(body);
-    if (!protobuf)
-        *why = is_over_budget ? received_over_budget
-                              : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
-    return protobuf;
-}
-
-/* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
- * says why. */
-static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget,
-                              uint32_t *items_out, struct verdict *why)
-{
-    struct scan_result scan;
-    struct error err;
-    bool fine = signal == SIGNAL_TRACES
-                    ? scan_traces(buffer_slice(body), &scan_limits_default, &scan, &err)
-                    : scan_profiles(buffer_slice(body), &scan_limits_default, &scan, &err);
-    if (!fine) {
-        *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
-        buffer_unref(body);
-        return NULL;
-    }
-    *items_out = scan.items;
-    if (signal != SIGNAL_PROFILES || !normalise_needed(&scan))
-        return body;
-    struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
-    buffer_unref(body);
-    if (!normal)
-        *why = received_over_budget;
-    return normal;
 }
 
 static bool includes_metadata(const struct otlp_receiver *receiver, enum transport transport)
@@ -373,10 +262,8 @@ static void on_request(void *context, struct exchange *exchange)
     };
     struct verdict why = verdict_ok;
     struct buffer *body = exchange_take_body(exchange);
-    if (request->is_json)
-        body = transcode(body, request->signal, budget, &why);
-    if (body)
-        body = examine(body, request->signal, budget, &request->items, &why);
+    body =
+        otlp_request_read(body, request->signal, request->is_json, budget, &request->items, &why);
     if (body && request->items > 0) {
         forward(receiver, exchange, &request, body);
         return;
@@ -386,7 +273,7 @@ static void on_request(void *context, struct exchange *exchange)
     if (why.code == GRPC_INVALID_ARGUMENT) /* not what only came at a bad time */
         counter_add(receiver->counters[request->transport][request->signal].invalid,
                     exchange_worker(exchange)->index, 1);
-    respond(exchange, request->is_json, &why);
+    otlp_request_respond(exchange, request->is_json, &why);
     free(request);
 }
 

@@ -23,9 +23,11 @@ static char take_until(struct slice *text, const char *ends, struct slice *out)
     while (size < text->size && (text->data[size] == '\0' || !strchr(ends, text->data[size])))
         size++;
     *out = trim(slice_of(text->data, size));
-    char end = size < text->size ? (char)text->data[size] : '\0';
-    if (end)
-        size++;
+    if (size == text->size) {
+        *text = (struct slice){0};
+        return '\0';
+    }
+    char end = (char)text->data[size++];
     *text = slice_of(text->data + size, text->size - size);
     return end;
 }

@@ -2,9 +2,10 @@
 
 #include <strings.h>
 
+/* No bytes may be no address. */
 static struct slice from(struct slice text, size_t offset)
 {
-    return slice_of(text.data + offset, text.size - offset);
+    return offset > 0 ? slice_of(text.data + offset, text.size - offset) : text;
 }
 
 static bool is_blank(uint8_t c)

@@ -1,9 +1,10 @@
 /*
  * pyroscope_receiver: what Pyroscope's SDKs send, on the port where they look for Pyroscope.
  *
- * POST /ingest (ingest.c) and push.v1.PusherService/Push (push.c) by Connect, gRPC and gRPC-Web.
- * One upload becomes one request of OTLP profiles (docs/pyroscope.md) with one receipt; when that
- * settles, the client gets its answer in the words of its protocol.
+ * POST /ingest (ingest.c), push.v1.PusherService/Push (push.c) by Connect, gRPC and gRPC-Web, and
+ * OTLP profiles, which Pyroscope takes too. One upload becomes one request of OTLP profiles
+ * (docs/pyroscope.md) with one receipt; when that settles, the client gets its answer in the words
+ * of its protocol.
  *
  * Owner: a `pyroscope_request` lives from the whole request to the answer.
  *
@@ -11,17 +12,18 @@
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/otlp_request.h"
 #include "core/pipeline/received.h"
 #include "receivers/pyroscope/connect_error.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
 #include "receivers/pyroscope/push.h"
+#include "receivers/pyroscope/service_names.h"
+#include "receivers/pyroscope/upload_protocol.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-
-#define PUSH_PATH "/push.v1.PusherService/Push"
 
 static const struct field pyroscope_fields[] = {
     FIELD_STRING(pyroscope_settings, endpoint, HTTP_SERVER_ENDPOINT_HELP,
@@ -34,16 +36,6 @@ static const struct field pyroscope_fields[] = {
                  "The service where neither the upload nor a header names it.",
                  .fallback = "unknown_service"),
     FIELD_END,
-};
-
-/* Told by path and Content-Type; what it is decides how to read and how to answer. */
-enum protocol {
-    PROTOCOL_NONE,
-    PROTOCOL_INGEST,
-    PROTOCOL_CONNECT_PROTO,
-    PROTOCOL_CONNECT_JSON,
-    PROTOCOL_GRPC,
-    PROTOCOL_GRPC_WEB,
 };
 
 enum transport { TRANSPORT_GRPC, TRANSPORT_HTTP, TRANSPORT_COUNT };
@@ -71,42 +63,9 @@ static const struct pyroscope_settings *settings_of(const struct pyroscope_recei
     return receiver->component.settings;
 }
 
-/* ---- recognising ---- */
-
-static struct slice content_type_of(const struct exchange *exchange)
+static enum transport transport_of(const struct exchange *exchange)
 {
-    return http_header_get(exchange_headers(exchange), "content-type");
-}
-
-static bool is_ingest_path(struct slice path)
-{
-    return slice_is(path, "/ingest") || slice_is(path, "/pyroscope/ingest");
-}
-
-static enum protocol protocol_of_push(const struct exchange *exchange)
-{
-    struct slice type = content_type_of(exchange);
-    if (exchange_dialect(exchange) == SERVER_GRPC)
-        return PROTOCOL_GRPC;
-    if (http_is_media_type(type, "application/proto"))
-        return PROTOCOL_CONNECT_PROTO;
-    if (http_is_media_type(type, "application/json"))
-        return PROTOCOL_CONNECT_JSON;
-    return grpc_web_is(type) ? PROTOCOL_GRPC_WEB : PROTOCOL_NONE;
-}
-
-static enum protocol protocol_of(const struct exchange *exchange)
-{
-    struct slice path = exchange_path(exchange);
-    if (slice_is(path, PUSH_PATH))
-        return protocol_of_push(exchange);
-    bool is_ingest = exchange_dialect(exchange) == SERVER_HTTP && is_ingest_path(path);
-    return is_ingest ? PROTOCOL_INGEST : PROTOCOL_NONE;
-}
-
-static enum transport transport_of(enum protocol protocol)
-{
-    return protocol == PROTOCOL_GRPC ? TRANSPORT_GRPC : TRANSPORT_HTTP;
+    return exchange_dialect(exchange) == SERVER_GRPC ? TRANSPORT_GRPC : TRANSPORT_HTTP;
 }
 
 /* ---- answers ---- */
@@ -139,7 +98,9 @@ static void respond(struct exchange *exchange, enum protocol protocol,
                     const struct verdict *verdict)
 {
     struct verdict said = connect_verdict(verdict);
-    if (protocol == PROTOCOL_GRPC)
+    if (protocol_is_otlp(protocol))
+        otlp_request_respond(exchange, protocol == PROTOCOL_OTLP_JSON, verdict);
+    else if (protocol == PROTOCOL_GRPC)
         exchange_respond_grpc(exchange, verdict, (struct slice){0});
     else if (protocol == PROTOCOL_GRPC_WEB)
         grpc_web_respond(exchange, verdict);
@@ -174,9 +135,11 @@ static void refuse_method(struct exchange *exchange)
 
 static void refuse_content_type(struct exchange *exchange)
 {
-    struct http_header accepted = {SLICE("accept-post"),
-                                   SLICE("application/proto, application/json, application/grpc, "
-                                         "application/grpc-web, application/grpc-web+proto")};
+    struct http_header accepted = {
+        SLICE("accept-post"), slice_is(exchange_path(exchange), OTLP_PROFILES_URL_PATH)
+                                  ? SLICE("application/x-protobuf, application/json")
+                                  : SLICE("application/proto, application/json, application/grpc, "
+                                          "application/grpc-web, application/grpc-web+proto")};
     exchange_respond(exchange, 415, NULL, (struct slice){0}, &accepted, 1);
 }
 
@@ -206,20 +169,43 @@ static bool check_connect(struct exchange *exchange)
     return false;
 }
 
+static bool check_otlp(struct exchange *exchange, enum protocol protocol)
+{
+    struct verdict why;
+    if (otlp_request_check_profiles_version(exchange, &why))
+        return true;
+    otlp_request_respond(exchange, protocol == PROTOCOL_OTLP_JSON, &why);
+    return false;
+}
+
+static bool check_head(struct exchange *exchange, enum protocol protocol)
+{
+    switch (protocol) {
+    case PROTOCOL_INGEST:
+        return check_query(exchange);
+    case PROTOCOL_CONNECT_PROTO:
+    case PROTOCOL_CONNECT_JSON:
+        return check_connect(exchange);
+    case PROTOCOL_OTLP_PROTO:
+    case PROTOCOL_OTLP_JSON:
+        return check_otlp(exchange, protocol);
+    default:
+        return true;
+    }
+}
+
 static bool on_head(void *context, struct exchange *exchange)
 {
     (void)context;
-    struct slice path = exchange_path(exchange);
-    bool is_push = slice_is(path, PUSH_PATH);
     enum protocol protocol = protocol_of(exchange);
-    if (protocol == PROTOCOL_NONE && !is_push)
+    if (!protocol_path_is_known(exchange))
         refuse_path(exchange);
     else if (!slice_is(exchange_method(exchange), "POST"))
         refuse_method(exchange);
     else if (protocol == PROTOCOL_NONE)
         refuse_content_type(exchange);
     else
-        return protocol == PROTOCOL_INGEST ? check_query(exchange) : check_connect(exchange);
+        return check_head(exchange, protocol);
     return false;
 }
 
@@ -228,8 +214,11 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
                      const struct verdict *verdict)
 {
     (void)context;
-    if (protocol_of(exchange) == PROTOCOL_GRPC_WEB)
+    enum protocol protocol = protocol_of(exchange);
+    if (protocol == PROTOCOL_GRPC_WEB)
         grpc_web_respond(exchange, verdict);
+    else if (protocol_is_otlp(protocol))
+        otlp_request_refuse(exchange, protocol == PROTOCOL_OTLP_JSON, http_status, verdict);
     else
         connect_respond_error(exchange, http_status, verdict);
 }
@@ -240,7 +229,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct pyroscope_request *request = (struct pyroscope_request *)receipt;
     struct received_counters *counters =
-        &request->receiver->counters[transport_of(request->protocol)];
+        &request->receiver->counters[transport_of(request->exchange)];
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
                 exchange_worker(request->exchange)->index, request->samples);
     respond(request->exchange, request->protocol, verdict);
@@ -281,17 +270,30 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
     }
 }
 
+static struct buffer *convert_upload(struct pyroscope_receiver *receiver, enum protocol protocol,
+                                     struct exchange *exchange, struct slice body,
+                                     uint32_t *samples_out, struct verdict *why)
+{
+    struct upload upload;
+    struct buffer *result = NULL;
+    upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
+                receiver->component.process->budget);
+    if (read_upload(&upload, protocol, exchange, body, why))
+        result = upload_finish(&upload, samples_out, why);
+    upload_deinit(&upload);
+    return result;
+}
+
 /* What the request becomes, and its samples. NULL: *why says why not. */
 static struct buffer *convert(struct pyroscope_receiver *receiver, enum protocol protocol,
                               struct exchange *exchange, uint32_t *samples_out, struct verdict *why)
 {
-    struct upload upload;
-    struct buffer *body = exchange_take_body(exchange), *result = NULL;
-    upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
-                receiver->component.process->budget);
-    if (read_upload(&upload, protocol, exchange, buffer_slice(body), why))
-        result = upload_finish(&upload, samples_out, why);
-    upload_deinit(&upload);
+    struct buffer *body = exchange_take_body(exchange);
+    if (protocol_is_otlp(protocol))
+        return otlp_request_read(body, SIGNAL_PROFILES, protocol == PROTOCOL_OTLP_JSON,
+                                 receiver->component.process->budget, samples_out, why);
+    struct buffer *result =
+        convert_upload(receiver, protocol, exchange, buffer_slice(body), samples_out, why);
     buffer_unref(body);
     return result;
 }
@@ -303,11 +305,14 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     struct pyroscope_request *request = memory_zalloc(sizeof(*request));
     *request = (struct pyroscope_request){
         .receiver = receiver, .exchange = exchange, .protocol = protocol, .samples = samples};
-    bool with_headers = settings_of(receiver)->server.include_metadata;
+    const struct pyroscope_settings *settings = settings_of(receiver);
     receipt_init(&request->receipt, on_settled);
-    node_forward(receiver->nodes[worker->index],
-                 batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
-                           with_headers ? received_metadata(exchange) : NULL));
+    struct batch *batch =
+        batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
+                  settings->server.include_metadata ? received_metadata(exchange) : NULL);
+    if (protocol_is_otlp(protocol))
+        service_names_set(batch, upload_default_service(settings, exchange_headers(exchange)));
+    node_forward(receiver->nodes[worker->index], batch);
 }
 
 static void on_request(void *context, struct exchange *exchange)
@@ -324,7 +329,7 @@ static void on_request(void *context, struct exchange *exchange)
     /* Refused, or nothing in it: no pipeline is bothered. */
     buffer_unref(profiles);
     if (why.code == GRPC_INVALID_ARGUMENT)
-        counter_add(receiver->counters[transport_of(protocol)].invalid,
+        counter_add(receiver->counters[transport_of(exchange)].invalid,
                     exchange_worker(exchange)->index, 1);
     respond(exchange, protocol, &why);
 }
@@ -423,8 +428,8 @@ const struct component_type pyroscope_receiver_type = {
             .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
             .help =
                 "Receives what Pyroscope's SDKs and Alloy send, on the port where they look for "
-                "Pyroscope: /ingest in all its formats, and push.v1 by Connect, gRPC and "
-                "gRPC-Web. docs/pyroscope.md tells what an upload becomes.",
+                "Pyroscope: /ingest in all its formats, push.v1 by Connect, gRPC and "
+                "gRPC-Web, and OTLP profiles. docs/pyroscope.md tells what an upload becomes.",
             .fields = pyroscope_fields,
             .config_size = sizeof(struct pyroscope_settings),
             .check = pyroscope_check,

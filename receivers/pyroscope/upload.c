@@ -77,14 +77,19 @@ void plain_close(struct plain *plain)
     *plain = (struct plain){0};
 }
 
+struct slice upload_default_service(const struct pyroscope_settings *settings,
+                                    const struct http_headers *headers)
+{
+    struct slice name = {0};
+    if (settings->service_name_header_lower)
+        name = http_header_get(headers, settings->service_name_header_lower);
+    return name.size > 0 ? name : slice_of_string(settings->default_service_name);
+}
+
 void upload_begin_series(struct upload *upload, struct series *series)
 {
-    const struct pyroscope_settings *settings = upload->settings;
-    struct slice key = SLICE("service.name");
-    if (settings->service_name_header_lower)
-        series_set_default(series, key,
-                           http_header_get(upload->headers, settings->service_name_header_lower));
-    series_set_default(series, key, slice_of_string(settings->default_service_name));
+    series_set_default(series, SLICE("service.name"),
+                       upload_default_service(upload->settings, upload->headers));
     series_begin(series, upload->builder);
 }
 

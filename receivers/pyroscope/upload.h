@@ -44,6 +44,9 @@ bool upload_open(struct upload *upload, struct slice bytes, struct plain *plain,
                  struct verdict *why);
 void plain_close(struct plain *plain);
 
+/* What the settings, or the header that they name, call the service of who does not name it. */
+struct slice upload_default_service(const struct pyroscope_settings *settings,
+                                    const struct http_headers *headers);
 /* The service's name where the labels do not say it, then the builder's resource. */
 void upload_begin_series(struct upload *upload, struct series *series);
 /* The request for the pipelines, and its samples; 0: nobody needs it. NULL: refused. */

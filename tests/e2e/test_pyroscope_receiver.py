@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, outputs, replay, server, testing, uploads
+from tests.oracle import backend, canonical, client, decode, outputs, replay, server, testing, uploads
 
 CONFIG = """
 receivers:
@@ -25,6 +25,7 @@ service:
   pipelines:
     profiles: {receivers: [pyroscope], exporters: [file]}
 """
+NAMED = decode.CAPTURES / "pprof-to-otlp" / "files" / "cpu.pb"
 PUSH = "/push.v1.PusherService/Push"
 PROTO, JSON = "application/proto", "application/json"
 
@@ -350,6 +351,42 @@ class SettingsTest(unittest.TestCase):
                               for message in written(process))
             self.assertEqual(named, {"service.name": "shop", "tenant": "team-a"})
             self.assertEqual(unnamed, {"service.name": "nobody"})
+
+    def test_otlp(self):
+        """Pyroscope takes it too, and the Java agent may send it, without a word on who it is."""
+        with server.Profcol(TENANT_CONFIG) as process:
+            address = process.address("in")
+            captures = [c for c in decode.in_directory(decode.CAPTURES / "java-http-otlp-profiles") if c.signal == "profiles"]
+            for result in replay.send(captures, http=address):
+                self.assertEqual(result.problem(), "")
+            messages = written(process)
+            self.assertEqual(len(messages), len(captures))
+            for capture, message in zip(captures, messages):
+                attributes = message.resource_profiles[0].resource.attributes
+                self.assertEqual([(pair.key, pair.value.string_value) for pair in attributes], [("service.name", "nobody")])
+                message.resource_profiles[0].ClearField("resource")
+                self.assertEqual(canonical.difference(canonical.canonical(message), canonical.of(capture)), "")
+            self.check_names(address, process)
+
+    def check_names(self, address, process):
+        """A service that is named keeps its name, one that is not is called as the header says."""
+        before = len(written(process))
+        message = canonical.decode(decode.load(NAMED).payload, "profiles")
+        named = [pair.value.string_value for pair in message.resource_profiles[0].resource.attributes if pair.key == "service.name"]
+        self.assertTrue(named)
+        message.resource_profiles.add().CopyFrom(message.resource_profiles[0])
+        message.resource_profiles[1].ClearField("resource")
+        answer = client.call(address, client.PROFILES_SERVICE, message.SerializeToString(), headers=[("x-service", "shop")])
+        self.assertEqual(answer.grpc_status, 0)
+        json_answer = client.post(address, client.PROFILES, canonical.encode_json(message).encode(), content_type=JSON)
+        self.assertEqual((json_answer.status, json_answer.body), (200, b'{"partialSuccess":{}}'))
+        for found, default in zip(written(process)[before:], ("shop", "nobody")):
+            names = [[pair.value.string_value for pair in resource.resource.attributes if pair.key == "service.name"]
+                     for resource in found.resource_profiles]
+            self.assertEqual(names, [named, [default]])
+        refused = client.post(address, client.PROFILES, b"\x0a\x7f")
+        self.assertEqual((refused.status, client.status(refused).code), (400, 3))
+        self.assertEqual(client.post(address, client.PROFILES, b"", content_type="text/plain").status, 415)
 
     def test_a_taken_port_is_explained(self):
         with profcol() as process:

@@ -1,0 +1,128 @@
+#include "core/pipeline/otlp_request.h"
+
+#include "core/base/verdict.h"
+#include "core/data/json.h"
+#include "core/data/normalise.h"
+#include "core/data/scan.h"
+#include "core/data/wire.h"
+#include "core/pipeline/received.h"
+
+#define PROFILES_VERSION_HEADER "otlp-profiles-development-version"
+
+bool otlp_request_check_profiles_version(const struct exchange *exchange, struct verdict *why)
+{
+    const struct http_headers *headers = exchange_headers(exchange);
+    size_t count = http_header_count(headers, PROFILES_VERSION_HEADER);
+    if (count == 0 ||
+        (count == 1 && slice_is(http_header_get(headers, PROFILES_VERSION_HEADER), "1")))
+        return true;
+    *why =
+        verdict_of(GRPC_INVALID_ARGUMENT, "invalid or unsupported " PROFILES_VERSION_HEADER ": %s",
+                   count > 1 ? "must contain exactly one value" : "supported version is 1");
+    return false;
+}
+
+/* ---- reading ---- */
+
+/* JSON to protobuf; takes over the body. NULL: *why says so. */
+static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget,
+                                struct verdict *why)
+{
+    struct error err;
+    bool is_over_budget = false;
+    struct buffer *protobuf =
+        json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
+                         buffer_slice(body), budget, &is_over_budget, &err);
+    buffer_unref(body);
+    if (!protobuf)
+        *why = is_over_budget ? received_over_budget
+                              : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+    return protobuf;
+}
+
+/* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
+ * says why. */
+static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget,
+                              uint32_t *items_out, struct verdict *why)
+{
+    struct scan_result scan;
+    struct error err;
+    bool fine = signal == SIGNAL_TRACES
+                    ? scan_traces(buffer_slice(body), &scan_limits_default, &scan, &err)
+                    : scan_profiles(buffer_slice(body), &scan_limits_default, &scan, &err);
+    if (!fine) {
+        *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+        buffer_unref(body);
+        return NULL;
+    }
+    *items_out = scan.items;
+    if (signal != SIGNAL_PROFILES || !normalise_needed(&scan))
+        return body;
+    struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
+    buffer_unref(body);
+    if (!normal)
+        *why = received_over_budget;
+    return normal;
+}
+
+struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
+                                 struct budget *budget, uint32_t *items_out, struct verdict *why)
+{
+    *items_out = 0;
+    if (is_json)
+        body = transcode(body, signal, budget, why);
+    return body ? examine(body, signal, budget, items_out, why) : NULL;
+}
+
+/* ---- answers ---- */
+
+static size_t write_varint_field(uint8_t *to, uint32_t number, uint64_t value)
+{
+    return (size_t)(wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value) - to);
+}
+
+/* google.rpc.Status in the request's encoding. */
+void otlp_request_refuse(struct exchange *exchange, bool is_json, int http_status,
+                         const struct verdict *verdict)
+{
+    uint8_t status[16 + sizeof(verdict->text)];
+    size_t size = write_varint_field(status, 1, (uint64_t)verdict->code);
+    size = (size_t)(wire_write_bytes(status + size, 2, slice_of_string(verdict->text)) - status);
+    char seconds[24];
+    struct http_header retry;
+    size_t retry_count = received_retry_after(verdict, http_status, &retry, seconds);
+    if (!is_json) {
+        exchange_respond(exchange, http_status, "application/x-protobuf", slice_of(status, size),
+                         &retry, retry_count);
+        return;
+    }
+    struct text json = {0};
+    json_from_protobuf(JSON_STATUS, slice_of(status, size), &json);
+    exchange_respond(exchange, http_status, "application/json", slice_of(json.data, json.size),
+                     &retry, retry_count);
+    text_deinit(&json);
+}
+
+/* An empty partial_success, as the Collector says it. */
+static const uint8_t success_message[] = {0x0a, 0x00};
+
+static void respond_success(struct exchange *exchange, bool is_json)
+{
+    if (is_json)
+        exchange_respond(exchange, 200, "application/json", SLICE("{\"partialSuccess\":{}}"), NULL,
+                         0);
+    else
+        exchange_respond(exchange, 200, "application/x-protobuf",
+                         slice_of(success_message, sizeof(success_message)), NULL, 0);
+}
+
+void otlp_request_respond(struct exchange *exchange, bool is_json, const struct verdict *verdict)
+{
+    if (exchange_dialect(exchange) == SERVER_GRPC)
+        exchange_respond_grpc(exchange, verdict,
+                              slice_of(success_message, sizeof(success_message)));
+    else if (verdict_is_ok(verdict))
+        respond_success(exchange, is_json);
+    else
+        otlp_request_refuse(exchange, is_json, verdict_http_status(verdict), verdict);
+}

@@ -1,0 +1,32 @@
+/*
+ * upload_protocol: which of its protocols a request to Pyroscope speaks.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: the exchange's worker.
+ */
+#ifndef PROFCOL_PYROSCOPE_UPLOAD_PROTOCOL_H
+#define PROFCOL_PYROSCOPE_UPLOAD_PROTOCOL_H
+
+#include <stdbool.h>
+
+struct exchange;
+
+/* Decides how a request is read and how it is answered. */
+enum protocol {
+    PROTOCOL_NONE,
+    PROTOCOL_INGEST,
+    PROTOCOL_CONNECT_PROTO,
+    PROTOCOL_CONNECT_JSON,
+    PROTOCOL_GRPC,
+    PROTOCOL_GRPC_WEB,
+    PROTOCOL_OTLP_PROTO, /* over HTTP or gRPC */
+    PROTOCOL_OTLP_JSON,
+};
+
+/* By path and Content-Type. NONE: one of the two is not known. */
+enum protocol protocol_of(const struct exchange *exchange);
+bool protocol_path_is_known(const struct exchange *exchange);
+bool protocol_is_otlp(enum protocol protocol);
+
+#endif
