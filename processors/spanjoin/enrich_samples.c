@@ -253,11 +253,12 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
                                          const struct profile_plan *profile,
                                          const struct wire_field *field, uint8_t *to)
 {
-    uint64_t number = field->value;
-    struct wire_cursor packed = wire_cursor(field->bytes);
-    uint32_t *kept = plan_scratch(plan, (uint32_t)field->bytes.size + 1);
-    uint32_t count = 0;
     bool single = field->type == WIRE_VARINT;
+    uint64_t number = single ? field->value : 0;
+    struct slice list = single ? (struct slice){0} : field->bytes;
+    struct wire_cursor packed = wire_cursor(list);
+    uint32_t *kept = plan_scratch(plan, (uint32_t)list.size + 1);
+    uint32_t count = 0;
     while (single || wire_packed_varint(&packed, &number)) {
         enum attribute_role role = sample_plan_class(plan, (uint32_t)number)->role;
         bool goes =

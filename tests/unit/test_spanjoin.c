@@ -753,6 +753,35 @@ static void test_profile_names_the_span(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static bool send_text(struct join *join, const char *notation);
+
+/* Each index as a field of its own, the first thing in the profile or behind long ones. */
+static void test_unpacked_profile_attributes(void **state)
+{
+#define NAMED                                                                                      \
+    "2{5\"\" 5\"span_id\" 5\"kept\" 4{} 7{} 7{} 1{} 2{} 3{} 6{} "                                  \
+    "6{1=1 2{1\"000000000000002a\"}} 6{1=2 2{1\"yes\"}}}"
+    static const char *const requests[] = {
+        "1{2{2{11=1 11=2 2{1=1 4[30]}}}} " NAMED,
+        "1{2{2{2{1=1 4[30]} 10\"a payload that is longer than all the rest\" 11=2 11=1}}} " NAMED,
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        struct join join;
+        struct request out;
+        setup(&join, "");
+        send_span(&join, TRACE, SPAN, "one request");
+        assert_true(send_text(&join, requests[i]));
+        read_profiles(&join, 0, &out);
+        expect_joined(&out, 0, 0, TRACE, SPAN, "one request");
+        assert_null(profile_attribute_of(&out, request_profile(&out, 0), "span_id"));
+        EXPECT_TEXT(profile_attribute_of(&out, request_profile(&out, 0), "kept"), "yes");
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
+#undef NAMED
+}
+
 static void test_profiles_side_alone_promotes(void **state)
 {
     (void)state;
@@ -1160,6 +1189,7 @@ int main(void)
         cmocka_unit_test(test_datadog_ids_are_decimal),
         cmocka_unit_test(test_resource_names_the_span),
         cmocka_unit_test(test_profile_names_the_span),
+        cmocka_unit_test(test_unpacked_profile_attributes),
         cmocka_unit_test(test_profiles_side_alone_promotes),
         cmocka_unit_test(test_existing_attributes_are_kept),
         cmocka_unit_test(test_every_path),
