@@ -69,6 +69,7 @@ enum {
     ANY_VALUE_BYTES = 7,
     ANY_VALUE_STRING_STRINDEX = 8,
 };
+enum { ARRAY_VALUE_VALUES = 1 };
 
 /* opentelemetry.proto.profiles.v1development */
 enum { PROFILES_RESOURCE_PROFILES = 1, PROFILES_DICTIONARY = 2 };

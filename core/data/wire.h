@@ -22,7 +22,8 @@ enum wire_type {
     WIRE_FIXED32 = 5,
 };
 
-/* One field as it stands on the wire. */
+/* One field as it stands on the wire. What its type does not have is not written: look at the type
+ * first, unless a scan (scan.h) says which one the number has. */
 struct wire_field {
     uint32_t number;
     enum wire_type type;

@@ -62,10 +62,11 @@ static bool only_element(struct slice array, struct slice *element)
     struct wire_field field;
     size_t count = 0;
     *element = (struct slice){0};
-    while (wire_next(&cursor, &field)) {
-        *element = field.bytes;
-        count++;
-    }
+    while (wire_next(&cursor, &field))
+        if (field.number == ARRAY_VALUE_VALUES) {
+            *element = field.bytes;
+            count++;
+        }
     return count == 1;
 }
 

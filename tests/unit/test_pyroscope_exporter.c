@@ -3,6 +3,7 @@
 #include "exporters/pyroscope/label_limits.h"
 #include "exporters/pyroscope/push_answer.h"
 #include "exporters/pyroscope/series_labels.h"
+#include "tests/unit/wire_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +136,40 @@ static void test_which_attributes_become_labels(void **state)
     assert_false(wanted("*", NULL, ""));
 }
 
+/* The AnyValue as a label; "none": it is no label. */
+static void expect_label(const char *notation, const char *expected)
+{
+    struct text any = wire_text(notation);
+    struct arena arena;
+    struct slice value = {0};
+    arena_init(&arena, NULL);
+    if (!label_value(wire_text_slice(&any), &arena, &value))
+        value = SLICE("none");
+    if (!slice_is(value, expected))
+        fail_msg("%s: %.*s", notation, SLICE_ARG(value));
+    arena_deinit(&arena);
+    text_deinit(&any);
+}
+
+static void test_which_values_become_labels(void **state)
+{
+    (void)state;
+    expect_label("1\"text\"", "text");
+    expect_label("1\"\"", "none");
+    expect_label("2=1", "true");
+    expect_label("3=-7", "-7");
+    expect_label("4#1", "none");
+    expect_label("", "none");
+    expect_label("5{1{1\"only\"}}", "only");
+    expect_label("5{1{1\"one\"} 1{1\"two\"}}", "none");
+    expect_label("5{1{}}", "none");
+    expect_label("5{}", "none");
+    /* Fields that nobody knows yet are not its elements. */
+    expect_label("5{2=1}", "none");
+    expect_label("5{2#1}", "none");
+    expect_label("5{2=1 1{1\"only\"} 3\"new\"}", "only");
+}
+
 int main(void)
 {
     hash_init();
@@ -145,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_text_and_delay),
         cmocka_unit_test(test_which_attributes_become_labels),
+        cmocka_unit_test(test_which_values_become_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
