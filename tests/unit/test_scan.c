@@ -307,6 +307,64 @@ static const struct scan_case profiles_cases[] = {
      "dictionary.stack_table[1]: 5 bytes are announced, but the message around it ends before"},
 };
 
+/* A list of indices of which one is outside of its table, wherever that stands. */
+struct index_list {
+    const char *notation; /* the table's size and the list are put in */
+    const char *place;
+    const char *table;
+};
+
+struct index_values {
+    unsigned table_size, first, second; /* taking turns */
+    unsigned outside;
+};
+
+/* at == count: all are inside. */
+static void check_list(const struct index_list *list, const struct index_values *values,
+                       unsigned count, unsigned at)
+{
+    struct text numbers = {0};
+    struct text notation = {0};
+    char expected[160];
+
+    for (unsigned i = 0; i < count; i++)
+        text_printf(&numbers, " %u",
+                    i == at ? values->outside
+                    : i % 2 ? values->second
+                            : values->first);
+    text_printf(&notation, list->notation, values->table_size, text_string(&numbers));
+    snprintf(expected, sizeof expected, "%s[%u]: %u is outside the %s, which has %u entries",
+             list->place, at, values->outside, list->table, values->table_size);
+    struct scan_case both = {text_string(&notation), at < count ? expected : ACCEPTED};
+    check_cases(scan_profiles, &both, 1);
+    text_deinit(&notation);
+    text_deinit(&numbers);
+}
+
+static void test_every_place_in_a_list(void **state)
+{
+    /* The second message of its kind each: the first one of a table is always looked at closely. */
+    static const struct index_list lists[] = {
+        {"2{%u*2{} 7{} 7{1[%s]}}", "dictionary.stack_table[1].location_indices", "location_table"},
+        {"2{%u*6{} 2{} 2{4[%s]}}", "dictionary.location_table[1].attribute_indices",
+         "attribute_table"},
+        {"2{%u*6{}} 1{2{2{2{4[1]} 2{2[%s] 4[1]}}}}",
+         "resource_profiles[0].scope_profiles[0].profiles[0].samples[1].attribute_indices",
+         "attribute_table"},
+    };
+    static const struct index_values values[] = {
+        {100, 99, 0, 100},    {100, 1, 99, 127},      {100, 99, 98, 128}, {128, 127, 1, 128},
+        {300, 299, 299, 300}, {300, 299, 256, 16383}, {300, 5, 299, 300}, {300, 127, 128, 16384},
+    };
+
+    (void)state;
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
+        for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)
+            for (unsigned count = 1; count <= 40; count++)
+                for (unsigned at = 0; at <= count; at++)
+                    check_list(&lists[l], &values[v], count, at);
+}
+
 /* The second of two samples of OTLP 1.9; the first is clearly so */
 #define V19_SAMPLES(fields) "1{2{2{2{2[500]} 2{" fields "}}}}"
 #define THE_V19_SAMPLE "read as OTLP 1.9: " THE_PROFILE ".samples[1]"
@@ -724,13 +782,21 @@ static int init(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_structure),  cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_profiles),   cmocka_unit_test(test_v19),
-        cmocka_unit_test(test_layout),     cmocka_unit_test(test_zero_entries),
-        cmocka_unit_test(test_result),     cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_depth),      cmocka_unit_test(test_depth_of_attributes),
-        cmocka_unit_test(test_captures),   cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_long_place), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_structure),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_profiles),
+        cmocka_unit_test(test_v19),
+        cmocka_unit_test(test_every_place_in_a_list),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_zero_entries),
+        cmocka_unit_test(test_result),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_depth_of_attributes),
+        cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_long_place),
+        cmocka_unit_test(test_mutations),
     };
 
     return cmocka_run_group_tests(tests, init, NULL);
