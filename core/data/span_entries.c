@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-enum { PURGE_PER_KEY = 4 }; /* expired entries that an arrival takes out */
-
 static const uint8_t no_trace[TRACE_ID_SIZE];
 
 static bool trace_is_known(const uint8_t *trace_id)
@@ -55,13 +53,14 @@ static bool is_full(const struct span_operation *op)
     return entries + op->shard->table.live - op->live_before >= op->common->max_spans;
 }
 
+/* same_id: entries that have the span id already. */
 static struct span_entry *insert(struct span_operation *op, const struct span_key *key,
-                                 uint8_t flag)
+                                 uint8_t flag, unsigned same_id)
 {
     if (is_full(op))
         span_shard_evict(op->shard, NULL, SPAN_EVICTED_FULL);
     struct span_entry *entry =
-        span_shard_insert(op->shard, op->tag, span_id_number(key->span_id), flag);
+        span_shard_insert(op->shard, op->tag, span_id_number(key->span_id), flag, same_id);
     memcpy(entry->trace_id, key->trace_id, TRACE_ID_SIZE);
     /* Also what only waits is as old as it is. */
     entry->samples_last_ns = op->now_ns;
@@ -69,25 +68,24 @@ static struct span_entry *insert(struct span_operation *op, const struct span_ke
 }
 
 struct candidates {
-    struct span_entry *entries[SPAN_SHARD_SAME_ID];
+    struct span_found all[SPAN_SHARD_SAME_ID];
     unsigned count;
     struct span_entry *exact; /* the same trace */
     struct span_entry *loose; /* of samples without a trace id, and no span yet */
 };
 
-static struct candidates candidates_of(struct span_operation *op, const struct span_key *key)
+static void find_candidates(struct span_operation *op, const struct span_key *key,
+                            struct candidates *out)
 {
-    struct candidates found = {.exact = NULL};
-    found.count =
-        span_shard_matches(op->shard, op->tag, span_id_number(key->span_id), 0, found.entries);
-    for (unsigned i = 0; i < found.count; i++) {
-        struct span_entry *entry = found.entries[i];
+    out->exact = out->loose = NULL;
+    out->count = span_shard_matches(op->shard, op->tag, span_id_number(key->span_id), 0, out->all);
+    for (unsigned i = 0; i < out->count; i++) {
+        struct span_entry *entry = out->all[i].entry;
         if (!trace_is_known(entry->trace_id))
-            found.loose = entry;
+            out->loose = entry;
         else if (memcmp(entry->trace_id, key->trace_id, TRACE_ID_SIZE) == 0)
-            found.exact = entry;
+            out->exact = entry;
     }
-    return found;
 }
 
 static void add_wakeup(struct span_wakeups *wakeups, struct span_wakeup wakeup)
@@ -116,18 +114,20 @@ static const uint64_t *copy_totals(struct span_operation *op, const struct span_
         .data;
 }
 
-static void add_totals(struct span_operation *op, uint64_t *sum, const uint64_t *more)
+/* Of samples that arrived in this time; the entry is the newest one. */
+static void add_totals(struct span_operation *op, struct span_entry *entry, const uint64_t *more,
+                       uint64_t first_ns, uint64_t last_ns)
 {
+    bool had_totals = has_totals(op, entry);
+    if (!had_totals)
+        entry->flags &= (uint8_t)~SPAN_ENTRY_HAS_TOTALS; /* those are too old */
+    uint64_t *sum = span_shard_open_totals(op->shard, entry);
     for (unsigned i = 0; i < op->common->totals_count; i++)
         sum[i] += more[i]; /* wraps: numbers from outside */
-}
-
-/* Samples changed, what the span said did not. */
-static void store_totals(struct span_operation *op, struct span_entry *entry,
-                         const uint64_t *totals)
-{
-    const struct span_stored_facts *facts = span_entry_facts(op->shard, entry);
-    span_shard_store(op->shard, entry, totals, facts, facts ? span_stored_values(facts) : NULL);
+    if (!had_totals || first_ns < entry->samples_first_ns)
+        entry->samples_first_ns = first_ns;
+    if (!had_totals || last_ns > entry->samples_last_ns)
+        entry->samples_last_ns = last_ns;
 }
 
 /* --- spans --- */
@@ -140,47 +140,44 @@ static void note_left(struct span_entry *entry, uint64_t samples)
 }
 
 /* What samples without a trace id left under the span id becomes the span's. */
-static struct span_entry *adopt(struct span_operation *op, struct candidates *found,
-                                const struct span_key *key)
+static struct span_entry *merge_loose(struct span_operation *op, struct span_entry *exact,
+                                      struct span_entry *loose)
 {
-    struct span_entry *loose = found->loose;
-    struct span_entry *exact = found->exact;
-    if (!loose)
-        return exact ? exact : insert(op, key, 0);
-    if (!exact) {
-        memcpy(loose->trace_id, key->trace_id, TRACE_ID_SIZE);
-        return loose;
-    }
-    uint64_t sum[1 + 2 * SPAN_INDEX_TYPES_MAX] = {0};
-    if (has_totals(op, exact))
-        add_totals(op, sum, span_entry_totals(exact));
-    if (has_totals(op, loose)) {
-        add_totals(op, sum, span_entry_totals(loose));
-        if (!has_totals(op, exact) || loose->samples_first_ns < exact->samples_first_ns)
-            exact->samples_first_ns = loose->samples_first_ns;
-    }
-    bool any = has_totals(op, exact) || has_totals(op, loose);
-    uint64_t last_ns = has_totals(op, loose) ? loose->samples_last_ns : 0;
-    if (has_totals(op, exact) && exact->samples_last_ns > last_ns)
-        last_ns = exact->samples_last_ns;
+    uint64_t totals[1 + 2 * SPAN_INDEX_TYPES_MAX];
+    bool any = has_totals(op, loose);
+    uint64_t first_ns = loose->samples_first_ns, last_ns = loose->samples_last_ns;
+    if (any)
+        memcpy(totals, span_entry_totals(loose), op->shard->totals_size);
     note_left(exact, loose->samples_left);
     wake(op, loose, SPAN_WAITS_FOR_SPAN);
     span_shard_remove(op->shard, loose);
-    if (!any)
-        return exact;
     exact = span_shard_touch(op->shard, exact);
-    exact->samples_last_ns = last_ns; /* it is a span now, and arrives as one */
-    store_totals(op, exact, sum);
+    if (any)
+        add_totals(op, exact, totals, first_ns, last_ns);
     return exact;
+}
+
+/* The entry of a span, as if it had just arrived. */
+static struct span_entry *entry_of_span(struct span_operation *op, const struct span_key *key)
+{
+    struct candidates found;
+    find_candidates(op, key, &found);
+    if (!found.exact && !found.loose)
+        return insert(op, key, 0, found.count);
+    if (!found.exact) {
+        memcpy(found.loose->trace_id, key->trace_id, TRACE_ID_SIZE);
+        return span_shard_touch(op->shard, found.loose);
+    }
+    if (found.loose)
+        return merge_loose(op, found.exact, found.loose);
+    return span_shard_touch(op->shard, found.exact);
 }
 
 void span_entries_put(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
     assert(put->facts.values.size <= SPAN_INDEX_VALUES_MAX);
-    span_entries_purge(op->common, op->shard, op->now_ns, PURGE_PER_KEY);
-    struct candidates found = candidates_of(op, &put->key);
-    struct span_entry *entry = span_shard_touch(op->shard, adopt(op, &found, &put->key));
+    struct span_entry *entry = entry_of_span(op, &put->key);
     bool again = has_span(op, entry);
     wake(op, entry, SPAN_WAITS_FOR_SPAN);
 
@@ -207,7 +204,8 @@ void span_entries_collect(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
     put->totals = NULL;
-    struct candidates found = candidates_of(op, &put->key);
+    struct candidates found;
+    find_candidates(op, &put->key, &found);
     if (!found.exact)
         return;
     put->totals = copy_totals(op, found.exact);
@@ -218,9 +216,10 @@ void span_entries_collect(struct span_operation *op, void *item)
 
 /* --- samples --- */
 
-static void copy_match(struct span_operation *op, const struct span_entry *entry,
+static void copy_match(struct span_operation *op, const struct span_found *found,
                        struct span_match *out)
 {
+    const struct span_entry *entry = found->entry;
     const struct span_stored_facts *facts = span_entry_facts(op->shard, entry);
     *out = (struct span_match){
         .facts = {.start_ns = facts->start_ns,
@@ -230,6 +229,7 @@ static void copy_match(struct span_operation *op, const struct span_entry *entry
                   .values = arena_copy(op->arena,
                                        slice_of(span_stored_values(facts), facts->values_size))},
         .arrived_ns = entry->span_arrived_ns,
+        .number = found->number,
     };
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
     memcpy(out->key.span_id, &entry->span_id, SPAN_ID_SIZE);
@@ -238,13 +238,13 @@ static void copy_match(struct span_operation *op, const struct span_entry *entry
 /* Entries that a key of a sample means, newest first: those with a span that is within its window.
  */
 static unsigned live_spans(struct span_operation *op, const struct span_key *key,
-                           const struct candidates *found, struct span_entry **out,
+                           const struct candidates *found, struct span_found *out,
                            bool *expired_out)
 {
     unsigned count = 0;
     *expired_out = false;
     for (unsigned i = 0; i < found->count; i++) {
-        struct span_entry *entry = found->entries[i];
+        struct span_entry *entry = found->all[i].entry;
         if (!(entry->flags & SPAN_ENTRY_HAS_SPAN) ||
             (trace_is_known(key->trace_id) && entry != found->exact))
             continue;
@@ -253,9 +253,9 @@ static unsigned live_spans(struct span_operation *op, const struct span_key *key
             continue;
         }
         unsigned at = count++;
-        for (; at > 0 && out[at - 1]->span_arrived_ns <= entry->span_arrived_ns; at--)
+        for (; at > 0 && out[at - 1].entry->span_arrived_ns <= entry->span_arrived_ns; at--)
             out[at] = out[at - 1];
-        out[at] = entry;
+        out[at] = found->all[i];
     }
     return count;
 }
@@ -270,8 +270,9 @@ void span_entries_find(struct span_operation *op, void *item)
     struct span_find *find = item;
     if (find->skip)
         return;
-    struct candidates found = candidates_of(op, &find->key);
-    struct span_entry *live[SPAN_SHARD_SAME_ID];
+    struct candidates found;
+    find_candidates(op, &find->key, &found);
+    struct span_found live[SPAN_SHARD_SAME_ID];
     bool expired;
     find->match_count = live_spans(op, &find->key, &found, live, &expired);
     find->presence = presence_of(find->match_count, expired);
@@ -280,30 +281,32 @@ void span_entries_find(struct span_operation *op, void *item)
         return;
     struct span_match *matches = arena_alloc(op->arena, find->match_count * sizeof *matches);
     for (unsigned i = 0; i < find->match_count; i++)
-        copy_match(op, live[i], &matches[i]);
+        copy_match(op, &live[i], &matches[i]);
     find->matches = matches;
 }
 
 static void add_samples(struct span_operation *op, struct span_entry *entry, const uint64_t *totals)
 {
     entry = span_shard_touch(op->shard, entry);
-    uint64_t sum[1 + 2 * SPAN_INDEX_TYPES_MAX] = {0};
-    if (has_totals(op, entry))
-        add_totals(op, sum, span_entry_totals(entry));
-    else
-        entry->samples_first_ns = op->now_ns;
-    add_totals(op, sum, totals);
-    entry->samples_last_ns = op->now_ns;
-    store_totals(op, entry, sum);
+    add_totals(op, entry, totals, op->now_ns, op->now_ns);
     wake(op, entry, SPAN_WAITS_FOR_SAMPLES);
 }
 
-void span_entries_add(struct span_operation *op, void *item)
+/* Where it was a moment ago, if it still is: there is no other one with both of its ids. */
+static struct span_entry *same_span(struct span_operation *op, const struct span_match *match)
 {
-    struct span_find *find = item;
-    span_entries_purge(op->common, op->shard, op->now_ns, PURGE_PER_KEY);
-    struct candidates found = candidates_of(op, &find->key);
-    struct span_entry *live[SPAN_SHARD_SAME_ID];
+    struct span_entry *entry = span_shard_numbered(op->shard, match->number);
+    bool is_same = entry && !(entry->flags & SPAN_ENTRY_PROFILE) &&
+                   entry->span_id == span_id_number(match->key.span_id) &&
+                   memcmp(entry->trace_id, match->key.trace_id, TRACE_ID_SIZE) == 0;
+    return is_same && has_span(op, entry) ? entry : NULL;
+}
+
+static void add_anywhere(struct span_operation *op, struct span_find *find)
+{
+    struct candidates found;
+    find_candidates(op, &find->key, &found);
+    struct span_found live[SPAN_SHARD_SAME_ID];
     bool expired;
     unsigned count = live_spans(op, &find->key, &found, live, &expired);
     find->presence = presence_of(count, expired);
@@ -312,9 +315,9 @@ void span_entries_add(struct span_operation *op, void *item)
         return;
 
     bool has_trace = trace_is_known(find->key.trace_id);
-    struct span_entry *entry = count > 0 ? live[0] : has_trace ? found.exact : found.loose;
+    struct span_entry *entry = count > 0 ? live[0].entry : has_trace ? found.exact : found.loose;
     if (!entry)
-        entry = insert(op, &find->key, 0);
+        entry = insert(op, &find->key, 0, found.count);
     if (find->waits)
         span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
                               SPAN_WAITS_FOR_SPAN);
@@ -322,10 +325,21 @@ void span_entries_add(struct span_operation *op, void *item)
         add_samples(op, entry, find->totals);
 }
 
+void span_entries_add(struct span_operation *op, void *item)
+{
+    struct span_find *find = item;
+    struct span_entry *entry = find->chosen ? same_span(op, find->chosen) : NULL;
+    if (!entry)
+        add_anywhere(op, find);
+    else if (find->totals)
+        add_samples(op, entry, find->totals);
+}
+
 void span_entries_leave(struct span_operation *op, void *item)
 {
     struct span_find *find = item;
-    struct candidates found = candidates_of(op, &find->key);
+    struct candidates found;
+    find_candidates(op, &find->key, &found);
     struct span_entry *entry = trace_is_known(find->key.trace_id) ? found.exact : found.loose;
     if (!entry || has_span(op, entry))
         return;
@@ -340,19 +354,18 @@ void span_entries_leave(struct span_operation *op, void *item)
 void span_entries_see_profile(struct span_operation *op, void *item)
 {
     struct profile_sight *sight = item;
-    span_entries_purge(op->common, op->shard, op->now_ns, PURGE_PER_KEY);
-    struct span_entry *same[SPAN_SHARD_SAME_ID];
+    struct span_found same[SPAN_SHARD_SAME_ID];
     unsigned count = span_shard_matches(op->shard, op->tag, span_id_number(sight->key.span_id),
                                         SPAN_ENTRY_PROFILE, same);
     struct span_entry *entry = NULL;
     for (unsigned i = 0; i < count; i++)
-        if (memcmp(same[i]->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
-            entry = same[i];
+        if (memcmp(same[i].entry->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
+            entry = same[i].entry;
     sight->seen = entry && within(op, entry->samples_last_ns) && entry->request != sight->request;
     if (sight->seen || !sight->remember)
         return;
-    entry =
-        entry ? span_shard_touch(op->shard, entry) : insert(op, &sight->key, SPAN_ENTRY_PROFILE);
+    entry = entry ? span_shard_touch(op->shard, entry)
+                  : insert(op, &sight->key, SPAN_ENTRY_PROFILE, count);
     entry->request = sight->request;
     entry->samples_last_ns = op->now_ns;
 }

@@ -32,6 +32,7 @@ struct span_index_common {
 struct span_operation {
     struct span_index_common *common;
     struct span_shard *shard;
+    bool arrives;         /* what is over its window makes room for it */
     uint32_t live_before; /* entries of the shard when it was locked: `entries` counts these */
     uint32_t tag;
     uint64_t now_ns;

@@ -11,6 +11,7 @@ enum {
     SHARD_SPANS_MIN = 2048,
     VALUE_BYTES_PER_SPAN = 160,
     BLOCK_KEYS = 512,
+    PURGE_PER_KEY = 4, /* expired entries that an arrival takes out */
     PURGE_PER_SWEEP = 2048,
 };
 
@@ -45,12 +46,11 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->shards = aligned_alloc(64, index->shard_count * sizeof *index->shards);
     assert(index->shards);
     index->pages = span_pages_new();
-    /* Samples that come store a span again, and its first room is free only with the whole page. */
+    size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     size_t bytes = (size_t)(options->max_spans / index->shard_count) *
-                   (2 * sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
+                   (totals_size + sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
     for (uint32_t i = 0; i < index->shard_count; i++)
-        span_shard_init(&index->shards[i], index->pages,
-                        index->common.totals_count * sizeof(uint64_t), bytes);
+        span_shard_init(&index->shards[i], index->pages, totals_size, bytes);
     return index;
 }
 
@@ -77,6 +77,7 @@ void span_wakeups_deinit(struct span_wakeups *wakeups)
 struct key_block {
     uint64_t shards_used;       /* a bit each */
     uint16_t first[SHARDS_MAX]; /* keys of each shard, in their order */
+    uint16_t count[SHARDS_MAX];
     uint16_t next[BLOCK_KEYS];
     uint32_t tags[BLOCK_KEYS];
 };
@@ -94,15 +95,18 @@ static void read_keys(const struct span_index *index, const uint8_t *items, size
         unsigned shard = (unsigned)(hash >> 40) & (index->shard_count - 1);
         uint64_t bit = UINT64_C(1) << shard;
         block->tags[i] = span_table_tag(hash);
-        block->next[i] = block->shards_used & bit ? block->first[shard] : NO_KEY;
+        bool is_first = !(block->shards_used & bit);
+        block->next[i] = is_first ? NO_KEY : block->first[shard];
+        block->count[shard] = is_first ? 1 : (uint16_t)(block->count[shard] + 1);
         block->first[shard] = (uint16_t)i;
         block->shards_used |= bit;
     }
 }
 
 /* A look-up in a large index waits for memory three times, one after the other; a block of them
- * waits for all at once, for more turns of the locks. What is new is only in the table. */
-enum likely { LIKELY_NEW = 1, LIKELY_KNOWN = 3 };
+ * waits for all at once, for more turns of the locks. What is new is only in the table; what was
+ * just found is near. */
+enum likely { LIKELY_NEAR = 0, LIKELY_NEW = 1, LIKELY_KNOWN = 3 };
 
 static void look_ahead(struct span_index *index, const struct key_block *block, enum likely likely)
 {
@@ -172,6 +176,9 @@ static void run(struct span_index *index, struct span_operation *op, enum likely
             op->shard = &index->shards[number];
             struct shard_change change = lock_shard(op->shard);
             op->live_before = change.live;
+            if (op->arrives)
+                span_entries_purge(op->common, op->shard, op->now_ns,
+                                   PURGE_PER_KEY * block.count[number]);
             for (unsigned i = block.first[number]; i != NO_KEY; i = block.next[i]) {
                 span_shard_tidy(op->shard);
                 op->tag = block.tags[i];
@@ -187,6 +194,7 @@ void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_
                          struct span_wakeups *wakeups)
 {
     struct span_operation op = {.common = &index->common,
+                                .arrives = true,
                                 .now_ns = now_ns,
                                 .waiter = waiter,
                                 .arena = arena,
@@ -213,9 +221,12 @@ void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_
                          size_t count, const struct span_waiter *waiter,
                          struct span_wakeups *wakeups)
 {
-    struct span_operation op = {
-        .common = &index->common, .now_ns = now_ns, .waiter = waiter, .wakeups = wakeups};
-    run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_add);
+    struct span_operation op = {.common = &index->common,
+                                .arrives = true,
+                                .now_ns = now_ns,
+                                .waiter = waiter,
+                                .wakeups = wakeups};
+    run(index, &op, LIKELY_NEAR, finds, count, sizeof *finds, span_entries_add);
 }
 
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
@@ -234,7 +245,7 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
     struct profile_sight sight = {.request = request, .remember = remember};
     memcpy(sight.key.trace_id, profile_id, PROFILE_ID_SIZE);
     memcpy(sight.key.span_id, profile_id, SPAN_ID_SIZE);
-    struct span_operation op = {.common = &index->common, .now_ns = now_ns};
+    struct span_operation op = {.common = &index->common, .arrives = true, .now_ns = now_ns};
     run(index, &op, LIKELY_NEW, &sight, 1, sizeof sight, span_entries_see_profile);
     return sight.seen;
 }

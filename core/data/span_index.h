@@ -100,13 +100,15 @@ struct span_match {
     struct span_key key;
     struct span_facts facts; /* values in the arena */
     uint64_t arrived_ns;
+    uint32_t number; /* where it is likely to be found again */
 };
 
 /* A span id that samples name. */
 struct span_find {
     struct span_key key;
-    const uint64_t *totals; /* of span_index_add_many: what to add; NULL: nothing */
-    uint64_t samples_left;  /* of span_index_leave_many: samples that go on without the span */
+    const uint64_t *totals;          /* of span_index_add_many: what to add; NULL: nothing */
+    const struct span_match *chosen; /* that the key means now, with its ids; NULL: none */
+    uint64_t samples_left; /* of span_index_leave_many: samples that go on without the span */
 
     bool skip; /* span_index_find_many passes it over */
 
@@ -119,7 +121,8 @@ struct span_find {
 /* Only looks. */
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                           size_t count, struct arena *arena);
-/* Adds totals. waiter: for spans that are missing (NULL: nobody waits). */
+/* Adds totals; shortly after span_index_find_many. waiter: for spans that are missing (NULL: nobody
+ * waits). */
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                          size_t count, const struct span_waiter *waiter,
                          struct span_wakeups *wakeups);

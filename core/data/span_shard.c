@@ -8,6 +8,7 @@
 enum {
     CHUNK_ENTRIES = SPAN_PAGE_SIZE / sizeof(struct span_entry),
     PACK_AT_ONCE = 16,
+    BLOCK_PAGES_MIN = 8, /* so that a small shard may have some pages with holes */
 };
 
 struct span_chunk {
@@ -18,6 +19,7 @@ struct span_block_page {
     struct span_block_page *next;
     struct span_block_page *previous;
     uint32_t blocks; /* in use */
+    uint32_t stored; /* in all */
     uint32_t used;   /* bytes, this header included */
 };
 
@@ -41,8 +43,8 @@ void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t
     shard->chunks = memory_zalloc(shard->chunks_size * sizeof(struct span_chunk *));
     shard->memory = memory;
     shard->block_pages_max = blocks_max_bytes / SPAN_PAGE_SIZE;
-    if (shard->block_pages_max < 4)
-        shard->block_pages_max = 4;
+    if (shard->block_pages_max < BLOCK_PAGES_MIN)
+        shard->block_pages_max = BLOCK_PAGES_MIN;
     shard->totals_size = totals_size;
 }
 
@@ -227,6 +229,8 @@ static struct span_slot *slot_of(struct span_shard *shard, const struct span_ent
 
 /* Frees what the entry refers to; its slot is the caller's. */
 static void bury(struct span_shard *shard, struct span_entry *entry);
+static bool has_few_left(const struct span_block_page *page);
+static void move_block(struct span_shard *shard, struct span_entry *entry);
 
 static void note_evicted(struct span_shard *shard, enum span_eviction reason)
 {
@@ -249,7 +253,7 @@ static void evict_crowded(struct span_shard *shard, uint32_t tag)
 }
 
 unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
-                            uint8_t profile_flag, struct span_entry **out)
+                            uint8_t profile_flag, struct span_found *out)
 {
     struct span_probe probe = span_table_probe(&shard->table, tag);
     unsigned count = 0;
@@ -257,10 +261,19 @@ unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t spa
         struct span_entry *entry = entry_at(shard, slot->number);
         if (entry->span_id == span_id && (entry->flags & SPAN_ENTRY_PROFILE) == profile_flag) {
             assert(count < SPAN_SHARD_SAME_ID);
-            out[count++] = entry;
+            out[count++] = (struct span_found){entry, slot->number};
         }
     }
     return count;
+}
+
+struct span_entry *span_shard_numbered(struct span_shard *shard, uint32_t number)
+{
+    bool is_used = number - shard->first < shard->next - shard->first;
+    if (shard->packs && number - shard->packs_to < shard->packs_from - shard->packs_to)
+        is_used = false; /* nor has it memory */
+    struct span_entry *entry = is_used ? entry_at(shard, number) : NULL;
+    return entry && !(entry->flags & SPAN_ENTRY_DEAD) ? entry : NULL;
 }
 
 void span_shard_prefetch_slot(const struct span_shard *shard, uint32_t tag)
@@ -290,32 +303,33 @@ void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag)
 }
 
 /* Samples name ids that they got from elsewhere: what only they know goes before a span. */
-static bool leaves_before(struct span_shard *shard, const struct span_entry *a,
-                          const struct span_entry *b)
+static bool leaves_before(const struct span_shard *shard, const struct span_found *a,
+                          const struct span_found *b)
 {
-    if ((a->flags ^ b->flags) & SPAN_ENTRY_HAS_SPAN)
-        return !(a->flags & SPAN_ENTRY_HAS_SPAN);
-    return slot_of(shard, a)->number - shard->first < slot_of(shard, b)->number - shard->first;
+    if ((a->entry->flags ^ b->entry->flags) & SPAN_ENTRY_HAS_SPAN)
+        return !(a->entry->flags & SPAN_ENTRY_HAS_SPAN);
+    return a->number - shard->first < b->number - shard->first;
 }
 
 static void evict_same_id(struct span_shard *shard, uint32_t tag, uint64_t span_id,
                           uint8_t profile_flag)
 {
-    struct span_entry *same[SPAN_SHARD_SAME_ID];
+    struct span_found same[SPAN_SHARD_SAME_ID];
     if (span_shard_matches(shard, tag, span_id, profile_flag, same) < SPAN_SHARD_SAME_ID)
-        return;
-    struct span_entry *leaves = same[0];
+        return; /* one of them was the oldest of all and has left */
+    const struct span_found *leaves = &same[0];
     for (unsigned i = 1; i < SPAN_SHARD_SAME_ID; i++)
-        if (leaves_before(shard, same[i], leaves))
-            leaves = same[i];
-    span_shard_remove(shard, leaves);
+        if (leaves_before(shard, &same[i], leaves))
+            leaves = &same[i];
+    span_shard_remove(shard, leaves->entry);
     note_evicted(shard, SPAN_EVICTED_SAME_ID);
 }
 
 struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
-                                     uint8_t profile_flag)
+                                     uint8_t profile_flag, unsigned same_id)
 {
-    evict_same_id(shard, tag, span_id, profile_flag);
+    if (same_id == SPAN_SHARD_SAME_ID)
+        evict_same_id(shard, tag, span_id, profile_flag);
     uint32_t number;
     struct span_entry *entry = append_entry(shard, &number);
     entry->span_id = span_id;
@@ -334,6 +348,8 @@ struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry 
     struct span_entry *moved = append_entry(shard, &slot->number);
     *moved = *entry;
     entry->flags = SPAN_ENTRY_DEAD;
+    if (moved->block && has_few_left(page_of(moved->block)))
+        move_block(shard, moved);
     return moved;
 }
 
@@ -395,6 +411,7 @@ static void release_block(struct span_shard *shard, uint8_t *block)
         return;
     if (page == shard->blocks) { /* the current one starts again */
         page->used = sizeof *page;
+        page->stored = 0;
         return;
     }
     page->previous->next = page->next;
@@ -413,7 +430,25 @@ static uint8_t *new_block(struct span_shard *shard, size_t size, const struct sp
     uint8_t *block = (uint8_t *)page + page->used;
     page->used += (uint32_t)size;
     page->blocks++;
+    page->stored++;
     return block;
+}
+
+/* What comes again and again must not keep a page each. */
+static bool has_few_left(const struct span_block_page *page)
+{
+    return page->blocks < page->stored / 2;
+}
+
+static void move_block(struct span_shard *shard, struct span_entry *entry)
+{
+    const struct span_stored_facts *facts = span_entry_facts(shard, entry);
+    size_t size = shard->totals_size + (facts ? sizeof *facts + facts->values_size : 0);
+    uint8_t *old = entry->block;
+    uint8_t *block = new_block(shard, size, entry);
+    memcpy(block, old, size);
+    entry->block = block;
+    release_block(shard, old);
 }
 
 const struct span_stored_facts *span_entry_facts(const struct span_shard *shard,
@@ -421,30 +456,35 @@ const struct span_stored_facts *span_entry_facts(const struct span_shard *shard,
 {
     if (!(entry->flags & SPAN_ENTRY_HAS_SPAN))
         return NULL;
-    size_t offset = entry->flags & SPAN_ENTRY_HAS_TOTALS ? shard->totals_size : 0;
-    return (const struct span_stored_facts *)(const void *)(entry->block + offset);
+    return (const struct span_stored_facts *)(const void *)(entry->block + shard->totals_size);
 }
 
 void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
                       const struct span_stored_facts *facts, const uint8_t *values)
 {
-    size_t head = totals ? shard->totals_size : 0;
-    size_t size = head + (facts ? sizeof *facts + facts->values_size : 0);
+    size_t head = shard->totals_size;
+    size_t size = head + sizeof *facts + facts->values_size;
     assert(size <= SPAN_SHARD_BLOCK_MAX);
-    uint8_t *old = entry->block;
-    uint8_t *block = size ? new_block(shard, size, entry) : NULL;
+    uint8_t *block = new_block(shard, size, entry);
     if (totals)
         memcpy(block, totals, head);
-    if (facts) {
-        memcpy(block + head, facts, sizeof *facts);
-        if (facts->values_size > 0)
-            memcpy(block + head + sizeof *facts, values, facts->values_size);
-    }
+    memcpy(block + head, facts, sizeof *facts);
+    if (facts->values_size > 0)
+        memcpy(block + head + sizeof *facts, values, facts->values_size);
+    release_block(shard, entry->block);
     entry->block = block;
-    entry->flags =
-        (uint8_t)((entry->flags & ~(SPAN_ENTRY_HAS_TOTALS | SPAN_ENTRY_HAS_SPAN)) |
-                  (totals ? SPAN_ENTRY_HAS_TOTALS : 0) | (facts ? SPAN_ENTRY_HAS_SPAN : 0));
-    release_block(shard, old);
+    entry->flags = (uint8_t)((entry->flags & ~SPAN_ENTRY_HAS_TOTALS) | SPAN_ENTRY_HAS_SPAN |
+                             (totals ? SPAN_ENTRY_HAS_TOTALS : 0));
+}
+
+uint64_t *span_shard_open_totals(struct span_shard *shard, struct span_entry *entry)
+{
+    if (!entry->block)
+        entry->block = new_block(shard, shard->totals_size, entry);
+    if (!(entry->flags & SPAN_ENTRY_HAS_TOTALS))
+        memset(entry->block, 0, shard->totals_size);
+    entry->flags |= SPAN_ENTRY_HAS_TOTALS;
+    return span_entry_totals(entry);
 }
 
 /* --- waiters --- */

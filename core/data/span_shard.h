@@ -36,7 +36,7 @@ enum span_eviction {
 enum {
     SPAN_ENTRY_DEAD = 1,       /* moved or removed; passed over at the front */
     SPAN_ENTRY_HAS_SPAN = 2,   /* the span came; the block ends with its facts */
-    SPAN_ENTRY_HAS_TOTALS = 4, /* samples came; the block starts with their totals */
+    SPAN_ENTRY_HAS_TOTALS = 4, /* samples came; their totals are in the room for them */
     SPAN_ENTRY_PROFILE = 8,    /* no span at all: a profile id that was seen */
 };
 
@@ -50,7 +50,7 @@ struct span_entry {
         uint64_t request; /* of a profile id: which one it came in */
     };
     uint64_t samples_last_ns;
-    uint8_t *block;             /* totals, then facts; in a page */
+    uint8_t *block;             /* room for totals, then facts; in a page */
     uint32_t waiters;           /* in the shard's pool, from 1; 0: none */
     uint32_t samples_left : 24; /* that went on without the span */
     uint32_t flags : 8;
@@ -95,7 +95,7 @@ struct span_shard {
     struct span_block_page *blocks; /* newest first */
     size_t block_pages;
     size_t block_pages_max;
-    size_t totals_size; /* bytes, of each entry that has them */
+    size_t totals_size; /* bytes, of each block */
 
     struct span_waiter_node *waiters; /* from 1 */
     uint32_t waiters_size;
@@ -118,19 +118,26 @@ void span_shard_prefetch_slot(const struct span_shard *shard, uint32_t tag);
 void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag);
 void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag);
 
-/* Entries with this span id (profile ids and spans apart), at most SPAN_SHARD_SAME_ID. An entry
- * pointer stays valid until the entry is touched or removed. */
+/* The pointer is good until an entry is inserted, touched or stored to, or this one removed. */
+struct span_found {
+    struct span_entry *entry;
+    uint32_t number;
+};
+/* Entries with this span id (profile ids and spans apart), at most SPAN_SHARD_SAME_ID. */
 unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
-                            uint8_t profile_flag, struct span_entry **out);
+                            uint8_t profile_flag, struct span_found *out);
+/* What has this number now, for who compares its ids; NULL: nothing. */
+struct span_entry *span_shard_numbered(struct span_shard *shard, uint32_t number);
 
-/* A new, zeroed entry at the end. Entries that stand in its way are evicted; entry pointers taken
- * before are void. */
+/* A new, zeroed entry at the end. Entries that stand in its way are evicted. same_id: how many
+ * span_shard_matches found. */
 struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
-                                     uint8_t profile_flag);
+                                     uint8_t profile_flag, unsigned same_id);
 /* Before anything else, with each key: bounds what touched entries leave behind, a few at a time.
  * Entries move. */
 void span_shard_tidy(struct span_shard *shard);
-/* Moves an entry to the end, as if it had just arrived; the block stays until span_shard_store. */
+/* Moves an entry to the end, as if it had just arrived. Its block stays where it is, unless that
+ * page has few left. */
 struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry);
 void span_shard_remove(struct span_shard *shard, struct span_entry *entry);
 /* The oldest entry; NULL when there is none. */
@@ -139,10 +146,11 @@ struct span_entry *span_shard_oldest(struct span_shard *shard);
 bool span_shard_evict(struct span_shard *shard, const struct span_entry *keep,
                       enum span_eviction reason);
 
-/* Stores totals (NULL: none) and facts with their values (NULL: none), which may lie in the entry's
- * old block. The entry must be the newest one. */
+/* Stores totals (NULL: none) and facts with their values. The entry must be the newest one. */
 void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
                       const struct span_stored_facts *facts, const uint8_t *values);
+/* The same of totals that are to be added to: zeroed when there are none. */
+uint64_t *span_shard_open_totals(struct span_shard *shard, struct span_entry *entry);
 static inline uint64_t *span_entry_totals(const struct span_entry *entry)
 {
     return entry->flags & SPAN_ENTRY_HAS_TOTALS ? (uint64_t *)(void *)entry->block : NULL;

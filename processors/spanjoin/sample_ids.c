@@ -478,6 +478,7 @@ void sample_plan_choose(struct sample_plan *plan)
                 break;
             }
         }
+        find->chosen = key->match;
         if (key->match)
             find->key = key->match->key;
     }

@@ -403,6 +403,8 @@ struct model_span {
     uint64_t span_s;
     uint64_t samples_s;
     uint64_t samples;
+    struct span_match seen; /* some time ago */
+    bool was_seen;
 };
 
 static void model_put(struct span_index *index, struct model_span *model, uint64_t now_s,
@@ -425,7 +427,12 @@ static void model_add(struct span_index *index, struct model_span *model, uint64
         span->samples = 0;
     span->samples += 2;
     span->samples_s = now_s;
-    add_samples(index, now_s, number % 3 + 1, number + 1, 2, NULL, NULL);
+    uint64_t totals[] = {2, 0, 0};
+    struct span_wakeups wakeups = {0};
+    struct span_find find = {.key = key_of(number % 3 + 1, number + 1),
+                             .totals = totals,
+                             .chosen = span->was_seen ? &span->seen : NULL};
+    span_index_add_many(index, now_s * SECOND, &find, 1, NULL, &wakeups);
 }
 
 static void test_against_a_model(void **state)
@@ -450,6 +457,9 @@ static void test_against_a_model(void **state)
             struct span_find find = find_span(index, now_s, number % 3 + 1, number + 1, &arena);
             bool expected = model[number].has_span && now_s - model[number].span_s <= 120;
             assert_int_equal(find.presence == SPAN_FOUND, expected);
+            model[number].was_seen = expected;
+            if (expected)
+                model[number].seen = find.matches[0];
         }
         }
         if (step % 1000 == 0) {
