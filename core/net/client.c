@@ -1,5 +1,6 @@
 #include "core/net/client.h"
 
+#include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/net/client_parts.h"
@@ -183,10 +184,15 @@ void exchange_begin_answer(struct client_exchange *exchange, int status)
 
 bool exchange_add_body(struct client_exchange *exchange, struct slice bytes)
 {
-    size_t room = CLIENT_BODY_MAX - exchange->body.size;
+    const struct client_request *request = exchange->request;
+    size_t room = (request->body_max ? request->body_max : CLIENT_BODY_MAX) - exchange->body.size;
     if (bytes.size > room) {
         exchange->body_cut = true;
         bytes.size = room;
+    }
+    if (!budget_reserve(exchange->budget, bytes.size)) {
+        exchange->body_cut = true;
+        return false;
     }
     text_append_slice(&exchange->body, bytes);
     return !exchange->body_cut;
@@ -225,6 +231,7 @@ static void take_off(struct client_exchange *exchange)
 
 static void free_exchange(struct client_exchange *exchange)
 {
+    budget_release(exchange->budget, exchange->body.size);
     arena_deinit(&exchange->arena);
     free(exchange->headers.items);
     text_deinit(&exchange->body);
@@ -259,6 +266,7 @@ static void forget_answer(struct client_exchange *exchange)
     exchange_begin_answer(exchange, 0);
     exchange->header_bytes = 0;
     exchange->body_cut = false;
+    budget_release(exchange->budget, exchange->body.size);
     text_clear(&exchange->body);
     exchange->stream_id = 0;
     exchange->body_slice = exchange->body_offset = 0;
@@ -315,6 +323,7 @@ void client_send(struct client *client, struct client_request *request)
     exchange->client = client;
     exchange->request = request;
     exchange->body_left = request->body_size;
+    exchange->budget = request->budget;
     arena_init(&exchange->arena, NULL);
     request->exchange = exchange;
     request->timer = (struct timer){.on_timer = on_request_timeout};

@@ -3,12 +3,13 @@
  * to one endpoint from one worker.
  *
  * Keeps connections, reconnects with back-off, resolves names with a cache, never follows
- * redirects, reads at most 64 KiB of an answer's body and 32 KiB of its headers. A body is given
- * as slices that stay valid until on_done; they are written without being copied (cleartext). A
- * request that the server provably did not begin (REFUSED_STREAM, behind a GOAWAY) is sent again
- * on another connection, a few times; any other loss is CLIENT_BROKEN.
+ * redirects, reads at most 64 KiB of an answer's body (if the request does not ask for more) and 32
+ * KiB of its headers. A body is given as slices that stay valid until on_done; they are written
+ * without being copied (cleartext). A request that the server provably did not begin
+ * (REFUSED_STREAM, behind a GOAWAY) is sent again on another connection, a few times; any other
+ * loss is CLIENT_BROKEN.
  *
- * Owner: the exporter's node.
+ * Owner: the component's node.
  *
  * Thread: its worker.
  */
@@ -23,6 +24,7 @@
 #define CLIENT_BODY_MAX ((size_t)64 * 1024)
 #define CLIENT_HEADERS_MAX ((size_t)32 * 1024)
 
+struct budget;
 struct client;
 struct client_exchange;
 
@@ -62,7 +64,7 @@ struct client_answer {
     const char *failure_text; /* "connect to 127.0.0.1:4317: connection refused" */
     int status;
     struct http_headers headers; /* including h2 trailers, in order */
-    struct slice body;           /* at most 64 KiB */
+    struct slice body;           /* at most 64 KiB, or the request's body_max */
     bool body_cut;
 };
 
@@ -75,7 +77,9 @@ struct client_request {
     const struct slice *body;
     size_t body_count;
     size_t body_size;
-    int64_t timeout_ns; /* 0: none; from client_send to the whole answer, connecting included */
+    size_t body_max;       /* of the answer; 0: 64 KiB */
+    struct budget *budget; /* charged while the answer's body grows, and cuts it; NULL: none */
+    int64_t timeout_ns;    /* 0: none; from client_send to the whole answer, connecting included */
     void (*on_done)(struct client_request *request,
                     const struct client_answer *answer); /* once, never inside client_send; the
                                                             answer is valid during the call */

@@ -48,6 +48,7 @@ struct client_exchange {
     size_t header_bytes; /* of all that came, with what 1xx answers and trailers had */
     int status;
     struct text body;
+    struct budget *budget; /* of the request, which may be gone when this is freed */
     bool body_cut;
 };
 

@@ -1,3 +1,4 @@
+#include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/net/client.h"
@@ -553,6 +554,48 @@ static void evil_backends(void **state)
     }
 }
 
+static void answer_giant(void *context, unsigned number, const struct peer_request *request,
+                         struct peer_answer *answer)
+{
+    (void)context, (void)number, (void)request;
+    answer->body = slice_of(giant, sizeof(giant));
+}
+
+static void larger_answers_when_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t body_max, budget, size;
+    } table[] = {
+        {sizeof(giant), sizeof(giant), sizeof(giant)},
+        {sizeof(giant) - 1, sizeof(giant), sizeof(giant) - 1},
+        {sizeof(giant), sizeof(giant) - 1, 0},
+        {0, sizeof(giant), CLIENT_BODY_MAX},
+    };
+    for (size_t i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
+        enum peer_protocol protocol = i % 2 ? PEER_HTTP2 : PEER_HTTP1;
+        struct peer *peer =
+            peer_new(&(struct peer_options){.protocol = protocol, .answer = answer_giant});
+        struct client *client = open_client(client_protocol_of(protocol), peer_port(peer));
+        struct budget budget = {.limit_bytes = table[i / 2].budget};
+        struct call call;
+        prepare(&call, "/");
+        call.request.body_max = table[i / 2].body_max;
+        call.request.budget = &budget;
+        client_send(client, &call.request);
+        run_until(&call.done);
+        assert_int_equal(call.status, 200);
+        assert_int_equal(call.cut, table[i / 2].size < sizeof(giant));
+        if (table[i / 2].size > 0)
+            assert_int_equal(call.answer_size, table[i / 2].size);
+        else
+            assert_true(call.answer_size < sizeof(giant));
+        assert_int_equal(budget_used(&budget), 0);
+        client_free(client);
+        peer_free(peer);
+    }
+}
+
 static void answer_goaway_always(void *context, unsigned number, const struct peer_request *request,
                                  struct peer_answer *answer)
 {
@@ -768,6 +811,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_are_looked_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unix_sockets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(evil_backends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(larger_answers_when_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(goaway_storms_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(trailers_are_headers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_peer_that_only_hangs_up, set_up, tear_down),

@@ -1,0 +1,55 @@
+/*
+ * pprof_delta: what a cumulative pprof has gained since the one before.
+ *
+ *     struct pprof_delta *delta = pprof_delta_new(budget, pprof_delta_usual);
+ *     if (pprof_delta_next(delta, pprof, &out, &err))  // out: a pprof again, for pprof_read
+ *         pprof_delta_keep(delta);                     // it arrived: the next one begins here
+ *     pprof_delta_free(delta);
+ *
+ * Two samples are the same when their stacks (functions, files, lines, addresses, mappings) and
+ * their labels are. What is counted since the start of the process is replaced by the difference;
+ * other values, such as inuse_space, stay. The first pprof has no difference to give; nor has one
+ * that says less than the one before anywhere, because the process has started again. Without
+ * pprof_delta_keep in between, the next difference covers both times, so nothing is lost of what
+ * could not be handed on.
+ *
+ * Everything but samples and duration is taken over as it is. What a reader of pprofs would refuse
+ * is noticed only as far as no difference can be made without it: read what comes out before it is
+ * kept.
+ *
+ * Owner: the caller; what is remembered (a hash and the values of each sample) is charged to the
+ * budget.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_FORMATS_PPROF_DELTA_H
+#define PROFCOL_CORE_FORMATS_PPROF_DELTA_H
+
+#include "core/base/error.h"
+#include "core/data/wire_writer.h"
+
+struct budget;
+struct pprof_delta;
+
+enum pprof_delta_kind {
+    PPROF_DELTA_AS_IS,
+    PPROF_DELTA_DIFFERENCE,
+    PPROF_DELTA_LEAVE_OUT, /* its values become 0 */
+};
+/* alloc_objects, alloc_space, contentions, delay: differences. The rest: as is. */
+enum pprof_delta_kind pprof_delta_usual(struct slice sample_type);
+
+/* kind_of says it by the name of a sample type. */
+struct pprof_delta *pprof_delta_new(struct budget *budget,
+                                    enum pprof_delta_kind (*kind_of)(struct slice sample_type));
+void pprof_delta_free(struct pprof_delta *delta); /* NULL is allowed */
+
+/* Writes behind what out has. Plain bytes, not gzip. False: no protobuf, other than one value for
+ * each sample type, or no room in the budget. */
+bool pprof_delta_next(struct pprof_delta *delta, struct slice pprof, struct wire_writer *out,
+                      struct error *err);
+/* Whether the last one had something before it to differ from. */
+bool pprof_delta_has_base(const struct pprof_delta *delta);
+void pprof_delta_keep(struct pprof_delta *delta);
+
+#endif
