@@ -14,7 +14,7 @@
 #define PROFCOL_PYROSCOPE_INGEST_NAME_H
 
 #include "core/base/arena.h"
-#include "receivers/pyroscope/series.h"
+#include "core/formats/series.h"
 
 struct ingest_name {
     struct slice application;

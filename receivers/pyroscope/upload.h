@@ -13,10 +13,10 @@
 #define PROFCOL_PYROSCOPE_UPLOAD_H
 
 #include "core/base/verdict.h"
+#include "core/formats/series.h"
 #include "core/net/compression.h"
 #include "core/net/http_types.h"
 #include "receivers/pyroscope/pyroscope_settings.h"
-#include "receivers/pyroscope/series.h"
 
 struct upload {
     const struct pyroscope_settings *settings;

@@ -1,4 +1,4 @@
-#include "receivers/pyroscope/series.h"
+#include "core/formats/series.h"
 
 #include "core/data/utf8.h"
 

@@ -7,8 +7,8 @@
  *
  * Thread: one at a time.
  */
-#ifndef PROFCOL_PYROSCOPE_SERIES_H
-#define PROFCOL_PYROSCOPE_SERIES_H
+#ifndef PROFCOL_CORE_FORMATS_SERIES_H
+#define PROFCOL_CORE_FORMATS_SERIES_H
 
 #include "core/base/error.h"
 #include "core/formats/profiles_builder.h"
