@@ -3,6 +3,7 @@
 #include "core/pipeline/component.h"
 
 extern const struct component_type otlp_receiver_type;
+extern const struct component_type pprof_receiver_type;
 extern const struct component_type pyroscope_receiver_type;
 extern const struct component_type batch_processor_type;
 extern const struct component_type resource_processor_type;
@@ -16,6 +17,7 @@ extern const struct component_type pyroscope_exporter_type;
 
 const struct config_type *const component_types[] = {
     &otlp_receiver_type.config,
+    &pprof_receiver_type.config,
     &pyroscope_receiver_type.config,
 
     &batch_processor_type.config,

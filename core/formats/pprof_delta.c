@@ -137,7 +137,7 @@ static uint32_t put_key(struct table *table, uint64_t key)
 /* Whether every sample of the base has at least the values that it had. */
 static bool continues(const struct table *base, const struct table *now)
 {
-    if (!base->slots || base->types != now->types || base->width != now->width)
+    if (!base->slots || now->width == 0 || base->types != now->types || base->width != now->width)
         return false;
     for (uint32_t i = 0; i < base->count; i++) {
         const int64_t *was = &base->values[(size_t)i * base->width];

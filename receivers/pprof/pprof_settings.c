@@ -1,0 +1,174 @@
+#include "receivers/pprof/pprof_settings.h"
+
+#include "core/formats/series.h"
+#include "core/pipeline/otlp_sender.h"
+#include "receivers/pprof/static_labels.h"
+
+#include <stdio.h>
+
+#define SECOND_NS INT64_C(1000000000)
+
+const char *const scrape_kind_names[SCRAPE_KIND_COUNT] = {
+    [SCRAPE_CPU] = "cpu",       [SCRAPE_HEAP] = "heap",
+    [SCRAPE_ALLOCS] = "allocs", [SCRAPE_GOROUTINE] = "goroutine",
+    [SCRAPE_MUTEX] = "mutex",   [SCRAPE_BLOCK] = "block",
+};
+
+/* ---- tables ---- */
+
+#define PATH_HELP "Where the target has it; may have a query."
+#define DELTA_HELP                                                                                 \
+    "What is counted since the start of the process (alloc_objects, alloc_space, contentions, "    \
+    "delay) is sent as what was gained since the last scrape."
+
+static const struct field cpu_fields[] = {
+    FIELD_STRING(scrape_profile, path, PATH_HELP, .fallback = "/debug/pprof/profile"),
+    FIELD_UINT(scrape_profile, seconds,
+               "How long each profile takes, below the interval; 0: a second less than that.",
+               .fallback = "0"),
+    FIELD_END,
+};
+#define PROFILE_FIELDS(NAME, PATH)                                                                 \
+    static const struct field NAME##_fields[] = {                                                  \
+        FIELD_STRING(scrape_profile, path, PATH_HELP, .fallback = PATH),                           \
+        FIELD_BOOL(scrape_profile, delta, DELTA_HELP, .fallback = "true"),                         \
+        FIELD_END,                                                                                 \
+    }
+PROFILE_FIELDS(heap, "/debug/pprof/heap");
+PROFILE_FIELDS(allocs, "/debug/pprof/allocs");
+PROFILE_FIELDS(goroutine, "/debug/pprof/goroutine");
+PROFILE_FIELDS(mutex, "/debug/pprof/mutex");
+PROFILE_FIELDS(block, "/debug/pprof/block");
+
+static const struct field profiles_fields[] = {
+    FIELD_OPTIONAL(scrape_profiles, cpu, scrape_profile, cpu_fields, "CPU time, `process_cpu`.",
+                   .fallback = "true"),
+    FIELD_OPTIONAL(scrape_profiles, heap, scrape_profile, heap_fields,
+                   "What was allocated and what is in use, `memory`.", .fallback = "true"),
+    FIELD_OPTIONAL(scrape_profiles, allocs, scrape_profile, allocs_fields,
+                   "Go's other name for the heap profile. With both, allocations come only from "
+                   "here, what is in use only from `heap`."),
+    FIELD_OPTIONAL(scrape_profiles, goroutine, scrape_profile, goroutine_fields,
+                   "Stacks of all goroutines, `goroutines`.", .fallback = "true"),
+    FIELD_OPTIONAL(scrape_profiles, mutex, scrape_profile, mutex_fields,
+                   "Contended mutexes, `mutex` (Go: after runtime.SetMutexProfileFraction).",
+                   .fallback = "true"),
+    FIELD_OPTIONAL(scrape_profiles, block, scrape_profile, block_fields,
+                   "Where goroutines wait, `block` (Go: after runtime.SetBlockProfileRate).",
+                   .fallback = "true"),
+    FIELD_END,
+};
+
+static const struct field target_fields[] = {
+    FIELD_STRING(scrape_target, endpoint,
+                 "URL of the target, `http://host:port`; a path goes before those of the profiles.",
+                 .required = true),
+    FIELD_PAIRS(scrape_target, labels,
+                "Become attributes of the resource; `service_name` is its service.name."),
+    FIELD_END,
+};
+
+static const struct field scrape_fields[] = {
+    FIELD_DURATION(scrape_settings, interval, "How often each profile is asked for.",
+                   .fallback = "15s", .min = "100ms"),
+    FIELD_DURATION(scrape_settings, timeout,
+                   "Of one request, connecting included; a CPU profile takes its seconds more.",
+                   .fallback = "10s", .min = "1ms"),
+    FIELD_LIST(scrape_settings, targets, scrape_target, target_fields, "What is scraped.",
+               .required = true),
+    FIELD_BLOCK(scrape_settings, profiles, scrape_profiles, profiles_fields,
+                "What each target is asked for."),
+    FIELD_BLOCK(scrape_settings, tls, tls_client_settings, tls_client_fields,
+                "TLS, used when a URL starts with https://."),
+    FIELD_PAIRS(scrape_settings, headers, "Headers added to every request, such as Authorization."),
+    FIELD_UINT(scrape_settings, max_body_size,
+               "Bytes of a profile, compressed or not; a larger one is a failed scrape.",
+               .fallback = "67108864", .min = "1024", .max = "1073741824"),
+    FIELD_END,
+};
+
+const struct field pprof_fields[] = {
+    FIELD_OPTIONAL(pprof_settings, scrape, scrape_settings, scrape_fields,
+                   "Asks services with net/http/pprof, or the like, for their profiles."),
+    FIELD_END,
+};
+
+/* ---- what a table cannot say ---- */
+
+const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
+                                               enum scrape_kind kind)
+{
+    const struct scrape_profile *const all[SCRAPE_KIND_COUNT] = {
+        [SCRAPE_CPU] = &profiles->cpu,       [SCRAPE_HEAP] = &profiles->heap,
+        [SCRAPE_ALLOCS] = &profiles->allocs, [SCRAPE_GOROUTINE] = &profiles->goroutine,
+        [SCRAPE_MUTEX] = &profiles->mutex,   [SCRAPE_BLOCK] = &profiles->block,
+    };
+    return all[kind];
+}
+
+uint64_t scrape_cpu_seconds(const struct scrape_settings *settings)
+{
+    uint64_t interval = (uint64_t)(settings->interval / SECOND_NS);
+    if (settings->profiles.cpu.seconds > 0)
+        return settings->profiles.cpu.seconds;
+    return interval > 1 ? interval - 1 : 1;
+}
+
+static void check_labels(const struct config_pairs *labels, struct config_check *check,
+                         const char *key)
+{
+    struct series series;
+    struct error err;
+    if (!static_labels_read(labels, &series, &err))
+        config_check_error(check, key, "%s", err.text);
+}
+
+static void check_target(struct scrape_target *target, size_t index, struct config_check *check)
+{
+    char key[64];
+    struct error err;
+    snprintf(key, sizeof key, "scrape::targets::%zu::endpoint", index);
+    if (!endpoint_parse_url(config_check_arena(check), target->endpoint, &target->place, &err))
+        config_check_error(check, key, "%s", err.text);
+    snprintf(key, sizeof key, "scrape::targets::%zu::labels", index);
+    check_labels(&target->labels, check, key);
+}
+
+static void check_profiles(const struct scrape_settings *settings, struct config_check *check)
+{
+    bool any = false;
+    for (int kind = 0; kind < SCRAPE_KIND_COUNT; kind++) {
+        const struct scrape_profile *profile =
+            scrape_profile_of(&settings->profiles, (enum scrape_kind)kind);
+        char key[64];
+        snprintf(key, sizeof key, "scrape::profiles::%s::path", scrape_kind_names[kind]);
+        any |= profile->enabled;
+        if (profile->enabled && profile->path[0] != '/')
+            config_check_error(check, key, "must begin with /");
+    }
+    if (!any)
+        config_check_error(check, "scrape::profiles", "none is enabled");
+    if (settings->profiles.cpu.enabled &&
+        (int64_t)scrape_cpu_seconds(settings) >= settings->interval / SECOND_NS &&
+        settings->interval > SECOND_NS)
+        config_check_error(check, "scrape::profiles::cpu::seconds", "must be below the interval");
+}
+
+static void check_scrape(struct scrape_settings *settings, struct config_check *check)
+{
+    struct scrape_target *targets = settings->targets.items;
+    for (size_t i = 0; i < settings->targets.count; i++)
+        check_target(&targets[i], i, check);
+    check_profiles(settings, check);
+    tls_client_check(&settings->tls, check, "scrape::tls");
+    otlp_headers_check(&settings->headers, false, check, "scrape::headers");
+}
+
+void pprof_check(void *config, struct config_check *check)
+{
+    struct pprof_settings *settings = config;
+    if (!settings->scrape.enabled)
+        config_check_error(check, "", "must specify at least one of scrape, push and files");
+    if (settings->scrape.enabled)
+        check_scrape(&settings->scrape, check);
+}

@@ -1,0 +1,66 @@
+/*
+ * pprof_settings: what the receiver pprof can be told.
+ *
+ * Owner: the configuration.
+ *
+ * Thread: read-only after parsing.
+ */
+#ifndef PROFCOL_PPROF_SETTINGS_H
+#define PROFCOL_PPROF_SETTINGS_H
+
+#include "core/pipeline/endpoint.h"
+#include "core/pipeline/server_settings.h"
+
+enum scrape_kind {
+    SCRAPE_CPU,
+    SCRAPE_HEAP,
+    SCRAPE_ALLOCS,
+    SCRAPE_GOROUTINE,
+    SCRAPE_MUTEX,
+    SCRAPE_BLOCK,
+    SCRAPE_KIND_COUNT,
+};
+extern const char *const scrape_kind_names[SCRAPE_KIND_COUNT]; /* "cpu", as in YAML */
+
+struct scrape_profile {
+    bool enabled;
+    const char *path;
+    bool delta;       /* not of cpu */
+    uint64_t seconds; /* of cpu; 0: one less than the interval */
+};
+
+/* One for each kind. */
+struct scrape_profiles {
+    struct scrape_profile cpu, heap, allocs, goroutine, mutex, block;
+};
+
+struct scrape_target {
+    const char *endpoint;
+    struct config_pairs labels;
+    struct endpoint place; /* derived from endpoint */
+};
+
+struct scrape_settings {
+    bool enabled;
+    int64_t interval;
+    int64_t timeout;
+    struct config_list targets; /* of scrape_target */
+    struct scrape_profiles profiles;
+    struct tls_client_settings tls;
+    struct config_pairs headers;
+    uint64_t max_body_size;
+};
+
+struct pprof_settings {
+    struct scrape_settings scrape;
+};
+
+extern const struct field pprof_fields[];
+void pprof_check(void *config, struct config_check *check);
+
+const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
+                                               enum scrape_kind kind);
+/* How long a CPU profile takes. */
+uint64_t scrape_cpu_seconds(const struct scrape_settings *settings);
+
+#endif

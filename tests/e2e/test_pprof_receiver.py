@@ -1,0 +1,296 @@
+"""The receiver pprof before targets that serve what a real Go service served, with gains that the test knows.
+
+Nothing here depends on how long anything takes: the n-th answer of a target is always the same.
+"""
+
+import collections
+import gzip
+import http.server
+import os
+import pathlib
+import socket
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import backend, canonical, outputs, server, testing, uploads, wire
+from tests.oracle.pprof import Message
+
+DATA = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "tests" / "data" / "pprof"
+CONFIG = """
+receivers:
+  pprof:
+    scrape:
+      interval: 200ms
+      timeout: 5s
+      profiles: {PROFILES}
+      targets: [TARGETS]
+exporters:
+  EXPORTER
+service:
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [ID]}
+"""
+KINDS = ("cpu", "heap", "allocs", "goroutine", "mutex", "block")
+CUMULATIVE = {"alloc_objects", "alloc_space", "contentions", "delay"}
+
+
+def profcol(targets, *kinds, exporter='file: {path: "@dir@/out", format: proto}'):
+    """A process that asks these targets, (URL, labels), for these profiles only."""
+    wanted = ", ".join(f"{kind}: {{enabled: {str(kind in kinds).lower()}}}" for kind in KINDS)
+    listed = ", ".join(f'{{endpoint: "{url}", labels: {labels}}}' for url, labels in targets)
+    config = (CONFIG.replace("PROFILES", wanted).replace("TARGETS", listed).replace("EXPORTER", exporter)
+              .replace("ID", exporter.partition(":")[0]))
+    return server.Profcol(config, arguments=["--workers", "2"])
+
+
+def recording(name):
+    """A pprof of a Go service."""
+    return gzip.decompress((DATA / f"go-{name}.pb.gz").read_bytes())
+
+
+def varint(value):
+    """Of protobuf."""
+    value &= 2**64 - 1
+    out = b""
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def block(number, payload):
+    """A field of bytes."""
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def changed(pprof, change):
+    """With change(i, values) as the values of its i-th sample."""
+    out, at, i = b"", 0, 0
+    for number, _, _, start, end in wire.fields(pprof):
+        if number == 2:
+            sample = pprof[start:end]
+            values = change(i, Message(sample).numbers(2))
+            rest, inner = b"", 0
+            for field, _, _, _, stop in wire.fields(sample):
+                rest += sample[inner:stop] if field != 2 else b""
+                inner = stop
+            out += block(2, rest + block(2, b"".join(map(varint, values))))
+            i += 1
+        else:
+            out += pprof[at:end]
+        at = end
+    return out
+
+
+def gained(pprof, times):
+    """The pprof after each sample has gained something of its own that often; only what is cumulative."""
+    message = Message(pprof)
+    names = [message.fields[6][kind.one(1)].decode() for kind in message.messages(1)]
+    return changed(pprof, lambda i, values: [value + times * (i + 1 + k) if name in CUMULATIVE else value
+                                             for k, (name, value) in enumerate(zip(names, values))])
+
+
+def gain(pprof):
+    """What each of those times adds."""
+    message = Message(pprof)
+    names = [message.fields[6][kind.one(1)].decode() for kind in message.messages(1)]
+    return changed(pprof, lambda i, values: [i + 1 + k if name in CUMULATIVE else 0 for k, name in enumerate(names)])
+
+
+class Target:
+    """A service with /debug/pprof: answers[path] are given one after the other, the last one again and again."""
+
+    def __init__(self, answers):
+        self.asked = collections.Counter()
+        self.queries = collections.defaultdict(set)
+        target, lock = self, threading.Lock()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                path, _, query = self.path.partition("?")
+                kind = path.rpartition("/")[2]
+                with lock:
+                    given = answers[kind]
+                    answer = given[min(target.asked[kind], len(given) - 1)]
+                    target.asked[kind] += 1
+                    target.queries[kind].add(query)
+                status, body = answer if isinstance(answer, tuple) else (200, answer)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def wait(self, kind, count):
+        """Until it was asked more often than that, so that its first `count` answers are through."""
+        server.wait_until(lambda: self.asked[kind] > count, what=f"{count} scrapes of {kind}")
+
+
+def written(process):
+    """The requests in its file, as messages."""
+    path = process.directory / "out"
+    return [canonical.decode(record, "profiles") for record in outputs.records(path, "proto")] if path.exists() else []
+
+
+def totals_of(messages):
+    """(of what is cumulative, of what is not)"""
+    sums = (collections.Counter(), collections.Counter())
+    for message in messages:
+        for key, value in uploads.totals_of_otlp(message).items():
+            sums[key[2] not in CUMULATIVE][key] += value
+    return sums
+
+
+def times(totals, count):
+    return collections.Counter({key: value * count for key, value in totals.items()})
+
+
+def scrapes(process, result, **labels):
+    return process.metric("profcol_receiver_scrapes", result=result, **labels) or 0
+
+
+class GainTest(unittest.TestCase):
+    """Cumulative profiles leave as what was gained."""
+
+    def check(self, kind, metric, answers, gains, more=()):
+        """answers: of the target; gains: how often the gain has to leave in all."""
+        base = recording(kind)
+        with Target({kind: answers}) as target:
+            with profcol([(target.url, "{service_name: shop}")], kind, *more) as process:
+                target.wait(kind, len(answers) + 1)
+                process.stop()
+                have, _ = totals_of(written(process))
+        want, _ = uploads.pprof_totals(gain(base), "shop", metric)
+        self.assertTrue(want)
+        self.assertEqual(have, times(want, gains))
+
+    def test_gains(self):
+        for kind, metric in (("heap", "memory"), ("mutex", "mutex"), ("block", "block")):
+            with self.subTest(kind):
+                base = recording(kind)
+                self.check(kind, metric, [gzip.compress(gained(base, n)) for n in (0, 1, 3, 3, 10)], 10)
+
+    def test_restart(self):
+        """Values fall: what was counted since the start is not known to be new, so it starts again."""
+        base = recording("mutex")
+        self.check("mutex", "mutex", [gained(base, n) for n in (5, 7, 1, 2)], 3)
+
+    def test_what_is_in_use_is_sent_as_it_is(self):
+        base = recording("heap")
+        with Target({"heap": [base], "allocs": [gained(base, 1), gained(base, 4)]}) as target:
+            with profcol([(target.url, "{service_name: shop}")], "heap", "allocs") as process:
+                target.wait("heap", 2)
+                target.wait("allocs", 3)
+                process.stop()
+                messages = written(process)
+        have, in_use = totals_of(messages)
+        self.assertEqual(have, times(uploads.pprof_totals(gain(base), "shop", "memory")[0], 3))
+        once = {key: value for key, value in uploads.pprof_totals(base, "shop", "memory")[0].items()
+                if key[2] not in CUMULATIVE}
+        count = sum(bool(totals_of([message])[1]) for message in messages)
+        self.assertGreater(count, 1)
+        self.assertEqual(in_use, times(once, count))
+
+    def test_what_is_refused_comes_with_the_next(self):
+        base = recording("mutex")
+        exporter = 'otlp_http: {endpoint: "SINK", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}'
+        with backend.Backend() as sink, Target({"mutex": [gained(base, n) for n in (0, 1, 3, 6)]}) as target:
+            sink.answers.extend([backend.Answer(status=503), backend.Answer(status=503)])
+            with profcol([(target.url, "{service_name: shop}")], "mutex",
+                         exporter=exporter.replace("SINK", sink.url)) as process:
+                sink.wait(1)
+                self.assertEqual(scrapes(process, "refused"), 2)
+                self.assertIn("works again", process.wait_for_log("works again") and process.log())
+            have, _ = totals_of([request.message() for request in sink.accepted()])
+        self.assertEqual(have, times(uploads.pprof_totals(gain(base), "shop", "mutex")[0], 6))
+
+
+class TargetTest(unittest.TestCase):
+    """What becomes of profiles, and of targets that have none."""
+
+    def test_names_and_labels(self):
+        names = {"profile": "cpu", "heap": "heap", "goroutine": "goroutine", "mutex": "mutex", "block": "block"}
+        files = {path: (DATA / f"go-{name}.pb.gz").read_bytes() for path, name in names.items()}
+        with Target({path: [file, file] for path, file in files.items()}) as target:
+            labels = "{service_name: shop, service_namespace: eu, env: dev, __hidden: x}"
+            with profcol([(target.url, labels)], "cpu", "heap", "goroutine") as process:
+                for path in ("profile", "heap", "goroutine"):
+                    target.wait(path, 1)
+                process.stop()
+                messages = written(process)
+        for message in messages:
+            have = {pair.key: pair.value.string_value for pair in message.resource_profiles[0].resource.attributes}
+            self.assertEqual(have, {"service.name": "shop", "service.namespace": "eu", "env": "dev"})
+        totals = collections.Counter()
+        for path, metric in (("profile", "process_cpu"), ("heap", "memory"), ("goroutine", "goroutines")):
+            totals |= uploads.pprof_totals(uploads.plain(files[path]), "shop", metric)[0]
+        have = set().union(*(uploads.totals_of_otlp(message) for message in messages))
+        self.assertEqual(have, {key for key in totals if key[2] not in CUMULATIVE})
+        self.assertEqual(target.queries["profile"], {"seconds=1"})
+        self.assertEqual(target.queries["heap"], {""})
+
+    def test_large(self):
+        """More than 64 KiB, compressed and not."""
+        texts = b"".join(block(6, os.urandom(500).hex().encode()) for _ in range(500))
+        large = recording("goroutine") + texts
+        with Target({"goroutine": [large, gzip.compress(large)]}) as target:
+            with profcol([(target.url, "{service_name: shop}")], "goroutine") as process:
+                target.wait("goroutine", 2)
+                process.stop()
+                want = uploads.pprof_totals(large, "shop", "goroutines")[0]
+                for message in written(process):
+                    self.assertEqual(uploads.totals_of_otlp(message), want)
+
+    def test_failures(self):
+        """One that is dead, silent, broken or wrong is counted and told once; the good one does not notice."""
+        base = recording("mutex")
+        bad = [(503, b"busy"), b"\x1f\x8bno gzip", base[:-1000], gained(base, 1)]
+        with Target({"mutex": [base]}) as good, Target({"mutex": [base] + bad}) as ill, socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            dead = f"http://127.0.0.1:{server.free_port()}"
+            quiet = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            targets = [(quiet, "{service_name: a}"), (dead, "{service_name: b}"), (ill.url, "{service_name: shop}"),
+                       (good.url, "{service_name: c}")]
+            with profcol(targets, "mutex") as process:
+                ill.wait("mutex", 5)
+                good.wait("mutex", 5)
+                server.wait_until(lambda: scrapes(process, "failed", target=dead) >= 2, what="failures of the dead one")
+                server.wait_until(lambda: scrapes(process, "skipped", target=quiet) >= 2, what="turns of the silent one")
+                self.assertEqual(scrapes(process, "failed", target=ill.url, profile="mutex"), 3)
+                self.assertEqual(scrapes(process, "failed", target=good.url), 0)
+                self.assertEqual(scrapes(process, "skipped", target=good.url), 0)
+                self.assertGreaterEqual(scrapes(process, "ok", target=good.url), 5)
+                log = process.log()
+                self.assertEqual(log.count(f"the profile mutex of {dead}: "), 1)
+                self.assertIn(f"the profile mutex of {ill.url}: answered 503: busy; said again when it works", log)
+                self.assertIn(f"the profile mutex of {ill.url} works again, after 3 that did not", log)
+                process.stop()
+                have, _ = totals_of(written(process))
+        self.assertEqual(have, uploads.pprof_totals(gain(base), "shop", "mutex")[0])
+
+
+if __name__ == "__main__":
+    testing.main()
