@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/wire_writer.h"
+#include "core/formats/pprof.h"
 #include "core/formats/pprof_write.h"
 #include "core/net/compression.h"
 #include "exporters/pyroscope/profile_type.h"
@@ -17,6 +18,8 @@ enum { PUSH_REQUEST_SERIES = 1 };
 enum { SERIES_LABELS = 1, SERIES_SAMPLES = 2 };
 enum { RAW_SAMPLE_RAW_PROFILE = 1, RAW_SAMPLE_ID = 2 };
 enum { LABEL_PAIR_NAME = 1, LABEL_PAIR_VALUE = 2 };
+
+enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
 
 /* Samples of one service: how their attributes become labels depends on it. */
 struct service {
@@ -301,7 +304,9 @@ static void fill_writer(struct maker *maker, const struct group *group)
 {
     struct pprof_writer *writer = group->service->writer;
     struct otlp_sample sample;
-    pprof_writer_begin(writer, &group->header);
+    struct pprof_header header = group->header;
+    header.time_unix_nano = 0; /* distinct_time */
+    pprof_writer_begin(writer, &header);
     for (uint32_t i = 0; i < group->type_count; i++)
         pprof_writer_sample_type(writer, plain_name(group->types[i], maker->arena),
                                  group->units[i]);
@@ -320,7 +325,18 @@ static void write_id(struct wire_writer *writer)
     wire_writer_bytes(writer, RAW_SAMPLE_ID, slice_of_string(id));
 }
 
-static void add_push(struct maker *maker, const struct group *group, struct slice pprof)
+/* When Pyroscope compacts, it keeps one of the profiles that have equal labels and an equal time:
+ * of the parts of a large one, of the uploads of replicas whose SDK rounds times to 10 s. So each
+ * has a time of its own: parts a millisecond apart, all later by less than one, as their bytes say;
+ * what is sent again has the same. */
+static uint64_t distinct_time(const struct group *group, uint32_t part, struct slice pprof)
+{
+    uint64_t time = group->header.time_unix_nano;
+    return time == 0 ? 0 : time + (uint64_t)part * NS_PER_MS + hash_bytes(pprof) % NS_PER_MS;
+}
+
+static void add_push(struct maker *maker, const struct group *group, uint32_t part,
+                     struct slice pprof)
 {
     struct wire_writer *writer = &maker->encoder;
     struct pushes *out = maker->out;
@@ -329,7 +345,10 @@ static void add_push(struct maker *maker, const struct group *group, struct slic
     write_label(writer, SLICE("__name__"), group->name);
     wire_writer_raw(writer, group->series);
     size_t sample = wire_writer_begin(writer, SERIES_SAMPLES);
-    wire_writer_bytes(writer, RAW_SAMPLE_RAW_PROFILE, pprof);
+    size_t profile = wire_writer_begin(writer, RAW_SAMPLE_RAW_PROFILE);
+    wire_writer_varint(writer, PPROF_TIME_NANOS, distinct_time(group, part, pprof));
+    wire_writer_raw(writer, pprof);
+    wire_writer_end(writer, profile);
     write_id(writer);
     wire_writer_end(writer, sample);
     wire_writer_end(writer, series);
@@ -354,14 +373,15 @@ void pushes_make(struct pushes *out, struct batch *batch, const struct push_opti
         .arena = &arena,
         .out = out,
     };
-    struct pprof_limits limits = {options->max_samples, options->max_profile_bytes};
+    struct pprof_limits limits = {options->max_samples,
+                                  options->max_profile_bytes - TIME_FIELD_SIZE};
     struct slice pprof;
     for (size_t i = 0; i < batch->part_count; i++)
         add_request(&maker, &batch->parts[i].root);
     for (const struct group *group = maker.groups; group; group = group->next) {
         fill_writer(&maker, group);
-        while (pprof_writer_next(group->service->writer, &limits, &pprof))
-            add_push(&maker, group, pprof);
+        for (uint32_t part = 0; pprof_writer_next(group->service->writer, &limits, &pprof); part++)
+            add_push(&maker, group, part, pprof);
     }
     for (struct service *service = maker.services; service; service = service->next)
         pprof_writer_free(service->writer);

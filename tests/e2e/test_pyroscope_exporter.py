@@ -155,6 +155,19 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertLessEqual(len(push.data), 131072)
             self.assertLessEqual(len(push.profile.root.messages(2)), 2000)
 
+    def test_no_two_profiles_of_a_series_have_one_time(self):
+        """Pyroscope would keep one of them when it compacts: parts, and uploads of replicas whose clocks tick every 10 s."""
+        parts = request(*((f"f{i}", (1,), {}) for i in range(900)))
+        replica = request(("other", (1,), {}))
+        start = parts.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano
+        replica.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano = start
+        pushes, rows = self.exchange(parts, replica, parts, settings=["max_samples: 100"], pushes=19)
+        self.assertEqual(sum(rows.values()), 1801)
+        times = collections.Counter(push.profile.root.unsigned(9) for push in pushes)
+        self.assertEqual(collections.Counter(times.values()), {2: 9, 1: 1}, "what is delivered again has the time that it had")
+        for time_ns in times:
+            self.assertTrue(start <= time_ns < start + 10_000_000)
+
     def test_statuses(self):
         """What is sent again, and what is not."""
         for answer, again in ((pyroscope.Pyroscope.refusal("bad"), False),
