@@ -59,9 +59,9 @@ void grpc_web_respond(struct exchange *exchange, const struct verdict *verdict)
     size_t size = (size_t)snprintf(trailers, sizeof trailers,
                                    "grpc-status: %d\r\ngrpc-message: ", (int)verdict->code);
     size += grpc_percent_encode(slice_of_string(verdict->text), trailers + size);
-    memcpy(trailers + size, "\r\n", 2);
-    size += 2;
-    uint8_t body[2 * PREFIX_BYTES + sizeof trailers];
+    trailers[size++] = '\r';
+    trailers[size++] = '\n';
+    uint8_t body[PREFIX_BYTES + PREFIX_BYTES + sizeof trailers];
     uint8_t *to = body;
     if (verdict_is_ok(verdict))
         to = put_prefix(to, 0, 0);

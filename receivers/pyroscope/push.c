@@ -122,25 +122,25 @@ static bool read_sample(struct upload *upload, struct slice sample, const struct
     return refuse_sample(place, &reason, why);
 }
 
-static bool read_series(struct upload *upload, struct slice bytes, struct place *place,
+static bool read_series(struct upload *upload, struct slice bytes, size_t number,
                         struct verdict *why)
 {
     struct series series;
-    if (!read_labels(bytes, &series, place, why))
+    struct place place = {.series = number};
+    if (!read_labels(bytes, &series, &place, why))
         return false;
     upload_begin_series(upload, &series);
-    place->labels = &series;
-    place->sample = 0;
+    place.labels = &series;
     struct wire_cursor cursor = wire_cursor(bytes);
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
         if (field.number != SERIES_SAMPLES)
             continue;
         if (field.type != WIRE_BYTES)
-            return refuse_series(place, "samples that are no messages", why);
-        if (!read_sample(upload, field.bytes, place, why))
+            return refuse_series(&place, "samples that are no messages", why);
+        if (!read_sample(upload, field.bytes, &place, why))
             return false;
-        place->sample++;
+        place.sample++;
     }
     return true;
 }
@@ -149,7 +149,7 @@ bool push_read(struct upload *upload, struct slice request, struct verdict *why)
 {
     struct wire_cursor cursor = wire_cursor(request);
     struct wire_field field;
-    struct place place = {0};
+    size_t series = 0;
     while (wire_next(&cursor, &field)) {
         if (field.number != PUSH_REQUEST_SERIES)
             continue;
@@ -157,12 +157,12 @@ bool push_read(struct upload *upload, struct slice request, struct verdict *why)
             *why = verdict_of(GRPC_INVALID_ARGUMENT, "series that are no messages");
             return false;
         }
-        if (!read_series(upload, field.bytes, &place, why))
+        if (!read_series(upload, field.bytes, series, why))
             return false;
-        place.series++;
+        series++;
     }
     if (cursor.broken)
-        *why = verdict_of(GRPC_INVALID_ARGUMENT, "series[%zu]: broken protobuf", place.series);
+        *why = verdict_of(GRPC_INVALID_ARGUMENT, "series[%zu]: broken protobuf", series);
     return !cursor.broken;
 }
 

@@ -2,7 +2,7 @@
  * A push in each of its forms: protobuf, JSON, a frame of gRPC-Web. What is accepted passes the
  * scan (pyroscope_fixture.c).
  */
-#include "tests/unit/pyroscope_fixture.c"
+#include "tests/unit/pyroscope_fixture.c" /* NOLINT(bugprone-suspicious-include) */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include "receivers/pyroscope/multipart.h"
 
 #include "core/base/memory.h"
-#include "tests/unit/pyroscope_fixture.c"
+#include "tests/unit/pyroscope_fixture.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include <assert.h>
 
@@ -27,11 +27,10 @@ static void read_parts(const char *content_type, struct slice body)
     struct multipart form;
     struct multipart_part part;
     struct error err;
-    enum multipart_result result;
     const uint8_t *before = body.data;
     if (!multipart_begin(&form, slice_of_string(content_type), body, &err))
         return;
-    while ((result = multipart_next(&form, &part, &err)) == MULTIPART_PART) {
+    while (multipart_next(&form, &part, &err) == MULTIPART_PART) {
         assert(part.body.data >= before && part.body.size <= body.size);
         before = part.body.data + part.body.size; /* parts follow each other */
         assert(before <= body.data + body.size);
