@@ -393,6 +393,8 @@ static void new_page(struct span_shard *shard, const struct span_entry *keep)
     while (shard->block_pages >= shard->block_pages_max &&
            span_shard_evict(shard, keep, SPAN_EVICTED_MEMORY)) {
     }
+    if (shard->blocks && shard->blocks->blocks == 0)
+        return; /* that emptied the current one, which starts again */
     struct span_block_page *page = span_pages_take(shard->memory);
     *page = (struct span_block_page){.next = shard->blocks, .used = sizeof *page};
     if (shard->blocks)

@@ -396,6 +396,36 @@ static void test_large_values_push_out_by_memory(void **state)
     arena_deinit(&arena);
 }
 
+/* Round after round: samples make most of the old spans newer than those that came last. */
+static void test_pages_that_memory_empties_are_used_again(void **state)
+{
+    (void)state;
+    enum { PER_ROUND = 48, WITH_SAMPLES = 45, ROUNDS = 60, NEWEST = 15 };
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(1000, 120);
+    static uint8_t value[SPAN_INDEX_VALUES_MAX];
+    struct span_put put = {.facts = {.values = slice_of(value, sizeof value)}};
+    uint64_t span = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < PER_ROUND; i++) {
+            put.key = key_of(1, ++span);
+            span_index_put_many(index, SECOND, &put, 1, NULL, &arena, &wakeups);
+        }
+        for (unsigned i = 0; i < WITH_SAMPLES; i++)
+            add_samples(index, 1, 1, span - PER_ROUND + 1 + i, 1, NULL, NULL);
+    }
+    for (unsigned i = 0; i < NEWEST; i++) {
+        put.key = key_of(1, ++span);
+        span_index_put_many(index, SECOND, &put, 1, NULL, &arena, &wakeups);
+    }
+    for (unsigned i = 0; i < NEWEST; i++)
+        assert_int_equal(find_span(index, 1, 1, span - i, &arena).presence, SPAN_FOUND);
+    span_wakeups_deinit(&wakeups);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
 /* Against a plain array: random puts, samples, finds and time. */
 enum { MODEL_SPANS = 64, MODEL_STEPS = 200000 };
 struct model_span {
@@ -614,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_what_comes_again_takes_no_more_memory),
         cmocka_unit_test(test_samples_push_nothing_out_by_memory),
         cmocka_unit_test(test_large_values_push_out_by_memory),
+        cmocka_unit_test(test_pages_that_memory_empties_are_used_again),
         cmocka_unit_test(test_against_a_model),
         cmocka_unit_test(test_the_window_ends_while_entries_move),
         cmocka_unit_test(test_the_oldest_leave_in_waves),
