@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# profcol and the OpenTelemetry Collector in one chain: profcol -> Collector -> profcol, over gRPC and HTTP, in protobuf and JSON,
-# with traces and profiles. Needs Go: the Collector is built once, by its own builder, into build/interop. `make interop` calls this.
+# profcol among others. `make interop` calls this.
+#   run.sh collector    profcol -> OpenTelemetry Collector -> profcol, over gRPC and HTTP, in protobuf and JSON, with traces and profiles.
+#                       Needs Go: the Collector is built once, by its own builder, into build/interop
+#   run.sh sdks         the programs of docs/clients, in five languages, -> profcol; a language without its tools is skipped
+#   run.sh              both
+# More arguments choose tests (SdksTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
 #   OTELCOL   a Collector that is there already
 set -euo pipefail
@@ -10,18 +14,36 @@ root=$PWD
 export PROFCOL_SOURCE=$root PROFCOL_BUILD=$root/build/release PROFCOL=${PROFCOL:-$root/build/release/profcol} PROFCOL_SANITIZER=
 export PYTHONDONTWRITEBYTECODE=1
 
-if [ -z "${OTELCOL:-}" ]; then
+build_collector() {
     OTELCOL=$root/build/interop/$version/otelcol
-    if [ ! -x "$OTELCOL" ]; then
-        command -v go >/dev/null || { echo "interop: Go is needed to build the Collector" >&2; exit 1; }
-        echo "interop: building the Collector $version"
-        mkdir -p build/interop
-        GOBIN=$root/build/interop/bin go install "go.opentelemetry.io/collector/cmd/builder@$version"
-        sed "/gomod/s/VERSION/$version/; s/version: NUMBER/version: ${version#v}/; s|output_path: OUTPUT|output_path: $root/build/interop/$version|" tests/interop/builder.yaml >build/interop/builder.yaml
-        build/interop/bin/builder --config build/interop/builder.yaml
-    fi
-fi
-export OTELCOL
+    [ ! -x "$OTELCOL" ] || return 0
+    command -v go >/dev/null || { echo "interop: Go is needed to build the Collector" >&2; exit 1; }
+    echo "interop: building the Collector $version"
+    mkdir -p build/interop
+    GOBIN=$root/build/interop/bin go install "go.opentelemetry.io/collector/cmd/builder@$version"
+    sed "/gomod/s/VERSION/$version/; s/version: NUMBER/version: ${version#v}/; s|output_path: OUTPUT|output_path: $root/build/interop/$version|" tests/interop/builder.yaml >build/interop/builder.yaml
+    build/interop/bin/builder --config build/interop/builder.yaml
+}
+
 [ -x "$PROFCOL" ] || { echo "interop: $PROFCOL is not there; make build" >&2; exit 1; }
 [ -x build/venv/bin/python ] || ./setup.sh --tests
-exec build/venv/bin/python tests/interop/collector.py "$@"
+case "${1:-both}" in
+collector)
+    shift
+    [ -n "${OTELCOL:-}" ] || build_collector
+    export OTELCOL
+    exec build/venv/bin/python tests/interop/collector.py "$@"
+    ;;
+sdks)
+    shift
+    exec build/venv/bin/python tests/interop/sdks.py "$@"
+    ;;
+both)
+    "$0" collector
+    "$0" sdks
+    ;;
+*)
+    echo "usage: $0 [collector|sdks [TEST...]]" >&2
+    exit 2
+    ;;
+esac
