@@ -17,15 +17,14 @@ static struct worker worker;
 static struct label_limits *limits;
 static const struct label_settings labels;
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void get_ready(void)
 {
-    (void)argc;
-    (void)argv;
+    if (limits)
+        return;
     hash_init_with(1);
     scan_init();
     worker_init_manual(&worker, 0, 1);
     limits = label_limits_new(5, "fuzz");
-    return 0;
 }
 
 /* The payload of the first field of that number. */
@@ -76,6 +75,7 @@ static struct buffer *receive(const uint8_t *data, size_t size, uint32_t *items)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    get_ready();
     uint32_t items;
     struct buffer *body = receive(data, size, &items);
     if (!body)

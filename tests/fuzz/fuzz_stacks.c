@@ -15,17 +15,21 @@ typedef bool (*reader)(struct profiles_builder *, struct slice, const struct sta
                        struct error *);
 static const reader readers[] = {folded_read, lines_read, tree_read, trie_read, speedscope_read};
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void get_ready(void)
 {
-    (void)argc;
-    (void)argv;
+    static bool is_ready;
+    if (is_ready)
+        return;
     hash_init_with(1);
     scan_init();
-    return 0;
+    is_ready = true;
 }
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    get_ready();
     if (size == 0)
         return 0;
     struct stacks_options options = {.time_unix_nano = 1};
