@@ -411,7 +411,7 @@ uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice ke
 {
     uint32_t key_index = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, key);
     uint32_t unit_index = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, unit);
-    uint8_t *payload = reserve_scratch(dictionary, any_value.size + 3 * WIRE_HEADER_MAX);
+    uint8_t *payload = reserve_scratch(dictionary, any_value.size + (size_t)3 * WIRE_HEADER_MAX);
     uint8_t *end = write_index(payload, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key_index);
 
     end = wire_write_bytes(end, KEY_VALUE_AND_UNIT_VALUE, any_value);

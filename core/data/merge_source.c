@@ -142,6 +142,7 @@ static void set_capacity(struct merge_source_table *table, uint32_t capacity)
 static void add_entry(struct merge_source_table *table, const struct wire_field *field)
 {
     enum { CAPACITY_MIN = 32 };
+    assert(field->type == WIRE_BYTES); /* scanned */
     if (table->count == table->capacity)
         set_capacity(table, table->capacity ? table->capacity * 2 : CAPACITY_MIN);
     table->entries[table->count++] =
@@ -165,7 +166,7 @@ static struct merge_source_table *own_table(struct reading *reading, unsigned nu
     if (table)
         return table;
     reading->tables[number] = table = table_new(reading->budget);
-    if (reading->same >> number & 1 && before->count > 0) {
+    if (before && reading->same >> number & 1 && before->count > 0) {
         set_capacity(table, before->count);
         memcpy(table->entries, before->entries, before->count * sizeof(*table->entries));
         table->count = before->count;
@@ -238,6 +239,7 @@ static struct merge_source_table *finish_table(struct reading *reading, unsigned
                                                bool keeps_mapped)
 {
     struct merge_source_table *before = reading->before[number];
+    assert(before || !keeps_mapped);
     if (!reading->tables[number] && keeps_mapped) {
         before->references++;
         return before;

@@ -61,6 +61,13 @@ static struct slice whole_field(const struct wire_field *field)
     return slice_of(field->start, (size_t)(field->end - field->start));
 }
 
+/* Of a message: its number said so, and a scan that the rest fits. */
+static struct slice payload_of(const struct wire_field *field)
+{
+    assert(field->type == WIRE_BYTES);
+    return field->bytes;
+}
+
 /* The dictionary of a request that was normalised: there is one, or none. */
 static struct slice find_dictionary(struct slice request)
 {
@@ -68,7 +75,7 @@ static struct slice find_dictionary(struct slice request)
     struct wire_field field;
     while (wire_next(&cursor, &field))
         if (field.number == PROFILES_DICTIONARY)
-            return field.bytes;
+            return payload_of(&field);
     return (struct slice){0};
 }
 
@@ -77,7 +84,7 @@ static void hold(struct profiles_merge *merge, struct buffer *request)
 {
     if (merge->held_count > 0 && merge->held[merge->held_count - 1] == request)
         return;
-    merge->held = memory_grow(merge->held, merge->held_count + 1, sizeof(*merge->held));
+    merge->held = memory_grow(merge->held, merge->held_count + 1, sizeof(struct buffer *));
     merge->held[merge->held_count++] = buffer_ref(request);
 }
 
@@ -101,10 +108,10 @@ static uint32_t count_samples(struct slice group)
     while (wire_next(&scopes, &scope)) {
         if (scope.number != RESOURCE_PROFILES_SCOPE_PROFILES)
             continue;
-        struct wire_cursor profiles = wire_cursor(scope.bytes);
+        struct wire_cursor profiles = wire_cursor(payload_of(&scope));
         while (wire_next(&profiles, &profile))
             if (profile.number == SCOPE_PROFILES_PROFILES)
-                count += count_fields(profile.bytes, PROFILE_SAMPLES);
+                count += count_fields(payload_of(&profile), PROFILE_SAMPLES);
     }
     return count;
 }
@@ -116,7 +123,7 @@ static uint32_t count_items(struct slice request)
     uint32_t count = 0;
     while (wire_next(&cursor, &field))
         if (field.number == PROFILES_RESOURCE_PROFILES)
-            count += count_samples(field.bytes);
+            count += count_samples(payload_of(&field));
     return count;
 }
 
@@ -203,11 +210,11 @@ static void count_group(struct profiles_source *source, struct slice group)
     while (wire_next(&scopes, &scope)) {
         if (scope.number != RESOURCE_PROFILES_SCOPE_PROFILES)
             continue;
-        struct wire_cursor profiles = wire_cursor(scope.bytes);
+        struct wire_cursor profiles = wire_cursor(payload_of(&scope));
         source->scope_count++;
         while (wire_next(&profiles, &profile))
             if (profile.number == SCOPE_PROFILES_PROFILES)
-                count_profile(source, profile.bytes);
+                count_profile(source, payload_of(&profile));
     }
 }
 
@@ -236,7 +243,7 @@ static void read_scope(struct profiles_source *source, struct slice payload)
     scope->first_profile = source->profile_count;
     while (wire_next(&cursor, &field))
         if (field.number == SCOPE_PROFILES_PROFILES)
-            read_profile(source, field.bytes);
+            read_profile(source, payload_of(&field));
         else
             header_add(&header, &field);
     scope->profile_count = source->profile_count - scope->first_profile;
@@ -252,7 +259,7 @@ static void read_group(struct profiles_source *source, struct slice payload)
     group->first_scope = source->scope_count;
     while (wire_next(&cursor, &field))
         if (field.number == RESOURCE_PROFILES_SCOPE_PROFILES)
-            read_scope(source, field.bytes);
+            read_scope(source, payload_of(&field));
         else
             header_add(&header, &field);
     group->scope_count = source->scope_count - group->first_scope;
@@ -281,14 +288,14 @@ struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct
                       NULL, &source->dictionary_unknown);
     while (wire_next(&cursor, &field))
         if (field.number == PROFILES_RESOURCE_PROFILES)
-            count_group(source, field.bytes);
+            count_group(source, payload_of(&field));
         else if (field.number != PROFILES_DICTIONARY)
             wire_out_put(&source->unknown, whole_field(&field));
     allocate_arrays(source);
     cursor = wire_cursor(buffer_slice(request));
     while (wire_next(&cursor, &field))
         if (field.number == PROFILES_RESOURCE_PROFILES)
-            read_group(source, field.bytes);
+            read_group(source, payload_of(&field));
     assert(!cursor.broken);
     return source;
 }

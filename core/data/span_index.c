@@ -16,8 +16,8 @@ enum {
 };
 
 _Static_assert((int)SPAN_INDEX_CANDIDATES_MAX == (int)SPAN_SHARD_SAME_ID, "all are returned");
-_Static_assert((1 + 2 * SPAN_INDEX_TYPES_MAX) * 8 + sizeof(struct span_stored_facts) +
-                       SPAN_INDEX_VALUES_MAX <=
+_Static_assert((1 + 2 * SPAN_INDEX_TYPES_MAX) * sizeof(uint64_t) +
+                       sizeof(struct span_stored_facts) + SPAN_INDEX_VALUES_MAX <=
                    SPAN_SHARD_BLOCK_MAX,
                "totals and values fit into a block");
 
@@ -41,7 +41,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->common.totals_count = span_totals_count(options->type_count);
     index->shard_count = 1;
     while (index->shard_count < SHARDS_MAX &&
-           options->max_spans / (index->shard_count * 2) >= SHARD_SPANS_MIN)
+           options->max_spans / 2 / index->shard_count >= SHARD_SPANS_MIN)
         index->shard_count *= 2;
     index->shards = aligned_alloc(64, index->shard_count * sizeof *index->shards);
     assert(index->shards);

@@ -91,7 +91,7 @@ static struct span_entry *entry_at(const struct span_shard *shard, uint32_t numb
 static void grow_chunks(struct span_shard *shard)
 {
     uint32_t size = shard->chunks_size * 2;
-    struct span_chunk **chunks = memory_zalloc(size * sizeof *chunks);
+    struct span_chunk **chunks = memory_zalloc(size * sizeof(struct span_chunk *));
     uint32_t begin = shard->first / CHUNK_ENTRIES;
     for (uint32_t i = 0; i < shard->chunks_size; i++)
         chunks[(begin + i) & (size - 1)] = shard->chunks[(begin + i) & (shard->chunks_size - 1)];
@@ -188,7 +188,7 @@ static void pack_one(struct span_shard *shard)
 void span_shard_tidy(struct span_shard *shard)
 {
     if (!shard->packs) {
-        if (shard->next - shard->first <= (uint64_t)shard->table.live * 2 + 2 * CHUNK_ENTRIES)
+        if (shard->next - shard->first <= ((uint64_t)shard->table.live + CHUNK_ENTRIES) * 2)
             return;
         shard->packs = true;
         shard->packs_from = shard->packs_to = shard->first;
@@ -243,6 +243,7 @@ static void evict_crowded(struct span_shard *shard, uint32_t tag)
 {
     struct span_probe probe = span_table_probe(&shard->table, tag);
     struct span_slot *oldest = span_probe_any(&probe);
+    assert(oldest);
     for (struct span_slot *slot = oldest; slot; slot = span_probe_any(&probe))
         if (slot->number - shard->first < oldest->number - shard->first)
             oldest = slot;
