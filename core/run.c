@@ -47,8 +47,7 @@ static void block_signals(sigset_t *signals)
 }
 
 /* glibc gives the end of a heap back as soon as 128 KiB there are free, and asks for it again, page
- * by page, for the next request. Here it gives back when more than the share of a heap is free, and
- * then only the last quarter, or each time most of what the next requests need would go. */
+ * by page, for the next request. */
 static void keep_some_memory(size_t memory_limit)
 {
     size_t keep = memory_limit / 64;
@@ -57,10 +56,8 @@ static void keep_some_memory(size_t memory_limit)
     if (keep > KEEP_MAX_BYTES)
         keep = KEEP_MAX_BYTES;
     mallopt(M_ARENA_MAX, ARENAS);
-    int share = (int)keep / ARENAS;
-    mallopt(M_TRIM_THRESHOLD, share);
-    mallopt(M_TOP_PAD, share - share / 4);
-    mallopt(M_MMAP_THRESHOLD, (int)keep / 2); /* larger ones are given back at once */
+    mallopt(M_TRIM_THRESHOLD, (int)keep / ARENAS); /* of each */
+    mallopt(M_MMAP_THRESHOLD, (int)keep / 2);      /* larger ones are given back at once */
 }
 
 static uint64_t cpu_time_ns(void)
