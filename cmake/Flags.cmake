@@ -50,6 +50,11 @@ if(PROFCOL_SANITIZER)
     set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
     add_compile_options(${sanitizer_flags_${PROFCOL_SANITIZER}} -fno-omit-frame-pointer)
     add_link_options(${sanitizer_flags_${PROFCOL_SANITIZER}})
+    # What is read before it was written is no harmless rest of another call then.
+    check_c_compiler_flag(-ftrivial-auto-var-init=pattern HAVE_PATTERN_INIT)
+    if(HAVE_PATTERN_INIT)
+        add_compile_options(-ftrivial-auto-var-init=pattern)
+    endif()
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     # Some distributions set it already, hence the -U.
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
