@@ -1,5 +1,5 @@
 /*
- * pprof_receiver: profiles that nobody pushes as OTLP or to Pyroscope: scraped from /debug/pprof.
+ * pprof_receiver: profiles as they are: scraped from /debug/pprof, posted, or files in a folder.
  *
  * What a profile becomes is in docs/pyroscope.md and profile_intake.h.
  *
@@ -7,6 +7,8 @@
  *
  * Thread: each node on its worker.
  */
+#include "receivers/pprof/files.h"
+#include "receivers/pprof/push.h"
 #include "receivers/pprof/scrape.h"
 
 #include <assert.h>
@@ -14,11 +16,13 @@
 struct pprof_receiver {
     struct component component;
     struct received_counters scraped;
+    struct pusher *pusher; /* NULL: not wanted, as below */
 };
 
 struct pprof_node {
     struct node node;
     struct scraper *scraper;
+    struct folder *folder; /* on worker 0 */
     size_t undrained;
 };
 
@@ -30,9 +34,17 @@ static const struct pprof_settings *settings_of(const struct component *componen
 static bool pprof_init(struct component *component, struct error *err)
 {
     struct pprof_receiver *receiver = (struct pprof_receiver *)component;
-    (void)err;
-    received_counters_init(&receiver->scraped, component, "scrape", SIGNAL_PROFILES);
-    return true;
+    const struct pprof_settings *settings = settings_of(component);
+    if (settings->scrape.enabled)
+        received_counters_init(&receiver->scraped, component, "scrape", SIGNAL_PROFILES);
+    if (settings->push.enabled)
+        receiver->pusher = pusher_new(component, &settings->push, err);
+    return !settings->push.enabled || receiver->pusher;
+}
+
+static void pprof_deinit(struct component *component)
+{
+    pusher_free(((struct pprof_receiver *)component)->pusher);
 }
 
 static bool pprof_node_start(struct node *node, struct error *err)
@@ -45,6 +57,13 @@ static bool pprof_node_start(struct node *node, struct error *err)
         if (!self->scraper)
             return false;
     }
+    if (settings->files.enabled && node->worker->index == 0) {
+        self->folder = folder_start(node, &settings->files, err);
+        if (!self->folder)
+            return false;
+    }
+    if (receiver->pusher)
+        pusher_start(receiver->pusher, node);
     return true;
 }
 
@@ -59,10 +78,19 @@ static void on_part_drained(void *context)
 static void pprof_node_drain(struct node *node)
 {
     struct pprof_node *self = (struct pprof_node *)node;
+    struct pusher *pusher = ((struct pprof_receiver *)node->component)->pusher;
     self->undrained = 1; /* ours, while the parts are told */
     if (self->scraper) {
         self->undrained++;
         scraper_drain(self->scraper, on_part_drained, self);
+    }
+    if (self->folder) {
+        self->undrained++;
+        folder_drain(self->folder, on_part_drained, self);
+    }
+    if (pusher) {
+        self->undrained++;
+        pusher_drain(pusher, node, on_part_drained, self);
     }
     on_part_drained(self);
 }
@@ -70,7 +98,11 @@ static void pprof_node_drain(struct node *node)
 static void pprof_node_stop(struct node *node)
 {
     struct pprof_node *self = (struct pprof_node *)node;
+    struct pusher *pusher = ((struct pprof_receiver *)node->component)->pusher;
     scraper_free(self->scraper);
+    folder_free(self->folder);
+    if (pusher)
+        pusher_stop(pusher, node);
 }
 
 const struct component_type pprof_receiver_type = {
@@ -79,14 +111,16 @@ const struct component_type pprof_receiver_type = {
             .name = "pprof",
             .section = CONFIG_RECEIVERS,
             .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help = "Scrapes the profiles of services with net/http/pprof. docs/pyroscope.md tells "
-                    "what a profile becomes.",
+            .help =
+                "Profiles as they are: scraped from services with net/http/pprof, posted, or read "
+                "from a folder. docs/pyroscope.md tells what a profile becomes.",
             .fields = pprof_fields,
             .config_size = sizeof(struct pprof_settings),
             .check = pprof_check,
         },
     .component_size = sizeof(struct pprof_receiver),
     .init = pprof_init,
+    .deinit = pprof_deinit,
     .node_size = sizeof(struct pprof_node),
     .node_start = pprof_node_start,
     .node_drain = pprof_node_drain,

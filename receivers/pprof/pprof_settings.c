@@ -2,6 +2,7 @@
 
 #include "core/formats/series.h"
 #include "core/pipeline/otlp_sender.h"
+#include "receivers/pprof/path_pattern.h"
 #include "receivers/pprof/static_labels.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ const char *const scrape_kind_names[SCRAPE_KIND_COUNT] = {
 
 /* ---- tables ---- */
 
+#define LABELS_HELP "Become attributes of the resource; `service_name` is its service.name."
 #define PATH_HELP "Where the target has it; may have a query."
 #define DELTA_HELP                                                                                 \
     "What is counted since the start of the process (alloc_objects, alloc_space, contentions, "    \
@@ -63,8 +65,7 @@ static const struct field target_fields[] = {
     FIELD_STRING(scrape_target, endpoint,
                  "URL of the target, `http://host:port`; a path goes before those of the profiles.",
                  .required = true),
-    FIELD_PAIRS(scrape_target, labels,
-                "Become attributes of the resource; `service_name` is its service.name."),
+    FIELD_PAIRS(scrape_target, labels, LABELS_HELP),
     FIELD_END,
 };
 
@@ -87,9 +88,46 @@ static const struct field scrape_fields[] = {
     FIELD_END,
 };
 
+static const struct field push_fields[] = {
+    FIELD_STRING(push_settings, endpoint, HTTP_SERVER_ENDPOINT_HELP, .fallback = "localhost:4050"),
+    FIELD_BLOCK(push_settings, server, http_server_settings, http_server_fields, "The listener.",
+                .inlined = true),
+    FIELD_PAIRS(push_settings, labels, LABELS_HELP),
+    FIELD_END,
+};
+
+static const char *const after_reading_names[] = {"keep", "delete", "move", NULL};
+
+static const struct field files_fields[] = {
+    FIELD_STRING(files_settings, directory, "The folder; those below it are looked through, too.",
+                 .required = true),
+    FIELD_STRING(files_settings, pattern,
+                 "Regular expression that the path of a file has to match; named groups such as "
+                 "`(?<service>...)`, `(?<trace_id>...)`, `(?<span_id>...)` are labels.",
+                 .fallback = "\\.(pprof|pb|jfr)(\\.gz)?$"),
+    FIELD_BOOL(files_settings, watch, "Look for more; else what is there is read once.",
+               .fallback = "true"),
+    FIELD_DURATION(files_settings, interval,
+                   "How often is looked; a file that did not change for so long is read.",
+                   .fallback = "5s", .min = "10ms"),
+    FIELD_ENUM(files_settings, after_reading,
+               "What happens to a file that the pipelines have taken; those that are kept are read "
+               "again after a restart.",
+               after_reading_names, .fallback = "keep"),
+    FIELD_STRING(files_settings, move_to, "The folder for `move`, on the same file system."),
+    FIELD_PAIRS(files_settings, labels, LABELS_HELP " What the path says goes before."),
+    FIELD_UINT(files_settings, max_file_size, "Bytes of a file, compressed or not.",
+               .fallback = "67108864", .min = "1024", .max = "1073741824"),
+    FIELD_END,
+};
+
 const struct field pprof_fields[] = {
     FIELD_OPTIONAL(pprof_settings, scrape, scrape_settings, scrape_fields,
                    "Asks services with net/http/pprof, or the like, for their profiles."),
+    FIELD_OPTIONAL(pprof_settings, push, push_settings, push_fields,
+                   "Takes a pprof, or a JFR recording, by POST /v1/pprof."),
+    FIELD_OPTIONAL(pprof_settings, files, files_settings, files_fields,
+                   "Reads pprofs and JFR recordings from a folder."),
     FIELD_END,
 };
 
@@ -164,11 +202,39 @@ static void check_scrape(struct scrape_settings *settings, struct config_check *
     otlp_headers_check(&settings->headers, false, check, "scrape::headers");
 }
 
+static void check_push(const struct push_settings *settings, struct config_check *check)
+{
+    http_server_check(&settings->server, settings->endpoint, check, "push");
+    check_labels(&settings->labels, check, "push::labels");
+}
+
+static void check_files(const struct files_settings *settings, struct config_check *check)
+{
+    struct error err;
+    struct path_pattern *pattern = path_pattern_new(settings->pattern, &err);
+    size_t size = strlen(settings->directory);
+    if (!pattern)
+        config_check_error(check, "files::pattern", "%s", err.text);
+    path_pattern_free(pattern);
+    check_labels(&settings->labels, check, "files::labels");
+    if (settings->after_reading != AFTER_MOVE)
+        return;
+    if (!settings->move_to)
+        config_check_error(check, "files::move_to", "is needed for after_reading: move");
+    else if (strncmp(settings->move_to, settings->directory, size) == 0 &&
+             (settings->move_to[size] == '/' || settings->move_to[size] == '\0'))
+        config_check_error(check, "files::move_to", "is in the directory that is looked through");
+}
+
 void pprof_check(void *config, struct config_check *check)
 {
     struct pprof_settings *settings = config;
-    if (!settings->scrape.enabled)
+    if (!settings->scrape.enabled && !settings->push.enabled && !settings->files.enabled)
         config_check_error(check, "", "must specify at least one of scrape, push and files");
     if (settings->scrape.enabled)
         check_scrape(&settings->scrape, check);
+    if (settings->push.enabled)
+        check_push(&settings->push, check);
+    if (settings->files.enabled)
+        check_files(&settings->files, check);
 }

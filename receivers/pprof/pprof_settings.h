@@ -51,8 +51,31 @@ struct scrape_settings {
     uint64_t max_body_size;
 };
 
+struct push_settings {
+    bool enabled;
+    const char *endpoint;
+    struct http_server_settings server;
+    struct config_pairs labels;
+};
+
+enum after_reading { AFTER_KEEP, AFTER_DELETE, AFTER_MOVE };
+
+struct files_settings {
+    bool enabled;
+    const char *directory;
+    const char *pattern;
+    bool watch;
+    int64_t interval;
+    int after_reading;
+    const char *move_to;
+    struct config_pairs labels;
+    uint64_t max_file_size;
+};
+
 struct pprof_settings {
     struct scrape_settings scrape;
+    struct push_settings push;
+    struct files_settings files;
 };
 
 extern const struct field pprof_fields[];

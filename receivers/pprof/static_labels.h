@@ -14,5 +14,8 @@
 /* Without a service name it is unknown_service. */
 bool static_labels_read(const struct config_pairs *labels, struct series *series,
                         struct error *err);
+/* The same of labels that come from elsewhere, too. */
+bool static_labels_read_all(const struct series_label *labels, size_t count, struct series *series,
+                            struct error *err);
 
 #endif

@@ -10,8 +10,11 @@ import os
 import pathlib
 import socket
 import sys
+import tempfile
 import threading
 import unittest
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
@@ -290,6 +293,156 @@ class TargetTest(unittest.TestCase):
                 process.stop()
                 have, _ = totals_of(written(process))
         self.assertEqual(have, uploads.pprof_totals(gain(base), "shop", "mutex")[0])
+
+
+PLAIN = """
+receivers:
+  pprof: RECEIVER
+exporters:
+  EXPORTER
+service:
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [ID]}
+"""
+
+
+def plain_profcol(receiver, exporter='file: {path: "@dir@/out", format: proto}', **options):
+    """A process with this receiver."""
+    config = PLAIN.replace("RECEIVER", receiver).replace("EXPORTER", exporter).replace("ID", exporter.partition(":")[0])
+    return server.Profcol(config, arguments=["--workers", "2"], **options)
+
+
+def resource_of(message):
+    """The attributes of its one resource."""
+    return {pair.key: pair.value.string_value for pair in message.resource_profiles[0].resource.attributes}
+
+
+class PushTest(unittest.TestCase):
+    """POST /v1/pprof."""
+
+    def post(self, process, body, path="/v1/pprof", method="POST"):
+        request = urllib.request.Request(process.url("in") + path, data=body, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def test_push(self):
+        receiver = '{push: {endpoint: "127.0.0.1:@in@", labels: {service_name: shop}}}'
+        with plain_profcol(receiver) as process:
+            for name, metric in (("cpu", "process_cpu"), ("heap", "memory"), ("goroutine", "goroutine")):
+                for data in (recording(name), gzip.compress(recording(name))):
+                    self.assertEqual(self.post(process, data), (204, b""))
+                    want, _ = uploads.pprof_totals(recording(name), "shop", "")
+                    have = uploads.totals_of_otlp(written(process)[-1])
+                    self.assertEqual({(key[0], *key[2:]): value for key, value in have.items()},
+                                     {(key[0], *key[2:]): value for key, value in want.items()})
+            self.assertEqual(self.post(process, recording("cpu")[:-2000])[0], 400)
+            self.assertEqual(self.post(process, b"\x1f\x8bno gzip")[0], 400)
+            self.assertEqual(self.post(process, b"", path="/v1/other")[0], 404)
+            self.assertEqual(self.post(process, None, method="GET")[0], 405)
+            self.assertEqual(process.metric("profcol_receiver_invalid_requests", receiver="pprof"), 2)
+            self.assertEqual(len(written(process)), 6)
+
+
+class FilesTest(unittest.TestCase):
+    """Files in a folder."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def put(self, name, data):
+        """Moved into place, as a careful writer does."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / ".new").write_bytes(data)
+        (path.parent / ".new").rename(path)
+        return path
+
+    def files(self, process, result):
+        return process.metric("profcol_receiver_files", result=result) or 0
+
+    def receiver(self, more):
+        return f'{{files: {{directory: "{self.folder}", interval: 50ms, {more}}}}}'
+
+    def test_once(self):
+        span, trace = "00f067aa0ba902b7", "4bf92f3577b34da6a3ce929d0e0e4736"
+        path = self.put(f"shop/{trace}-{span}.pb", recording("mutex"))
+        self.put("other/x.pb.gz", gzip.compress(recording("goroutine")))
+        self.put("other/x.txt", b"no profile")
+        pattern = r"/(?<service>[^/]+)/(?:(?<trace_id>[0-9a-f]{32})-(?<span_id>[0-9a-f]{16})|x)\.pb(\.gz)?$"
+        more = f"watch: false, pattern: '{pattern}', labels: {{service_name: no, env: dev}}"
+        with plain_profcol(self.receiver(more)) as process:
+            process.wait_for_log("all 2 files of .* are read")
+            messages = {resource_of(message)["service.name"]: message for message in written(process)}
+        self.assertEqual(set(messages), {"shop", "other"})
+        self.assertEqual(resource_of(messages["shop"])["env"], "dev")
+        have = uploads.totals_of_otlp(messages["shop"])
+        self.assertEqual({key[-2:] for key in have}, {(trace, span)})
+        want, _ = uploads.pprof_totals(recording("goroutine"), "other", "goroutine")
+        self.assertEqual(sum(uploads.totals_of_otlp(messages["other"]).values()), sum(want.values()))
+        self.assertTrue(path.exists())
+
+    def test_watched(self):
+        """Comes later, is broken, is deleted when it was taken."""
+        broken = self.put("broken.pb", recording("cpu")[:-2000])
+        with plain_profcol(self.receiver("after_reading: delete")) as process:
+            server.wait_until(lambda: self.files(process, "failed") == 1, what="the broken one")
+            for i in range(3):
+                path = self.put(f"{i}.pb.gz", gzip.compress(recording("mutex")))
+                server.wait_until(lambda: not path.exists(), what="the file to go")
+            self.assertEqual(self.files(process, "ok"), 3)
+            self.assertEqual(self.files(process, "failed"), 1)
+            self.assertEqual(process.log().count(str(broken)), 1)
+            self.assertEqual(len(written(process)), 3)
+        self.assertTrue(broken.exists())
+
+    def test_moved_and_tried_again(self):
+        """What is refused for now stays."""
+        exporter = 'otlp_http: {endpoint: "SINK", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}'
+        with tempfile.TemporaryDirectory() as done, backend.Backend() as sink:
+            sink.answers.append(backend.Answer(status=503))
+            path = self.put("a.pb", recording("mutex"))
+            with plain_profcol(self.receiver(f'after_reading: move, move_to: "{done}"'),
+                               exporter=exporter.replace("SINK", sink.url)) as process:
+                server.wait_until(lambda: not path.exists(), what="the file to go")
+                self.assertEqual((self.files(process, "refused"), self.files(process, "ok")), (1, 1))
+            self.assertEqual((pathlib.Path(done) / "a.pb").read_bytes(), recording("mutex"))
+            self.assertEqual(len(sink.accepted()), 1)
+
+    def test_recording_of_java(self):
+        recordings = sorted((DATA.parent / "pyroscope").glob("async-profiler/files/*.jfr"))
+        self.assertTrue(recordings)
+        self.put("x.jfr", recordings[0].read_bytes())
+        with plain_profcol(self.receiver("watch: false")) as process:
+            process.wait_for_log("all 1 files")
+            totals = uploads.totals_of_otlp(written(process)[0])
+        with open(DATA.parent / "jfr" / "expected.txt", encoding="utf-8") as file:
+            name = f"pyroscope/async-profiler/files/{recordings[0].name} "
+            want = [line.removeprefix(name).rstrip("\n") for line in file if line.startswith(name)]
+        self.assertEqual(list(uploads.jfr_lines(totals)), want)
+
+
+class ConfigTest(unittest.TestCase):
+    """What cannot work is said at the start."""
+
+    def test_errors(self):
+        for receiver, text in (
+                ("{}", "must specify at least one of scrape, push and files"),
+                ("{scrape: {targets: [{endpoint: localhost}]}}", "scrape::targets::0::endpoint"),
+                ('{scrape: {interval: 5s, profiles: {cpu: {seconds: 5}}, targets: [{endpoint: "http://a:1"}]}}',
+                 "must be below the interval"),
+                ('{scrape: {profile: {}, targets: [{endpoint: "http://a:1"}]}}', "profiles"),
+                ("{files: {directory: /a, pattern: '('}}", "not a regular expression, at character 2"),
+                ("{files: {directory: /a, after_reading: move}}", "is needed for after_reading: move"),
+                ("{files: {directory: /a, after_reading: move, move_to: /a/b}}", "is in the directory")):
+            with self.subTest(receiver), self.assertRaises(server.Failed) as failed, \
+                    plain_profcol(receiver, expect_exit=None):
+                pass
+            self.assertIn(text, str(failed.exception))
 
 
 if __name__ == "__main__":

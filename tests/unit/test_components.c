@@ -23,7 +23,9 @@ static const struct {
 } minimal[] = {
     {CONFIG_RECEIVERS, "otlp",
      "{protocols: {grpc: {endpoint: '127.0.0.1:0'}, http: {endpoint: '127.0.0.1:0'}}}"},
-    {CONFIG_RECEIVERS, "pprof", "{scrape: {targets: [{endpoint: 'http://127.0.0.1:1'}]}}"},
+    {CONFIG_RECEIVERS, "pprof",
+     "{scrape: {targets: [{endpoint: 'http://127.0.0.1:1'}]}, push: {endpoint: '127.0.0.1:0'}, "
+     "files: {directory: /nonexistent}}"},
     {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
     {CONFIG_PROCESSORS, "batch", ""},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},

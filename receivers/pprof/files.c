@@ -1,0 +1,372 @@
+#include "receivers/pprof/files.h"
+
+#include "core/base/container_of.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/pipeline/received.h"
+#include "receivers/pprof/path_pattern.h"
+#include "receivers/pprof/profile_intake.h"
+#include "receivers/pprof/static_labels.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILES_MAX = 100000, DEPTH_MAX = 16 };
+
+enum outcome { OUTCOME_OK, OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_COUNT };
+static const char *const outcome_names[] = {"ok", "failed", "refused"};
+
+struct file {
+    char *path;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+    enum { FILE_SETTLES, FILE_SETTLED, FILE_DONE } state;
+};
+
+struct files {
+    struct file *items; /* by path */
+    size_t count, capacity;
+};
+
+struct folder {
+    struct node *node;
+    const struct files_settings *settings;
+    struct path_pattern *pattern;
+    struct received_counters counters;
+    struct counter *outcomes[OUTCOME_COUNT];
+    struct timer timer; /* of the next look, or of the next file */
+    struct files files;
+    size_t next;       /* file of this look */
+    bool looking;      /* through `files` */
+    bool has_leftover; /* of this look: a file that settles, or was refused */
+    bool forwarding;
+    struct receipt receipt;
+    uint32_t samples;
+    bool draining;
+    void (*on_drained)(void *context);
+    void *drain_context;
+};
+
+/* ---- looking ---- */
+
+static int compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct file *)a)->path, ((const struct file *)b)->path);
+}
+
+static void free_files(struct files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->items[i].path);
+    free(files->items);
+    *files = (struct files){0};
+}
+
+static bool is_old(const struct folder *folder, const struct stat *stat)
+{
+    int64_t changed = stat->st_mtim.tv_sec * INT64_C(1000000000) + stat->st_mtim.tv_nsec;
+    return !folder->settings->watch ||
+           (int64_t)clock_wall_ns() - changed >= folder->settings->interval;
+}
+
+static bool is_unchanged(const struct file *file, const struct stat *stat)
+{
+    return file->inode == stat->st_ino && file->size == stat->st_size &&
+           file->changed.tv_sec == stat->st_mtim.tv_sec &&
+           file->changed.tv_nsec == stat->st_mtim.tv_nsec;
+}
+
+static void add_file(struct folder *folder, struct files *files, const FTSENT *entry)
+{
+    const struct stat *stat = entry->fts_statp;
+    struct file file = {.path = memory_strdup(entry->fts_path),
+                        .inode = stat->st_ino,
+                        .size = stat->st_size,
+                        .changed = stat->st_mtim};
+    const struct file *known =
+        folder->files.count > 0
+            ? bsearch(&file, folder->files.items, folder->files.count, sizeof file, compare_files)
+            : NULL;
+    if (known && is_unchanged(known, stat))
+        file.state = known->state == FILE_DONE ? FILE_DONE : FILE_SETTLED;
+    else if (is_old(folder, stat))
+        file.state = FILE_SETTLED;
+    if (files->count == files->capacity) {
+        files->capacity = files->capacity ? files->capacity * 2 : 64;
+        files->items = memory_grow(files->items, files->capacity, sizeof *files->items);
+    }
+    files->items[files->count++] = file;
+}
+
+static bool is_wanted(const struct folder *folder, const FTSENT *entry)
+{
+    struct series_label labels[SERIES_LABELS_MAX];
+    size_t count;
+    return entry->fts_info == FTS_F &&
+           path_pattern_match(folder->pattern, entry->fts_path, labels, &count);
+}
+
+static void look(struct folder *folder)
+{
+    char *roots[] = {(char *)(uintptr_t)folder->settings->directory, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    struct files files = {0};
+    FTSENT *entry;
+    while (tree && (entry = fts_read(tree)) && files.count < FILES_MAX) {
+        if (entry->fts_info == FTS_D && entry->fts_level >= DEPTH_MAX)
+            fts_set(tree, entry, FTS_SKIP);
+        else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR)
+            log_warn(folder->node->component->label, "%s: %s", entry->fts_path,
+                     strerror(entry->fts_errno));
+        else if (is_wanted(folder, entry))
+            add_file(folder, &files, entry);
+    }
+    if (tree)
+        fts_close(tree);
+    if (files.count > 0)
+        qsort(files.items, files.count, sizeof *files.items, compare_files);
+    free_files(&folder->files);
+    folder->files = files;
+}
+
+/* ---- reading ---- */
+
+/* NULL: *why says why. */
+static struct buffer *read_file(const struct folder *folder, const struct file *file,
+                                struct verdict *why)
+{
+    struct buffer *bytes = NULL;
+    if ((uint64_t)file->size > folder->settings->max_file_size) {
+        *why =
+            verdict_of(GRPC_INVALID_ARGUMENT, "has %lld bytes, max_file_size is %llu",
+                       (long long)file->size, (unsigned long long)folder->settings->max_file_size);
+        return NULL;
+    }
+    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) {
+        *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", strerror(errno));
+        return NULL;
+    }
+    bytes = buffer_new((size_t)file->size, folder->node->component->process->budget);
+    if (!bytes) {
+        *why = received_over_budget;
+    } else {
+        ssize_t got = 1;
+        while (got > 0 && bytes->size < (size_t)file->size) {
+            got = read(descriptor, bytes->data + bytes->size, (size_t)file->size - bytes->size);
+            bytes->size += got > 0 ? (size_t)got : 0;
+        }
+    }
+    close(descriptor);
+    return bytes;
+}
+
+/* What the path says goes before what the configuration does. */
+static bool label_file(const struct folder *folder, const struct file *file, struct series *series,
+                       struct error *err)
+{
+    struct series_label labels[2 * SERIES_LABELS_MAX];
+    const struct config_pairs *more = &folder->settings->labels;
+    size_t named, count;
+    path_pattern_match(folder->pattern, file->path, labels, &named);
+    count = named;
+    for (size_t i = 0; i < more->count && i < SERIES_LABELS_MAX; i++) {
+        struct slice name = slice_of_string(more->items[i].name);
+        bool is_taken = false;
+        for (size_t j = 0; j < named; j++)
+            is_taken |= slice_equal(labels[j].name, name);
+        if (!is_taken)
+            labels[count++] = (struct series_label){name, slice_of_string(more->items[i].value)};
+    }
+    return static_labels_read_all(labels, count, series, err);
+}
+
+static struct buffer *convert(struct folder *folder, const struct file *file, struct verdict *why)
+{
+    struct series series;
+    struct error err;
+    if (!label_file(folder, file, &series, &err)) {
+        *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+        return NULL;
+    }
+    struct buffer *bytes = read_file(folder, file, why);
+    if (!bytes)
+        return NULL;
+    struct profile_intake intake = {
+        .bytes = buffer_slice(bytes),
+        .series = &series,
+        .max_size = (size_t)folder->settings->max_file_size,
+        .time_unix_nano =
+            (uint64_t)file->changed.tv_sec * 1000000000 + (uint64_t)file->changed.tv_nsec,
+        .budget = folder->node->component->process->budget,
+    };
+    struct buffer *profiles = profile_intake_read(&intake, &folder->samples, why);
+    buffer_unref(bytes);
+    return profiles;
+}
+
+/* ---- what came of it ---- */
+
+static void put_away(const struct folder *folder, const struct file *file)
+{
+    const char *name = strrchr(file->path, '/'), *label = folder->node->component->label;
+    char to[4096];
+    if (folder->settings->after_reading == AFTER_DELETE && unlink(file->path) != 0)
+        log_error(label, "%s: cannot be deleted: %s", file->path, strerror(errno));
+    if (folder->settings->after_reading != AFTER_MOVE)
+        return;
+    snprintf(to, sizeof to, "%s%s", folder->settings->move_to, name ? name : "");
+    if (rename(file->path, to) != 0)
+        log_error(label, "%s: cannot be moved to %s: %s", file->path, to, strerror(errno));
+}
+
+static void finish_file(struct folder *folder, const struct verdict *verdict)
+{
+    struct file *file = &folder->files.items[folder->next - 1];
+    enum outcome outcome = verdict_is_ok(verdict)          ? OUTCOME_OK
+                           : verdict_is_retryable(verdict) ? OUTCOME_REFUSED
+                                                           : OUTCOME_FAILED;
+    counter_add(folder->outcomes[outcome], folder->node->worker->index, 1);
+    if (outcome == OUTCOME_REFUSED) {
+        log_warn(folder->node->component->label, "%s: %s; tried again later", file->path,
+                 verdict->text);
+        folder->next = folder->files.count; /* the others would fare no better */
+        folder->has_leftover = true;
+        return;
+    }
+    file->state = FILE_DONE;
+    if (outcome == OUTCOME_OK)
+        put_away(folder, file);
+    else
+        log_error(folder->node->component->label, "%s: %s", file->path, verdict->text);
+}
+
+static void go_on(struct folder *folder)
+{
+    if (!folder->draining)
+        worker_set_timer(folder->node->worker, &folder->timer, 0);
+    else if (folder->on_drained)
+        folder->on_drained(folder->drain_context);
+}
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct folder *folder = container_of(receipt, struct folder, receipt);
+    bool is_ok = verdict_is_ok(verdict);
+    counter_add(is_ok ? folder->counters.accepted : folder->counters.refused,
+                folder->node->worker->index, folder->samples);
+    folder->forwarding = false;
+    finish_file(folder, verdict);
+    go_on(folder);
+}
+
+static void take_file(struct folder *folder, const struct file *file)
+{
+    struct verdict why = verdict_ok;
+    folder->samples = 0;
+    struct buffer *profiles = convert(folder, file, &why);
+    if (!profiles || folder->samples == 0) {
+        buffer_unref(profiles);
+        if (why.code == GRPC_INVALID_ARGUMENT)
+            counter_add(folder->counters.invalid, folder->node->worker->index, 1);
+        finish_file(folder, &why);
+        go_on(folder);
+        return;
+    }
+    folder->forwarding = true;
+    receipt_init(&folder->receipt, on_settled);
+    node_forward(folder->node, batch_new(folder->node->worker, SIGNAL_PROFILES, profiles,
+                                         folder->samples, &folder->receipt, NULL));
+}
+
+static void end_look(struct folder *folder)
+{
+    folder->looking = false;
+    if (folder->settings->watch || folder->has_leftover)
+        worker_set_timer(folder->node->worker, &folder->timer,
+                         (uint64_t)folder->settings->interval);
+    else
+        log_info(folder->node->component->label, "all %zu files of %s are read",
+                 folder->files.count, folder->settings->directory);
+}
+
+static void on_timer(struct timer *timer)
+{
+    struct folder *folder = container_of(timer, struct folder, timer);
+    if (!folder->looking) {
+        look(folder);
+        folder->next = 0;
+        folder->looking = true;
+        folder->has_leftover = false;
+    }
+    while (folder->next < folder->files.count) {
+        const struct file *file = &folder->files.items[folder->next++];
+        if (file->state == FILE_SETTLED) {
+            take_file(folder, file);
+            return;
+        }
+    }
+    end_look(folder);
+}
+
+/* ---- life ---- */
+
+static void make_counters(struct folder *folder)
+{
+    const struct component *component = folder->node->component;
+    received_counters_init(&folder->counters, component, "file", SIGNAL_PROFILES);
+    for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++) {
+        struct text labels = {0};
+        metrics_label(&labels, "receiver", component->id);
+        metrics_label(&labels, "result", outcome_names[outcome]);
+        folder->outcomes[outcome] =
+            metrics_counter(component->process->metrics, "profcol_receiver_files",
+                            "Files read; refused: kept and tried again.", text_string(&labels));
+        text_deinit(&labels);
+    }
+}
+
+struct folder *folder_start(struct node *node, const struct files_settings *settings,
+                            struct error *err)
+{
+    struct path_pattern *pattern = path_pattern_new(settings->pattern, err);
+    if (!pattern)
+        return NULL;
+    struct folder *folder = memory_zalloc(sizeof *folder);
+    folder->node = node;
+    folder->settings = settings;
+    folder->pattern = pattern;
+    folder->timer.on_timer = on_timer;
+    make_counters(folder);
+    worker_set_timer(node->worker, &folder->timer, 0);
+    return folder;
+}
+
+void folder_drain(struct folder *folder, void (*on_drained)(void *context), void *context)
+{
+    folder->draining = true;
+    worker_cancel_timer(folder->node->worker, &folder->timer);
+    if (!folder->forwarding) {
+        on_drained(context);
+        return;
+    }
+    folder->on_drained = on_drained;
+    folder->drain_context = context;
+}
+
+void folder_free(struct folder *folder)
+{
+    if (!folder)
+        return;
+    assert(!folder->forwarding);
+    worker_cancel_timer(folder->node->worker, &folder->timer);
+    free_files(&folder->files);
+    path_pattern_free(folder->pattern);
+    free(folder);
+}

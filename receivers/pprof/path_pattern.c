@@ -1,0 +1,73 @@
+#include "receivers/pprof/path_pattern.h"
+
+#include "core/base/memory.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+/* Who names files may be anybody: no match may take long. */
+enum { MATCH_LIMIT = 100000, HEAP_LIMIT_KIB = 1024 };
+
+struct path_pattern {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+};
+
+struct path_pattern *path_pattern_new(const char *text, struct error *err)
+{
+    int problem;
+    PCRE2_SIZE offset;
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, &problem, &offset, NULL);
+    if (!code) {
+        char why[120];
+        pcre2_get_error_message(problem, (PCRE2_UCHAR *)why, sizeof why);
+        error_set(err, "not a regular expression, at character %zu: %s", (size_t)offset + 1, why);
+        return NULL;
+    }
+    struct path_pattern *pattern = memory_zalloc(sizeof *pattern);
+    pattern->code = code;
+    pattern->match = pcre2_match_data_create_from_pattern(code, NULL);
+    pattern->limits = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(pattern->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(pattern->limits, HEAP_LIMIT_KIB);
+    return pattern;
+}
+
+void path_pattern_free(struct path_pattern *pattern)
+{
+    if (!pattern)
+        return;
+    pcre2_match_context_free(pattern->limits);
+    pcre2_match_data_free(pattern->match);
+    pcre2_code_free(pattern->code);
+    free(pattern);
+}
+
+static struct slice label_name(const char *group)
+{
+    return strcmp(group, "service") == 0 ? SLICE("service_name") : slice_of_string(group);
+}
+
+bool path_pattern_match(const struct path_pattern *pattern, const char *path,
+                        struct series_label *labels_out, size_t *count_out)
+{
+    uint32_t named, entry_size;
+    PCRE2_SPTR entry;
+    *count_out = 0;
+    if (pcre2_match(pattern->code, (PCRE2_SPTR)path, PCRE2_ZERO_TERMINATED, 0, 0, pattern->match,
+                    pattern->limits) < 0)
+        return false;
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMECOUNT, &named);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMEENTRYSIZE, &entry_size);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMETABLE, &entry);
+    for (uint32_t i = 0; i < named && *count_out < SERIES_LABELS_MAX; i++, entry += entry_size) {
+        const PCRE2_SIZE *at = &offsets[(size_t)2 * (size_t)(entry[0] << 8 | entry[1])];
+        if (at[0] != PCRE2_UNSET && at[1] > at[0])
+            labels_out[(*count_out)++] = (struct series_label){
+                label_name((const char *)entry + 2), slice_of(path + at[0], at[1] - at[0])};
+    }
+    return true;
+}

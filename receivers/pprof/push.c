@@ -1,0 +1,161 @@
+#include "receivers/pprof/push.h"
+
+#include "core/base/container_of.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/pipeline/received.h"
+#include "receivers/pprof/profile_intake.h"
+#include "receivers/pprof/static_labels.h"
+
+#define PUSH_PATH "/v1/pprof"
+
+struct pusher {
+    struct component *component;
+    const struct push_settings *settings;
+    struct server *server;
+    struct received_counters counters;
+    struct series series;
+    struct node *nodes[WORKERS_MAX];
+    bool started; /* written by the last worker before it answers main */
+};
+
+/* A request on its way to its answer. */
+struct push_request {
+    struct receipt receipt;
+    struct pusher *pusher;
+    struct exchange *exchange;
+    uint32_t samples;
+};
+
+static void respond(struct exchange *exchange, const struct verdict *verdict)
+{
+    int status = verdict_http_status(verdict);
+    struct http_header retry;
+    char seconds[24];
+    if (verdict_is_ok(verdict))
+        exchange_respond(exchange, 204, NULL, (struct slice){0}, NULL, 0);
+    else
+        exchange_respond(exchange, status, "text/plain; charset=utf-8",
+                         slice_of_string(verdict->text), &retry,
+                         received_retry_after(verdict, status, &retry, seconds));
+}
+
+static bool on_head(void *context, struct exchange *exchange)
+{
+    static const struct http_header allow = {{(const uint8_t *)"allow", sizeof "allow" - 1},
+                                             {(const uint8_t *)"POST", sizeof "POST" - 1}};
+    (void)context;
+    if (!slice_is(exchange_path(exchange), PUSH_PATH))
+        exchange_respond(exchange, 404, "text/plain; charset=utf-8", SLICE("404 page not found\n"),
+                         NULL, 0);
+    else if (!slice_is(exchange_method(exchange), "POST"))
+        exchange_respond(exchange, 405, "text/plain; charset=utf-8", SLICE("405 only POST\n"),
+                         &allow, 1);
+    else
+        return true;
+    return false;
+}
+
+static void on_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct push_request *request = container_of(receipt, struct push_request, receipt);
+    const struct received_counters *counters = &request->pusher->counters;
+    counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
+                exchange_worker(request->exchange)->index, request->samples);
+    respond(request->exchange, verdict);
+    free(request);
+}
+
+static void forward(struct pusher *pusher, struct exchange *exchange, struct buffer *profiles,
+                    uint32_t samples)
+{
+    struct worker *worker = exchange_worker(exchange);
+    struct push_request *request = memory_zalloc(sizeof *request);
+    *request = (struct push_request){.pusher = pusher, .exchange = exchange, .samples = samples};
+    receipt_init(&request->receipt, on_settled);
+    bool with_headers = pusher->settings->server.include_metadata;
+    node_forward(pusher->nodes[worker->index],
+                 batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
+                           with_headers ? received_metadata(exchange) : NULL));
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    struct pusher *pusher = context;
+    struct buffer *body = exchange_take_body(exchange);
+    struct verdict why = verdict_ok;
+    uint32_t samples = 0;
+    struct profile_intake intake = {
+        .bytes = buffer_slice(body),
+        .series = &pusher->series,
+        .max_size = (size_t)pusher->settings->server.max_request_body_size,
+        .time_unix_nano = clock_wall_ns(),
+        .budget = pusher->component->process->budget,
+    };
+    struct buffer *profiles = profile_intake_read(&intake, &samples, &why);
+    buffer_unref(body);
+    if (profiles && samples > 0) {
+        forward(pusher, exchange, profiles, samples);
+        return;
+    }
+    /* Refused, or nothing in it: no pipeline is bothered. */
+    buffer_unref(profiles);
+    if (why.code == GRPC_INVALID_ARGUMENT)
+        counter_add(pusher->counters.invalid, exchange_worker(exchange)->index, 1);
+    respond(exchange, &why);
+}
+
+static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
+
+struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
+                          struct error *err)
+{
+    struct process *process = component->process;
+    struct server_options options =
+        http_server_options(&settings->server, settings->endpoint, process, component->label);
+    struct pusher *pusher = memory_zalloc(sizeof *pusher);
+    pusher->component = component;
+    pusher->settings = settings;
+    if (static_labels_read(&settings->labels, &pusher->series, err))
+        pusher->server =
+            server_new(&options, &handler, pusher, process->workers, process->worker_count, err);
+    if (!pusher->server) {
+        free(pusher);
+        return NULL;
+    }
+    received_counters_init(&pusher->counters, component, "http", SIGNAL_PROFILES);
+    return pusher;
+}
+
+void pusher_free(struct pusher *pusher)
+{
+    if (!pusher)
+        return;
+    server_free(pusher->server);
+    free(pusher);
+}
+
+void pusher_start(struct pusher *pusher, struct node *node)
+{
+    pusher->nodes[node->worker->index] = node;
+    /* Workers start one after the other: only when the last has its node may a connection arrive
+     * anywhere. */
+    if (node->worker->index + 1 < pusher->component->process->worker_count)
+        return;
+    pusher->started = true;
+    server_start(pusher->server);
+    log_info(pusher->component->label, "Starting HTTP server, endpoint: %s",
+             pusher->settings->endpoint);
+}
+
+void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),
+                  void *context)
+{
+    server_drain(pusher->server, node->worker, on_drained, context);
+}
+
+void pusher_stop(struct pusher *pusher, struct node *node)
+{
+    if (pusher->started) /* not when another worker could not start its nodes */
+        server_stop(pusher->server, node->worker);
+}

@@ -1,0 +1,28 @@
+/*
+ * push: a listener for who posts a pprof by itself: POST /v1/pprof, answered with 204, as with the
+ * Collector's receiver of this name.
+ *
+ * Owner: the component.
+ *
+ * Thread: pusher_new and pusher_free on main, the rest on the node's worker.
+ */
+#ifndef PROFCOL_PUSH_H
+#define PROFCOL_PUSH_H
+
+#include "core/pipeline/component.h"
+#include "receivers/pprof/pprof_settings.h"
+
+struct pusher;
+
+/* Binds. NULL: err says why. */
+struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
+                          struct error *err);
+void pusher_free(struct pusher *pusher); /* NULL is allowed */
+
+/* Listens when the last worker has its node. */
+void pusher_start(struct pusher *pusher, struct node *node);
+void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),
+                  void *context);
+void pusher_stop(struct pusher *pusher, struct node *node);
+
+#endif
