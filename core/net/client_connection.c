@@ -12,12 +12,7 @@
 #define CONNECT_NEXT_NS UINT64_C(1000000000) /* when there is another address to try */
 #define PING_TIMEOUT_NS INT64_C(20000000000)
 
-enum {
-    TLS_AHEAD_BYTES = 64 * 1024,
-    TLS_RECORD_BYTES = 16 * 1024,
-    READS_PER_TURN = 8,
-    LOOPBACK_SEND_BYTES = 432 * 1024,
-};
+enum { TLS_AHEAD_BYTES = 64 * 1024, TLS_RECORD_BYTES = 16 * 1024, READS_PER_TURN = 8 };
 
 static void try_address(struct client_connection *connection);
 static void connect_failed(struct client_connection *connection, const char *why);
@@ -429,22 +424,6 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     client_unref(client);
 }
 
-static bool is_loopback(const struct client_address *address)
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->storage;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->storage;
-    return v4->sin_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
-                                     : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-/* Within one host there is no distance to fill: what waits for the reader shall be so little that
- * it stays in the processor's cache. Elsewhere the kernel finds the size. */
-static void bound_send_buffer(int s)
-{
-    int size = LOOPBACK_SEND_BYTES;
-    setsockopt(s, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-}
-
 static int open_socket(const struct client_address *address)
 {
     int family = address->storage.ss_family;
@@ -453,8 +432,6 @@ static int open_socket(const struct client_address *address)
     if (s >= 0 && family != AF_UNIX) {
         setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-        if (is_loopback(address))
-            bound_send_buffer(s);
     }
     return s;
 }
