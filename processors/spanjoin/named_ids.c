@@ -1,44 +1,8 @@
 #include "processors/spanjoin/named_ids.h"
 
-#include "core/base/text.h"
+#include "core/data/id_text.h"
 
 #include <assert.h>
-
-/* --- ids as texts --- */
-
-static bool parse_hex(struct slice text, uint8_t *id, size_t size)
-{
-    if (text.size != 2 * size)
-        return false;
-    uint8_t any = 0;
-    for (size_t i = 0; i < size; i++) {
-        int high = text_hex_digit(text.data[2 * i]), low = text_hex_digit(text.data[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        id[i] = (uint8_t)(high << 4 | low);
-        any |= id[i];
-    }
-    return any != 0;
-}
-
-static bool write_number(uint64_t number, uint8_t *id)
-{
-    for (size_t i = 0; i < SPAN_ID_SIZE; i++)
-        id[i] = (uint8_t)(number >> (8 * (SPAN_ID_SIZE - 1 - i)));
-    return number != 0;
-}
-
-static bool parse_decimal(struct slice text, uint8_t *id)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' ||
-            __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
-            return false;
-    }
-    return write_number(number, id);
-}
 
 /* From an AnyValue payload. */
 static bool parse_id(const struct id_source *source, struct slice any, uint8_t *id, size_t size)
@@ -48,11 +12,11 @@ static bool parse_id(const struct id_source *source, struct slice any, uint8_t *
     if (!wire_next(&cursor, &field))
         return false;
     if (field.number == ANY_VALUE_INT && field.type == WIRE_VARINT)
-        return source->is_decimal && size == SPAN_ID_SIZE && write_number(field.value, id);
+        return source->is_decimal && size == SPAN_ID_SIZE && id_from_number(field.value, id);
     if (field.number != ANY_VALUE_STRING || field.type != WIRE_BYTES)
         return false;
-    return source->is_decimal && size == SPAN_ID_SIZE ? parse_decimal(field.bytes, id)
-                                                      : parse_hex(field.bytes, id, size);
+    return source->is_decimal && size == SPAN_ID_SIZE ? id_from_decimal(field.bytes, id)
+                                                      : id_from_hex(field.bytes, id, size);
 }
 
 /* --- attributes --- */
