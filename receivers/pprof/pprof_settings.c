@@ -32,7 +32,7 @@ static const struct field cpu_fields[] = {
 };
 #define PROFILE_FIELDS(NAME, PATH)                                                                 \
     static const struct field NAME##_fields[] = {                                                  \
-        FIELD_STRING(scrape_profile, path, PATH_HELP, .fallback = PATH),                           \
+        FIELD_STRING(scrape_profile, path, PATH_HELP, .fallback = (PATH)),                         \
         FIELD_BOOL(scrape_profile, delta, DELTA_HELP, .fallback = "true"),                         \
         FIELD_END,                                                                                 \
     }

@@ -240,7 +240,7 @@ static struct buffer *make_request(enum signal signal, struct budget *budget)
 {
     struct error err = {""};
     bool over_budget = false;
-    struct scan_result scan;
+    struct scan_result scan = {0};
     bool is_traces = signal == SIGNAL_TRACES;
     struct buffer *request =
         json_to_protobuf(is_traces ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
