@@ -88,6 +88,19 @@ char *arena_string(struct arena *arena, struct slice text)
     return copy;
 }
 
+void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
+                 size_t element_size)
+{
+    if (count < *capacity)
+        return array;
+    uint32_t more = *capacity ? *capacity * 2 : 16;
+    void *grown = arena_array(arena, more, element_size);
+    if (count > 0)
+        memcpy(grown, array, count * element_size);
+    *capacity = more;
+    return grown;
+}
+
 char *arena_strdup(struct arena *arena, const char *text)
 {
     return arena_string(arena, slice_of_string(text));

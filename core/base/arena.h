@@ -35,6 +35,10 @@ void *arena_alloc(struct arena *arena, size_t size);
 void *arena_zalloc(struct arena *arena, size_t size);
 /* count elements, zeroed; aborts when the product overflows. */
 void *arena_array(struct arena *arena, size_t count, size_t element_size);
+/* An array with room for one more behind `count`: the same one, or a copy of twice the capacity,
+ * whose new elements are zero. NULL with capacity 0 is valid and empty. */
+void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
+                 size_t element_size);
 
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */

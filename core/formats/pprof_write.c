@@ -42,12 +42,19 @@ struct mark {
     uint32_t mappings, locations, functions, strings;
 };
 
+/* What was answered for an attribute; without a name it is left out. */
+struct kept_label {
+    struct pprof_label label;
+    uint32_t generation;
+};
+
 struct pprof_writer {
     struct dictionary *dictionary;
     struct arena *arena;
-    struct pprof_labels choice;      /* keep NULL: all */
-    struct pprof_label **attributes; /* by index; without a name: left out; NULL: not asked for */
-    uint8_t *mapping_flags;          /* by index, a bit for each field; NULL: not asked for */
+    struct pprof_labels choice;     /* keep NULL: all */
+    struct kept_label **attributes; /* by index; NULL: never asked for */
+    uint32_t generation;            /* of what is still valid there */
+    uint8_t *mapping_flags;         /* by index, a bit for each field; NULL: not asked for */
 
     /* what was added */
     struct pprof_header header;
@@ -72,19 +79,6 @@ struct pprof_writer {
     uint32_t *frames; /* of a sample */
     uint32_t frame_capacity;
 };
-
-/* An array in the arena with room for one more behind `count`. */
-static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    uint32_t more = *capacity ? *capacity * 2 : 16;
-    void *grown = arena_array(arena, more, size);
-    if (count > 0)
-        memcpy(grown, array, count * size);
-    *capacity = more;
-    return grown;
-}
 
 /* ---- slots ---- */
 
@@ -117,8 +111,8 @@ static uint32_t string_hash(struct slice text)
 
 static uint32_t add_string(struct pprof_writer *writer, struct slice text)
 {
-    writer->strings = grow(writer->arena, writer->strings, writer->string_count,
-                           &writer->string_capacity, sizeof *writer->strings);
+    writer->strings = arena_grow(writer->arena, writer->strings, writer->string_count,
+                                 &writer->string_capacity, sizeof *writer->strings);
     writer->strings[writer->string_count++] = text;
     wire_writer_bytes(&writer->sections[STRINGS], PPROF_STRING_TABLE, text);
     if (writer->string_count * 2 > writer->string_slots.mask) {
@@ -438,9 +432,13 @@ static void read_label_value(struct pprof_label *label, struct wire_field value)
 
 static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t attribute)
 {
-    if (writer->attributes[attribute])
-        return writer->attributes[attribute];
-    struct pprof_label *label = arena_zalloc(writer->arena, sizeof *label);
+    struct kept_label *kept = writer->attributes[attribute];
+    if (kept && kept->generation == writer->generation)
+        return &kept->label;
+    if (!kept)
+        kept = writer->attributes[attribute] = arena_alloc(writer->arena, sizeof *kept);
+    *kept = (struct kept_label){.generation = writer->generation};
+    struct pprof_label *label = &kept->label;
     struct dictionary_attribute entry = dictionary_attribute(writer->dictionary, attribute);
     struct wire_field value = any_value(entry.value);
     label->name = dictionary_string(writer->dictionary, entry.key);
@@ -452,7 +450,6 @@ static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t 
     if (!is_something ||
         (writer->choice.keep && !writer->choice.keep(writer->choice.context, label)))
         label->name = (struct slice){0};
-    writer->attributes[attribute] = label;
     return label;
 }
 
@@ -484,20 +481,20 @@ static bool is_of_row(const struct pprof_writer *writer, const struct row *row,
 
 static void keep_row(struct pprof_writer *writer, const struct row *wanted, const uint32_t *labels)
 {
-    writer->rows = grow(writer->arena, writer->rows, writer->row_count, &writer->row_capacity,
-                        sizeof *writer->rows);
+    writer->rows = arena_grow(writer->arena, writer->rows, writer->row_count, &writer->row_capacity,
+                              sizeof *writer->rows);
     struct row *row = &writer->rows[writer->row_count++];
     *row = *wanted;
     row->first_label = writer->label_count;
     for (uint32_t i = 0; i < wanted->label_count; i++) {
-        writer->labels = grow(writer->arena, writer->labels, writer->label_count,
-                              &writer->label_capacity, sizeof *writer->labels);
+        writer->labels = arena_grow(writer->arena, writer->labels, writer->label_count,
+                                    &writer->label_capacity, sizeof *writer->labels);
         writer->labels[writer->label_count++] = labels[i];
     }
     for (uint32_t i = 0; i < writer->type_count; i++) {
         uint32_t at = (writer->row_count - 1) * writer->type_count + i;
-        writer->values = grow(writer->arena, writer->values, at, &writer->value_capacity,
-                              sizeof *writer->values);
+        writer->values = arena_grow(writer->arena, writer->values, at, &writer->value_capacity,
+                                    sizeof *writer->values);
         writer->values[at] = 0;
     }
     if (writer->row_count * 2 > writer->row_slots.mask) {
@@ -631,8 +628,8 @@ static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack)
                      STACK_LOCATION_INDICES);
     uint32_t count = 0, location;
     while (next_index(&walk, &location)) {
-        writer->frames = grow(writer->arena, writer->frames, count, &writer->frame_capacity,
-                              sizeof *writer->frames);
+        writer->frames = arena_grow(writer->arena, writer->frames, count, &writer->frame_capacity,
+                                    sizeof *writer->frames);
         writer->frames[count++] = location_id(writer, location);
     }
     return count;
@@ -785,6 +782,11 @@ void pprof_writer_free(struct pprof_writer *writer)
         wire_writer_deinit(&writer->sections[i]);
     wire_writer_deinit(&writer->whole);
     free(writer);
+}
+
+void pprof_writer_forget_labels(struct pprof_writer *writer)
+{
+    writer->generation++;
 }
 
 /* ---- headers ---- */

@@ -52,7 +52,7 @@ struct pprof_label {
 };
 struct pprof_labels {
     /* Whether this attribute becomes a label; may give it another name and text. Asked once for
-     * each; what it gives lives as long as the writer. */
+     * each, until pprof_writer_forget_labels; what it gives lives as long as the writer. */
     bool (*keep)(void *context, struct pprof_label *label);
     void *context;
 };
@@ -63,6 +63,9 @@ struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct aren
 void pprof_writer_free(struct pprof_writer *writer); /* NULL is allowed */
 
 void pprof_writer_begin(struct pprof_writer *writer, const struct pprof_header *header);
+/* From the next pprof on, keep is asked again: where its answer depends on whose samples they are.
+ * Costs nothing for attributes that are not met again. */
+void pprof_writer_forget_labels(struct pprof_writer *writer);
 /* Its number for the samples; all of them before the first sample, at most OTLP_SIBLINGS_MAX. */
 uint32_t pprof_writer_sample_type(struct pprof_writer *writer, struct slice type,
                                   struct slice unit);

@@ -21,14 +21,6 @@ enum { LABEL_PAIR_NAME = 1, LABEL_PAIR_VALUE = 2 };
 
 enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
 
-/* Samples of one service: how their attributes become labels depends on it. */
-struct service {
-    struct service *next;
-    struct maker *maker;
-    struct slice name;
-    struct pprof_writer *writer;
-};
-
 /* A Profile that goes into a pprof. */
 struct part {
     struct part *next;
@@ -37,16 +29,21 @@ struct part {
     int64_t scale;   /* what its values are multiplied with */
 };
 
+struct column {
+    struct slice type, unit;
+};
+
 /* What becomes one pprof, or several when it is large. */
 struct group {
-    struct group *next;
-    struct service *service;
+    struct group *next; /* in the order of their first Profile */
+    uint64_t hash;
+    struct slice service;
     struct slice series;    /* encoded labels, without __name__ */
     struct slice type_name; /* of the profile type */
     struct slice name;      /* the same as a label's value */
     struct pprof_header header;
-    struct slice types[OTLP_SIBLINGS_MAX], units[OTLP_SIBLINGS_MAX];
-    uint32_t type_count;
+    struct column *columns;
+    uint32_t column_count, column_capacity;
     struct part *first, *last;
 };
 
@@ -55,41 +52,28 @@ struct maker {
     struct batch *batch;
     struct dictionary *dictionary;
     struct arena *arena;
-    struct service *services;
+    struct pprof_writer *writer;
+    struct slice service; /* whose samples are being written */
     struct group *groups, *last_group;
+    struct group **slots; /* groups by hash; at most half are taken */
+    uint32_t group_count, slot_mask;
     struct wire_writer encoder;
     struct pushes *out;
 };
 
-/* ---- services ---- */
+/* ---- labels ---- */
 
+/* How an attribute becomes a label depends on the service. */
 static bool keep_label(void *context, struct pprof_label *label)
 {
-    const struct service *service = context;
-    const struct push_options *options = service->maker->options;
+    const struct maker *maker = context;
+    const struct push_options *options = maker->options;
     if (label->text.size == 0 || !label_is_wanted(options->labels, label->name))
         return false; /* Pyroscope does not keep numbers */
-    if (!label_limits_admit(options->limits, service->name, label->name, label->text,
+    if (!label_limits_admit(options->limits, maker->service, label->name, label->text,
                             options->now_ns))
         label->text = SLICE("other");
     return true;
-}
-
-static struct service *find_service(struct maker *maker, struct slice name)
-{
-    struct service *service = maker->services;
-    while (service && !slice_equal(service->name, name))
-        service = service->next;
-    if (service)
-        return service;
-    service = arena_zalloc(maker->arena, sizeof *service);
-    service->maker = maker;
-    service->name = name;
-    service->next = maker->services;
-    maker->services = service;
-    struct pprof_labels labels = {.keep = keep_label, .context = service};
-    service->writer = pprof_writer_new(maker->dictionary, maker->arena, &labels);
-    return service;
 }
 
 /* ---- series ---- */
@@ -167,15 +151,31 @@ static bool is_for(const struct group *group, struct slice series, const struct 
            slice_equal(header->period_unit, type->period_unit);
 }
 
-static struct group *find_group(struct maker *maker, struct service *service, struct slice series,
-                                const struct profile_type *type, const struct otlp_profile *profile)
+static uint64_t group_hash(struct slice series, const struct profile_type *type,
+                           const struct otlp_profile *profile)
 {
-    struct group *group = maker->groups;
-    while (group && !is_for(group, series, type, profile))
-        group = group->next;
-    if (group)
-        return group;
-    group = arena_zalloc(maker->arena, sizeof *group);
+    const uint64_t parts[] = {hash_bytes(series), hash_bytes(type->name), profile->time_unix_nano,
+                              profile->duration_nano, (uint64_t)profile->period};
+    return hash_bytes(slice_of(parts, sizeof parts));
+}
+
+static void grow_slots(struct maker *maker)
+{
+    uint32_t count = maker->slots ? (maker->slot_mask + 1) * 2 : 64;
+    maker->slots = arena_array(maker->arena, count, sizeof(struct group *));
+    maker->slot_mask = count - 1;
+    for (struct group *group = maker->groups; group; group = group->next) {
+        uint64_t at = group->hash;
+        while (maker->slots[at & maker->slot_mask])
+            at++;
+        maker->slots[at & maker->slot_mask] = group;
+    }
+}
+
+static struct group *new_group(struct maker *maker, struct slice service, struct slice series,
+                               const struct profile_type *type, const struct otlp_profile *profile)
+{
+    struct group *group = arena_zalloc(maker->arena, sizeof *group);
     group->service = service;
     group->series = series;
     group->type_name = type->name;
@@ -185,29 +185,48 @@ static struct group *find_group(struct maker *maker, struct service *service, st
     group->header.period_unit = type->period_unit;
     *(maker->last_group ? &maker->last_group->next : &maker->groups) = group;
     maker->last_group = group;
+    maker->group_count++;
+    return group;
+}
+
+/* By hash: a request may have a hundred thousand resources. */
+static struct group *find_group(struct maker *maker, struct slice service, struct slice series,
+                                const struct profile_type *type, const struct otlp_profile *profile)
+{
+    if (maker->group_count * 2 >= maker->slot_mask)
+        grow_slots(maker);
+    uint64_t hash = group_hash(series, type, profile), at = hash;
+    for (struct group *group; (group = maker->slots[at & maker->slot_mask]) != NULL; at++)
+        if (group->hash == hash && is_for(group, series, type, profile))
+            return group;
+    struct group *group = new_group(maker, service, series, type, profile);
+    group->hash = hash;
+    maker->slots[at & maker->slot_mask] = group;
     return group;
 }
 
 /* False: it has too many sample types. */
-static bool find_column(struct group *group, const struct profile_type *type, uint32_t *column)
+static bool find_column(struct maker *maker, struct group *group, const struct profile_type *type,
+                        uint32_t *column)
 {
-    for (*column = 0; *column < group->type_count; ++*column)
-        if (slice_equal(group->types[*column], type->sample_type) &&
-            slice_equal(group->units[*column], type->sample_unit))
+    for (*column = 0; *column < group->column_count; ++*column)
+        if (slice_equal(group->columns[*column].type, type->sample_type) &&
+            slice_equal(group->columns[*column].unit, type->sample_unit))
             return true;
-    if (group->type_count == OTLP_SIBLINGS_MAX)
+    if (group->column_count == OTLP_SIBLINGS_MAX)
         return false;
-    group->types[group->type_count] = type->sample_type;
-    group->units[group->type_count++] = type->sample_unit;
+    group->columns = arena_grow(maker->arena, group->columns, group->column_count,
+                                &group->column_capacity, sizeof *group->columns);
+    group->columns[group->column_count++] = (struct column){type->sample_type, type->sample_unit};
     return true;
 }
 
-static void add_profile(struct maker *maker, struct service *service, struct slice series,
+static void add_profile(struct maker *maker, struct slice service, struct slice series,
                         const struct otlp_profile *profile, const struct profile_type *type)
 {
     struct group *group = find_group(maker, service, series, type, profile);
     struct part *part = arena_zalloc(maker->arena, sizeof *part);
-    if (!find_column(group, type, &part->column))
+    if (!find_column(maker, group, type, &part->column))
         return;
     part->profile = *profile;
     part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
@@ -216,7 +235,7 @@ static void add_profile(struct maker *maker, struct service *service, struct sli
 }
 
 /* Siblings: OTLP has the pprof's last sample type first. */
-static void add_siblings(struct maker *maker, struct service *service, struct slice series,
+static void add_siblings(struct maker *maker, struct slice service, struct slice series,
                          const struct otlp_profile *profiles, uint32_t count)
 {
     struct profile_facts facts[OTLP_SIBLINGS_MAX];
@@ -266,12 +285,11 @@ static void add_scope(struct maker *maker, struct slice resource,
     if (labels.left_out > 0)
         log_debug(maker->options->label, "%zu labels of %.*s are left out: Pyroscope takes %d",
                   labels.left_out, SLICE_ARG(labels.service), SERIES_LABELS_MAX);
-    struct service *service = find_service(maker, labels.service);
     struct slice series = encode_series(maker, &labels);
     uint32_t count = read_profiles(maker, scope_profiles, &profiles);
     for (uint32_t i = 0, siblings; i < count; i += siblings) {
         siblings = otlp_profile_siblings(profiles + i, count - i);
-        add_siblings(maker, service, series, profiles + i, siblings);
+        add_siblings(maker, labels.service, series, profiles + i, siblings);
     }
 }
 
@@ -302,14 +320,17 @@ static int64_t scale_value(int64_t value, int64_t scale)
 
 static void fill_writer(struct maker *maker, const struct group *group)
 {
-    struct pprof_writer *writer = group->service->writer;
+    struct pprof_writer *writer = maker->writer;
     struct otlp_sample sample;
     struct pprof_header header = group->header;
     header.time_unix_nano = 0; /* distinct_time */
+    if (!slice_equal(maker->service, group->service))
+        pprof_writer_forget_labels(writer);
+    maker->service = group->service;
     pprof_writer_begin(writer, &header);
-    for (uint32_t i = 0; i < group->type_count; i++)
-        pprof_writer_sample_type(writer, plain_name(group->types[i], maker->arena),
-                                 group->units[i]);
+    for (uint32_t i = 0; i < group->column_count; i++)
+        pprof_writer_sample_type(writer, plain_name(group->columns[i].type, maker->arena),
+                                 group->columns[i].unit);
     for (const struct part *part = group->first; part; part = part->next) {
         struct otlp_samples samples = otlp_profile_samples(&part->profile, maker->arena);
         while (otlp_samples_next(&samples, &sample))
@@ -373,6 +394,8 @@ void pushes_make(struct pushes *out, struct batch *batch, const struct push_opti
         .arena = &arena,
         .out = out,
     };
+    struct pprof_labels labels = {.keep = keep_label, .context = &maker};
+    maker.writer = pprof_writer_new(maker.dictionary, &arena, &labels);
     struct pprof_limits limits = {options->max_samples,
                                   options->max_profile_bytes - TIME_FIELD_SIZE};
     struct slice pprof;
@@ -380,11 +403,10 @@ void pushes_make(struct pushes *out, struct batch *batch, const struct push_opti
         add_request(&maker, &batch->parts[i].root);
     for (const struct group *group = maker.groups; group; group = group->next) {
         fill_writer(&maker, group);
-        for (uint32_t part = 0; pprof_writer_next(group->service->writer, &limits, &pprof); part++)
+        for (uint32_t part = 0; pprof_writer_next(maker.writer, &limits, &pprof); part++)
             add_push(&maker, group, part, pprof);
     }
-    for (struct service *service = maker.services; service; service = service->next)
-        pprof_writer_free(service->writer);
+    pprof_writer_free(maker.writer);
     wire_writer_deinit(&maker.encoder);
     arena_deinit(&arena);
 }

@@ -8,19 +8,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* An array in the arena with room for one more behind `count`; new elements are zero. */
-static void *grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    uint32_t more = *capacity ? *capacity * 2 : 16;
-    void *grown = arena_array(arena, more, size);
-    if (count > 0)
-        memcpy(grown, array, count * size);
-    *capacity = more;
-    return grown;
-}
-
 /* --- keys --- */
 
 enum { NO_KEY = UINT32_MAX, BEYOND_KEYS = UINT32_MAX - 1 }; /* names no span; one too many */
@@ -66,9 +53,10 @@ static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bo
                         uint64_t from_ns, uint64_t to_ns)
 {
     uint32_t capacity = plan->key_capacity;
-    plan->finds = grow(&plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
-    plan->keys =
-        grow(&plan->arena, plan->keys, plan->key_count, &plan->key_capacity, sizeof *plan->keys);
+    plan->finds =
+        arena_grow(&plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
+    plan->keys = arena_grow(&plan->arena, plan->keys, plan->key_count, &plan->key_capacity,
+                            sizeof *plan->keys);
     uint32_t k = plan->key_count++;
     plan->finds[k].key = *ids;
     plan->keys[k] = (struct sample_key){
@@ -125,8 +113,8 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
 static void reserve_attributes(struct sample_plan *plan, uint32_t count, size_t more)
 {
     while (count + more > plan->attribute_capacity)
-        plan->attributes = grow(&plan->arena, plan->attributes, plan->attribute_capacity,
-                                &plan->attribute_capacity, sizeof *plan->attributes);
+        plan->attributes = arena_grow(&plan->arena, plan->attributes, plan->attribute_capacity,
+                                      &plan->attribute_capacity, sizeof *plan->attributes);
 }
 
 /* Appends the attributes in a field, whether they are packed or not; returns their number then. */
@@ -313,8 +301,8 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
-    plan->samples = grow(&plan->arena, plan->samples, plan->sample_count, &plan->sample_capacity,
-                         sizeof *plan->samples);
+    plan->samples = arena_grow(&plan->arena, plan->samples, plan->sample_count,
+                               &plan->sample_capacity, sizeof *plan->samples);
     uint32_t *named = &plan->samples[plan->sample_count++];
     plan->without_id += key == NO_KEY;
     plan->beyond_keys += key == BEYOND_KEYS;
@@ -345,8 +333,8 @@ static struct named_ids ids_of_profile(struct sample_plan *plan,
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
 {
     const struct profile_header *header = around->header;
-    plan->profiles = grow(&plan->arena, plan->profiles, plan->profile_count,
-                          &plan->profile_capacity, sizeof *plan->profiles);
+    plan->profiles = arena_grow(&plan->arena, plan->profiles, plan->profile_count,
+                                &plan->profile_capacity, sizeof *plan->profiles);
     around->profile = &plan->profiles[plan->profile_count++];
     *around->profile =
         (struct profile_plan){.first_sample = plan->sample_count, .profile_id = header->profile_id};
@@ -403,8 +391,8 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     struct surroundings around = {.resource = NULL};
     if (!resource_has_samples(resource_profiles))
         return;
-    plan->resources = grow(&plan->arena, plan->resources, plan->resource_count,
-                           &plan->resource_capacity, sizeof *plan->resources);
+    plan->resources = arena_grow(&plan->arena, plan->resources, plan->resource_count,
+                                 &plan->resource_capacity, sizeof *plan->resources);
     around.resource = &plan->resources[plan->resource_count++];
     *around.resource = (struct resource_plan){.first_profile = plan->profile_count};
     struct message_iter it = message_iter_bytes(resource_profiles);

@@ -145,6 +145,23 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertEqual(values["other"], 40)
             self.assertEqual(profcol.log().count("has more than 10 values"), 1)
 
+    def test_services_fold_on_their_own(self):
+        """Both use the same entry of the attribute_table; only one of them has had its share of values."""
+        built = make.ProfilesBuilder()
+        shared, first = built.attribute("user", "u1"), built.attribute("user", "u0")
+        for service, attributes in (("a", [shared]), ("b", [first, shared])):
+            group = built.request.resource_profiles.add()
+            make.set_attributes(group.resource, {"service.name": service})
+            profile = group.scope_profiles.add().profiles.add(time_unix_nano=int(time.time() - 10) * 10**9, period=10)
+            for value_type in (profile.sample_type, profile.period_type):
+                value_type.type_strindex, value_type.unit_strindex = built.string("cpu"), built.string("nanoseconds")
+            for attribute in attributes:
+                profile.samples.add(stack_index=built.stack("f"), values=[1], attribute_indices=[attribute])
+        del built.request.resource_profiles[0]
+        pushes, _ = self.exchange(built.request, settings=["labels: {max_values: 1}"], pushes=2)
+        users = {push.labels["service_name"]: sorted(dict(labels)["user"] for _, _, labels in push.rows()) for push in pushes}
+        self.assertEqual(users, {"a": ["u1"], "b": ["other", "u0"]})
+
     def test_large_profiles_are_cut(self):
         samples = [(f"f{i}", (i + 1,), {}) for i in range(5000)]
         pushes, rows = self.exchange(request(*samples), settings=["max_samples: 2000", "max_profile_bytes: 131072"])
