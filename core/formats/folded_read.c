@@ -1,5 +1,7 @@
 #include "core/formats/folded_read.h"
 
+#include "core/base/saturate.h"
+
 /* The next line without its end; false: there is none. */
 static bool next_line(struct slice *rest, struct slice *line)
 {
@@ -52,7 +54,7 @@ static bool read_text(struct profiles_builder *builder, struct slice rest,
             continue;
         if (has_counts && !split_count(line, &stack, &count))
             fine = error_set(err, "line %zu: does not end in a space and a count", number);
-        else if (!add_line(&stacks, stack, stacks_scale(count, period), err))
+        else if (!add_line(&stacks, stack, saturate_multiply(count, period), err))
             fine = error_prefix(err, "line %zu", number);
         if (profiles_builder_state(builder) != PROFILES_BUILDER_FINE)
             break; /* finish says so */

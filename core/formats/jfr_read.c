@@ -1,5 +1,6 @@
 #include "core/formats/jfr_read.h"
 
+#include "core/base/saturate.h"
 #include "core/formats/jfr_labels.h"
 #include "core/formats/jfr_stacks.h"
 #include "core/formats/stacks.h"
@@ -188,7 +189,7 @@ static void add_finding(struct reader *r, const struct finding *finding,
     uint32_t profile = profile_of(r, finding->kind);
     int64_t count = finding->count;
     if (finding->kind == CPU || finding->kind == WALL)
-        count = stacks_scale(count, (int64_t)period_of(r, finding->kind));
+        count = saturate_multiply(count, (int64_t)period_of(r, finding->kind));
     if (kinds[finding->kind].amount)
         add_value(r, profile++, sample, finding->amount);
     add_value(r, profile, sample, count);

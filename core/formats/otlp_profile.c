@@ -1,6 +1,7 @@
 #include "core/formats/otlp_profile.h"
 
 #include "core/base/arena.h"
+#include "core/base/saturate.h"
 #include "core/data/otlp.h"
 
 /* A list of indices that grows in an arena. */
@@ -117,14 +118,6 @@ struct otlp_samples otlp_profile_samples(const struct otlp_profile *profile, str
     return (struct otlp_samples){.fields = profile->fields, .arena = arena};
 }
 
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
 /* How many there are. */
 static uint32_t add_values(const struct wire_field *field, int64_t *sum)
 {
@@ -132,12 +125,12 @@ static uint32_t add_values(const struct wire_field *field, int64_t *sum)
     uint64_t value;
     uint32_t count = 0;
     if (field->type == WIRE_VARINT) {
-        *sum = add_saturating(*sum, (int64_t)field->value);
+        *sum = saturate_add(*sum, (int64_t)field->value);
         return 1;
     }
     packed = wire_cursor(field->bytes);
     for (; wire_packed_varint(&packed, &value); count++)
-        *sum = add_saturating(*sum, (int64_t)value);
+        *sum = saturate_add(*sum, (int64_t)value);
     return count;
 }
 

@@ -4,6 +4,7 @@
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/data/dictionary.h"
 #include "core/data/utf8.h"
@@ -476,14 +477,6 @@ static struct sum *new_sum(struct profiles_builder *builder, uint64_t hash, uint
     return sum;
 }
 
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
 void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
                           const struct built_sample *sample, int64_t value)
 {
@@ -496,7 +489,7 @@ void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
         sum = sum->next;
     if (!sum)
         sum = new_sum(builder, hash, profile, sample);
-    sum->value = add_saturating(sum->value, value);
+    sum->value = saturate_add(sum->value, value);
 }
 
 static void write_sums(struct profiles_builder *builder)

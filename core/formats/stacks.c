@@ -152,9 +152,3 @@ bool stacks_add(struct stacks *stacks, int64_t value, struct error *err)
     profiles_builder_add(stacks->builder, stacks->profile, &sample, value);
     return true;
 }
-
-int64_t stacks_scale(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}

@@ -73,7 +73,4 @@ void stacks_pop_to(struct stacks *stacks, uint32_t depth);
 /* A sample of the open stack; values of equal stacks are summed, 0 is left out. */
 bool stacks_add(struct stacks *stacks, int64_t value, struct error *err);
 
-/* a * b, at most INT64_MAX; neither is negative. */
-int64_t stacks_scale(int64_t a, int64_t b);
-
 #endif

@@ -1,6 +1,7 @@
 #include "core/formats/tree_read.h"
 
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 
 enum { LEVELS_MAX = 65536 }; /* names may be empty, so the depth of stacks does not bound them */
 
@@ -71,7 +72,7 @@ static bool open_level(struct walk *walk, uint64_t children, size_t size, struct
 static bool enter_tree_node(struct walk *walk, const struct node *node, struct error *err)
 {
     return stacks_push(&walk->stacks, node->name, err) &&
-           stacks_add(&walk->stacks, stacks_scale(node->value, walk->period), err);
+           stacks_add(&walk->stacks, saturate_multiply(node->value, walk->period), err);
 }
 
 static bool enter_trie_node(struct walk *walk, const struct node *node, struct error *err)
@@ -88,7 +89,7 @@ static bool enter_trie_node(struct walk *walk, const struct node *node, struct e
         return true;
     stacks_pop_to(&walk->stacks, 0);
     return stacks_push(&walk->stacks, slice_of(walk->key, walk->key_size), err) &&
-           stacks_add(&walk->stacks, stacks_scale(node->value, walk->period), err);
+           stacks_add(&walk->stacks, saturate_multiply(node->value, walk->period), err);
 }
 
 /* Nodes until the first one is complete. */

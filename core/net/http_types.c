@@ -1,6 +1,13 @@
 #include "core/net/http_types.h"
 
+#include "core/base/saturate.h"
+
+#include <ctype.h>
+#include <stdio.h>
 #include <strings.h>
+#include <time.h>
+
+#define SECOND_NS INT64_C(1000000000)
 
 struct slice http_header_get(const struct http_headers *headers, const char *name)
 {
@@ -28,4 +35,37 @@ bool http_is_media_type(struct slice content_type, const char *type)
     while (size > 0 && (content_type.data[size - 1] == ' ' || content_type.data[size - 1] == '\t'))
         size--;
     return size == strlen(type) && strncasecmp((const char *)content_type.data, type, size) == 0;
+}
+
+static int64_t parse_seconds(struct slice value)
+{
+    int64_t seconds = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        if (!isdigit(value.data[i]))
+            return -1;
+        seconds = saturate_add(saturate_multiply(seconds, 10), value.data[i] - '0');
+    }
+    return value.size > 0 ? seconds : -1;
+}
+
+static int64_t parse_date(struct slice value, uint64_t wall_ns)
+{
+    char text[64];
+    struct tm date = {0};
+    snprintf(text, sizeof(text), "%.*s", (int)(value.size < 60 ? value.size : 60),
+             (const char *)value.data);
+    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S ", &date); /* the locale is C */
+    if (value.size == 0 || !end || (strcmp(end, "GMT") != 0 && strcmp(end, "UTC") != 0))
+        return -1;
+    int64_t wait = timegm(&date) - (int64_t)(wall_ns / (uint64_t)SECOND_NS);
+    return wait < 0 ? 0 : wait;
+}
+
+int64_t http_retry_after_ns(const struct http_headers *headers, uint64_t wall_ns)
+{
+    struct slice value = http_header_get(headers, "retry-after");
+    int64_t seconds = parse_seconds(value);
+    if (seconds < 0)
+        seconds = parse_date(value, wall_ns);
+    return seconds < 0 ? -1 : saturate_multiply(seconds, SECOND_NS);
 }

@@ -25,5 +25,8 @@ struct slice http_header_get(const struct http_headers *headers, const char *nam
 size_t http_header_count(const struct http_headers *headers, const char *name);
 /* Of a Content-Type: the media type, without its parameters and without case. */
 bool http_is_media_type(struct slice content_type, const char *type);
+/* What Retry-After says, in seconds or as a date (RFC 9110, 10.2.3): how long from now, wall_ns.
+ * -1: there is none, or it is neither; a date in the past is 0. */
+int64_t http_retry_after_ns(const struct http_headers *headers, uint64_t wall_ns);
 
 #endif

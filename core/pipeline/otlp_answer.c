@@ -2,6 +2,7 @@
 
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/data/json.h"
 #include "core/data/wire.h"
@@ -9,10 +10,8 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <time.h>
 
 #define SECOND_NS INT64_C(1000000000)
-#define SECONDS_MAX (INT64_MAX / SECOND_NS)
 
 enum { STATUS_FIELD_CODE = 1, STATUS_FIELD_MESSAGE = 2, STATUS_FIELD_DETAILS = 3 };
 enum { ANY_FIELD_TYPE = 1, ANY_FIELD_VALUE = 2, RETRY_INFO_FIELD_DELAY = 1 };
@@ -28,13 +27,6 @@ struct rpc_status {
     struct text types;      /* of the details, for messages */
 };
 
-static int64_t seconds_to_ns(int64_t seconds)
-{
-    if (seconds < 0)
-        return 0;
-    return seconds > SECONDS_MAX ? INT64_MAX : seconds * SECOND_NS;
-}
-
 static int64_t read_duration(struct slice bytes)
 {
     struct wire_cursor cursor = wire_cursor(bytes);
@@ -44,12 +36,11 @@ static int64_t read_duration(struct slice bytes)
         if (field.type != WIRE_VARINT)
             continue;
         if (field.number == DURATION_FIELD_SECONDS)
-            ns = seconds_to_ns((int64_t)field.value);
-        else if (field.number == DURATION_FIELD_NANOS && field.value < (uint64_t)SECOND_NS &&
-                 ns <= INT64_MAX - SECOND_NS)
-            ns += (int64_t)field.value;
+            ns = saturate_multiply((int64_t)field.value, SECOND_NS);
+        else if (field.number == DURATION_FIELD_NANOS && field.value < (uint64_t)SECOND_NS)
+            ns = saturate_add(ns, (int64_t)field.value);
     }
-    return ns;
+    return ns < 0 ? 0 : ns;
 }
 
 static int64_t read_retry_info(struct slice bytes)
@@ -60,7 +51,7 @@ static int64_t read_retry_info(struct slice bytes)
     while (wire_next(&cursor, &field))
         if (field.type == WIRE_BYTES && field.number == RETRY_INFO_FIELD_DELAY)
             ns = read_duration(field.bytes);
-    return ns;
+    return ns < 0 ? 0 : ns;
 }
 
 static void read_detail(struct slice bytes, struct rpc_status *status)
@@ -159,36 +150,6 @@ void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, cons
 
 /* HTTP */
 
-static int64_t parse_seconds(struct slice value)
-{
-    int64_t seconds = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        if (!isdigit(value.data[i]))
-            return -1;
-        if (seconds < SECONDS_MAX)
-            seconds = seconds * 10 + (value.data[i] - '0');
-    }
-    return value.size > 0 ? seconds_to_ns(seconds) : -1;
-}
-
-/* Value of Retry-After: seconds or a date (RFC 9110, 10.2.3). -1: absent or neither; a date in the
- * past is 0. */
-static int64_t parse_retry_after(struct slice value, uint64_t wall_ns)
-{
-    int64_t seconds = parse_seconds(value);
-    if (seconds >= 0)
-        return seconds;
-    char text[64];
-    snprintf(text, sizeof(text), "%.*s", (int)(value.size < 60 ? value.size : 60),
-             (const char *)value.data);
-    struct tm date = {0};
-    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S ", &date); /* the locale is C */
-    if (value.size == 0 || !end || (strcmp(end, "GMT") != 0 && strcmp(end, "UTC") != 0))
-        return -1;
-    int64_t now_s = (int64_t)(wall_ns / (uint64_t)SECOND_NS), then_s = timegm(&date);
-    return then_s <= now_s ? 0 : seconds_to_ns(then_s - now_s);
-}
-
 static bool is_success(int status)
 {
     return status >= 200 && status < 300;
@@ -222,7 +183,7 @@ static void read_http_error(const struct client_answer *answer, const char *url,
 {
     int64_t retry_after = -1;
     if (answer->status == 429 || answer->status == 503)
-        retry_after = parse_retry_after(http_header_get(&answer->headers, "retry-after"), wall_ns);
+        retry_after = http_retry_after_ns(&answer->headers, wall_ns);
     out->verdict = verdict_from_http(answer->status, retry_after);
     struct verdict *verdict = &out->verdict;
     int size =

@@ -5,9 +5,7 @@
 
 #include <stdio.h>
 
-#define SECOND_NS INT64_C(1000000000)
-
-enum { TEXT_MAX = 512, SECONDS_MAX = 3600 };
+enum { TEXT_MAX = 512 };
 
 static enum grpc_code code_of_status(int status)
 {
@@ -32,20 +30,6 @@ static enum grpc_code code_of_status(int status)
     default:
         return status >= 500 ? GRPC_UNAVAILABLE : GRPC_UNKNOWN;
     }
-}
-
-static int64_t retry_after_ns(const struct client_answer *answer)
-{
-    struct slice value = http_header_get(&answer->headers, "retry-after");
-    int64_t seconds = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9')
-            return -1;
-        seconds = seconds * 10 + (value.data[i] - '0');
-        if (seconds > SECONDS_MAX)
-            return SECONDS_MAX * SECOND_NS;
-    }
-    return value.size > 0 ? seconds * SECOND_NS : -1;
 }
 
 /* "message" of a Connect error; the body itself where it is none. Returns its size in `text`. */
@@ -88,7 +72,7 @@ static void add_compressed_body(struct verdict *verdict, size_t at, struct slice
     buffer_unref(plain);
 }
 
-struct verdict push_answer(const struct client_answer *answer, const char *url)
+struct verdict push_answer(const struct client_answer *answer, const char *url, uint64_t wall_ns)
 {
     if (answer->failure != CLIENT_OK)
         return verdict_of(GRPC_UNAVAILABLE, "failed to make an HTTP request: %s",
@@ -96,7 +80,7 @@ struct verdict push_answer(const struct client_answer *answer, const char *url)
     if (answer->status >= 200 && answer->status < 300)
         return verdict_ok;
     struct verdict verdict = {.code = code_of_status(answer->status),
-                              .retry_after_ns = retry_after_ns(answer)};
+                              .retry_after_ns = http_retry_after_ns(&answer->headers, wall_ns)};
     int size =
         snprintf(verdict.text, sizeof verdict.text,
                  "request to %.100s responded with HTTP Status Code %d", url, answer->status);

@@ -15,7 +15,7 @@
 #include "core/base/verdict.h"
 #include "core/net/client.h"
 
-/* url: for the text. */
-struct verdict push_answer(const struct client_answer *answer, const char *url);
+/* url: for the text. wall_ns: now, for a Retry-After that is a date. */
+struct verdict push_answer(const struct client_answer *answer, const char *url, uint64_t wall_ns);
 
 #endif

@@ -84,7 +84,8 @@ static void on_answer(struct client_request *request, const struct client_answer
 {
     struct push *push = (struct push *)request;
     struct attempt *attempt = push->attempt;
-    struct verdict verdict = push_answer(answer, sender_of(attempt->shipment)->target->url);
+    struct verdict verdict =
+        push_answer(answer, sender_of(attempt->shipment)->target->url, clock_wall_ns());
     note(attempt, push, &verdict);
     attempt->under_way--;
     attempt->unreachable |= answer->failure != CLIENT_OK;

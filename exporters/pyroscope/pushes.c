@@ -3,6 +3,7 @@
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 #include "core/data/wire_writer.h"
 #include "core/formats/pprof.h"
 #include "core/formats/pprof_write.h"
@@ -310,14 +311,6 @@ static void add_request(struct maker *maker, struct message *root)
 
 /* ---- pushes ---- */
 
-static int64_t scale_value(int64_t value, int64_t scale)
-{
-    int64_t product;
-    if (__builtin_mul_overflow(value, scale, &product))
-        return value > 0 ? INT64_MAX : INT64_MIN;
-    return product;
-}
-
 static void fill_writer(struct maker *maker, const struct group *group)
 {
     struct pprof_writer *writer = maker->writer;
@@ -334,7 +327,8 @@ static void fill_writer(struct maker *maker, const struct group *group)
     for (const struct part *part = group->first; part; part = part->next) {
         struct otlp_samples samples = otlp_profile_samples(&part->profile, maker->arena);
         while (otlp_samples_next(&samples, &sample))
-            pprof_writer_add(writer, part->column, &sample, scale_value(sample.value, part->scale));
+            pprof_writer_add(writer, part->column, &sample,
+                             saturate_multiply(sample.value, part->scale));
     }
 }
 

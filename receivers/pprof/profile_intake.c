@@ -1,20 +1,8 @@
 #include "receivers/pprof/profile_intake.h"
 
-#include "core/data/scan.h"
 #include "core/formats/jfr_read.h"
 #include "core/formats/pprof_read.h"
-#include "core/net/compression.h"
-#include "core/pipeline/received.h"
-
-enum {
-    BUILT_PER_BODY = 8, /* what tables and samples may take, in bodies of the largest size */
-    BUILT_MIN_BYTES = 4 * 1024 * 1024,
-};
-
-static bool starts_with(struct slice bytes, const char *magic, size_t size)
-{
-    return bytes.size >= size && memcmp(bytes.data, magic, size) == 0;
-}
+#include "core/pipeline/received_profiles.h"
 
 /* *plain_out: NULL when the bytes are not compressed. */
 static bool open_gzip(const struct profile_intake *intake, struct buffer **plain_out,
@@ -22,24 +10,14 @@ static bool open_gzip(const struct profile_intake *intake, struct buffer **plain
 {
     struct error err = {""};
     *plain_out = NULL;
-    if (!starts_with(intake->bytes, "\x1f\x8b", 2))
+    enum compression compression = received_profiles_compression(intake->bytes);
+    if (compression == COMPRESSION_NONE)
         return true;
-    switch (decompress(COMPRESSION_GZIP, intake->bytes, intake->max_size, intake->budget, plain_out,
-                       &err)) {
-    case DECOMPRESS_OK:
-        return true;
-    case DECOMPRESS_CORRUPT:
-        *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
-        break;
-    case DECOMPRESS_TOO_LARGE:
-        *why = verdict_of(GRPC_RESOURCE_EXHAUSTED,
-                          "decompressed, the profile has more than %zu bytes", intake->max_size);
-        break;
-    case DECOMPRESS_OVER_BUDGET:
-        *why = received_over_budget;
-        break;
-    }
-    return false;
+    enum decompress_result result =
+        decompress(compression, intake->bytes, intake->max_size, intake->budget, plain_out, &err);
+    if (result != DECOMPRESS_OK)
+        *why = received_profiles_not_plain(result, intake->max_size, err.text);
+    return result == DECOMPRESS_OK;
 }
 
 static bool read_plain_pprof(const struct profile_intake *intake, struct slice pprof,
@@ -80,23 +58,6 @@ static bool read_jfr(const struct profile_intake *intake, struct slice jfr,
     return jfr_read(builder, jfr, (struct slice){0}, &options, err);
 }
 
-static struct buffer *finish(struct profiles_builder *builder, uint32_t *samples_out,
-                             struct verdict *why)
-{
-    struct buffer *request = profiles_builder_finish(builder, samples_out);
-    if (!request) {
-        *why = profiles_builder_state(builder) == PROFILES_BUILDER_OVER_BUDGET
-                   ? received_over_budget
-                   : verdict_of(GRPC_RESOURCE_EXHAUSTED, "the profile unfolds to too much");
-    } else if (*samples_out > scan_limits_default.items_max) {
-        *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%u samples, at most %u are allowed",
-                          *samples_out, scan_limits_default.items_max);
-        buffer_unref(request);
-        request = NULL;
-    }
-    return request;
-}
-
 struct buffer *profile_intake_read(const struct profile_intake *intake, uint32_t *samples_out,
                                    struct verdict *why)
 {
@@ -105,12 +66,11 @@ struct buffer *profile_intake_read(const struct profile_intake *intake, uint32_t
     if (!open_gzip(intake, &plain, why))
         return NULL;
     struct slice bytes = plain ? buffer_slice(plain) : intake->bytes;
-    struct profiles_builder *builder =
-        profiles_builder_new(intake->budget, BUILT_MIN_BYTES + BUILT_PER_BODY * intake->max_size);
+    bool is_jfr = bytes.size >= 4 && memcmp(bytes.data, "FLR", 4) == 0;
+    struct profiles_builder *builder = received_profiles_builder(intake->max_size, intake->budget);
     series_begin(intake->series, builder);
-    if (starts_with(bytes, "FLR", 4) ? read_jfr(intake, bytes, builder, &err)
-                                     : read_pprof(intake, bytes, builder, &err))
-        request = finish(builder, samples_out, why);
+    if (is_jfr ? read_jfr(intake, bytes, builder, &err) : read_pprof(intake, bytes, builder, &err))
+        request = received_profiles_finish(builder, samples_out, why);
     else
         *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
     profiles_builder_free(builder);

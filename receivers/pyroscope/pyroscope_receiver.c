@@ -14,6 +14,7 @@
 #include "core/base/memory.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/received.h"
+#include "core/pipeline/received_profiles.h"
 #include "receivers/pyroscope/connect_error.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
@@ -279,7 +280,7 @@ static struct buffer *convert_upload(struct pyroscope_receiver *receiver, enum p
     upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
                 receiver->component.process->budget);
     if (read_upload(&upload, protocol, exchange, body, why))
-        result = upload_finish(&upload, samples_out, why);
+        result = received_profiles_finish(upload.builder, samples_out, why);
     upload_deinit(&upload);
     return result;
 }

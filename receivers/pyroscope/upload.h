@@ -49,7 +49,5 @@ struct slice upload_default_service(const struct pyroscope_settings *settings,
                                     const struct http_headers *headers);
 /* The service's name where the labels do not say it, then the builder's resource. */
 void upload_begin_series(struct upload *upload, struct series *series);
-/* The request for the pipelines, and its samples; 0: nobody needs it. NULL: refused. */
-struct buffer *upload_finish(struct upload *upload, uint32_t *samples_out, struct verdict *why);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/data/normalise.h"
 #include "core/data/scan.h"
 #include "core/net/compression.h"
+#include "core/pipeline/received_profiles.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
 #include "receivers/pyroscope/push.h"
@@ -120,7 +121,7 @@ static bool run(const struct pyroscope_request *request, struct pyroscope_result
     *result = (struct pyroscope_result){.why = verdict_ok};
     upload_init(&upload, &request->settings, &request->headers, &result->budget);
     if (read(&upload, request, &result->why))
-        result->profiles = upload_finish(&upload, &result->samples, &result->why);
+        result->profiles = received_profiles_finish(upload.builder, &result->samples, &result->why);
     upload_deinit(&upload);
     /* Refused exactly when a reason is given. */
     assert(verdict_is_ok(&result->why) == (result->profiles != NULL));

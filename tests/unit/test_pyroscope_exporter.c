@@ -71,7 +71,7 @@ static struct verdict answer(int status, struct slice body, const char *encoding
         {SLICE("retry-after"), slice_of_string(after)},
     };
     struct client_answer given = {.status = status, .headers = {headers, 2}, .body = body};
-    return push_answer(&given, "http://p/Push");
+    return push_answer(&given, "http://p/Push", 0);
 }
 
 static void test_statuses(void **state)
@@ -91,7 +91,7 @@ static void test_statuses(void **state)
         assert_int_equal(!cases[i].is_ok && verdict_is_retryable(&verdict), cases[i].is_retryable);
     }
     struct client_answer none = {.failure = CLIENT_TIMEOUT, .failure_text = "timeout"};
-    struct verdict verdict = push_answer(&none, "http://p/Push");
+    struct verdict verdict = push_answer(&none, "http://p/Push", 0);
     assert_true(verdict_is_retryable(&verdict));
 }
 

@@ -1,0 +1,31 @@
+/*
+ * saturate: sums and products that stay at the end of their range instead of leaving it.
+ *
+ * Values of profiles come from outside; C leaves it undefined what a sum too large is.
+ *
+ * Owner: plain values.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_CORE_BASE_SATURATE_H
+#define PROFCOL_CORE_BASE_SATURATE_H
+
+#include <stdint.h>
+
+static inline int64_t saturate_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return b > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+static inline int64_t saturate_multiply(int64_t a, int64_t b)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        return (a > 0) == (b > 0) ? INT64_MAX : INT64_MIN;
+    return product;
+}
+
+#endif
