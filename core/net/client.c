@@ -461,12 +461,11 @@ void client_resolved(struct client *client)
     client_kick(client);
 }
 
-void client_connection_opened(struct client *client)
+void client_connection_used(struct client *client)
 {
     client->connect_failures = 0;
     client->connect_after_ns = 0;
     client->connect_error[0] = '\0';
-    client_kick(client);
 }
 
 void client_connect_failed(struct client *client, const char *why)

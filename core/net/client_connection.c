@@ -109,6 +109,9 @@ void connection_close(struct client_connection *connection, const char *why)
     leave_loop(connection);
     while (connection->exchanges.first)
         exchange_finish(connection->exchanges.first, CLIENT_BROKEN, text);
+    if (!connection->used && client->waiting_count > 0)
+        client_connect_failed(client,
+                              text); /* who hangs up at once would be called again at once */
     client_kick(client);
     client_unref(client);
 }
@@ -135,7 +138,7 @@ static void choose_codec(struct client_connection *connection)
     connection->read_ns = client->worker->now_ns;
     connection->codec->start(connection);
     connection_rest(connection);
-    client_connection_opened(client);
+    client_kick(client);
 }
 
 static void feed_codec(struct client_connection *connection, struct slice bytes)
@@ -286,6 +289,9 @@ void connection_send(struct client_connection *connection, struct client_exchang
 {
     assert(connection->state == CONNECTION_OPEN && !exchange->connection);
     worker_cancel_timer(connection->client->worker, &connection->deadline);
+    if (!connection->used)
+        client_connection_used(connection->client);
+    connection->used = true;
     exchange->connection = connection;
     exchange->sent_ns = connection->client->worker->now_ns;
     exchange_list_append(&connection->exchanges, exchange);

@@ -100,6 +100,7 @@ struct client_connection {
     size_t addresses_left;
     struct exchange_list exchanges;
     size_t active;    /* exchanges on it */
+    bool used;        /* an exchange was on it */
     bool retiring;    /* takes no more, ends with its last exchange */
     bool hang_up;     /* ends as soon as its exchange has left */
     uint64_t read_ns; /* when something was read last */
@@ -142,7 +143,9 @@ void client_ref(struct client *client);
 void client_unref(struct client *client);
 /* Hands out waiting exchanges and writes, soon. */
 void client_kick(struct client *client);
-void client_connection_opened(struct client *client);
+/* The first exchange is on a connection: being open is not enough, a proxy without a backend
+ * accepts and hangs up. */
+void client_connection_used(struct client *client);
 void client_connect_failed(struct client *client, const char *why);
 
 /* The answer as it comes in. False: over the limit of headers. */

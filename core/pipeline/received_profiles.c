@@ -21,7 +21,7 @@ struct verdict received_profiles_not_plain(enum decompress_result result, size_t
         return received_over_budget;
     if (result == DECOMPRESS_TOO_LARGE)
         return verdict_of(GRPC_RESOURCE_EXHAUSTED,
-                          "decompressed, the profiles have more than %zu bytes", max_size);
+                          "decompressed, the profile has more than %zu bytes", max_size);
     return verdict_of(GRPC_INVALID_ARGUMENT, "%s", text);
 }
 
@@ -37,7 +37,7 @@ struct buffer *received_profiles_finish(struct profiles_builder *builder, uint32
     if (!request) {
         *why = profiles_builder_state(builder) == PROFILES_BUILDER_OVER_BUDGET
                    ? received_over_budget
-                   : verdict_of(GRPC_RESOURCE_EXHAUSTED, "the profiles unfold to too much");
+                   : verdict_of(GRPC_RESOURCE_EXHAUSTED, "the profile unfolds to too much");
     } else if (*samples_out > scan_limits_default.items_max) {
         *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%u samples, at most %u are allowed",
                           *samples_out, scan_limits_default.items_max);

@@ -657,11 +657,30 @@ static void a_peer_that_only_hangs_up(void **state)
         struct client *client = open_client((enum client_protocol)protocol, peer_port(peer));
         for (int i = 0; i < 3; i++) {
             struct call call = send_one(client);
-            assert_int_equal(call.failure, CLIENT_BROKEN);
+            assert_true(call.failure == CLIENT_BROKEN || call.failure == CLIENT_CONNECT_FAILED);
         }
         client_free(client);
         peer_free(peer);
     }
+}
+
+/* As a proxy without a backend does: it is as if nobody listened, and not called without end. */
+static void a_peer_that_hangs_up_first(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_new(&(struct peer_options){.protocol = PEER_RAW, .serve = hang_up});
+    struct client *client = open_client(CLIENT_HTTP1, peer_port(peer));
+    struct call call;
+    prepare(&call, "/");
+    client_send(client, &call.request);
+    while (!call.done) {
+        usleep(5000); /* the peer is faster than the loop */
+        uv_run(&worker.loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(call.failure, CLIENT_CONNECT_FAILED);
+    assert_true(peer_connections(peer) <= 3);
+    client_free(client);
+    peer_free(peer);
 }
 
 static void say_nothing(void *context, int socket, unsigned connection)
@@ -815,6 +834,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(goaway_storms_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(trailers_are_headers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_peer_that_only_hangs_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_peer_that_hangs_up_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dead_connection_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pings_are_answered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_connections_close, set_up, tear_down),
