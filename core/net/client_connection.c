@@ -109,9 +109,9 @@ void connection_close(struct client_connection *connection, const char *why)
     leave_loop(connection);
     while (connection->exchanges.first)
         exchange_finish(connection->exchanges.first, CLIENT_BROKEN, text);
+    /* As if it had refused: who hangs up at once would be called again at once. */
     if (!connection->used && client->waiting_count > 0)
-        client_connect_failed(client,
-                              text); /* who hangs up at once would be called again at once */
+        client_connect_failed(client, text);
     client_kick(client);
     client_unref(client);
 }

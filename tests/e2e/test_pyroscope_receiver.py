@@ -8,13 +8,15 @@ import base64
 import gzip
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, decode, outputs, replay, server, testing, uploads
+from tests.oracle import backend, canonical, client, connections, decode, outputs, replay, server, testing, uploads
 
 CONFIG = """
 receivers:
@@ -45,6 +47,17 @@ def written(process):
 def samples_of(message):
     return sum(len(profile.samples) for resource in message.resource_profiles
                for scope in resource.scope_profiles for profile in scope.profiles)
+
+
+def sent_and_closed(address, data):
+    """The status line of what is answered to a client that sends this and no more; b"" for none."""
+    with connections.connect(address) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := connection.recv(4096):
+            answer += part
+        return answer.split(b"\r\n")[0]
 
 
 def difference(have, want):
@@ -100,6 +113,23 @@ class ReplayTest(unittest.TestCase):
         self.assertTrue(want)
         if want != have:
             self.fail(difference(have, want))
+
+    def test_cut_uploads(self):
+        """Folded text and lines have no end of their own: a request that was cut anywhere is no request, whatever it held."""
+        texts = [capture for capture in uploads.captures("curl") if len(capture.body) < 100]
+        self.assertEqual(len(texts), 2)
+        with profcol() as process:
+            address = process.address("in")
+            for count, capture in enumerate(texts):
+                head, body = replay.http1_request(capture, address)
+                chunked = re.sub(rb"(?i)content-length: [0-9]+", b"Transfer-Encoding: chunked", head)
+                halves = b"".join(b"%x\r\n%s\r\n" % (len(half), half) for half in (body[:9], body[9:])) + b"0\r\n\r\n"
+                for whole in (head + body, chunked + halves):
+                    for size in range(1, len(whole)):
+                        status = sent_and_closed(address, whole[:size])
+                        self.assertEqual(status, b"", whole[:size])
+                    self.assertEqual(sent_and_closed(address, whole), b"HTTP/1.1 200 OK")
+                self.assertEqual(len(written(process)), 2 * (count + 1))
 
     def test_resources(self):
         """Labels that are none of the samples'."""
