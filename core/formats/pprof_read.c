@@ -595,6 +595,7 @@ static void begin_profiles(struct reader *reader)
         uint32_t type = i == 0 ? last : i == last ? 0 : i;
         profile.sample_type = reader->strings[reader->types[type].type];
         profile.sample_unit = reader->strings[reader->types[type].unit];
+        profile.is_sibling = i > 0;
         reader->profiles[type] = profiles_builder_profile(reader->builder, &profile);
     }
 }

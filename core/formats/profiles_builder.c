@@ -45,6 +45,7 @@ struct open_profile {
     struct slice header;       /* what stands before the samples, encoded */
     struct wire_writer samples;
     uint32_t sample_count;
+    bool is_sibling;
 };
 
 struct open_resource {
@@ -393,6 +394,7 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
     }
     struct open_profile *profile = arena_zalloc(&builder->arena, sizeof *profile);
     profile->header = encode_profile(builder, from);
+    profile->is_sibling = from->is_sibling;
     *(resource->last ? &resource->last->next : &resource->first) = profile;
     resource->last = profile;
     builder->profiles[builder->profile_count] = profile;
@@ -505,11 +507,25 @@ static void write_sums(struct profiles_builder *builder)
 
 /* ---- the whole ---- */
 
+/* Of this one and the siblings behind it. */
+static bool has_samples(const struct open_profile *profile)
+{
+    const struct open_profile *p = profile;
+    do
+        if (p->sample_count > 0)
+            return true;
+    while ((p = p->next) && p->is_sibling);
+    return false;
+}
+
 static void write_profiles(struct wire_writer *out, const struct open_resource *resource,
                            uint32_t *samples)
 {
+    bool are_wanted = false;
     for (const struct open_profile *p = resource->first; p; p = p->next) {
-        if (p->sample_count == 0)
+        if (!p->is_sibling)
+            are_wanted = has_samples(p);
+        if (!are_wanted)
             continue;
         *samples += p->sample_count;
         size_t begun = wire_writer_begin(out, SCOPE_PROFILES_PROFILES);

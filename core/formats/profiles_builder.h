@@ -112,8 +112,9 @@ struct built_profile {
     uint64_t time_unix_nano, duration_nano;
     const uint32_t *attributes;
     size_t attribute_count;
+    bool is_sibling; /* of the one before it: another sample type of the same measurement */
 };
-/* Its number, for the samples. A profile that gets no samples is left out. */
+/* Its number, for the samples. A profile is left out when neither it nor a sibling gets samples. */
 uint32_t profiles_builder_profile(struct profiles_builder *builder,
                                   const struct built_profile *profile);
 

@@ -271,7 +271,7 @@ static void describe_profile(const Dictionary *d, const Profile *p, bool sums, s
 {
     struct line *lines = sample_lines(d, p);
     size_t count = sums ? sum_lines(lines, p->n_samples) : p->n_samples;
-    if (count > 0)
+    if (count > 0 || !sums)
         describe_header(d, p, out);
     for (size_t i = 0; i < count; i++) {
         text_printf(out, "%" PRId64 " %s\n", lines[i].value, lines[i].text);

@@ -204,7 +204,7 @@ static void test_zero_values_are_left_out(void **state)
 {
     (void)state;
     check("1{1=1} 1{1=2} 1{1=3} 2{2[1 0 0]} 2{2[0 0 0]} 2{2[2 0 -3]} 6\"\" 6\"a\" 6\"b\" 6\"c\"",
-          &no_options, "c/ 0+0\n-3  /\na/ 0+0\n1  /\n2  /\n");
+          &no_options, "c/ 0+0\n-3  /\nb/ 0+0\na/ 0+0\n1  /\n2  /\n");
     check("1{1=1} 2{2=0} 6\"\" 6\"a\"", &no_options, "");
     check("1{1=1} 6\"\" 6\"a\"", &no_options, "");
     /* the last first, the first last */

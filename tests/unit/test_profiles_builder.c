@@ -160,6 +160,33 @@ static void test_profiles_and_resources_without_samples_are_left_out(void **stat
     profiles_builder_free(b);
 }
 
+static void test_siblings_leave_together(void **state)
+{
+    (void)state;
+    struct profiles_builder *b = begin(NULL, 1 << 20);
+    struct built_profile sibling = cpu;
+    struct built_sample sample = {.stack = 0};
+    uint32_t samples;
+    sibling.is_sibling = true;
+    for (int measurement = 0; measurement < 3; measurement++) {
+        profiles_builder_profile(b, &cpu);
+        profiles_builder_profile(b, &sibling);
+        uint32_t last = profiles_builder_profile(b, &sibling);
+        if (measurement == 1)
+            profiles_builder_sample(b, last, &sample, 1);
+    }
+    struct buffer *request = profiles_builder_finish(b, &samples);
+    request_message *message = check_and_unpack(request);
+    assert_int_equal(samples, 1);
+    const __auto_type scope = message->resource_profiles[0]->scope_profiles[0];
+    assert_int_equal(scope->n_profiles, 3);
+    assert_int_equal(scope->profiles[0]->n_samples + scope->profiles[1]->n_samples, 0);
+    assert_int_equal(scope->profiles[2]->n_samples, 1);
+    free_request(message, NULL);
+    buffer_unref(request);
+    profiles_builder_free(b);
+}
+
 static void fill(struct profiles_builder *b)
 {
     uint32_t profile = profiles_builder_profile(b, &cpu);
@@ -200,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_what_was_put_in_comes_out),
         cmocka_unit_test(test_sums_keep_apart_what_differs_and_stay_at_the_ends),
         cmocka_unit_test(test_profiles_and_resources_without_samples_are_left_out),
+        cmocka_unit_test(test_siblings_leave_together),
         cmocka_unit_test(test_stops_at_its_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
