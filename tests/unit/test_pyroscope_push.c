@@ -241,7 +241,7 @@ static void cut(struct pyroscope_request *request, reader read,
 {
     struct slice whole = request->body;
     for (size_t size = 0; size <= whole.size; size++) {
-        if (!all && size > 4096 && size + 4096 < whole.size && size % 97 != 0)
+        if (!all && size > 1024 && size + 1024 < whole.size && size % 97 != 0)
             continue;
         struct pyroscope_result result;
         request->body.size = size;
