@@ -20,6 +20,7 @@ struct entry {
 
 struct label_limits {
     uint64_t max_values;
+    struct counter *folded; /* under the lock, so one of its cells will do */
     const char *label;
     pthread_mutex_t lock;
     uint64_t hour_ns; /* when the present hour began */
@@ -36,10 +37,12 @@ static void clear(struct label_limits *limits)
     limits->used = 0;
 }
 
-struct label_limits *label_limits_new(uint64_t max_values, const char *label)
+struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
+                                      const char *label)
 {
     struct label_limits *limits = memory_zalloc(sizeof *limits);
     limits->max_values = max_values;
+    limits->folded = folded;
     limits->label = label;
     pthread_mutex_init(&limits->lock, NULL);
     clear(limits);
@@ -134,6 +137,8 @@ bool label_limits_admit(struct label_limits *limits, struct slice service, struc
         clear(limits);
     }
     bool admitted = admit(limits, service, label, value);
+    if (!admitted)
+        counter_add(limits->folded, 0, 1);
     pthread_mutex_unlock(&limits->lock);
     return admitted;
 }

@@ -12,16 +12,19 @@
 #ifndef PROFCOL_PYROSCOPE_LABEL_LIMITS_H
 #define PROFCOL_PYROSCOPE_LABEL_LIMITS_H
 
+#include "core/base/metrics.h"
 #include "core/base/slice.h"
 
 struct label_limits;
 
-/* max_values: 0: no limit. label: of the component, for the log; must outlive it. */
-struct label_limits *label_limits_new(uint64_t max_values, const char *label);
+/* max_values: 0: no limit. folded: counts the values that are not admitted. label: of the
+ * component, for the log. Both must outlive it. */
+struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
+                                      const char *label);
 void label_limits_free(struct label_limits *limits); /* NULL is allowed */
 
-/* False: the value is one too many, send `other`. Logs the first time that a label of a service is
- * folded. now_ns: monotonic. */
+/* False: the value is one too many, send `other`. Counts that, and logs the first time that a label
+ * of a service is folded. now_ns: monotonic. */
 bool label_limits_admit(struct label_limits *limits, struct slice service, struct slice label,
                         struct slice value, uint64_t now_ns);
 

@@ -207,6 +207,17 @@ static void set_target(struct pyroscope_exporter *exporter)
     set_headers(exporter);
 }
 
+static struct counter *folded_counter(const struct component *component)
+{
+    struct text labels = {0};
+    metrics_label(&labels, "exporter", component->id);
+    struct counter *counter = metrics_counter(
+        component->process->metrics, "profcol_exporter_folded_label_values",
+        "Values of labels beyond labels::max_values, sent as `other`.", text_string(&labels));
+    text_deinit(&labels);
+    return counter;
+}
+
 static bool pyroscope_init(struct component *component, struct error *err)
 {
     (void)err;
@@ -214,7 +225,8 @@ static bool pyroscope_init(struct component *component, struct error *err)
     const struct pyroscope_settings *settings = component->settings;
     struct text labels = {0};
     arena_init(&exporter->arena, NULL);
-    exporter->limits = label_limits_new(settings->labels.max_values, component->label);
+    exporter->limits =
+        label_limits_new(settings->labels.max_values, folded_counter(component), component->label);
     set_target(exporter);
     otlp_place_labels(&settings->place, &labels);
     delivery_shared_init(&exporter->shared, component, SIGNAL_PROFILES, &settings->sending_queue,

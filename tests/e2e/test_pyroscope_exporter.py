@@ -137,6 +137,8 @@ class PyroscopeExporterTest(unittest.TestCase):
             send(profcol, request(*samples))
             fake.wait(1)
             send(profcol, request(*samples, age=20))
+            fake.wait(2)
+            self.assertEqual(profcol.metric("profcol_exporter_folded_label_values", exporter="pyroscope"), 40)
             self.assertEqual(profcol.stop(), 0)
             values = collections.Counter()
             for (_, _, labels), value in fake.rows().items():

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 static struct worker worker;
+static struct metrics *metrics;
 static struct label_limits *limits;
 static const struct label_settings labels;
 
@@ -24,7 +25,8 @@ static void get_ready(void)
     hash_init_with(1);
     scan_init();
     worker_init_manual(&worker, 0, 1);
-    limits = label_limits_new(5, "fuzz");
+    metrics = metrics_new(1);
+    limits = label_limits_new(5, metrics_counter(metrics, "folded", "Folded.", ""), "fuzz");
 }
 
 /* The payload of the first field of that number. */

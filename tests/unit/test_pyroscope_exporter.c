@@ -15,6 +15,28 @@
 
 /* ---- label_limits ---- */
 
+static struct metrics *metrics;
+
+static int make_metrics(void **state)
+{
+    (void)state;
+    metrics = metrics_new(1);
+    return 0;
+}
+
+static int free_metrics(void **state)
+{
+    (void)state;
+    metrics_free(metrics);
+    return 0;
+}
+
+static struct label_limits *limits_of(uint64_t max_values)
+{
+    return label_limits_new(max_values, metrics_counter(metrics, "folded", "Folded.", ""),
+                            "exporter pyroscope");
+}
+
 static bool admit(struct label_limits *limits, const char *service, const char *value, uint64_t now)
 {
     return label_limits_admit(limits, slice_of_string(service), SLICE("user"),
@@ -24,7 +46,7 @@ static bool admit(struct label_limits *limits, const char *service, const char *
 static void test_values_beyond_the_limit_are_folded_until_the_hour_ends(void **state)
 {
     (void)state;
-    struct label_limits *limits = label_limits_new(2, "exporter pyroscope");
+    struct label_limits *limits = limits_of(2);
     assert_true(admit(limits, "a", "1", HOUR));
     assert_true(admit(limits, "a", "2", HOUR));
     assert_false(admit(limits, "a", "3", HOUR));
@@ -32,13 +54,14 @@ static void test_values_beyond_the_limit_are_folded_until_the_hour_ends(void **s
     assert_true(admit(limits, "b", "3", HOUR)); /* another service */
     assert_false(admit(limits, "a", "3", 2 * HOUR - 1));
     assert_true(admit(limits, "a", "3", 2 * HOUR));
+    assert_true(metrics_value(metrics, "folded", "") == 2);
     label_limits_free(limits);
 }
 
 static void test_no_limit(void **state)
 {
     (void)state;
-    struct label_limits *limits = label_limits_new(0, "exporter pyroscope");
+    struct label_limits *limits = limits_of(0);
     char value[16];
     for (int i = 0; i < 1000; i++) {
         snprintf(value, sizeof value, "%d", i);
@@ -51,7 +74,7 @@ static void test_no_limit(void **state)
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
-    struct label_limits *limits = label_limits_new(200, "exporter pyroscope");
+    struct label_limits *limits = limits_of(200);
     char service[16];
     int admitted = 0;
     for (int i = 0; i < 300000; i++) {
@@ -182,5 +205,5 @@ int main(void)
         cmocka_unit_test(test_which_attributes_become_labels),
         cmocka_unit_test(test_which_values_become_labels),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_metrics, free_metrics);
 }
