@@ -9,6 +9,7 @@
 #include "core/formats/pprof_write.h"
 #include "core/net/compression.h"
 #include "exporters/pyroscope/profile_type.h"
+#include "exporters/pyroscope/sample_services.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -22,12 +23,22 @@ enum { LABEL_PAIR_NAME = 1, LABEL_PAIR_VALUE = 2 };
 
 enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
 
-/* A Profile that goes into a pprof. */
+/* Whose samples these are. */
+struct owner {
+    struct slice service;
+    struct slice series;               /* encoded labels, without __name__ */
+    const struct service_split *split; /* NULL: all samples of the Profile */
+    uint32_t number;                   /* else those of this one of its services */
+};
+
+/* A Profile that goes into a pprof, or what of it does. */
 struct part {
     struct part *next;
     struct otlp_profile profile;
     uint32_t column; /* of the group */
     int64_t scale;   /* what its values are multiplied with */
+    const struct service_split *split;
+    uint32_t number;
 };
 
 struct column {
@@ -54,6 +65,7 @@ struct maker {
     struct dictionary *dictionary;
     struct arena *arena;
     struct pprof_writer *writer;
+    struct sample_services services;
     struct slice service; /* whose samples are being written */
     struct group *groups, *last_group;
     struct group **slots; /* groups by hash; at most half are taken */
@@ -69,8 +81,16 @@ static bool keep_label(void *context, struct pprof_label *label)
 {
     const struct maker *maker = context;
     const struct push_options *options = maker->options;
-    if (label->text.size == 0 || !label_is_wanted(options->labels, label->name))
+    if (slice_is(label->name, "service.name"))
+        return false; /* the series has it */
+    if (label->text.size == 0)
         return false; /* Pyroscope does not keep numbers */
+    if (slice_is(label->name, "service.namespace")) {
+        label->name = SLICE("service_namespace");
+        return true;
+    }
+    if (!label_is_wanted(options->labels, label->name))
+        return false;
     if (!label_limits_admit(options->limits, maker->service, label->name, label->text,
                             options->now_ns))
         label->text = SLICE("other");
@@ -173,12 +193,12 @@ static void grow_slots(struct maker *maker)
     }
 }
 
-static struct group *new_group(struct maker *maker, struct slice service, struct slice series,
+static struct group *new_group(struct maker *maker, const struct owner *owner,
                                const struct profile_type *type, const struct otlp_profile *profile)
 {
     struct group *group = arena_zalloc(maker->arena, sizeof *group);
-    group->service = service;
-    group->series = series;
+    group->service = owner->service;
+    group->series = owner->series;
     group->type_name = type->name;
     group->name = plain_name(type->name, maker->arena);
     group->header = pprof_header_of(profile, maker->dictionary, maker->arena);
@@ -191,16 +211,16 @@ static struct group *new_group(struct maker *maker, struct slice service, struct
 }
 
 /* By hash: a request may have a hundred thousand resources. */
-static struct group *find_group(struct maker *maker, struct slice service, struct slice series,
+static struct group *find_group(struct maker *maker, const struct owner *owner,
                                 const struct profile_type *type, const struct otlp_profile *profile)
 {
     if (maker->group_count * 2 >= maker->slot_mask)
         grow_slots(maker);
-    uint64_t hash = group_hash(series, type, profile), at = hash;
+    uint64_t hash = group_hash(owner->series, type, profile), at = hash;
     for (struct group *group; (group = maker->slots[at & maker->slot_mask]) != NULL; at++)
-        if (group->hash == hash && is_for(group, series, type, profile))
+        if (group->hash == hash && is_for(group, owner->series, type, profile))
             return group;
-    struct group *group = new_group(maker, service, series, type, profile);
+    struct group *group = new_group(maker, owner, type, profile);
     group->hash = hash;
     maker->slots[at & maker->slot_mask] = group;
     return group;
@@ -222,21 +242,23 @@ static bool find_column(struct maker *maker, struct group *group, const struct p
     return true;
 }
 
-static void add_profile(struct maker *maker, struct slice service, struct slice series,
+static void add_profile(struct maker *maker, const struct owner *owner,
                         const struct otlp_profile *profile, const struct profile_type *type)
 {
-    struct group *group = find_group(maker, service, series, type, profile);
+    struct group *group = find_group(maker, owner, type, profile);
     struct part *part = arena_zalloc(maker->arena, sizeof *part);
     if (!find_column(maker, group, type, &part->column))
         return;
     part->profile = *profile;
     part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
+    part->split = owner->split;
+    part->number = owner->number;
     *(group->last ? &group->last->next : &group->first) = part;
     group->last = part;
 }
 
 /* Siblings: OTLP has the pprof's last sample type first. */
-static void add_siblings(struct maker *maker, struct slice service, struct slice series,
+static void add_siblings(struct maker *maker, const struct owner *owner,
                          const struct otlp_profile *profiles, uint32_t count)
 {
     struct profile_facts facts[OTLP_SIBLINGS_MAX];
@@ -245,7 +267,28 @@ static void add_siblings(struct maker *maker, struct slice service, struct slice
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i == 0 ? count - 1 : i == count - 1 ? 0 : i;
         struct profile_type type = profile_type_of(&facts[at], facts, count);
-        add_profile(maker, service, series, &profiles[at], &type);
+        add_profile(maker, owner, &profiles[at], &type);
+    }
+}
+
+/* The first service of a split is the resource's, whose labels and series these are. */
+static void add_services(struct maker *maker, const struct service_split *split,
+                         const struct series_labels *labels, struct slice series,
+                         const struct otlp_profile *profiles, uint32_t count)
+{
+    struct owner owner = {.service = labels->service, .series = series};
+    if (split->count > 1) {
+        struct service_split *kept = arena_alloc(maker->arena, sizeof *kept);
+        *kept = *split;
+        owner.split = kept;
+    }
+    add_siblings(maker, &owner, profiles, count);
+    while (++owner.number < split->count) {
+        struct series_labels other = *labels;
+        series_labels_rename(&other, split->names[owner.number]);
+        owner.service = other.service;
+        owner.series = encode_series(maker, &other);
+        add_siblings(maker, &owner, profiles, count);
     }
 }
 
@@ -289,8 +332,11 @@ static void add_scope(struct maker *maker, struct slice resource,
     struct slice series = encode_series(maker, &labels);
     uint32_t count = read_profiles(maker, scope_profiles, &profiles);
     for (uint32_t i = 0, siblings; i < count; i += siblings) {
+        struct service_split split = {.names = {labels.service}, .count = 1};
         siblings = otlp_profile_siblings(profiles + i, count - i);
-        add_siblings(maker, labels.service, series, profiles + i, siblings);
+        for (uint32_t j = i; j < i + siblings; j++)
+            sample_services_collect(&maker->services, &profiles[j], maker->arena, &split);
+        add_services(maker, &split, &labels, series, profiles + i, siblings);
     }
 }
 
@@ -311,6 +357,13 @@ static void add_request(struct maker *maker, struct message *root)
 
 /* ---- pushes ---- */
 
+static bool is_of(const struct maker *maker, const struct part *part,
+                  const struct otlp_sample *sample)
+{
+    return !part->split ||
+           sample_services_find(&maker->services, part->split, sample) == part->number;
+}
+
 static void fill_writer(struct maker *maker, const struct group *group)
 {
     struct pprof_writer *writer = maker->writer;
@@ -327,8 +380,9 @@ static void fill_writer(struct maker *maker, const struct group *group)
     for (const struct part *part = group->first; part; part = part->next) {
         struct otlp_samples samples = otlp_profile_samples(&part->profile, maker->arena);
         while (otlp_samples_next(&samples, &sample))
-            pprof_writer_add(writer, part->column, &sample,
-                             saturate_multiply(sample.value, part->scale));
+            if (is_of(maker, part, &sample))
+                pprof_writer_add(writer, part->column, &sample,
+                                 saturate_multiply(sample.value, part->scale));
     }
 }
 
@@ -388,6 +442,7 @@ void pushes_make(struct pushes *out, struct batch *batch, const struct push_opti
         .arena = &arena,
         .out = out,
     };
+    maker.services = sample_services_of(maker.dictionary, &arena);
     struct pprof_labels labels = {.keep = keep_label, .context = &maker};
     maker.writer = pprof_writer_new(maker.dictionary, &arena, &labels);
     struct pprof_limits limits = {options->max_samples,

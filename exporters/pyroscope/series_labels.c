@@ -171,6 +171,14 @@ static void add_service(struct series_labels *out, struct slice resource, struct
         add_label(out, SLICE("service_namespace"), namespace);
 }
 
+void series_labels_rename(struct series_labels *labels, struct slice service)
+{
+    labels->service = cut_value(service);
+    for (size_t i = 0; i < labels->count; i++)
+        if (slice_is(labels->items[i].name, "service_name"))
+            labels->items[i].value = labels->service;
+}
+
 struct reading {
     struct series_labels *out;
     const struct label_settings *settings;

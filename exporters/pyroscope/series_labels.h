@@ -48,6 +48,9 @@ void series_labels_read(struct series_labels *out, const struct label_settings *
                         struct label_limits *limits, struct slice resource, struct slice scope,
                         struct arena *arena, uint64_t now_ns);
 
+/* The same labels of another service. */
+void series_labels_rename(struct series_labels *labels, struct slice service);
+
 /* An AnyValue payload as a label: text, an integer, a boolean, or the only element of a list.
  * False: nothing that can be one. */
 bool label_value(struct slice any, struct arena *arena, struct slice *out);

@@ -131,6 +131,25 @@ class PyroscopeExporterTest(unittest.TestCase):
         _, rows = self.exchange(message, pushes=1)
         self.assertEqual(rows, row(CPU, "a", 2))
 
+    def test_a_sample_may_name_its_service(self):
+        """As spanjoin takes it from the span, under which service Grafana looks for its profile."""
+        message = request(
+            ("own", (1, 10), {}),
+            ("span", (2, 20), {"attributes": {"service.name": "cart", "service.namespace": "eu"}}),
+            ("same", (4, 40), {"attributes": {"service.name": "shop"}}),
+            types=(("samples", "count"), ("cpu", "nanoseconds")), resource={"service.name": "shop", "region": "r1"})
+        pushes, _ = self.exchange(message, pushes=2)
+        samples, base = "process_cpu:samples:count:cpu:nanoseconds", {"__delta__": "false", "__name__": "process_cpu", "region": "r1"}
+        self.assertEqual([(push.labels, push.rows()) for push in pushes], [
+            ({**base, "service_name": "shop"}, {**row(samples, "own", 1), **row(CPU, "own", 10), **row(samples, "same", 4), **row(CPU, "same", 40)}),
+            ({**base, "service_name": "cart"}, {**row(samples, "span", 2, service_namespace="eu"), **row(CPU, "span", 20, service_namespace="eu")})])
+
+    def test_further_services_stay_with_the_resource(self):
+        """A profile is read once for each service, so there is a bound."""
+        pushes, rows = self.exchange(request(*[("f", (1,), {"attributes": {"service.name": f"s{i}"}}) for i in range(40)]))
+        self.assertEqual(sum(rows.values()), 40)
+        self.assertEqual({push.labels["service_name"] for push in pushes}, {"shop", *(f"s{i}" for i in range(15))})
+
     def test_a_label_with_too_many_values_is_folded(self):
         samples = [("f", (1,), {"attributes": {"user": f"u{i}"}}) for i in range(30)]
         with pyroscope.Pyroscope() as fake, server.Profcol(to(fake, "labels: {max_values: 10}")) as profcol:
