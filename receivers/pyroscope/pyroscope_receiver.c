@@ -144,8 +144,14 @@ static void refuse_content_type(struct exchange *exchange)
     exchange_respond(exchange, 415, NULL, (struct slice){0}, &accepted, 1);
 }
 
+static void count_invalid(struct pyroscope_receiver *receiver, const struct exchange *exchange)
+{
+    counter_add(receiver->counters[transport_of(exchange)].invalid,
+                exchange_worker(exchange)->index, 1);
+}
+
 /* What the query says wrongly is told before the body is read. */
-static bool check_query(struct exchange *exchange)
+static bool check_query(struct pyroscope_receiver *receiver, struct exchange *exchange)
 {
     struct arena arena = {0};
     struct ingest_query query;
@@ -153,6 +159,7 @@ static bool check_query(struct exchange *exchange)
     bool fine = ingest_query_parse(exchange_query(exchange), clock_wall_ns(), &arena, &query, &err);
     if (!fine) {
         struct verdict verdict = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
+        count_invalid(receiver, exchange);
         connect_respond_error(exchange, 400, &verdict);
     }
     arena_deinit(&arena);
@@ -179,11 +186,12 @@ static bool check_otlp(struct exchange *exchange, enum protocol protocol)
     return false;
 }
 
-static bool check_head(struct exchange *exchange, enum protocol protocol)
+static bool check_head(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                       enum protocol protocol)
 {
     switch (protocol) {
     case PROTOCOL_INGEST:
-        return check_query(exchange);
+        return check_query(receiver, exchange);
     case PROTOCOL_CONNECT_PROTO:
     case PROTOCOL_CONNECT_JSON:
         return check_connect(exchange);
@@ -197,7 +205,6 @@ static bool check_head(struct exchange *exchange, enum protocol protocol)
 
 static bool on_head(void *context, struct exchange *exchange)
 {
-    (void)context;
     enum protocol protocol = protocol_of(exchange);
     if (!protocol_path_is_known(exchange))
         refuse_path(exchange);
@@ -206,7 +213,7 @@ static bool on_head(void *context, struct exchange *exchange)
     else if (protocol == PROTOCOL_NONE)
         refuse_content_type(exchange);
     else
-        return check_head(exchange, protocol);
+        return check_head(context, exchange, protocol);
     return false;
 }
 
@@ -330,8 +337,7 @@ static void on_request(void *context, struct exchange *exchange)
     /* Refused, or nothing in it: no pipeline is bothered. */
     buffer_unref(profiles);
     if (why.code == GRPC_INVALID_ARGUMENT)
-        counter_add(receiver->counters[transport_of(exchange)].invalid,
-                    exchange_worker(exchange)->index, 1);
+        count_invalid(receiver, exchange);
     respond(exchange, protocol, &why);
 }
 

@@ -304,7 +304,8 @@ class AnswerTest(unittest.TestCase):
         before = count()
         self.ingest(body=b"no pprof")
         self.push(b"\x0a\x7f")
-        self.assertEqual(count(), before + 2)
+        self.ingest("name=a{b")
+        self.assertEqual(count(), before + 3)
 
 
 BACKEND_CONFIG = """
