@@ -58,22 +58,27 @@ static bool is_context(struct slice bytes)
 }
 
 /* One without a value means the same as none. */
-static bool note_entry(struct jfr_labels *labels, const struct wire_field *field)
+static bool note_entry(struct jfr_labels *labels, const struct wire_field *field,
+                       struct profiles_builder *builder, struct error *err)
 {
     uint64_t id = 0;
     struct wire_field value = {0};
     bool is_string = field->number == SNAPSHOT_STRINGS;
+    struct jfr_map *map = is_string ? &labels->strings : &labels->contexts;
     if (field->type != WIRE_BYTES || !read_entry(field->bytes, WIRE_BYTES, &id, &value) ||
         (!is_string && !is_context(value.bytes)))
-        return false;
-    if (value.start)
-        jfr_map_put(is_string ? &labels->strings : &labels->contexts, id,
-                    (uint32_t)(1 + (value.start - labels->snapshot.data)));
+        return error_set(err, "labels: the entry at %zu is no entry of a LabelsSnapshot",
+                         (size_t)(field->start - labels->snapshot.data));
+    if (!value.start)
+        return true;
+    if (!profiles_builder_has_room(builder, jfr_map_growth(map)))
+        return error_set(err, "labels: there is no room for them");
+    jfr_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
     return true;
 }
 
-bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot, struct budget *budget,
-                     struct error *err)
+bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
+                     struct profiles_builder *builder, struct budget *budget, struct error *err)
 {
     *labels = (struct jfr_labels){.snapshot = snapshot};
     arena_init(&labels->arena, budget);
@@ -84,9 +89,8 @@ bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot, struct bu
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
         bool is_known = field.number == SNAPSHOT_CONTEXTS || field.number == SNAPSHOT_STRINGS;
-        if (is_known && !note_entry(labels, &field))
-            return error_set(err, "labels: the entry at %zu is no entry of a LabelsSnapshot",
-                             (size_t)(field.start - snapshot.data));
+        if (is_known && !note_entry(labels, &field, builder, err))
+            return false;
     }
     return !cursor.broken || error_set(err, "labels: no LabelsSnapshot");
 }

@@ -38,8 +38,9 @@ struct jfr_labels {
     uint64_t text_bytes; /* written into the builder so far */
 };
 
-bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot, struct budget *budget,
-                     struct error *err);
+/* Where there is no room, the builder's state says so. */
+bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
+                     struct profiles_builder *builder, struct budget *budget, struct error *err);
 void jfr_labels_deinit(struct jfr_labels *labels);
 
 /* Its attributes are put into the builder on the first call. An unknown context has no labels;

@@ -23,11 +23,23 @@ static struct jfr_entry *slot_of(const struct jfr_map *map, uint64_t id)
     return &map->entries[at];
 }
 
+static size_t next_capacity(const struct jfr_map *map)
+{
+    if (map->count < map->capacity / 4 * 3)
+        return map->capacity;
+    return map->capacity ? map->capacity * 2 : 64;
+}
+
+size_t jfr_map_growth(const struct jfr_map *map)
+{
+    size_t capacity = next_capacity(map);
+    return capacity == map->capacity ? 0 : capacity * sizeof *map->entries;
+}
+
 static void grow(struct jfr_map *map)
 {
-    struct jfr_map larger = {.budget = map->budget,
-                             .capacity = map->capacity ? map->capacity * 2 : 64,
-                             .count = map->count};
+    struct jfr_map larger = {
+        .budget = map->budget, .capacity = next_capacity(map), .count = map->count};
     budget_charge(map->budget, jfr_map_bytes(&larger) - jfr_map_bytes(map));
     larger.entries = memory_zalloc(jfr_map_bytes(&larger));
     for (size_t i = 0; i < map->capacity; i++)
@@ -40,7 +52,7 @@ static void grow(struct jfr_map *map)
 void jfr_map_put(struct jfr_map *map, uint64_t id, uint32_t place)
 {
     assert(place != 0);
-    if (map->count >= map->capacity / 4 * 3)
+    if (jfr_map_growth(map) > 0)
         grow(map);
     struct jfr_entry *entry = slot_of(map, id);
     map->count += entry->place == 0;

@@ -31,6 +31,8 @@ struct jfr_map {
 };
 
 void jfr_map_deinit(struct jfr_map *map);
+/* What the next put allocates; 0: nothing. */
+size_t jfr_map_growth(const struct jfr_map *map);
 /* The last place of an id wins. */
 void jfr_map_put(struct jfr_map *map, uint64_t id, uint32_t place);
 /* NULL: there is none. Valid until the next put. */

@@ -79,12 +79,22 @@ static const struct {
     [JFR_STRING] = {"string", NULL, SHAPE_TEXT},
 };
 
+/* A description of few bytes can mean much more memory. */
+static bool has_room(const struct jfr_metadata *metadata, size_t bytes, struct error *err)
+{
+    return profiles_builder_has_room(metadata->builder, bytes) ||
+           error_set(err, "there is no room for what it describes");
+}
+
 /* ---- the tree of elements ---- */
 
-static bool read_strings(struct jfr_metadata *metadata, struct jfr_cursor *cursor)
+static bool read_strings(struct jfr_metadata *metadata, struct jfr_cursor *cursor,
+                         struct error *err)
 {
     uint64_t count = jfr_number(cursor);
     if (count > (uint64_t)(cursor->end - cursor->next))
+        return error_set(err, "its strings are cut off");
+    if (!has_room(metadata, count * sizeof *metadata->strings, err))
         return false;
     struct wire_writer decoded = {0};
     metadata->strings = arena_array(&metadata->arena, count, sizeof *metadata->strings);
@@ -96,7 +106,7 @@ static bool read_strings(struct jfr_metadata *metadata, struct jfr_cursor *curso
         metadata->strings[i] = arena_copy(&metadata->arena, wire_writer_slice(&decoded));
     }
     wire_writer_deinit(&decoded);
-    return !cursor->broken;
+    return !cursor->broken || error_set(err, "its strings are cut off");
 }
 
 static struct slice take_string(const struct jfr_metadata *metadata, struct jfr_cursor *cursor)
@@ -165,6 +175,8 @@ static void set_shape(struct jfr_class *type)
 static bool add_class(struct jfr_metadata *metadata, const struct element *element,
                       struct error *err)
 {
+    if (!has_room(metadata, jfr_map_growth(&metadata->by_id), err))
+        return false;
     struct jfr_class *type = arena_zalloc(&metadata->arena, sizeof *type);
     type->name = element->name;
     set_shape(type);
@@ -218,6 +230,8 @@ static bool read_elements(struct jfr_metadata *metadata, struct jfr_cursor *curs
         struct element element = take_element(metadata, cursor);
         if (cursor->broken)
             return error_set(err, "is cut off, or refers to a string that it does not have");
+        if (!has_room(metadata, 0, err))
+            return false;
         if (element.kind == ELEMENT_CLASS && !add_class(metadata, &element, err))
             return false;
         if (element.kind == ELEMENT_FIELD && levels[depth - 1].kind == ELEMENT_CLASS &&
@@ -232,9 +246,9 @@ static bool read_elements(struct jfr_metadata *metadata, struct jfr_cursor *curs
 }
 
 bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *chunk,
-                       struct budget *budget, struct error *err)
+                       struct profiles_builder *builder, struct budget *budget, struct error *err)
 {
-    *metadata = (struct jfr_metadata){0};
+    *metadata = (struct jfr_metadata){.builder = builder};
     arena_init(&metadata->arena, budget);
     metadata->by_id.budget = budget;
     struct jfr_cursor cursor = jfr_cursor(chunk, chunk->metadata_at, chunk->bytes.size);
@@ -249,9 +263,8 @@ bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *ch
         return error_set(err, "metadata: is an event of another type");
     for (int i = 0; i < 3; i++) /* start, duration, id */
         jfr_number(&cursor);
-    if (!read_strings(metadata, &cursor))
-        return error_set(err, "metadata: its strings are cut off");
-    return read_elements(metadata, &cursor, err) || error_prefix(err, "metadata");
+    return (read_strings(metadata, &cursor, err) && read_elements(metadata, &cursor, err)) ||
+           error_prefix(err, "metadata");
 }
 
 void jfr_metadata_deinit(struct jfr_metadata *metadata)
@@ -339,6 +352,8 @@ static bool lay_out(struct layout *layout, struct jfr_class *type, unsigned dept
     for (const struct jfr_class_field *field = type->first; field; field = field->next) {
         if (layout->metadata->steps_left-- == 0)
             return error_set(err, "the classes are too large for their description");
+        if (!has_room(layout->metadata, layout->capacity * 2 * sizeof *layout->steps, err))
+            return false;
         if (!lay_out_field(layout, field, depth, inlined, err))
             return error_prefix(err, "%.*s.%.*s", SLICE_ARG(type->name), SLICE_ARG(field->name));
     }

@@ -19,6 +19,7 @@
 #include "core/base/arena.h"
 #include "core/formats/jfr_chunk.h"
 #include "core/formats/jfr_map.h"
+#include "core/formats/profiles_builder.h"
 
 /* What we read of records, by the names and types that fields have there. */
 enum jfr_field {
@@ -68,6 +69,7 @@ struct jfr_class {
 };
 
 struct jfr_metadata {
+    struct profiles_builder *builder; /* asked for room */
     struct arena arena;
     struct slice *strings; /* while it is read */
     size_t string_count;
@@ -77,8 +79,9 @@ struct jfr_metadata {
     size_t steps_left;    /* fields that layouts may still look at */
 };
 
+/* Where there is no room, here or below, the error is the builder's: its state says so. */
 bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *chunk,
-                       struct budget *budget, struct error *err);
+                       struct profiles_builder *builder, struct budget *budget, struct error *err);
 void jfr_metadata_deinit(struct jfr_metadata *metadata);
 
 /* NULL: not described. */

@@ -42,6 +42,8 @@ static bool read_constants(struct jfr_pools *pools, const struct jfr_class *type
         jfr_class_skip(type, cursor);
         if (map && !cursor->broken) {
             size_t capacity = map->capacity;
+            if (!profiles_builder_has_room(pools->metadata->builder, jfr_map_growth(map)))
+                return error_set(err, "there is no room for its constants");
             jfr_map_put(map, id, place);
             if (map->capacity != capacity && !check_size(pools, err))
                 return false;
@@ -96,7 +98,8 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
                     struct jfr_metadata *metadata, struct budget *budget, struct error *err)
 {
-    *pools = (struct jfr_pools){.chunk = chunk, .metadata = metadata};
+    *pools =
+        (struct jfr_pools){.chunk = chunk, .metadata = metadata, .bytes_left = pools->bytes_left};
     for (int i = 0; i < JFR_POOL_COUNT; i++) {
         pools->maps[i].budget = budget;
         pools->classes[i] = jfr_metadata_class_named(metadata, class_names[i]);
@@ -124,26 +127,41 @@ struct jfr_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool po
     return jfr_map_find(&pools->maps[pool], id);
 }
 
-void jfr_pools_constant(const struct jfr_pools *pools, enum jfr_pool pool,
-                        const struct jfr_entry *entry, struct jfr_record *record)
+static void count_bytes(struct jfr_pools *pools, size_t from, const struct jfr_cursor *cursor)
+{
+    uint64_t bytes = jfr_place(pools->chunk, cursor) - from;
+    pools->bytes_left -= bytes < pools->bytes_left ? bytes : pools->bytes_left;
+}
+
+void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct jfr_entry *entry,
+                        struct jfr_record *record)
 {
     struct jfr_cursor cursor = jfr_cursor(pools->chunk, entry->place, pools->chunk->bytes.size);
     jfr_class_read(pools->classes[pool], pools->chunk, &cursor, record);
+    count_bytes(pools, entry->place, &cursor);
 }
 
-static struct jfr_text text_at(const struct jfr_chunk *chunk, uint64_t place)
+static struct jfr_text text_at(struct jfr_pools *pools, uint64_t place)
 {
-    struct jfr_cursor cursor = jfr_cursor(chunk, place, chunk->bytes.size);
-    return jfr_text(&cursor);
+    struct jfr_cursor cursor = jfr_cursor(pools->chunk, place, pools->chunk->bytes.size);
+    struct jfr_text text = jfr_text(&cursor);
+    count_bytes(pools, place, &cursor);
+    return text;
 }
 
-struct jfr_text jfr_pools_text(const struct jfr_pools *pools, uint64_t place)
+struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place)
 {
     if (place == 0)
         return (struct jfr_text){0};
-    struct jfr_text text = text_at(pools->chunk, place);
+    struct jfr_text text = text_at(pools, place);
     if (text.encoding != JFR_TEXT_REFERENCE)
         return text;
     const struct jfr_entry *entry = jfr_pools_find(pools, JFR_POOL_STRING, text.reference);
-    return entry ? text_at(pools->chunk, entry->place) : (struct jfr_text){0};
+    return entry ? text_at(pools, entry->place) : (struct jfr_text){0};
+}
+
+bool jfr_pools_check(const struct jfr_pools *pools, struct error *err)
+{
+    return pools->bytes_left > 0 ||
+           error_set(err, "refers to large constants more often than its size can mean");
 }

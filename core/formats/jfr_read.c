@@ -56,6 +56,9 @@ enum thread_state { STATE_UNKNOWN, STATE_SLEEPING, STATE_RUNNABLE, STATE_OTHER }
 enum {
     DEFAULT_PERIOD_NANO = 10 * 1000 * 1000,
     SHORT_TEXT_MAX = 256,
+    /* Constants are read where something refers to them. */
+    CONSTANT_BYTES_MIN = 128 << 20,
+    CONSTANTS_PER_BYTE = 4,
 };
 
 struct reader {
@@ -347,7 +350,7 @@ static bool read_events(struct reader *r, struct error *err)
 {
     uint64_t size = 0;
     for (uint64_t at = JFR_HEADER_SIZE; at < r->chunk->bytes.size; at += size) {
-        if (!read_event(r, at, &size, err))
+        if (!read_event(r, at, &size, err) || !jfr_pools_check(&r->pools, err))
             return error_prefix(err, "event at %" PRIu64, at);
         if (profiles_builder_state(r->builder) != PROFILES_BUILDER_FINE)
             break;
@@ -386,7 +389,7 @@ static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct e
     struct budget *budget = r->options->budget;
     r->chunk = r->stacks.chunk = chunk;
     r->stacks.pools = &r->pools;
-    bool done = jfr_metadata_read(&r->metadata, chunk, budget, err);
+    bool done = jfr_metadata_read(&r->metadata, chunk, r->builder, budget, err);
     if (done) {
         done = jfr_pools_read(&r->pools, chunk, &r->metadata, budget, err) &&
                assign_roles(r, err) && read_events(r, err);
@@ -429,11 +432,12 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
     struct reader r = {.builder = builder, .options = options, .stacks = {.builder = builder}};
     if (!check_chunks(&r, jfr, err))
         return false;
-    bool done = jfr_labels_read(&r.labels, labels_snapshot, options->budget, err) &&
+    r.pools.bytes_left = CONSTANT_BYTES_MIN + (uint64_t)CONSTANTS_PER_BYTE * jfr.size;
+    bool done = jfr_labels_read(&r.labels, labels_snapshot, builder, options->budget, err) &&
                 read_chunks(&r, jfr, err);
     jfr_labels_deinit(&r.labels);
     wire_writer_deinit(&r.event_name);
     wire_writer_deinit(&r.text);
     jfr_stacks_deinit(&r.stacks);
-    return done;
+    return done || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }

@@ -6,7 +6,7 @@
 /* Few bytes of methods can name large symbols again and again. */
 enum { NAME_BYTES_MAX = 64 << 20 };
 
-static bool append_symbol(struct jfr_stacks *stacks, uint64_t id)
+static bool append_symbol(struct jfr_stacks *stacks, uint64_t id, struct error *err)
 {
     const struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_SYMBOL, id);
     if (!entry)
@@ -17,7 +17,11 @@ static bool append_symbol(struct jfr_stacks *stacks, uint64_t id)
     size_t start = stacks->name.size;
     stacks->name_bytes += text.bytes.size;
     if (stacks->name_bytes > NAME_BYTES_MAX)
-        return false;
+        return error_set(err, "the names of its methods are larger than %d MiB",
+                         NAME_BYTES_MAX >> 20);
+    if (text.bytes.size > PROFILES_BUILDER_TEXT_MAX)
+        return error_set(err, "a name has %zu bytes, at most %d are allowed", text.bytes.size,
+                         PROFILES_BUILDER_TEXT_MAX);
     if (text.bytes.size == 0)
         return true;
     jfr_text_append(&text, &stacks->name);
@@ -44,11 +48,11 @@ static bool build_function(struct jfr_stacks *stacks, uint64_t id, uint32_t *fun
         return true;
     jfr_pools_constant(stacks->pools, JFR_POOL_CLASS, class_entry, &type);
     wire_writer_clear(&stacks->name);
-    bool fits = append_symbol(stacks, type.values[JFR_NAME]);
+    if (!append_symbol(stacks, type.values[JFR_NAME], err))
+        return false;
     wire_writer_raw(&stacks->name, SLICE("."));
-    if (!fits || !append_symbol(stacks, method.values[JFR_NAME]))
-        return error_set(err, "the names of its methods are larger than %d MiB",
-                         NAME_BYTES_MAX >> 20);
+    if (!append_symbol(stacks, method.values[JFR_NAME], err))
+        return false;
     struct built_function function = {
         .name = profiles_builder_string(stacks->builder, wire_writer_slice(&stacks->name))};
     *function_out = entry->built = profiles_builder_function(stacks->builder, &function);
@@ -80,7 +84,8 @@ static bool build_frames(struct jfr_stacks *stacks, const struct jfr_record *tra
         struct jfr_record frame;
         uint32_t function;
         jfr_class_read(trace->list_of, stacks->chunk, &cursor, &frame);
-        if (!build_function(stacks, frame.values[JFR_METHOD], &function, err))
+        if (!build_function(stacks, frame.values[JFR_METHOD], &function, err) ||
+            !jfr_pools_check(stacks->pools, err))
             return false;
         if (function != 0)
             add_location(stacks, count++, function, frame.values[JFR_LINE_NUMBER]);

@@ -19,7 +19,7 @@
 struct jfr_stacks {
     struct profiles_builder *builder;
     const struct jfr_chunk *chunk;
-    const struct jfr_pools *pools;
+    struct jfr_pools *pools;
     struct wire_writer name; /* of the method at hand */
     uint32_t *locations;     /* of the stack at hand */
     size_t location_capacity;

@@ -103,34 +103,33 @@ enum profiles_builder_state profiles_builder_state(const struct profiles_builder
     return builder->state;
 }
 
-/* Whether there is room for what comes next. What came last may have gone a block over a bound. */
-static bool has_room(struct profiles_builder *builder)
+bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes)
 {
     const struct budget *budget = builder->budget;
+    size_t held = builder->arena.reserved_bytes + builder->charged_bytes;
     if (builder->state != PROFILES_BUILDER_FINE)
         return false;
-    if (builder->arena.reserved_bytes + builder->charged_bytes > builder->max_bytes)
+    if (held > builder->max_bytes || bytes > builder->max_bytes - held)
         builder->state = PROFILES_BUILDER_TOO_LARGE;
-    else if (budget && budget->limit_bytes > 0 && budget_used(budget) > budget->limit_bytes)
+    else if (budget && budget->limit_bytes > 0 && budget_used(budget) + bytes > budget->limit_bytes)
         builder->state = PROFILES_BUILDER_OVER_BUDGET;
     return builder->state == PROFILES_BUILDER_FINE;
 }
 
+/* Whether there is room for what comes next. What came last may have gone a block over a bound. */
+static bool has_room(struct profiles_builder *builder)
+{
+    return profiles_builder_has_room(builder, 0);
+}
+
 void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size)
 {
-    const struct budget *budget = builder->budget;
     size_t size;
-    if (!has_room(builder))
-        return NULL;
-    if (__builtin_mul_overflow(count, element_size, &size) || size > builder->max_bytes)
-        builder->state = PROFILES_BUILDER_TOO_LARGE;
-    else if (builder->arena.reserved_bytes + builder->charged_bytes > builder->max_bytes - size)
-        builder->state = PROFILES_BUILDER_TOO_LARGE;
-    else if (budget && budget->limit_bytes > 0 && budget_used(budget) + size > budget->limit_bytes)
-        builder->state = PROFILES_BUILDER_OVER_BUDGET;
-    else
-        return arena_array(&builder->arena, count, element_size);
-    return NULL;
+    if (__builtin_mul_overflow(count, element_size, &size))
+        size = SIZE_MAX / 2;
+    return profiles_builder_has_room(builder, size)
+               ? arena_array(&builder->arena, count, element_size)
+               : NULL;
 }
 
 static void charge(struct profiles_builder *builder, size_t bytes)
@@ -170,9 +169,19 @@ static struct slice keep_scratch(struct profiles_builder *builder)
     return arena_copy(&builder->arena, wire_writer_slice(&builder->scratch));
 }
 
+/* Repairing a text of nothing but wrong bytes takes three times its size. */
+static bool is_short(struct profiles_builder *builder, struct slice text)
+{
+    if (text.size > PROFILES_BUILDER_TEXT_MAX && builder->state == PROFILES_BUILDER_FINE)
+        builder->state = PROFILES_BUILDER_TOO_LARGE;
+    return text.size <= PROFILES_BUILDER_TEXT_MAX;
+}
+
 /* In the arena when it had to be repaired. */
 static struct slice utf8_text(struct profiles_builder *builder, struct slice text)
 {
+    if (!is_short(builder, text))
+        return (struct slice){0};
     if (utf8_is_valid(text))
         return text;
     make_utf8(builder, text);
@@ -181,7 +190,7 @@ static struct slice utf8_text(struct profiles_builder *builder, struct slice tex
 
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text)
 {
-    if (text.size == 0 || !has_room(builder))
+    if (text.size == 0 || !has_room(builder) || !is_short(builder, text))
         return 0;
     if (!utf8_is_valid(text))
         text = make_utf8(builder, text);

@@ -40,10 +40,15 @@ enum profiles_builder_state profiles_builder_state(const struct profiles_builder
 /* Zeroed memory for a reader's own tables, held and counted like the rest. NULL: over the bounds,
  * which the state says from then on. */
 void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size);
+/* Whether a reader may take so many bytes for what it does not keep; else the state says why not.
+ * They are the reader's, which charges them itself. */
+bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes);
 
 /* ---- the dictionary: each returns the index of an equal entry or of a new one ---- */
 
-/* Bytes that are not UTF-8 become U+FFFD. "" is 0. */
+enum { PROFILES_BUILDER_TEXT_MAX = 1 << 20 };
+/* Bytes that are not UTF-8 become U+FFFD. "" is 0. One of more than PROFILES_BUILDER_TEXT_MAX
+ * bytes, here or as a value, is too large. */
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text);
 /* Attributes of samples, profiles, mappings and locations. unit may be empty. */
 uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,

@@ -1064,6 +1064,152 @@ static void test_large_names_again_and_again(void **state)
     jfr_fixture_deinit(&f);
 }
 
+static void expect_too_often(const struct jfr_fixture *f)
+{
+    struct error err = {""};
+    assert_null(read_with(jfr_fixture_slice(f), no_labels, &at_100_hz, &err));
+    assert_non_null(
+        strstr(err.text, "refers to large constants more often than its size can mean"));
+}
+
+/* Frames of a method that has no class, so that nothing is ever made of it. */
+static void test_a_large_method_again_and_again(void **state)
+{
+    (void)state;
+    enum { SIZE = 100000, FRAMES = 2000 };
+    struct jfr_fixture f = {0};
+    jfr_fixture_chunk(&f, PRIMITIVES
+                      "30 jdk.types.StackTrace frames:31*; 31 jdk.types.StackFrame method:32#; "
+                      "32 jdk.types.Method type:33# name:34# more:9; "
+                      "33 java.lang.Class name:34#; 34 jdk.types.Symbol string:9; "
+                      "35 jdk.types.ThreadState name:9" EXECUTION_SAMPLE);
+    size_t constants = jfr_fixture_event(&f, 1);
+    char *text = memory_alloc(SIZE);
+    memset(text, 'x', SIZE);
+    JFR_NUMBERS(&f, 0, 0, 0, 0, 3, 35, 1, 1);
+    jfr_fixture_text(&f, "STATE_RUNNABLE");
+    JFR_NUMBERS(&f, 32, 1, 11, 21, 41, 3, SIZE);
+    jfr_fixture_bytes(&f, text, SIZE);
+    JFR_NUMBERS(&f, 30, 1, 1, FRAMES);
+    for (int64_t i = 0; i < FRAMES; i++)
+        JFR_NUMBERS(&f, 11);
+    jfr_fixture_event_end(&f);
+    EVENT(&f, 101, 0, 1, 1, 0, 0, 0, 0, 0);
+    jfr_fixture_chunk_end(&f, constants);
+    expect_too_often(&f);
+    free(text);
+    jfr_fixture_deinit(&f);
+}
+
+static void test_settings_with_a_large_name(void **state)
+{
+    (void)state;
+    enum { SIZE = 100000, SETTINGS = 1500, UTF_16 = 4, REFERENCE = 2 };
+    struct jfr_fixture f = {0};
+    jfr_fixture_chunk(&f, TYPES SETTING);
+    size_t constants = jfr_fixture_event(&f, 1);
+    JFR_NUMBERS(&f, 0, 0, 0, 0, 1, 9, 1, 1, UTF_16, SIZE);
+    for (int i = 0; i < SIZE; i++)
+        JFR_NUMBERS(&f, 'x');
+    jfr_fixture_event_end(&f);
+    for (int i = 0; i < SETTINGS; i++)
+        EVENT(&f, 107, 0, 0, REFERENCE, 1, REFERENCE, 1);
+    jfr_fixture_chunk_end(&f, constants);
+    expect_too_often(&f);
+    jfr_fixture_deinit(&f);
+}
+
+static void test_a_long_name(void **state)
+{
+    (void)state;
+    enum { SIZE = PROFILES_BUILDER_TEXT_MAX + 1 };
+    struct jfr_fixture f = {0};
+    struct error err = {""};
+    jfr_fixture_chunk(&f, TYPES EXECUTION_SAMPLE);
+    size_t constants = jfr_fixture_event(&f, 1);
+    char *name = memory_alloc(SIZE);
+    memset(name, 'x', SIZE);
+    JFR_NUMBERS(&f, 0, 0, 0, 0, 5, 35, 1, 1);
+    jfr_fixture_text(&f, "STATE_RUNNABLE");
+    JFR_NUMBERS(&f, 34, 1, 42, 3, SIZE);
+    jfr_fixture_bytes(&f, name, SIZE);
+    JFR_NUMBERS(&f, 33, 1, 21, 42, 32, 1, 100, 21, 42, 0, 0, 0, 30, 1, 1, 0, 1, 100, 3, 0, 1);
+    jfr_fixture_event_end(&f);
+    EVENT(&f, 101, 0, 1, 1, 0, 0, 0, 0, 0);
+    jfr_fixture_chunk_end(&f, constants);
+    assert_null(read_with(jfr_fixture_slice(&f), no_labels, &at_100_hz, &err));
+    assert_non_null(strstr(err.text, "a name has 1048577 bytes, at most 1048576 are allowed"));
+    free(name);
+    jfr_fixture_deinit(&f);
+}
+
+/* What a reader keeps of constants, classes and labels asks for memory before it is taken: where
+ * there is none, the recording is not to blame. */
+static void expect_over_budget(struct slice jfr, struct slice labels, size_t limit)
+{
+    struct budget budget = {.limit_bytes = limit};
+    struct jfr_options options = at_100_hz;
+    struct error err = {""};
+    options.budget = &budget;
+    struct profiles_builder *builder = profiles_builder_new(&budget, 1 << 26);
+    profiles_builder_resource(builder, &(struct built_resource){.attributes = NULL});
+    assert_true(jfr_read(builder, jfr, labels, &options, &err));
+    assert_int_equal(profiles_builder_state(builder), PROFILES_BUILDER_OVER_BUDGET);
+    profiles_builder_free(builder);
+    assert_int_equal(budget_used(&budget), 0);
+}
+
+static void test_no_memory_for_constants(void **state)
+{
+    (void)state;
+    enum { CONSTANTS = 20000 };
+    struct jfr_fixture f = {0};
+    jfr_fixture_chunk(&f, TYPES);
+    size_t constants = jfr_fixture_event(&f, 1);
+    JFR_NUMBERS(&f, 0, 0, 0, 0, 1, 34, CONSTANTS);
+    for (int64_t i = 0; i < CONSTANTS; i++) {
+        JFR_NUMBERS(&f, i);
+        jfr_fixture_text(&f, "a name as long as that of a class");
+    }
+    jfr_fixture_event_end(&f);
+    jfr_fixture_chunk_end(&f, constants);
+    expect_over_budget(jfr_fixture_slice(&f), no_labels, 200000);
+    jfr_fixture_deinit(&f);
+}
+
+static void test_no_memory_for_labels(void **state)
+{
+    (void)state;
+    enum { STRINGS = 20000 };
+    struct jfr_fixture f = {0};
+    struct wire_writer labels = {0};
+    write_good(&f);
+    for (uint64_t i = 0; i < STRINGS; i++)
+        add_entry(&labels, 2, i, SLICE("text"));
+    expect_over_budget(jfr_fixture_slice(&f), wire_writer_slice(&labels), 200000);
+    wire_writer_deinit(&labels);
+    jfr_fixture_deinit(&f);
+}
+
+static void test_no_memory_for_classes(void **state)
+{
+    (void)state;
+    enum { CLASSES = 4000 };
+    struct jfr_fixture f = {0};
+    struct text classes = {0};
+    text_append(&classes, TYPES);
+    for (int i = 0; i < CLASSES; i++)
+        text_printf(&classes, "; %d c", 200 + i % 500);
+    jfr_fixture_chunk(&f, text_string(&classes));
+    size_t constants = jfr_fixture_event(&f, 1);
+    JFR_NUMBERS(&f, 0, 0, 0, 0, 0);
+    jfr_fixture_event_end(&f);
+    jfr_fixture_chunk_end(&f, constants);
+    expect_over_budget(jfr_fixture_slice(&f), no_labels, 100000);
+    text_deinit(&classes);
+    jfr_fixture_deinit(&f);
+}
+
 static void test_more_constants_than_can_be(void **state)
 {
     (void)state;
@@ -1125,7 +1271,13 @@ int main(void)
         cmocka_unit_test(test_wrong_events),
         cmocka_unit_test(test_wrong_labels),
         cmocka_unit_test(test_large_names_again_and_again),
+        cmocka_unit_test(test_a_large_method_again_and_again),
+        cmocka_unit_test(test_settings_with_a_large_name),
+        cmocka_unit_test(test_a_long_name),
         cmocka_unit_test(test_more_constants_than_can_be),
+        cmocka_unit_test(test_no_memory_for_constants),
+        cmocka_unit_test(test_no_memory_for_labels),
+        cmocka_unit_test(test_no_memory_for_classes),
         cmocka_unit_test(test_a_full_builder),
     };
     hash_init_with(1);
