@@ -11,10 +11,11 @@ struct node {
     uint64_t children;
 };
 
-/* What an open node is set back to when it ends. */
+/* An open node, and what is set back when it ends. */
 struct level {
     uint64_t children; /* still to come */
-    size_t size;       /* of the frames (tree) or the key's bytes (trie) in front of it */
+    uint32_t frames;
+    size_t key_size, frame_at; /* of a trie */
 };
 
 struct walk {
@@ -25,6 +26,7 @@ struct walk {
     size_t depth, capacity;
     uint8_t *key; /* of a trie: the folded stack so far */
     size_t key_size, key_capacity;
+    size_t frame_at; /* the frame in it that may still go on; those before it are open */
 };
 
 static bool take_varint(struct walk *walk, uint64_t *value)
@@ -57,7 +59,7 @@ static bool take_node(struct walk *walk, struct node *node, struct error *err)
     return true;
 }
 
-static bool open_level(struct walk *walk, uint64_t children, size_t size, struct error *err)
+static bool open_level(struct walk *walk, const struct level *level, struct error *err)
 {
     if (walk->depth == LEVELS_MAX)
         return error_set(err, "nodes stand more than %d deep", LEVELS_MAX);
@@ -65,7 +67,7 @@ static bool open_level(struct walk *walk, uint64_t children, size_t size, struct
         walk->capacity = walk->capacity ? walk->capacity * 2 : 64;
         walk->levels = memory_grow(walk->levels, walk->capacity, sizeof *walk->levels);
     }
-    walk->levels[walk->depth++] = (struct level){children, size};
+    walk->levels[walk->depth++] = *level;
     return true;
 }
 
@@ -75,21 +77,62 @@ static bool enter_tree_node(struct walk *walk, const struct node *node, struct e
            stacks_add(&walk->stacks, saturate_multiply(node->value, walk->period), err);
 }
 
-static bool enter_trie_node(struct walk *walk, const struct node *node, struct error *err)
+static void append_key(struct walk *walk, struct slice piece)
 {
-    if (walk->key_capacity - walk->key_size < node->name.size) {
-        while (walk->key_capacity - walk->key_size < node->name.size)
+    if (piece.size == 0)
+        return;
+    if (walk->key_capacity - walk->key_size < piece.size) {
+        while (walk->key_capacity - walk->key_size < piece.size)
             walk->key_capacity = walk->key_capacity ? walk->key_capacity * 2 : 1024;
         walk->key = memory_realloc(walk->key, walk->key_capacity);
     }
-    if (node->name.size > 0)
-        memcpy(walk->key + walk->key_size, node->name.data, node->name.size);
-    walk->key_size += node->name.size;
+    memcpy(walk->key + walk->key_size, piece.data, piece.size);
+    walk->key_size += piece.size;
+}
+
+static bool push_key(struct walk *walk, size_t end, struct error *err)
+{
+    size_t size = end - walk->frame_at;
+    return size == 0 || stacks_push(&walk->stacks, slice_of(walk->key + walk->frame_at, size), err);
+}
+
+/* Each frame is made where it ends, for all nodes below, so that a long key in front of many nodes
+ * is not read again for each of them. */
+static bool open_whole_frames(struct walk *walk, struct slice piece, struct error *err)
+{
+    const uint8_t *last = piece.size > 0 ? memrchr(piece.data, ';', piece.size) : NULL;
+    if (!last)
+        return true;
+    size_t end = walk->key_size - (size_t)(piece.data + piece.size - last) + 1;
+    if (!push_key(walk, end, err))
+        return false;
+    walk->frame_at = end;
+    return true;
+}
+
+static bool enter_trie_node(struct walk *walk, const struct node *node, struct error *err)
+{
+    append_key(walk, node->name);
+    if (!open_whole_frames(walk, node->name, err))
+        return false;
     if (node->value == 0)
         return true;
-    stacks_pop_to(&walk->stacks, 0);
-    return stacks_push(&walk->stacks, slice_of(walk->key, walk->key_size), err) &&
-           stacks_add(&walk->stacks, saturate_multiply(node->value, walk->period), err);
+    uint32_t depth = walk->stacks.depth;
+    if (!push_key(walk, walk->key_size, err) ||
+        !stacks_add(&walk->stacks, saturate_multiply(node->value, walk->period), err))
+        return false;
+    stacks_pop_to(&walk->stacks, depth);
+    return true;
+}
+
+static void close_finished(struct walk *walk)
+{
+    while (walk->depth > 0 && walk->levels[walk->depth - 1].children == 0) {
+        const struct level *level = &walk->levels[--walk->depth];
+        stacks_pop_to(&walk->stacks, level->frames);
+        walk->key_size = level->key_size;
+        walk->frame_at = level->frame_at;
+    }
 }
 
 /* Nodes until the first one is complete. */
@@ -97,20 +140,15 @@ static bool walk_nodes(struct walk *walk, bool is_trie, struct error *err)
 {
     struct node node;
     do {
-        size_t before = is_trie ? walk->key_size : walk->stacks.depth;
+        struct level level = {0, walk->stacks.depth, walk->key_size, walk->frame_at};
         size_t at = (size_t)(walk->next - walk->start);
         if (!take_node(walk, &node, err))
             return false;
+        level.children = node.children;
         if (!(is_trie ? enter_trie_node(walk, &node, err) : enter_tree_node(walk, &node, err)) ||
-            !open_level(walk, node.children, before, err))
+            !open_level(walk, &level, err))
             return error_prefix(err, "the node at byte %zu", at);
-        while (walk->depth > 0 && walk->levels[walk->depth - 1].children == 0) {
-            size_t size = walk->levels[--walk->depth].size;
-            if (is_trie)
-                walk->key_size = size;
-            else
-                stacks_pop_to(&walk->stacks, (uint32_t)size);
-        }
+        close_finished(walk);
         if (walk->depth > 0)
             walk->levels[walk->depth - 1].children--;
         if (profiles_builder_state(walk->stacks.builder) != PROFILES_BUILDER_FINE)

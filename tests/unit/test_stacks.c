@@ -172,6 +172,55 @@ static void test_trie(void **state)
     every_prefix_is_an_error(trie_read, trie, sizeof trie);
 }
 
+static void add_number(struct text *out, size_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        text_append_char(out, (char)(number | 0x80));
+    text_append_char(out, (char)number);
+}
+
+static void add_node(struct text *out, struct slice name, uint8_t value, size_t children)
+{
+    add_number(out, name.size);
+    text_append_slice(out, name);
+    text_append_char(out, (char)value);
+    add_number(out, children);
+}
+
+/* A frame goes on in one child, ends in another and is what it was for the next. */
+static void test_trie_of_open_frames(void **state)
+{
+    (void)state;
+    struct text body = {0};
+    add_node(&body, SLICE("a;b"), 0, 4);
+    add_node(&body, SLICE(";longer;"), 1, 1);
+    add_node(&body, SLICE("c"), 2, 0);
+    add_node(&body, SLICE("x"), 3, 0);
+    add_node(&body, SLICE(""), 4, 0);
+    add_node(&body, SLICE(";;d;e"), 5, 0);
+    expect(trie_read, "shop.live", slice_of(body.data, body.size),
+           "live count:\na;b;longer 1\na;b;longer;c 2\na;bx 3\na;b 4\na;b;d;e 5\n");
+    text_deinit(&body);
+}
+
+/* A long stack is made once, not for each of the nodes below it. */
+static void test_trie_of_a_long_key(void **state)
+{
+    (void)state;
+    enum { FRAMES = 1000, CHILDREN = 5000 };
+    struct text key = {0}, body = {0};
+    for (int i = 0; i < FRAMES; i++)
+        text_printf(&key, "a name that is as long as those of methods in Java often are %04d;", i);
+    add_node(&body, slice_of(key.data, key.size), 0, CHILDREN);
+    for (int i = 0; i < CHILDREN; i++)
+        add_node(&body, SLICE("leaf"), 1, 0);
+    char *result = read_as(trie_read, "shop.live", slice_of(body.data, body.size));
+    assert_non_null(strstr(result, "often are 0999;leaf 5000\n"));
+    free(result);
+    text_deinit(&key);
+    text_deinit(&body);
+}
+
 /* A few bytes that mean very much. */
 static void test_unfolding_is_bounded(void **state)
 {
@@ -196,6 +245,23 @@ static void test_unfolding_is_bounded(void **state)
     result = read_as(tree_read, "shop.live", slice_of(body.data, body.size));
     assert_non_null(strstr(result, "nodes stand more than 65536 deep"));
     free(result);
+    text_deinit(&body);
+}
+
+/* Each byte that is no UTF-8 becomes three. */
+static void test_names_are_bounded(void **state)
+{
+    (void)state;
+    struct text body = {0};
+    for (int i = 0; i < PROFILES_BUILDER_TEXT_MAX; i++)
+        text_append_char(&body, 'x');
+    text_append(&body, " 1");
+    char *result = read_as(folded_read, "shop.live", slice_of(body.data, body.size));
+    assert_non_null(strstr(result, "live count:\nxxx"));
+    free(result);
+    body.data[body.size - 2] = 'y';
+    text_append(&body, " 1");
+    expect(folded_read, "shop.live", slice_of(body.data, body.size), "too large");
     text_deinit(&body);
 }
 
@@ -271,7 +337,10 @@ int main(void)
         cmocka_unit_test(test_folded_is_bounded),
         cmocka_unit_test(test_tree),
         cmocka_unit_test(test_trie),
+        cmocka_unit_test(test_trie_of_open_frames),
+        cmocka_unit_test(test_trie_of_a_long_key),
         cmocka_unit_test(test_unfolding_is_bounded),
+        cmocka_unit_test(test_names_are_bounded),
         cmocka_unit_test(test_speedscope),
         cmocka_unit_test(test_speedscope_errors),
     };
