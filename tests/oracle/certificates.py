@@ -1,4 +1,4 @@
-"""Certificates for one test run, made by the openssl command.
+"""Certificates for one test run, made by the openssl command, with all that RFC 5280 asks for: Python 3.13 insists.
 
     certificates = Certificates(directory)
     certificates.ca, certificates.server, certificates.client       # paths; the last two are (certificate, key)
@@ -24,14 +24,17 @@ class Certificates:
 
     def _authority(self, name):
         _openssl(self.directory, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                 "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN=test authority {name}")
+                 "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN=test authority {name}",
+                 "-addext", "keyUsage=critical,keyCertSign,cRLSign")
         return str(self.directory / f"{name}.pem")
 
     def _issue(self, name, usage):
         _openssl(self.directory, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                  "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN=test {name}")
         extensions = self.directory / f"{name}.ext"
-        extensions.write_text(f"subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage={usage}\n")
+        extensions.write_text(f"subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage={usage}\n"
+                              "keyUsage=critical,digitalSignature\n"
+                              "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
         _openssl(self.directory, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
                  "-CAcreateserial", "-out", f"{name}.pem", "-days", "2", "-extfile", str(extensions))
         return str(self.directory / f"{name}.pem"), str(self.directory / f"{name}.key")
