@@ -5,33 +5,47 @@
 #include "core/base/memory.h"
 #include "exporters/pyroscope/push_answer.h"
 
-enum push_state { PUSH_WAITS, PUSH_UNDER_WAY, PUSH_TAKEN, PUSH_REFUSED };
+enum push_state {
+    PUSH_FREE,
+    PUSH_WAITS,
+    PUSH_UNDER_WAY,
+    PUSH_LATER, /* for the next attempt */
+};
 
+/* A request under way, or one that is to be sent again. */
 struct push {
     struct client_request request; /* first */
     struct attempt *attempt;
+    struct buffer *buffer; /* NULL: free */
     struct slice body;
     enum push_state state;
 };
 
-/* All requests of a batch, kept from attempt to attempt. */
+/* The requests of a batch from attempt to attempt, as many as may be under way at once: the next
+ * one is made where one was answered for good. */
 struct attempt {
     struct shipment *shipment;
-    struct pushes requests;
-    struct push *pushes;
+    struct pushes *requests;
+    struct push *pushes; /* target->max_requests */
     struct http_header *headers;
     size_t header_count;
-    size_t next; /* no push before it waits */
     unsigned under_way;
+    bool all_made;
+    bool pauses;            /* the timer goes on */
     bool unreachable;       /* the backend did not answer: the rest waits for the next attempt */
     struct verdict later;   /* why something is to be sent again; OK: nothing is */
     struct verdict refused; /* the first refusal for good; OK: none */
-    struct timer done;      /* for an attempt without requests */
+    struct timer timer;
 };
 
 static struct push_sender *sender_of(const struct shipment *shipment)
 {
     return (struct push_sender *)shipment->delivery; /* its first member */
+}
+
+static const struct push_target *target_of(const struct attempt *attempt)
+{
+    return sender_of(attempt->shipment)->target;
 }
 
 static void finish(struct attempt *attempt)
@@ -41,58 +55,98 @@ static void finish(struct attempt *attempt)
     delivery_done(attempt->shipment, verdict);
 }
 
-static void on_timer(struct timer *timer)
+static void free_push(struct push *push)
 {
-    finish(container_of(timer, struct attempt, done));
+    buffer_unref(push->buffer);
+    push->buffer = NULL;
+    push->state = PUSH_FREE;
 }
 
-/* Sends until enough are under way. */
-static void send_next(struct attempt *attempt)
+static void on_answer(struct client_request *request, const struct client_answer *answer);
+
+/* False: there is no more. */
+static bool make_push(struct attempt *attempt, struct push *push)
 {
-    const struct push_sender *sender = sender_of(attempt->shipment);
-    for (; attempt->next < attempt->requests.count &&
-           attempt->under_way < sender->target->max_requests;
-         attempt->next++) {
-        struct push *push = &attempt->pushes[attempt->next];
+    const struct push_target *target = target_of(attempt);
+    push->buffer = attempt->all_made ? NULL : pushes_next(attempt->requests);
+    attempt->all_made = !push->buffer;
+    if (!push->buffer)
+        return false;
+    push->attempt = attempt;
+    push->state = PUSH_WAITS;
+    push->body = buffer_slice(push->buffer);
+    push->request = (struct client_request){
+        .method = "POST",
+        .path = target->path,
+        .headers = attempt->headers,
+        .header_count = attempt->header_count,
+        .body = &push->body,
+        .body_count = 1,
+        .body_size = push->body.size,
+        .timeout_ns = target->timeout_ns,
+        .on_done = on_answer,
+    };
+    return true;
+}
+
+/* Sends what waits, and makes a request where there is room. Making one may take some 10 ms, so
+ * between two others have their turn. */
+static void go_on(struct attempt *attempt)
+{
+    bool made = false;
+    attempt->pauses = false;
+    for (unsigned i = 0; i < target_of(attempt)->max_requests && !attempt->unreachable; i++) {
+        struct push *push = &attempt->pushes[i];
+        if (push->state == PUSH_FREE && made && !attempt->all_made) {
+            attempt->pauses = true;
+            worker_set_timer(attempt->shipment->batch->owner, &attempt->timer, 0);
+            return;
+        }
+        if (push->state == PUSH_FREE)
+            made = make_push(attempt, push);
         if (push->state != PUSH_WAITS)
             continue;
         push->state = PUSH_UNDER_WAY;
         attempt->under_way++;
-        client_send(sender->client, &push->request);
+        client_send(sender_of(attempt->shipment)->client, &push->request);
     }
+    if (attempt->under_way == 0)
+        finish(attempt);
+}
+
+static void on_timer(struct timer *timer)
+{
+    go_on(container_of(timer, struct attempt, timer));
 }
 
 static void note(struct attempt *attempt, struct push *push, const struct verdict *verdict)
 {
-    if (verdict_is_ok(verdict)) {
-        push->state = PUSH_TAKEN;
-    } else if (verdict_is_retryable(verdict)) {
-        push->state = PUSH_WAITS;
+    if (!verdict_is_ok(verdict) && verdict_is_retryable(verdict)) {
+        push->state = PUSH_LATER;
         if (verdict_is_ok(&attempt->later) ||
             verdict->retry_after_ns > attempt->later.retry_after_ns)
             attempt->later = *verdict;
-    } else {
-        push->state = PUSH_REFUSED;
-        log_error(attempt->shipment->delivery->node->component->label, "a profile was refused: %s",
-                  verdict->text);
-        if (verdict_is_ok(&attempt->refused))
-            attempt->refused = *verdict;
+        return;
     }
+    free_push(push);
+    if (verdict_is_ok(verdict))
+        return;
+    log_error(attempt->shipment->delivery->node->component->label, "a profile was refused: %s",
+              verdict->text);
+    if (verdict_is_ok(&attempt->refused))
+        attempt->refused = *verdict;
 }
 
 static void on_answer(struct client_request *request, const struct client_answer *answer)
 {
     struct push *push = (struct push *)request;
     struct attempt *attempt = push->attempt;
-    struct verdict verdict =
-        push_answer(answer, sender_of(attempt->shipment)->target->url, clock_wall_ns());
+    struct verdict verdict = push_answer(answer, target_of(attempt)->url, clock_wall_ns());
     note(attempt, push, &verdict);
     attempt->under_way--;
     attempt->unreachable |= answer->failure != CLIENT_OK;
-    if (!attempt->unreachable)
-        send_next(attempt);
-    if (attempt->under_way == 0)
-        finish(attempt);
+    if (!attempt->pauses)
+        go_on(attempt);
 }
 
 /* ---- making one ---- */
@@ -114,24 +168,6 @@ static void set_headers(struct attempt *attempt, const struct push_target *targe
             (struct http_header){SLICE("x-scope-orgid"), slice_of_string(tenant)};
 }
 
-static void set_request(struct push *push, struct attempt *attempt, struct buffer *body,
-                        const struct push_target *target)
-{
-    push->attempt = attempt;
-    push->body = buffer_slice(body);
-    push->request = (struct client_request){
-        .method = "POST",
-        .path = target->path,
-        .headers = attempt->headers,
-        .header_count = attempt->header_count,
-        .body = &push->body,
-        .body_count = 1,
-        .body_size = push->body.size,
-        .timeout_ns = target->timeout_ns,
-        .on_done = on_answer,
-    };
-}
-
 static struct attempt *make_attempt(struct shipment *shipment)
 {
     const struct push_target *target = sender_of(shipment)->target;
@@ -140,12 +176,10 @@ static struct attempt *make_attempt(struct shipment *shipment)
     options.now_ns = worker_now(shipment->batch->owner);
     attempt->shipment = shipment;
     attempt->refused = verdict_ok;
-    attempt->done.on_timer = on_timer;
-    pushes_make(&attempt->requests, shipment->batch, &options);
-    attempt->pushes = memory_zalloc((attempt->requests.count + 1) * sizeof *attempt->pushes);
+    attempt->timer.on_timer = on_timer;
+    attempt->requests = pushes_new(shipment->batch, &options);
+    attempt->pushes = memory_zalloc(target->max_requests * sizeof *attempt->pushes);
     set_headers(attempt, target);
-    for (size_t i = 0; i < attempt->requests.count; i++)
-        set_request(&attempt->pushes[i], attempt, attempt->requests.requests[i], target);
     return attempt;
 }
 
@@ -156,19 +190,19 @@ static void send_shipment(struct node *node, struct shipment *shipment)
     if (!shipment->exporter_data)
         shipment->exporter_data = make_attempt(shipment);
     struct attempt *attempt = shipment->exporter_data;
-    attempt->next = 0;
     attempt->unreachable = false;
     attempt->later = verdict_ok;
-    send_next(attempt);
-    if (attempt->under_way == 0) /* nothing in it that Pyroscope would keep */
-        worker_set_timer(node->worker, &attempt->done, 0);
+    for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
+        if (attempt->pushes[i].state == PUSH_LATER)
+            attempt->pushes[i].state = PUSH_WAITS;
+    worker_set_timer(node->worker, &attempt->timer, 0); /* there may be nothing to send */
 }
 
 static void abort_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
-    worker_cancel_timer(node->worker, &attempt->done);
-    for (size_t i = 0; i < attempt->requests.count; i++)
+    worker_cancel_timer(node->worker, &attempt->timer);
+    for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
         if (attempt->pushes[i].state == PUSH_UNDER_WAY)
             client_cancel(&attempt->pushes[i].request);
 }
@@ -177,7 +211,9 @@ static void release_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
     (void)node;
-    pushes_deinit(&attempt->requests);
+    for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
+        buffer_unref(attempt->pushes[i].buffer);
+    pushes_free(attempt->requests);
     free(attempt->pushes);
     free(attempt);
 }

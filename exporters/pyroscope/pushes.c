@@ -59,11 +59,11 @@ struct group {
     struct part *first, *last;
 };
 
-struct maker {
-    const struct push_options *options;
+struct pushes {
+    struct push_options options;
     struct batch *batch;
     struct dictionary *dictionary;
-    struct arena *arena;
+    struct arena arena;
     struct pprof_writer *writer;
     struct sample_services services;
     struct slice service; /* whose samples are being written */
@@ -71,7 +71,9 @@ struct maker {
     struct group **slots; /* groups by hash; at most half are taken */
     uint32_t group_count, slot_mask;
     struct wire_writer encoder;
-    struct pushes *out;
+    const struct group *next_group; /* not yet in the writer */
+    const struct group *group;      /* in the writer */
+    uint32_t part;                  /* of it, that comes next */
 };
 
 /* ---- labels ---- */
@@ -79,8 +81,8 @@ struct maker {
 /* How an attribute becomes a label depends on the service. */
 static bool keep_label(void *context, struct pprof_label *label)
 {
-    const struct maker *maker = context;
-    const struct push_options *options = maker->options;
+    const struct pushes *pushes = context;
+    const struct push_options *options = &pushes->options;
     if (slice_is(label->name, "service.name"))
         return false; /* the series has it */
     if (label->text.size == 0)
@@ -91,7 +93,7 @@ static bool keep_label(void *context, struct pprof_label *label)
     }
     if (!label_is_wanted(options->labels, label->name))
         return false;
-    if (!label_limits_admit(options->limits, maker->service, label->name, label->text,
+    if (!label_limits_admit(options->limits, pushes->service, label->name, label->text,
                             options->now_ns))
         label->text = SLICE("other");
     return true;
@@ -116,14 +118,14 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Sorted, so that equal sets are equal bytes. */
-static struct slice encode_series(struct maker *maker, struct series_labels *labels)
+static struct slice encode_series(struct pushes *pushes, struct series_labels *labels)
 {
-    wire_writer_clear(&maker->encoder);
+    wire_writer_clear(&pushes->encoder);
     qsort(labels->items, labels->count, sizeof *labels->items, by_name);
-    write_label(&maker->encoder, SLICE("__delta__"), SLICE("false"));
+    write_label(&pushes->encoder, SLICE("__delta__"), SLICE("false"));
     for (size_t i = 0; i < labels->count; i++)
-        write_label(&maker->encoder, labels->items[i].name, labels->items[i].value);
-    return arena_copy(maker->arena, wire_writer_slice(&maker->encoder));
+        write_label(&pushes->encoder, labels->items[i].name, labels->items[i].value);
+    return arena_copy(&pushes->arena, wire_writer_slice(&pushes->encoder));
 }
 
 /* ---- groups ---- */
@@ -138,26 +140,26 @@ static struct slice plain_name(struct slice text, struct arena *arena)
     return slice_of_string(copy);
 }
 
-static struct slice metric_name(const struct maker *maker, const struct otlp_profile *profile)
+static struct slice metric_name(struct pushes *pushes, const struct otlp_profile *profile)
 {
     struct slice name = {0};
     for (uint32_t i = 0; i < profile->attribute_count; i++) {
         struct dictionary_attribute attribute =
-            dictionary_attribute(maker->dictionary, profile->attributes[i]);
-        if (slice_is(dictionary_string(maker->dictionary, attribute.key), "__name__"))
-            label_value(attribute.value, maker->arena, &name);
+            dictionary_attribute(pushes->dictionary, profile->attributes[i]);
+        if (slice_is(dictionary_string(pushes->dictionary, attribute.key), "__name__"))
+            label_value(attribute.value, &pushes->arena, &name);
     }
     return name;
 }
 
-static struct profile_facts facts_of(const struct maker *maker, const struct otlp_profile *profile)
+static struct profile_facts facts_of(struct pushes *pushes, const struct otlp_profile *profile)
 {
     return (struct profile_facts){
-        .name = metric_name(maker, profile),
-        .sample_type = dictionary_string(maker->dictionary, profile->sample_type),
-        .sample_unit = dictionary_string(maker->dictionary, profile->sample_unit),
-        .period_type = dictionary_string(maker->dictionary, profile->period_type),
-        .period_unit = dictionary_string(maker->dictionary, profile->period_unit),
+        .name = metric_name(pushes, profile),
+        .sample_type = dictionary_string(pushes->dictionary, profile->sample_type),
+        .sample_unit = dictionary_string(pushes->dictionary, profile->sample_unit),
+        .period_type = dictionary_string(pushes->dictionary, profile->period_type),
+        .period_unit = dictionary_string(pushes->dictionary, profile->period_unit),
     };
 }
 
@@ -180,54 +182,38 @@ static uint64_t group_hash(struct slice series, const struct profile_type *type,
     return hash_bytes(slice_of(parts, sizeof parts));
 }
 
-static void grow_slots(struct maker *maker)
+static void grow_slots(struct pushes *pushes)
 {
-    uint32_t count = maker->slots ? (maker->slot_mask + 1) * 2 : 64;
-    maker->slots = arena_array(maker->arena, count, sizeof(struct group *));
-    maker->slot_mask = count - 1;
-    for (struct group *group = maker->groups; group; group = group->next) {
+    uint32_t count = pushes->slots ? (pushes->slot_mask + 1) * 2 : 64;
+    pushes->slots = arena_array(&pushes->arena, count, sizeof(struct group *));
+    pushes->slot_mask = count - 1;
+    for (struct group *group = pushes->groups; group; group = group->next) {
         uint64_t at = group->hash;
-        while (maker->slots[at & maker->slot_mask])
+        while (pushes->slots[at & pushes->slot_mask])
             at++;
-        maker->slots[at & maker->slot_mask] = group;
+        pushes->slots[at & pushes->slot_mask] = group;
     }
 }
 
-static struct group *new_group(struct maker *maker, const struct owner *owner,
+static struct group *new_group(struct pushes *pushes, const struct owner *owner,
                                const struct profile_type *type, const struct otlp_profile *profile)
 {
-    struct group *group = arena_zalloc(maker->arena, sizeof *group);
+    struct group *group = arena_zalloc(&pushes->arena, sizeof *group);
     group->service = owner->service;
     group->series = owner->series;
     group->type_name = type->name;
-    group->name = plain_name(type->name, maker->arena);
-    group->header = pprof_header_of(profile, maker->dictionary, maker->arena);
+    group->name = plain_name(type->name, &pushes->arena);
+    group->header = pprof_header_of(profile, pushes->dictionary, &pushes->arena);
     group->header.period_type = type->period_type;
     group->header.period_unit = type->period_unit;
-    *(maker->last_group ? &maker->last_group->next : &maker->groups) = group;
-    maker->last_group = group;
-    maker->group_count++;
+    *(pushes->last_group ? &pushes->last_group->next : &pushes->groups) = group;
+    pushes->last_group = group;
+    pushes->group_count++;
     return group;
 }
 
-/* By hash: a request may have a hundred thousand resources. */
-static struct group *find_group(struct maker *maker, const struct owner *owner,
-                                const struct profile_type *type, const struct otlp_profile *profile)
-{
-    if (maker->group_count * 2 >= maker->slot_mask)
-        grow_slots(maker);
-    uint64_t hash = group_hash(owner->series, type, profile), at = hash;
-    for (struct group *group; (group = maker->slots[at & maker->slot_mask]) != NULL; at++)
-        if (group->hash == hash && is_for(group, owner->series, type, profile))
-            return group;
-    struct group *group = new_group(maker, owner, type, profile);
-    group->hash = hash;
-    maker->slots[at & maker->slot_mask] = group;
-    return group;
-}
-
-/* False: it has too many sample types. */
-static bool find_column(struct maker *maker, struct group *group, const struct profile_type *type,
+/* False: it has as many sample types as fit. */
+static bool find_column(struct pushes *pushes, struct group *group, const struct profile_type *type,
                         uint32_t *column)
 {
     for (*column = 0; *column < group->column_count; ++*column)
@@ -236,19 +222,39 @@ static bool find_column(struct maker *maker, struct group *group, const struct p
             return true;
     if (group->column_count == OTLP_SIBLINGS_MAX)
         return false;
-    group->columns = arena_grow(maker->arena, group->columns, group->column_count,
+    group->columns = arena_grow(&pushes->arena, group->columns, group->column_count,
                                 &group->column_capacity, sizeof *group->columns);
     group->columns[group->column_count++] = (struct column){type->sample_type, type->sample_unit};
     return true;
 }
 
-static void add_profile(struct maker *maker, const struct owner *owner,
+/* By hash: a request may have a hundred thousand resources. One that has no room for another sample
+ * type is found no more: the next one takes its slot. */
+static struct group *find_group(struct pushes *pushes, const struct owner *owner,
+                                const struct profile_type *type, const struct otlp_profile *profile,
+                                uint32_t *column)
+{
+    if (pushes->group_count * 2 >= pushes->slot_mask)
+        grow_slots(pushes);
+    uint64_t hash = group_hash(owner->series, type, profile), at = hash;
+    for (struct group *group; (group = pushes->slots[at & pushes->slot_mask]) != NULL; at++)
+        if (group->hash == hash && is_for(group, owner->series, type, profile)) {
+            if (find_column(pushes, group, type, column))
+                return group;
+            break;
+        }
+    struct group *group = new_group(pushes, owner, type, profile);
+    group->hash = hash;
+    find_column(pushes, group, type, column);
+    pushes->slots[at & pushes->slot_mask] = group;
+    return group;
+}
+
+static void add_profile(struct pushes *pushes, const struct owner *owner,
                         const struct otlp_profile *profile, const struct profile_type *type)
 {
-    struct group *group = find_group(maker, owner, type, profile);
-    struct part *part = arena_zalloc(maker->arena, sizeof *part);
-    if (!find_column(maker, group, type, &part->column))
-        return;
+    struct part *part = arena_zalloc(&pushes->arena, sizeof *part);
+    struct group *group = find_group(pushes, owner, type, profile, &part->column);
     part->profile = *profile;
     part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
     part->split = owner->split;
@@ -258,37 +264,37 @@ static void add_profile(struct maker *maker, const struct owner *owner,
 }
 
 /* Siblings: OTLP has the pprof's last sample type first. */
-static void add_siblings(struct maker *maker, const struct owner *owner,
+static void add_siblings(struct pushes *pushes, const struct owner *owner,
                          const struct otlp_profile *profiles, uint32_t count)
 {
     struct profile_facts facts[OTLP_SIBLINGS_MAX];
     for (uint32_t i = 0; i < count; i++)
-        facts[i] = facts_of(maker, &profiles[i]);
+        facts[i] = facts_of(pushes, &profiles[i]);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i == 0 ? count - 1 : i == count - 1 ? 0 : i;
         struct profile_type type = profile_type_of(&facts[at], facts, count);
-        add_profile(maker, owner, &profiles[at], &type);
+        add_profile(pushes, owner, &profiles[at], &type);
     }
 }
 
 /* The first service of a split is the resource's, whose labels and series these are. */
-static void add_services(struct maker *maker, const struct service_split *split,
+static void add_services(struct pushes *pushes, const struct service_split *split,
                          const struct series_labels *labels, struct slice series,
                          const struct otlp_profile *profiles, uint32_t count)
 {
     struct owner owner = {.service = labels->service, .series = series};
     if (split->count > 1) {
-        struct service_split *kept = arena_alloc(maker->arena, sizeof *kept);
+        struct service_split *kept = arena_alloc(&pushes->arena, sizeof *kept);
         *kept = *split;
         owner.split = kept;
     }
-    add_siblings(maker, &owner, profiles, count);
+    add_siblings(pushes, &owner, profiles, count);
     while (++owner.number < split->count) {
         struct series_labels other = *labels;
         series_labels_rename(&other, split->names[owner.number]);
         owner.service = other.service;
-        owner.series = encode_series(maker, &other);
-        add_siblings(maker, &owner, profiles, count);
+        owner.series = encode_series(pushes, &other);
+        add_siblings(pushes, &owner, profiles, count);
     }
 }
 
@@ -303,7 +309,7 @@ static struct slice member(struct message_iter it, uint32_t number)
     return (struct slice){0};
 }
 
-static uint32_t read_profiles(struct maker *maker, struct message_iter it,
+static uint32_t read_profiles(struct pushes *pushes, struct message_iter it,
                               struct otlp_profile **out)
 {
     struct message_field field;
@@ -311,36 +317,36 @@ static uint32_t read_profiles(struct maker *maker, struct message_iter it,
     uint32_t count = 0;
     while (message_next(&counting, &field))
         count += field.wire.number == SCOPE_PROFILES_PROFILES;
-    *out = arena_array(maker->arena, count, sizeof **out);
+    *out = arena_array(&pushes->arena, count, sizeof **out);
     for (count = 0; message_next(&it, &field);)
         if (field.wire.number == SCOPE_PROFILES_PROFILES)
-            otlp_profile_read(&(*out)[count++], &field, maker->arena);
+            otlp_profile_read(&(*out)[count++], &field, &pushes->arena);
     return count;
 }
 
-static void add_scope(struct maker *maker, struct slice resource,
+static void add_scope(struct pushes *pushes, struct slice resource,
                       struct message_iter scope_profiles)
 {
     struct series_labels labels;
     struct otlp_profile *profiles;
-    series_labels_read(&labels, maker->options->labels, maker->options->limits, resource,
-                       member(scope_profiles, SCOPE_PROFILES_SCOPE), maker->arena,
-                       maker->options->now_ns);
+    series_labels_read(&labels, pushes->options.labels, pushes->options.limits, resource,
+                       member(scope_profiles, SCOPE_PROFILES_SCOPE), &pushes->arena,
+                       pushes->options.now_ns);
     if (labels.left_out > 0)
-        log_debug(maker->options->label, "%zu labels of %.*s are left out: Pyroscope takes %d",
+        log_debug(pushes->options.label, "%zu labels of %.*s are left out: Pyroscope takes %d",
                   labels.left_out, SLICE_ARG(labels.service), SERIES_LABELS_MAX);
-    struct slice series = encode_series(maker, &labels);
-    uint32_t count = read_profiles(maker, scope_profiles, &profiles);
+    struct slice series = encode_series(pushes, &labels);
+    uint32_t count = read_profiles(pushes, scope_profiles, &profiles);
     for (uint32_t i = 0, siblings; i < count; i += siblings) {
         struct service_split split = {.names = {labels.service}, .count = 1};
         siblings = otlp_profile_siblings(profiles + i, count - i);
         for (uint32_t j = i; j < i + siblings; j++)
-            sample_services_collect(&maker->services, &profiles[j], maker->arena, &split);
-        add_services(maker, &split, &labels, series, profiles + i, siblings);
+            sample_services_collect(&pushes->services, &profiles[j], &pushes->arena, &split);
+        add_services(pushes, &split, &labels, series, profiles + i, siblings);
     }
 }
 
-static void add_request(struct maker *maker, struct message *root)
+static void add_request(struct pushes *pushes, struct message *root)
 {
     struct message_iter groups = message_iter(root, NULL);
     struct message_field group, field;
@@ -351,36 +357,36 @@ static void add_request(struct maker *maker, struct message *root)
         struct slice resource = member(it, RESOURCE_PROFILES_RESOURCE);
         while (message_next(&it, &field))
             if (field.wire.number == RESOURCE_PROFILES_SCOPE_PROFILES)
-                add_scope(maker, resource, message_iter_into(&field, NULL));
+                add_scope(pushes, resource, message_iter_into(&field, NULL));
     }
 }
 
 /* ---- pushes ---- */
 
-static bool is_of(const struct maker *maker, const struct part *part,
+static bool is_of(const struct pushes *pushes, const struct part *part,
                   const struct otlp_sample *sample)
 {
     return !part->split ||
-           sample_services_find(&maker->services, part->split, sample) == part->number;
+           sample_services_find(&pushes->services, part->split, sample) == part->number;
 }
 
-static void fill_writer(struct maker *maker, const struct group *group)
+static void fill_writer(struct pushes *pushes, const struct group *group)
 {
-    struct pprof_writer *writer = maker->writer;
+    struct pprof_writer *writer = pushes->writer;
     struct otlp_sample sample;
     struct pprof_header header = group->header;
     header.time_unix_nano = 0; /* distinct_time */
-    if (!slice_equal(maker->service, group->service))
+    if (!slice_equal(pushes->service, group->service))
         pprof_writer_forget_labels(writer);
-    maker->service = group->service;
+    pushes->service = group->service;
     pprof_writer_begin(writer, &header);
     for (uint32_t i = 0; i < group->column_count; i++)
-        pprof_writer_sample_type(writer, plain_name(group->columns[i].type, maker->arena),
+        pprof_writer_sample_type(writer, plain_name(group->columns[i].type, &pushes->arena),
                                  group->columns[i].unit);
     for (const struct part *part = group->first; part; part = part->next) {
-        struct otlp_samples samples = otlp_profile_samples(&part->profile, maker->arena);
+        struct otlp_samples samples = otlp_profile_samples(&part->profile, &pushes->arena);
         while (otlp_samples_next(&samples, &sample))
-            if (is_of(maker, part, &sample))
+            if (is_of(pushes, part, &sample))
                 pprof_writer_add(writer, part->column, &sample,
                                  saturate_multiply(sample.value, part->scale));
     }
@@ -404,66 +410,63 @@ static uint64_t distinct_time(const struct group *group, uint32_t part, struct s
     return time == 0 ? 0 : time + (uint64_t)part * NS_PER_MS + hash_bytes(pprof) % NS_PER_MS;
 }
 
-static void add_push(struct maker *maker, const struct group *group, uint32_t part,
-                     struct slice pprof)
+static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
 {
-    struct wire_writer *writer = &maker->encoder;
-    struct pushes *out = maker->out;
+    const struct group *group = pushes->group;
+    struct wire_writer *writer = &pushes->encoder;
     wire_writer_clear(writer);
     size_t series = wire_writer_begin(writer, PUSH_REQUEST_SERIES);
     write_label(writer, SLICE("__name__"), group->name);
     wire_writer_raw(writer, group->series);
     size_t sample = wire_writer_begin(writer, SERIES_SAMPLES);
     size_t profile = wire_writer_begin(writer, RAW_SAMPLE_RAW_PROFILE);
-    wire_writer_varint(writer, PPROF_TIME_NANOS, distinct_time(group, part, pprof));
+    wire_writer_varint(writer, PPROF_TIME_NANOS, distinct_time(group, pushes->part++, pprof));
     wire_writer_raw(writer, pprof);
     wire_writer_end(writer, profile);
     write_id(writer);
     wire_writer_end(writer, sample);
     wire_writer_end(writer, series);
-    if (out->count == out->capacity) {
-        out->capacity = out->capacity ? out->capacity * 2 : 8;
-        out->requests = memory_grow(out->requests, out->capacity, sizeof *out->requests);
-    }
     struct slice request = wire_writer_slice(writer);
-    out->requests[out->count++] =
-        compress_slices(maker->options->gzip ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false,
-                        &request, 1, maker->batch->arena.budget);
+    return compress_slices(pushes->options.gzip ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false,
+                           &request, 1, pushes->batch->arena.budget);
 }
 
-void pushes_make(struct pushes *out, struct batch *batch, const struct push_options *options)
+struct pushes *pushes_new(struct batch *batch, const struct push_options *options)
 {
-    struct arena arena;
-    arena_init(&arena, batch->arena.budget);
-    struct maker maker = {
-        .options = options,
-        .batch = batch,
-        .dictionary = batch_dictionary(batch),
-        .arena = &arena,
-        .out = out,
-    };
-    maker.services = sample_services_of(maker.dictionary, &arena);
-    struct pprof_labels labels = {.keep = keep_label, .context = &maker};
-    maker.writer = pprof_writer_new(maker.dictionary, &arena, &labels);
-    struct pprof_limits limits = {options->max_samples,
-                                  options->max_profile_bytes - TIME_FIELD_SIZE};
-    struct slice pprof;
+    struct pushes *pushes = memory_zalloc(sizeof *pushes);
+    pushes->options = *options;
+    pushes->batch = batch;
+    pushes->dictionary = batch_dictionary(batch);
+    arena_init(&pushes->arena, batch->arena.budget);
+    pushes->services = sample_services_of(pushes->dictionary, &pushes->arena);
+    struct pprof_labels labels = {.keep = keep_label, .context = pushes};
+    pushes->writer = pprof_writer_new(pushes->dictionary, &pushes->arena, &labels);
     for (size_t i = 0; i < batch->part_count; i++)
-        add_request(&maker, &batch->parts[i].root);
-    for (const struct group *group = maker.groups; group; group = group->next) {
-        fill_writer(&maker, group);
-        for (uint32_t part = 0; pprof_writer_next(maker.writer, &limits, &pprof); part++)
-            add_push(&maker, group, part, pprof);
-    }
-    pprof_writer_free(maker.writer);
-    wire_writer_deinit(&maker.encoder);
-    arena_deinit(&arena);
+        add_request(pushes, &batch->parts[i].root);
+    pushes->next_group = pushes->groups;
+    return pushes;
 }
 
-void pushes_deinit(struct pushes *pushes)
+struct buffer *pushes_next(struct pushes *pushes)
 {
-    for (size_t i = 0; i < pushes->count; i++)
-        buffer_unref(pushes->requests[i]);
-    free(pushes->requests);
-    *pushes = (struct pushes){0};
+    struct pprof_limits limits = {pushes->options.max_samples,
+                                  pushes->options.max_profile_bytes - TIME_FIELD_SIZE};
+    struct slice pprof;
+    while (!pushes->group || !pprof_writer_next(pushes->writer, &limits, &pprof)) {
+        pushes->group = pushes->next_group;
+        if (!pushes->group)
+            return NULL;
+        pushes->next_group = pushes->group->next;
+        pushes->part = 0;
+        fill_writer(pushes, pushes->group);
+    }
+    return encode_push(pushes, pprof);
+}
+
+void pushes_free(struct pushes *pushes)
+{
+    pprof_writer_free(pushes->writer);
+    wire_writer_deinit(&pushes->encoder);
+    arena_deinit(&pushes->arena);
+    free(pushes);
 }

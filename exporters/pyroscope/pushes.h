@@ -5,7 +5,10 @@
  * side; what is too large is cut into several. One pprof a request, because Pyroscope keeps what it
  * could of a request that it refuses: sent again, that would count twice.
  *
- * Owner: the caller owns the list; requests are buffers of their own.
+ * They are made one after the other, because each repeats the stacks that it needs: of a hundred
+ * thousand resources with one large stack no memory could hold them all.
+ *
+ * Owner: the caller; the batch has to live as long. Requests are buffers of their own.
  *
  * Thread: the batch's worker.
  */
@@ -25,13 +28,11 @@ struct push_options {
     uint64_t now_ns; /* monotonic */
 };
 
-struct pushes {
-    struct buffer **requests; /* encoded, and compressed when that is asked for */
-    size_t count;
-    size_t capacity;
-};
+struct pushes;
 
-void pushes_make(struct pushes *out, struct batch *batch, const struct push_options *options);
-void pushes_deinit(struct pushes *pushes);
+struct pushes *pushes_new(struct batch *batch, const struct push_options *options);
+/* The next one, encoded, and compressed when that is asked for. NULL: that was the last. */
+struct buffer *pushes_next(struct pushes *pushes);
+void pushes_free(struct pushes *pushes);
 
 #endif

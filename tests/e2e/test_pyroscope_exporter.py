@@ -3,6 +3,7 @@
 import base64
 import collections
 import os
+import random
 import sys
 import time
 import unittest
@@ -35,7 +36,7 @@ def to(fake, *settings):
 
 
 def request(*samples, types=(("cpu", "nanoseconds"),), period=("cpu", "nanoseconds", 10), resource=None, name=None, age=10):
-    """A request with a profile of each type; samples are (function, values per type, more)."""
+    """A request with a profile of each type; samples are (function or functions, values per type, more)."""
     built = make.ProfilesBuilder()
     make.set_attributes(built.resource.resource, resource or {"service.name": "shop"})
     profiles = [built.profile] + [built.add_profile("", "") for _ in types[1:]]
@@ -48,7 +49,8 @@ def request(*samples, types=(("cpu", "nanoseconds"),), period=("cpu", "nanosecon
         profile.time_unix_nano = int((time.time() - age) * 1e9) // 10**9 * 10**9
         profile.attribute_indices.extend(names)
         for function, values, more in samples:
-            built.sample(profile=profile, stack=built.stack(function), values=[values[i]] if values else (), **more)
+            stack = built.stack(*([function] if isinstance(function, str) else function))
+            built.sample(profile=profile, stack=stack, values=[values[i]] if values else (), **more)
     return built.request
 
 
@@ -226,6 +228,27 @@ class PyroscopeExporterTest(unittest.TestCase):
                 self.assertEqual(fake.problems, [])
                 if not again:
                     self.assertIn("a profile was refused", profcol.log())
+
+    def test_any_number_of_sample_types(self):
+        kinds = [(f"kind{i}", "count") for i in range(150)]
+        _, rows = self.exchange(request(("work", range(1, 151), {}), types=kinds, name="many"))
+        self.assertEqual(sorted(rows.values()), list(range(1, 151)))
+
+    def test_stacks_that_many_services_share(self):
+        """Each pprof repeats them, so these are made when they can be sent: memory for all there may be none."""
+        name = random.Random(1)
+        message = request(*((["f" + name.randbytes(8).hex() for _ in range(1000)], (1,), {}) for _ in range(20)))
+        for i in range(1, 100):
+            other = message.resource_profiles.add()
+            other.CopyFrom(message.resource_profiles[0])
+            other.resource.attributes[0].value.string_value = f"shop{i}"
+        with backend.Backend() as fake, server.Profcol(to(fake, RETRY, "max_requests: 2")) as profcol:
+            fake.answers.extend([backend.Answer(delay=1)] * 2)
+            send(profcol, message)
+            fake.wait_for(lambda: len(fake.of()) >= 2)
+            self.assertLess(profcol.metric("profcol_budget_used_bytes"), 10e6)
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual(len(fake.accepted()), 100)
 
     def test_a_retry_sends_only_what_was_not_taken(self):
         message = request(("a", (1,), {}))

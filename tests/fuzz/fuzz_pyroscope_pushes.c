@@ -89,11 +89,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .max_profile_bytes = 4096,
                                    .max_samples = 100,
                                    .now_ns = 1};
-    struct pushes pushes = {0};
-    pushes_make(&pushes, batch, &options);
-    for (size_t i = 0; i < pushes.count; i++)
-        check_push(buffer_slice(pushes.requests[i]));
-    pushes_deinit(&pushes);
+    struct pushes *pushes = pushes_new(batch, &options);
+    struct buffer *push;
+    while ((push = pushes_next(pushes)) != NULL) {
+        check_push(buffer_slice(push));
+        buffer_unref(push);
+    }
+    pushes_free(pushes);
     batch_free(batch);
     return 0;
 }
