@@ -516,12 +516,21 @@ static void keep_receipt(struct shipment *shipment, struct batch *batch)
     batch->receipt = NULL;
 }
 
+static const char *sent_by(const struct delivery *delivery, const struct shipment *shipment)
+{
+    const struct context *context = shipment->batch->context;
+    const char *value =
+        delivery->sent_by && context ? context_get(context, delivery->sent_by) : NULL;
+    return value ? value : "";
+}
+
 static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = delivery->waiting.first;
     return next && leader->weight < delivery->queue->batch.min_size &&
-           (limit == 0 || leader->weight + next->weight <= limit);
+           (limit == 0 || leader->weight + next->weight <= limit) &&
+           strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
 }
 
 /* The first ones as one, until there are enough. */

@@ -112,6 +112,9 @@ struct delivery {
     void (*abort)(struct node *node, struct shipment *shipment);
     /* The last call for a shipment that has exporter_data: frees it. May be NULL. */
     void (*release)(struct node *node, struct shipment *shipment);
+    /* A header that requests are sent by (`context`): sending_queue.batch joins only those where it
+     * is equal. NULL: all. */
+    const char *sent_by;
     uint64_t (*random)(void); /* NULL: random_u64 */
     /* the delivery's */
     struct shipment_list blocked; /* not in the queue yet (block_on_overflow) */

@@ -151,21 +151,22 @@ static void on_answer(struct client_request *request, const struct client_answer
 
 /* ---- making one ---- */
 
+#define TENANT "x-scope-orgid"
+
 /* The tenant that came with the data goes before the configured one. */
 static void set_headers(struct attempt *attempt, const struct push_target *target)
 {
     struct batch *batch = attempt->shipment->batch;
-    const char *tenant = target->forward_tenant && batch->context
-                             ? context_get(batch->context, "x-scope-orgid")
-                             : NULL;
+    const char *tenant =
+        target->forward_tenant && batch->context ? context_get(batch->context, TENANT) : NULL;
     attempt->headers =
         arena_array(&batch->arena, target->header_count + 1, sizeof *attempt->headers);
     for (size_t i = 0; i < target->header_count; i++)
-        if (!tenant || !slice_is(target->headers[i].name, "x-scope-orgid"))
+        if (!tenant || !slice_is(target->headers[i].name, TENANT))
             attempt->headers[attempt->header_count++] = target->headers[i];
     if (tenant)
         attempt->headers[attempt->header_count++] =
-            (struct http_header){SLICE("x-scope-orgid"), slice_of_string(tenant)};
+            (struct http_header){SLICE(TENANT), slice_of_string(tenant)};
 }
 
 static struct attempt *make_attempt(struct shipment *shipment)
@@ -230,7 +231,8 @@ void push_sender_start(struct push_sender *sender, struct node *node,
                      .shared = shared,
                      .send = send_shipment,
                      .abort = abort_shipment,
-                     .release = release_shipment},
+                     .release = release_shipment,
+                     .sent_by = target->forward_tenant ? TENANT : NULL},
         .target = target,
         .client = client,
     };

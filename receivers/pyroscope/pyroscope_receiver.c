@@ -306,6 +306,22 @@ static struct buffer *convert(struct pyroscope_receiver *receiver, enum protocol
     return result;
 }
 
+/* Without include_metadata still the tenant: nobody's profiles may end among another's. */
+static struct context *context_of(const struct pyroscope_receiver *receiver,
+                                  const struct exchange *exchange)
+{
+    if (settings_of(receiver)->server.include_metadata)
+        return received_metadata(exchange);
+    struct slice tenant = http_header_get(exchange_headers(exchange), "x-scope-orgid");
+    if (tenant.size == 0)
+        return NULL;
+    struct context *context = context_new();
+    context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
+    context->entries[context->entry_count++] =
+        (struct context_entry){"x-scope-orgid", arena_string(&context->arena, tenant)};
+    return context;
+}
+
 static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
                     enum protocol protocol, struct buffer *profiles, uint32_t samples)
 {
@@ -315,9 +331,8 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
         .receiver = receiver, .exchange = exchange, .protocol = protocol, .samples = samples};
     const struct pyroscope_settings *settings = settings_of(receiver);
     receipt_init(&request->receipt, on_settled);
-    struct batch *batch =
-        batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
-                  settings->server.include_metadata ? received_metadata(exchange) : NULL);
+    struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
+                                    context_of(receiver, exchange));
     if (protocol_is_otlp(protocol))
         service_names_set(batch, upload_default_service(settings, exchange_headers(exchange)));
     node_forward(receiver->nodes[worker->index], batch);

@@ -375,13 +375,15 @@ class SettingsTest(unittest.TestCase):
     """What the configuration changes."""
 
     def test_headers(self):
-        with server.Profcol(TENANT_CONFIG) as process:
-            for headers in ([("X-Scope-OrgID", "team-a"), ("x-service", "shop")], []):
-                client.post(process.address("in"), PUSH, push_of({"__name__": "cpu"}), content_type=PROTO, headers=headers)
-            named, unnamed = ({pair.key: pair.value.string_value for pair in message.resource_profiles[0].resource.attributes}
-                              for message in written(process))
-            self.assertEqual(named, {"service.name": "shop", "tenant": "team-a"})
-            self.assertEqual(unnamed, {"service.name": "nobody"})
+        """The tenant goes along also without the other headers."""
+        for config in (TENANT_CONFIG, TENANT_CONFIG.replace("include_metadata: true, ", "")):
+            with server.Profcol(config) as process:
+                for headers in ([("X-Scope-OrgID", "team-a"), ("x-service", "shop")], []):
+                    client.post(process.address("in"), PUSH, push_of({"__name__": "cpu"}), content_type=PROTO, headers=headers)
+                named, unnamed = ({pair.key: pair.value.string_value for pair in message.resource_profiles[0].resource.attributes}
+                                  for message in written(process))
+                self.assertEqual(named, {"service.name": "shop", "tenant": "team-a"})
+                self.assertEqual(unnamed, {"service.name": "nobody"})
 
     def test_otlp(self):
         """Pyroscope takes it too, and the Java agent may send it, without a word on who it is."""

@@ -490,9 +490,15 @@ static void draining_sends_what_there_is(void **state)
 
 /* sending_queue.batch */
 
-/* A request of so many empty spans. */
-static void consume_spans(unsigned lane, uint8_t spans, struct probe *probe)
+/* A request of so many empty spans, with a header `tenant` unless that is NULL. */
+static void consume_spans_of(const char *tenant, unsigned lane, uint8_t spans, struct probe *probe)
 {
+    struct context *context = NULL;
+    if (tenant) {
+        context = context_new();
+        context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
+        context->entries[context->entry_count++] = (struct context_entry){"tenant", tenant};
+    }
     uint8_t request[256] = {0x0a, (uint8_t)(2 + 2 * spans), 0x12, (uint8_t)(2 * spans)};
     assert_true(spans < 60);
     for (size_t i = 0; i < spans; i++)
@@ -504,7 +510,12 @@ static void consume_spans(unsigned lane, uint8_t spans, struct probe *probe)
         receipt_init(&probe->receipt, on_settled);
     }
     delivery_consume(&lanes[lane].delivery, batch_new(&workers[lane], SIGNAL_TRACES, buffer, spans,
-                                                      probe ? &probe->receipt : NULL, NULL));
+                                                      probe ? &probe->receipt : NULL, context));
+}
+
+static void consume_spans(unsigned lane, uint8_t spans, struct probe *probe)
+{
+    consume_spans_of(NULL, lane, spans, probe);
 }
 
 static void start_batching(uint64_t min_size, uint64_t max_size)
@@ -540,6 +551,23 @@ static void small_ones_are_joined(void **state)
     answer(0, verdict_ok);
     assert_int_equal(queue_size(), 0);
     assert_int_equal(counted("sent"), 12);
+}
+
+static void tenants_are_not_joined(void **state)
+{
+    (void)state;
+    static const char *const tenants[] = {"a", "a", "b", NULL, NULL};
+    start_batching(100, 0);
+    lanes[0].delivery.sent_by = "tenant";
+    for (size_t i = 0; i < 5; i++)
+        consume_spans_of(tenants[i], 0, 4, NULL);
+    lanes[0].node.draining = true;
+    delivery_drain(&lanes[0].delivery);
+    static const uint32_t items[] = {8, 4, 8};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(sent_items(0), items[i]);
+        answer(0, verdict_ok);
+    }
 }
 
 static void little_is_sent_after_a_while(void **state)
@@ -672,6 +700,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_waiting_retry_keeps_its_consumer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(draining_sends_what_there_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(small_ones_are_joined, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tenants_are_not_joined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(little_is_sent_after_a_while, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_ones_are_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(joined_ones_share_a_result, set_up, tear_down),
