@@ -19,9 +19,9 @@ static bool append_symbol(struct jfr_stacks *stacks, uint64_t id, struct error *
     if (stacks->name_bytes > NAME_BYTES_MAX)
         return error_set(err, "the names of its methods are larger than %d MiB",
                          NAME_BYTES_MAX >> 20);
-    if (text.bytes.size > PROFILES_BUILDER_TEXT_MAX)
+    if (text.bytes.size > PROFILES_BUILDER_REPAIR_MAX)
         return error_set(err, "a name has %zu bytes, at most %d are allowed", text.bytes.size,
-                         PROFILES_BUILDER_TEXT_MAX);
+                         PROFILES_BUILDER_REPAIR_MAX);
     if (text.bytes.size == 0)
         return true;
     jfr_text_append(&text, &stacks->name);

@@ -170,30 +170,33 @@ static struct slice keep_scratch(struct profiles_builder *builder)
 }
 
 /* Repairing a text of nothing but wrong bytes takes three times its size. */
-static bool is_short(struct profiles_builder *builder, struct slice text)
+static bool may_repair(struct profiles_builder *builder, struct slice text)
 {
-    if (text.size > PROFILES_BUILDER_TEXT_MAX && builder->state == PROFILES_BUILDER_FINE)
+    if (text.size > PROFILES_BUILDER_REPAIR_MAX && builder->state == PROFILES_BUILDER_FINE)
         builder->state = PROFILES_BUILDER_TOO_LARGE;
-    return text.size <= PROFILES_BUILDER_TEXT_MAX;
+    return text.size <= PROFILES_BUILDER_REPAIR_MAX;
 }
 
 /* In the arena when it had to be repaired. */
 static struct slice utf8_text(struct profiles_builder *builder, struct slice text)
 {
-    if (!is_short(builder, text))
-        return (struct slice){0};
     if (utf8_is_valid(text))
         return text;
+    if (!may_repair(builder, text))
+        return (struct slice){0};
     make_utf8(builder, text);
     return keep_scratch(builder);
 }
 
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text)
 {
-    if (text.size == 0 || !has_room(builder) || !is_short(builder, text))
+    if (text.size == 0 || !has_room(builder))
         return 0;
-    if (!utf8_is_valid(text))
+    if (!utf8_is_valid(text)) {
+        if (!may_repair(builder, text))
+            return 0;
         text = make_utf8(builder, text);
+    }
     return dictionary_add(builder->dictionary, DICTIONARY_STRING_TABLE, text);
 }
 

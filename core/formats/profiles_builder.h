@@ -46,9 +46,9 @@ bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes);
 
 /* ---- the dictionary: each returns the index of an equal entry or of a new one ---- */
 
-enum { PROFILES_BUILDER_TEXT_MAX = 1 << 20 };
-/* Bytes that are not UTF-8 become U+FFFD. "" is 0. One of more than PROFILES_BUILDER_TEXT_MAX
- * bytes, here or as a value, is too large. */
+enum { PROFILES_BUILDER_REPAIR_MAX = 1 << 20 };
+/* Bytes that are not UTF-8 become U+FFFD, in a text of at most PROFILES_BUILDER_REPAIR_MAX bytes,
+ * here or as a value; one of more is too large. "" is 0. */
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text);
 /* Attributes of samples, profiles, mappings and locations. unit may be empty. */
 uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,

@@ -1122,7 +1122,7 @@ static void test_settings_with_a_large_name(void **state)
 static void test_a_long_name(void **state)
 {
     (void)state;
-    enum { SIZE = PROFILES_BUILDER_TEXT_MAX + 1 };
+    enum { SIZE = PROFILES_BUILDER_REPAIR_MAX + 1 };
     struct jfr_fixture f = {0};
     struct error err = {""};
     jfr_fixture_chunk(&f, TYPES EXECUTION_SAMPLE);

@@ -253,7 +253,7 @@ static void test_names_are_bounded(void **state)
 {
     (void)state;
     struct text body = {0};
-    for (int i = 0; i < PROFILES_BUILDER_TEXT_MAX; i++)
+    for (int i = 0; i < PROFILES_BUILDER_REPAIR_MAX; i++)
         text_append_char(&body, 'x');
     text_append(&body, " 1");
     char *result = read_as(folded_read, "shop.live", slice_of(body.data, body.size));
@@ -261,6 +261,10 @@ static void test_names_are_bounded(void **state)
     free(result);
     body.data[body.size - 2] = 'y';
     text_append(&body, " 1");
+    result = read_as(folded_read, "shop.live", slice_of(body.data, body.size));
+    assert_non_null(strstr(result, "live count:\nxxx")); /* as long as a name of UTF-8 likes */
+    free(result);
+    body.data[0] = '\xff';
     expect(folded_read, "shop.live", slice_of(body.data, body.size), "too large");
     text_deinit(&body);
 }
