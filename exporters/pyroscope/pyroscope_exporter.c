@@ -80,8 +80,8 @@ static const struct field pyroscope_fields[] = {
                 "Headers added to every request; `Host` replaces the URL's."),
     FIELD_STRING(pyroscope_settings, tenant, "Tenant: the header X-Scope-OrgID."),
     FIELD_BOOL(pyroscope_settings, forward_tenant,
-               "The X-Scope-OrgID that came with the profiles goes before `tenant` (receivers need "
-               "`include_metadata`, `batch` needs it among its `metadata_keys`).",
+               "The X-Scope-OrgID that came with the profiles goes before `tenant` (the receiver "
+               "`otlp` needs `include_metadata`, `batch` needs it among its `metadata_keys`).",
                .fallback = "true"),
     FIELD_OPTIONAL(pyroscope_settings, basic_auth, basic_auth, basic_auth_fields,
                    "User name and password, as Grafana Cloud asks for."),
