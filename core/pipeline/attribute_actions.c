@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/data/json.h"
+#include "core/data/utf8.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -449,9 +450,10 @@ static bool value_from_context(struct edit *edit, const char *from, struct slice
         name[size] = '\0';
         text = context_get(edit->context, name);
     }
-    if (text)
-        *out = encode_string(edit->arena, slice_of_string(text));
-    return text;
+    if (!text || !utf8_is_valid(slice_of_string(text)))
+        return false; /* a header may hold any bytes, OTLP's strings may not */
+    *out = encode_string(edit->arena, slice_of_string(text));
+    return true;
 }
 
 /* The value that the action sets; false: there is none, the action is left out. */

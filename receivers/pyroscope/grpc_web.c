@@ -38,9 +38,13 @@ bool grpc_web_read(struct upload *upload, struct slice body, struct plain *messa
         return refuse(why, GRPC_INVALID_ARGUMENT, "unexpected EOF");
     if (size < body.size - PREFIX_BYTES)
         return refuse(why, GRPC_INVALID_ARGUMENT, "more than one message in a unary call");
-    int compression = prefix[0] & FLAG_COMPRESSED ? compression_by_name(encoding) : 0;
+    bool is_compressed = prefix[0] & FLAG_COMPRESSED;
+    int compression = is_compressed ? compression_by_name(encoding) : COMPRESSION_NONE;
     if (compression < 0 || !compression_in_grpc((enum compression)compression))
         return refuse(why, GRPC_UNIMPLEMENTED, "the grpc-encoding is not understood");
+    if (is_compressed && compression == COMPRESSION_NONE)
+        return refuse(why, GRPC_INVALID_ARGUMENT,
+                      "compressed flag set with identity or empty encoding");
     return upload_decompress(upload, (enum compression)compression,
                              slice_of(body.data + PREFIX_BYTES, size), message, why);
 }

@@ -12,6 +12,7 @@
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/data/utf8.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/received.h"
 #include "core/pipeline/received_profiles.h"
@@ -223,8 +224,11 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
 {
     (void)context;
     enum protocol protocol = protocol_of(exchange);
+    struct verdict said = *verdict;
+    if (http_status == 413)
+        said.code = GRPC_RESOURCE_EXHAUSTED; /* for those who are not shown the status */
     if (protocol == PROTOCOL_GRPC_WEB)
-        grpc_web_respond(exchange, verdict);
+        grpc_web_respond(exchange, &said);
     else if (protocol_is_otlp(protocol))
         otlp_request_refuse(exchange, protocol == PROTOCOL_OTLP_JSON, http_status, verdict);
     else
@@ -322,6 +326,15 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
     return context;
 }
 
+/* A header may hold any bytes, OTLP's strings may not. */
+static void name_services(struct batch *batch, const struct pyroscope_settings *settings,
+                          const struct http_headers *headers)
+{
+    struct slice name = upload_default_service(settings, headers);
+    bool is_text = utf8_is_valid(name);
+    service_names_set(batch, is_text ? name : slice_of_string(settings->default_service_name));
+}
+
 static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
                     enum protocol protocol, struct buffer *profiles, uint32_t samples)
 {
@@ -334,7 +347,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
                                     context_of(receiver, exchange));
     if (protocol_is_otlp(protocol))
-        service_names_set(batch, upload_default_service(settings, exchange_headers(exchange)));
+        name_services(batch, settings, exchange_headers(exchange));
     node_forward(receiver->nodes[worker->index], batch);
 }
 

@@ -292,7 +292,7 @@ class AnswerTest(unittest.TestCase):
         self.assertIn(b"grpc-status: 0\r\n", trailers)
         packed = gzip.compress(push_of())
         self.assertEqual(len(self.grpc_web(b"\1" + len(packed).to_bytes(4, "big") + packed, headers=[("grpc-encoding", "gzip")])), 2)
-        for body, status in ((b"\0\0\0\0\2\x0a\x7f", 3), (framed[:-1], 3), (b"x" * 100001, 3)):
+        for body, status in ((b"\0\0\0\0\2\x0a\x7f", 3), (framed[:-1], 3), (b"\1" + framed[1:], 3), (b"x" * 100001, 8)):
             (flag, trailers), = self.grpc_web(body)
             self.assertEqual(flag, 0x80)
             self.assertIn(f"grpc-status: {status}\r\ngrpc-message: ".encode(), trailers)
@@ -417,6 +417,9 @@ class SettingsTest(unittest.TestCase):
             names = [[pair.value.string_value for pair in resource.resource.attributes if pair.key == "service.name"]
                      for resource in found.resource_profiles]
             self.assertEqual(names, [named, [default]])
+        nameless = client.post(address, client.PROFILES, message.SerializeToString(), headers=[("x-service", "caf\xe9")])
+        self.assertEqual(nameless.status, 200)
+        self.assertIn("nobody", str(written(process)[-1].resource_profiles[1].resource), "a name that is no UTF-8 is none")
         refused = client.post(address, client.PROFILES, b"\x0a\x7f")
         self.assertEqual((refused.status, client.status(refused).code), (400, 3))
         self.assertEqual(client.post(address, client.PROFILES, b"", content_type="text/plain").status, 415)

@@ -252,9 +252,8 @@ static void refuses_mistakes(void **state)
 
 /* ---- from_context ---- */
 
-static void takes_values_from_the_request(void **state)
+static void check_from_request(const char *tenant, const char *expected)
 {
-    (void)state;
     struct fixture f;
     fixture_init(&f, 1);
     struct fixture_place *place =
@@ -266,7 +265,7 @@ static void takes_values_from_the_request(void **state)
     struct buffer *request = encode(SIGNAL_TRACES, "{\"resourceSpans\":[{\"resource\":{}}]}");
     struct context *context = context_new();
     context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
-    context->entries[0] = (struct context_entry){"x-tenant", "blue"};
+    context->entries[0] = (struct context_entry){"x-tenant", tenant};
     context->entry_count = 1;
     snprintf(context->peer, sizeof context->peer, "192.0.2.7");
     struct batch *batch = batch_new(&f.workers[0], SIGNAL_TRACES, request, 0, NULL, context);
@@ -274,11 +273,19 @@ static void takes_values_from_the_request(void **state)
     struct text out = {0};
     json_from_protobuf(JSON_TRACES_REQUEST,
                        slice_of(f.recorder.items[0].bytes, f.recorder.items[0].size), &out);
-    assert_string_equal(text_string(&out),
-                        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
-                            "t", "blue") "," STRING("c", "192.0.2.7") "]}}]}");
+    assert_string_equal(text_string(&out), expected);
     text_deinit(&out);
     fixture_deinit(&f);
+}
+
+static void takes_values_from_the_request(void **state)
+{
+    (void)state;
+    check_from_request("blue", "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
+                                   "t", "blue") "," STRING("c", "192.0.2.7") "]}}]}");
+    /* A backend would refuse the whole request for a string that is no UTF-8. */
+    check_from_request("bl\xfc", "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
+                                     "c", "192.0.2.7") "]}}]}");
 }
 
 int main(void)
