@@ -42,9 +42,13 @@ struct folder {
     struct counter *outcomes[OUTCOME_COUNT];
     struct timer timer; /* of the next look, or of the next file */
     struct files files;
-    size_t next;       /* file of this look */
-    bool looking;      /* through `files` */
-    bool has_leftover; /* of this look: a file that settles, or was refused */
+    bool looking;         /* through `files` */
+    size_t left;          /* of this look */
+    struct file *next;    /* of them */
+    struct file *current; /* that is being read, or forwarded */
+    char *refused;        /* the path of the last one refused: the next look begins behind it, so
+                           * that a file that can never be taken does not keep the others waiting */
+    bool has_leftover;    /* of this look: a file that settles, or was refused */
     bool forwarding;
     struct receipt receipt;
     uint32_t samples;
@@ -115,7 +119,7 @@ static bool is_wanted(const struct folder *folder, const FTSENT *entry)
 static void look(struct folder *folder)
 {
     char *roots[] = {(char *)(uintptr_t)folder->settings->directory, NULL};
-    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
     struct files files = {0};
     FTSENT *entry;
     while (tree && (entry = fts_read(tree)) && files.count < FILES_MAX) {
@@ -129,10 +133,39 @@ static void look(struct folder *folder)
     }
     if (tree)
         fts_close(tree);
+    if (files.count == FILES_MAX)
+        log_warn(folder->node->component->label,
+                 "%s has %d files or more: those beyond are read when others are gone",
+                 folder->settings->directory, FILES_MAX);
     if (files.count > 0)
         qsort(files.items, files.count, sizeof *files.items, compare_files);
     free_files(&folder->files);
     folder->files = files;
+}
+
+static void begin_look(struct folder *folder)
+{
+    look(folder);
+    struct files *files = &folder->files;
+    folder->looking = true;
+    folder->left = files->count;
+    folder->has_leftover = false;
+    folder->next = files->items;
+    while (folder->refused && folder->next < files->items + files->count &&
+           strcmp(folder->next->path, folder->refused) <= 0)
+        folder->next++;
+    free(folder->refused);
+    folder->refused = NULL;
+}
+
+/* From the last one it goes on with the first. */
+static struct file *take_next(struct folder *folder)
+{
+    struct files *files = &folder->files;
+    if (folder->next == files->items + files->count)
+        folder->next = files->items;
+    folder->left--;
+    return folder->next++;
 }
 
 /* ---- reading ---- */
@@ -150,7 +183,7 @@ static struct buffer *read_file(const struct folder *folder, const struct file *
     }
     int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor < 0) {
-        *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", strerror(errno));
+        *why = verdict_of(GRPC_UNAVAILABLE, "%s", strerror(errno));
         return NULL;
     }
     bytes = buffer_new((size_t)file->size, folder->node->component->process->budget);
@@ -213,22 +246,58 @@ static struct buffer *convert(struct folder *folder, const struct file *file, st
 
 /* ---- what came of it ---- */
 
+/* Also when it is gone. */
+static bool has_changed(const struct file *file)
+{
+    struct stat now;
+    return lstat(file->path, &now) != 0 || !is_unchanged(file, &now);
+}
+
+/* Replaces nothing, where the file system can promise that. */
+static bool move(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    errno = EEXIST;
+    return access(to, F_OK) != 0 && rename(from, to) == 0;
+}
+
+/* Files of two folders may have one name: the second one's ends in its time. */
+static void move_away(const struct folder *folder, const struct file *file)
+{
+    const char *name = strrchr(file->path, '/');
+    char to[4096];
+    size_t size = (size_t)snprintf(to, sizeof to - 32, "%s%s", folder->settings->move_to, name);
+    bool fits = size < sizeof to - 32;
+    errno = ENAMETOOLONG;
+    bool moved = fits && move(file->path, to);
+    if (fits && !moved && errno == EEXIST) {
+        snprintf(to + size, 32, ".%lld%09ld", (long long)file->changed.tv_sec,
+                 file->changed.tv_nsec);
+        moved = move(file->path, to);
+    }
+    if (!moved)
+        log_error(folder->node->component->label, "%s: cannot be moved to %s: %s", file->path, to,
+                  strerror(errno));
+}
+
+/* What took its place meanwhile stays, and is read. */
 static void put_away(const struct folder *folder, const struct file *file)
 {
-    const char *name = strrchr(file->path, '/'), *label = folder->node->component->label;
-    char to[4096];
-    if (folder->settings->after_reading == AFTER_DELETE && unlink(file->path) != 0)
-        log_error(label, "%s: cannot be deleted: %s", file->path, strerror(errno));
-    if (folder->settings->after_reading != AFTER_MOVE)
+    if (folder->settings->after_reading == AFTER_KEEP || has_changed(file))
         return;
-    snprintf(to, sizeof to, "%s%s", folder->settings->move_to, name ? name : "");
-    if (rename(file->path, to) != 0)
-        log_error(label, "%s: cannot be moved to %s: %s", file->path, to, strerror(errno));
+    if (folder->settings->after_reading == AFTER_MOVE)
+        move_away(folder, file);
+    else if (unlink(file->path) != 0)
+        log_error(folder->node->component->label, "%s: cannot be deleted: %s", file->path,
+                  strerror(errno));
 }
 
 static void finish_file(struct folder *folder, const struct verdict *verdict)
 {
-    struct file *file = &folder->files.items[folder->next - 1];
+    struct file *file = folder->current;
     enum outcome outcome = verdict_is_ok(verdict)          ? OUTCOME_OK
                            : verdict_is_retryable(verdict) ? OUTCOME_REFUSED
                                                            : OUTCOME_FAILED;
@@ -236,7 +305,8 @@ static void finish_file(struct folder *folder, const struct verdict *verdict)
     if (outcome == OUTCOME_REFUSED) {
         log_warn(folder->node->component->label, "%s: %s; tried again later", file->path,
                  verdict->text);
-        folder->next = folder->files.count; /* the others would fare no better */
+        folder->left = 0; /* the others would fare no better */
+        folder->refused = memory_strdup(file->path);
         folder->has_leftover = true;
         return;
     }
@@ -266,11 +336,19 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     go_on(folder);
 }
 
-static void take_file(struct folder *folder, const struct file *file)
+static void take_file(struct folder *folder, struct file *file)
 {
     struct verdict why = verdict_ok;
+    folder->current = file;
     folder->samples = 0;
     struct buffer *profiles = convert(folder, file, &why);
+    if (has_changed(file)) { /* who knows what was read */
+        buffer_unref(profiles);
+        file->state = FILE_SETTLES;
+        folder->has_leftover = true;
+        go_on(folder);
+        return;
+    }
     if (!profiles || folder->samples == 0) {
         buffer_unref(profiles);
         if (why.code == GRPC_INVALID_ARGUMENT)
@@ -299,14 +377,10 @@ static void end_look(struct folder *folder)
 static void on_timer(struct timer *timer)
 {
     struct folder *folder = container_of(timer, struct folder, timer);
-    if (!folder->looking) {
-        look(folder);
-        folder->next = 0;
-        folder->looking = true;
-        folder->has_leftover = false;
-    }
-    while (folder->next < folder->files.count) {
-        const struct file *file = &folder->files.items[folder->next++];
+    if (!folder->looking)
+        begin_look(folder);
+    while (folder->left > 0) {
+        struct file *file = take_next(folder);
         if (file->state == FILE_SETTLED) {
             take_file(folder, file);
             return;
@@ -367,6 +441,7 @@ void folder_free(struct folder *folder)
     assert(!folder->forwarding);
     worker_cancel_timer(folder->node->worker, &folder->timer);
     free_files(&folder->files);
+    free(folder->refused);
     path_pattern_free(folder->pattern);
     free(folder);
 }

@@ -413,6 +413,57 @@ class FilesTest(unittest.TestCase):
             self.assertEqual((pathlib.Path(done) / "a.pb").read_bytes(), recording("mutex"))
             self.assertEqual(len(sink.accepted()), 1)
 
+    def test_moved_files_of_one_name(self):
+        """None replaces another."""
+        self.put("a/x.pb", recording("mutex"))
+        self.put("b/x.pb", recording("goroutine"))
+        with tempfile.TemporaryDirectory() as done:
+            with plain_profcol(self.receiver(f'after_reading: move, move_to: "{done}"')) as process:
+                server.wait_until(lambda: self.files(process, "ok") == 2, what="both files")
+            moved = [path.read_bytes() for path in pathlib.Path(done).iterdir()]
+            self.assertEqual(sorted(moved), sorted([recording("mutex"), recording("goroutine")]))
+
+    def to_sink(self, sink, more):
+        """Forwards at once, and tells the receiver what the sink says."""
+        exporter = f'otlp_http: {{endpoint: "{sink.url}", sending_queue: {{enabled: false}}, retry_on_failure: {{enabled: false}}}}'
+        return plain_profcol(self.receiver(more), exporter=exporter)
+
+    def test_one_that_is_never_taken_keeps_no_other_waiting(self):
+        class Sink(backend.Backend):
+            def on_request(self, received):
+                if b"never" in received.payload:
+                    self.answers.appendleft(backend.Answer(status=503))
+                return super().on_request(received)
+
+        never = self.put("a/x.pb", recording("mutex"))
+        others = [self.put(f"{name}/x.pb", recording("mutex")) for name in "bc"]
+        with Sink() as sink, self.to_sink(sink, "after_reading: delete, labels: {service_name: never}, "
+                                                "pattern: '/((?<service>[^a])|a)/x.pb$'") as process:
+            server.wait_until(lambda: not any(path.exists() for path in others), what="the others to go")
+            self.assertGreaterEqual(self.files(process, "refused"), 1)
+            self.assertTrue(never.exists())
+
+    def test_replaced_while_it_is_forwarded(self):
+        """What was not read is not deleted."""
+        path = self.put("a.pb", recording("mutex"))
+        with backend.Backend() as sink:
+            sink.answers.append(backend.Answer(delay=1))
+            with self.to_sink(sink, "after_reading: delete") as process:
+                sink.wait_for(lambda: len(sink.of()) == 1)
+                self.put("a.pb", recording("goroutine"))
+                sink.wait(2)
+                server.wait_until(lambda: not path.exists(), what="the file to go")
+                self.assertEqual(self.files(process, "ok"), 2)
+            self.assertNotEqual(*(received.payload for received in sink.of()))
+
+    def test_the_folder_may_be_a_link(self):
+        self.put("real/a.pb", recording("mutex"))
+        (self.folder / "link").symlink_to("real")
+        self.folder = self.folder / "link"
+        with plain_profcol(self.receiver("watch: false")) as process:
+            process.wait_for_log("all 1 files")
+            self.assertEqual(self.files(process, "ok"), 1)
+
     def test_recording_of_java(self):
         recordings = sorted((DATA.parent / "pyroscope").glob("async-profiler/files/*.jfr"))
         self.assertTrue(recordings)
