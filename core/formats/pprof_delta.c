@@ -9,7 +9,13 @@
 #include <assert.h>
 #include <inttypes.h>
 
-enum { SCRATCH_MAX = 8 };
+enum {
+    SCRATCH_MAX = 8,
+    /* What one may remember, so that a target that has ever more samples does not take the memory
+     * of all others for as long as it lives: this share of the budget. */
+    KEPT_SHARE = 32,
+    KEPT_MIN_BYTES = 1 << 20,
+};
 #define NOT_FIRST UINT32_MAX /* instead of a row: an equal sample came before */
 
 /* What is remembered of a pprof: each different sample once, equal ones summed. */
@@ -76,15 +82,6 @@ bool pprof_delta_has_base(const struct pprof_delta *delta)
     return delta->has_base;
 }
 
-void pprof_delta_keep(struct pprof_delta *delta)
-{
-    if (!delta->now.slots)
-        return;
-    free_table(delta, &delta->base);
-    delta->base = delta->now;
-    delta->now = (struct table){0};
-}
-
 static uint64_t slots_for(uint64_t count)
 {
     uint64_t size = 16;
@@ -93,12 +90,19 @@ static uint64_t slots_for(uint64_t count)
     return size;
 }
 
+static size_t table_bytes(uint32_t samples, uint32_t width)
+{
+    const struct table *table = NULL;
+    uint64_t rows = (uint64_t)samples + 1;
+    return slots_for(samples) * sizeof *table->slots + rows * sizeof *table->keys +
+           rows * width * sizeof *table->values;
+}
+
 static bool make_table(struct pprof_delta *delta, struct table *table, uint32_t samples,
                        uint32_t width)
 {
     uint64_t slots = slots_for(samples), rows = (uint64_t)samples + 1;
-    size_t size = slots * sizeof *table->slots + rows * sizeof *table->keys +
-                  rows * width * sizeof *table->values;
+    size_t size = table_bytes(samples, width);
     if (!budget_reserve(delta->budget, size))
         return false;
     *table = (struct table){.width = width, .mask = (uint32_t)(slots - 1), .charged = size};
@@ -132,6 +136,39 @@ static uint32_t put_key(struct table *table, uint64_t key)
         *slot = ++table->count;
     }
     return *slot - 1;
+}
+
+/* The table was made for as many rows as there are samples. */
+static void shrink(struct pprof_delta *delta, struct table *table)
+{
+    struct table small;
+    if (table_bytes(table->count, table->width) == table->charged ||
+        !make_table(delta, &small, table->count, table->width))
+        return;
+    small.types = table->types;
+    for (uint32_t i = 0; i < table->count; i++)
+        put_key(&small, table->keys[i]);
+    memcpy(small.values, table->values, (size_t)table->count * table->width * sizeof *small.values);
+    free_table(delta, table);
+    *table = small;
+}
+
+void pprof_delta_keep(struct pprof_delta *delta)
+{
+    if (!delta->now.slots)
+        return;
+    free_table(delta, &delta->base);
+    delta->base = delta->now;
+    delta->now = (struct table){0};
+}
+
+static bool may_keep(const struct pprof_delta *delta, const struct table *table)
+{
+    const struct budget *budget = delta->budget;
+    size_t most = budget ? budget->limit_bytes / KEPT_SHARE : 0;
+    if (most < KEPT_MIN_BYTES)
+        most = KEPT_MIN_BYTES;
+    return !budget || budget->limit_bytes == 0 || table_bytes(table->count, table->width) <= most;
 }
 
 /* Whether every sample of the base has at least the values that it had. */
@@ -528,7 +565,12 @@ static bool note_samples(struct reader *reader)
     if (!make_table(delta, &delta->now, reader->counts[PPROF_SAMPLE], reader->width))
         return error_set(reader->err, "profcol is at its memory limit");
     delta->now.types = reader->types;
-    return each_record(reader, PPROF_SAMPLE, note_sample);
+    if (!each_record(reader, PPROF_SAMPLE, note_sample))
+        return false;
+    return may_keep(delta, &delta->now) ||
+           error_set(reader->err,
+                     "has %" PRIu32 " different samples, more than there is memory to remember",
+                     delta->now.count);
 }
 
 bool pprof_delta_next(struct pprof_delta *delta, struct slice pprof, struct wire_writer *out,
@@ -539,6 +581,7 @@ bool pprof_delta_next(struct pprof_delta *delta, struct slice pprof, struct wire
     if (fine) {
         delta->has_base = continues(&delta->base, &delta->now);
         write_pprof(&reader, out);
+        shrink(delta, &delta->now);
     } else {
         free_table(delta, &delta->now);
     }

@@ -18,7 +18,7 @@
  * kept.
  *
  * Owner: the caller; what is remembered (a hash and the values of each sample) is charged to the
- * budget.
+ * budget, of which one delta has at most a 32nd (and 1 MiB at least).
  *
  * Thread: one at a time.
  */

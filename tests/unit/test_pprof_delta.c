@@ -155,6 +155,52 @@ static void test_no_room(void **state)
 }
 
 /* A recording after itself has gained nothing, whatever its values mean. */
+/* As many samples, each of a label of its own when they are to be different. */
+static struct wire_writer samples_of(uint32_t count, bool are_different)
+{
+    static const char tables[] = "1{1=1 2=2} 6\"\" 6\"delay\" 6\"nanoseconds\" 6\"n\"";
+    struct text head = wire_text(tables);
+    struct wire_writer pprof = {0};
+    wire_writer_raw(&pprof, wire_text_slice(&head));
+    text_deinit(&head);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t sample = wire_writer_begin(&pprof, PPROF_SAMPLE);
+        wire_writer_varint(&pprof, PPROF_SAMPLE_VALUE, 1);
+        size_t label = wire_writer_begin(&pprof, PPROF_SAMPLE_LABEL);
+        wire_writer_varint(&pprof, PPROF_LABEL_KEY, 3);
+        wire_writer_varint(&pprof, PPROF_LABEL_NUM, are_different ? 1 + i : 1);
+        wire_writer_end(&pprof, label);
+        wire_writer_end(&pprof, sample);
+    }
+    return pprof;
+}
+
+/* What a target makes us remember is bounded by what is different, and by a share of the budget. */
+static void test_what_is_remembered_is_bounded(void **state)
+{
+    (void)state;
+    struct budget large = {.limit_bytes = 64 << 20};
+    struct pprof_delta *delta = pprof_delta_new(&large, pprof_delta_usual);
+    struct wire_writer pprof = samples_of(300000, false), out = {0};
+    struct error err;
+    assert_true(pprof_delta_next(delta, wire_writer_slice(&pprof), &out, &err));
+    assert_in_range(budget_used(&large), 1, 1000);
+    pprof_delta_keep(delta);
+    assert_in_range(budget_used(&large), 1, 1000);
+    assert_true(pprof_delta_next(delta, wire_writer_slice(&pprof), &out, &err));
+    assert_true(pprof_delta_has_base(delta));
+    wire_writer_deinit(&pprof);
+    pprof = samples_of(300000, true);
+    assert_false(pprof_delta_next(delta, wire_writer_slice(&pprof), &out, &err));
+    assert_string_equal(err.text,
+                        "has 300000 different samples, more than there is memory to remember");
+    assert_in_range(budget_used(&large), 1, 1000);
+    wire_writer_deinit(&pprof);
+    wire_writer_deinit(&out);
+    pprof_delta_free(delta);
+    assert_int_equal(budget_used(&large), 0);
+}
+
 static enum pprof_delta_kind all_differ(struct slice sample_type)
 {
     (void)sample_type;
@@ -207,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_ends_of_the_numbers),
         cmocka_unit_test(test_durations_of_a_life_are_dropped),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_what_is_remembered_is_bounded),
         cmocka_unit_test(test_recordings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
