@@ -117,18 +117,28 @@ static void check_auth(const struct pyroscope_settings *settings, struct config_
                            "only one of basic_auth, bearer_token and an Authorization header");
 }
 
-static void check_pyroscope(void *config, struct config_check *check)
+static void check_endpoint(struct pyroscope_settings *settings, struct config_check *check)
 {
-    struct pyroscope_settings *settings = config;
+    struct arena *arena = config_check_arena(check);
     struct error err;
     const char *base = settings->endpoint ? settings->endpoint : "";
     size_t size = strlen(base);
     while (size > 0 && base[size - 1] == '/')
         size--;
-    const char *url =
-        arena_printf(config_check_arena(check), "%.*s/push.v1.PusherService/Push", (int)size, base);
-    if (size > 0 && !endpoint_parse_url(config_check_arena(check), url, &settings->place, &err))
+    const char *url = arena_printf(arena, "%.*s/push.v1.PusherService/Push", (int)size, base);
+    if (size == 0)
+        return; /* it is required */
+    if (strchr(base, '?'))
+        config_check_error(check, "endpoint", "a base URL, to which a path is appended, has no ?");
+    else if (!endpoint_parse_url(arena, base, &settings->place, &err) ||
+             !endpoint_parse_url(arena, url, &settings->place, &err))
         config_check_error(check, "endpoint", "%s", err.text);
+}
+
+static void check_pyroscope(void *config, struct config_check *check)
+{
+    struct pyroscope_settings *settings = config;
+    check_endpoint(settings, check);
     tls_client_check(&settings->tls, check, "tls");
     otlp_headers_check(&settings->headers, false, check, "headers");
     label_check(&settings->labels, check);
