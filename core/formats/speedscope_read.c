@@ -201,8 +201,9 @@ static bool choose_kind(const struct speedscope *file, struct slice unit,
         *scale = units[i].nanoseconds;
         if (slice_is(unit, "bytes")) {
             *scale = 1;
-            options->kind =
-                (struct stacks_kind){SLICE("memory"), SLICE("samples"), SLICE("bytes"), false};
+            if (!slice_is(options->kind.sample_unit, "bytes")) /* else the name knows better */
+                options->kind =
+                    (struct stacks_kind){SLICE("memory"), SLICE("samples"), SLICE("bytes"), false};
         } else if (*scale == 0) {
             *scale = (double)stacks_period(options);
         } else if (!options->kind.is_time) {

@@ -293,6 +293,10 @@ static void test_speedscope(void **state)
                             "\"weights\":[1,2,0]},{\"type\":\"sampled\",\"unit\":\"bytes\","
                             "\"samples\":[[2]],\"weights\":[64]}")),
            "cpu nanoseconds:\na;b! 10000000\nc 20000000\nsamples bytes:\nc 64\n");
+    expect(speedscope_read, "shop.alloc_space",
+           SLICE(SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"bytes\",\"samples\":[[2]],"
+                            "\"weights\":[64]}")),
+           "alloc_space bytes:\nc 64\n");
     every_prefix_is_an_error(speedscope_read, (const uint8_t *)evented, sizeof evented - 1);
 }
 
