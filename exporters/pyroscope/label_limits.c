@@ -27,6 +27,7 @@ struct label_limits {
     struct entry *slots;
     size_t slots_mask;
     size_t used;
+    bool is_full_told;
 };
 
 static void clear(struct label_limits *limits)
@@ -35,6 +36,7 @@ static void clear(struct label_limits *limits)
     limits->slots = memory_zalloc(SLOTS_MIN * sizeof *limits->slots);
     limits->slots_mask = SLOTS_MIN - 1;
     limits->used = 0;
+    limits->is_full_told = false;
 }
 
 struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
@@ -79,14 +81,27 @@ static void grow(struct label_limits *limits)
     free(old);
 }
 
+static void note_full(struct label_limits *limits)
+{
+    if (limits->is_full_told)
+        return;
+    limits->is_full_told = true;
+    log_warn(limits->label,
+             "more than %d labels and values of all services within an hour: further ones are sent "
+             "as \"other\" until it ends",
+             ENTRIES_MAX);
+}
+
 /* NULL: there are too many already. */
 static struct entry *insert(struct label_limits *limits, uint64_t hash)
 {
     struct entry *entry = find(limits, hash);
     if (entry->hash != 0)
         return entry;
-    if (limits->used == ENTRIES_MAX)
+    if (limits->used == ENTRIES_MAX) {
+        note_full(limits);
         return NULL;
+    }
     if (limits->used++ >= limits->slots_mask / 2) {
         grow(limits);
         entry = find(limits, hash);

@@ -99,7 +99,7 @@ static void go_on(struct attempt *attempt)
         struct push *push = &attempt->pushes[i];
         if (push->state == PUSH_FREE && made && !attempt->all_made) {
             attempt->pauses = true;
-            worker_set_timer(attempt->shipment->batch->owner, &attempt->timer, 0);
+            worker_set_timer(attempt->shipment->delivery->node->worker, &attempt->timer, 0);
             return;
         }
         if (push->state == PUSH_FREE)
