@@ -184,8 +184,8 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
         if (!context)
             return NULL;
         if (!labels->resolved)
-            labels->resolved =
-                arena_array(&labels->arena, labels->contexts.count, sizeof *labels->resolved);
+            labels->resolved = arena_array(&labels->arena, labels->contexts.count,
+                                           sizeof(const struct jfr_context *));
         labels->resolved[labels->resolved_count++] = context;
         entry->built = labels->resolved_count;
     }
