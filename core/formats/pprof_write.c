@@ -621,12 +621,29 @@ static void write_labels(struct pprof_writer *writer, const struct row *row)
     }
 }
 
-static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack)
+static struct index_walk walk_stack(const struct pprof_writer *writer, uint32_t stack)
 {
-    struct index_walk walk =
-        walk_indices(dictionary_entry(writer->dictionary, DICTIONARY_STACK_TABLE, stack),
-                     STACK_LOCATION_INDICES);
+    return walk_indices(dictionary_entry(writer->dictionary, DICTIONARY_STACK_TABLE, stack),
+                        STACK_LOCATION_INDICES);
+}
+
+/* Leaves only the last `most` of a stack. */
+static void skip_leaves(struct index_walk *walk, uint32_t most)
+{
+    struct index_walk counting = *walk;
     uint32_t count = 0, location;
+    while (next_index(&counting, &location))
+        count++;
+    for (; count > most; count--)
+        next_index(walk, &location);
+}
+
+static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack, uint32_t frames_max)
+{
+    struct index_walk walk = walk_stack(writer, stack);
+    uint32_t count = 0, location;
+    if (frames_max > 0)
+        skip_leaves(&walk, frames_max);
     while (next_index(&walk, &location)) {
         writer->frames = arena_grow(writer->arena, writer->frames, count, &writer->frame_capacity,
                                     sizeof *writer->frames);
@@ -635,10 +652,10 @@ static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack)
     return count;
 }
 
-static void write_row(struct pprof_writer *writer, uint32_t number)
+static void write_row(struct pprof_writer *writer, uint32_t number, uint32_t frames_max)
 {
     const struct row *row = &writer->rows[number];
-    uint32_t frames = stack_frames(writer, row->stack);
+    uint32_t frames = stack_frames(writer, row->stack, frames_max);
     struct wire_writer *out = &writer->sections[SAMPLES];
     size_t begun = wire_writer_begin(out, PPROF_SAMPLE);
     wire_writer_packed_u32(out, PPROF_SAMPLE_LOCATION_ID, writer->frames, frames);
@@ -741,7 +758,7 @@ bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *l
         if (is_zero_row(writer, writer->next_row))
             continue;
         struct mark mark = mark_here(writer);
-        write_row(writer, writer->next_row);
+        write_row(writer, writer->next_row, limits->frames_max);
         if (limits->size_max > 0 && samples > 0 && pprof_size(writer) > limits->size_max) {
             return_to(writer, &mark);
             break;

@@ -80,6 +80,7 @@ void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_pr
 struct pprof_limits {
     uint32_t samples_max; /* of a pprof; 0: no limit */
     size_t size_max;      /* its bytes; one sample alone may be larger. 0: no limit */
+    uint32_t frames_max;  /* of a stack: the last ones, towards the root. 0: no limit */
 };
 /* The next part of what was added. Samples of which all values are 0 are left out. False: there is
  * no more. */

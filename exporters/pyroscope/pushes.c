@@ -22,6 +22,9 @@ enum { RAW_SAMPLE_RAW_PROFILE = 1, RAW_SAMPLE_ID = 2 };
 enum { LABEL_PAIR_NAME = 1, LABEL_PAIR_VALUE = 2 };
 
 enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
+/* Pyroscope leaves the others out itself; until then a large stack that many services share would
+ * be written for each of them. */
+enum { FRAMES_MAX = 1000 };
 
 /* Whose samples these are. */
 struct owner {
@@ -450,7 +453,7 @@ struct pushes *pushes_new(struct batch *batch, const struct push_options *option
 struct buffer *pushes_next(struct pushes *pushes)
 {
     struct pprof_limits limits = {pushes->options.max_samples,
-                                  pushes->options.max_profile_bytes - TIME_FIELD_SIZE};
+                                  pushes->options.max_profile_bytes - TIME_FIELD_SIZE, FRAMES_MAX};
     struct slice pprof;
     while (!pushes->group || !pprof_writer_next(pushes->writer, &limits, &pprof)) {
         pushes->group = pushes->next_group;

@@ -301,8 +301,9 @@ static void test_parts_stay_within_limits(void **state)
     static const struct {
         struct pprof_limits limits;
         unsigned least, most;
-    } cases[] = {{{0, 0}, 1, 1},     {{100, 0}, 3, 6},   {{1, 0}, 200, 518},  {{0, 20000}, 2, 6},
-                 {{0, 4000}, 9, 60}, {{0, 1}, 200, 518}, {{50, 10000}, 4, 12}};
+    } cases[] = {{{0, 0, 0}, 1, 1},      {{100, 0, 0}, 3, 6},   {{1, 0, 0}, 200, 518},
+                 {{0, 20000, 0}, 2, 6},  {{0, 4000, 0}, 9, 60}, {{0, 1, 0}, 200, 518},
+                 {{50, 10000, 0}, 4, 12}};
     uint32_t all = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct parts parts = {.limits = cases[i].limits};
@@ -314,6 +315,18 @@ static void test_parts_stay_within_limits(void **state)
     }
     buffer_unref(request);
     buffer_unref(pprof);
+}
+
+static void test_long_stacks_keep_their_root(void **state)
+{
+    (void)state;
+    static const struct pprof_limits one = {.frames_max = 1}, two = {.frames_max = 2};
+    check_parts(PROFILE(CPU "2{1=2 4[1]} 2{1=1 4[2]}"), NULL, &one,
+                "cpu/nanoseconds 0+0\n1 {0 0 0  @0 [f   0 0 0]} /\n2 {0 0 0  @0 [f   0 0 0]} /\n");
+    check_parts(PROFILE(CPU "2{1=2 4[1]}"), NULL, &two,
+                "cpu/nanoseconds 0+0\n1 {4096 8192 0 app has_functions has_filenames "
+                "has_line_numbers has_inline_frames @4100 [g  main.c 0 7 0] [f   0 0 0]}"
+                "{0 0 0  @0 [f   0 0 0]} /\n");
 }
 
 /* A part has no more than it needs, also when a sample had to be taken back. */
@@ -367,6 +380,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_labels_are_renamed_and_left_out),
         cmocka_unit_test(test_other_units),
         cmocka_unit_test(test_parts_stay_within_limits),
+        cmocka_unit_test(test_long_stacks_keep_their_root),
         cmocka_unit_test(test_parts_have_no_orphans),
         cmocka_unit_test(test_every_cut_is_noticed),
     };
