@@ -30,3 +30,8 @@ void receipt_settle(struct receipt *receipt, const struct verdict *verdict)
     struct verdict worst = receipt->worst; /* on_settled may free the receipt */
     receipt->on_settled(receipt, &worst);
 }
+
+bool receipt_is_abandoned(const struct receipt *receipt)
+{
+    return receipt && receipt->is_abandoned && receipt->is_abandoned(receipt);
+}

@@ -21,6 +21,10 @@ struct receipt {
     struct verdict worst;
     /* Last call on the receipt; may free it. May run inside receipt_settle, so inside `consume`. */
     void (*on_settled)(struct receipt *receipt, const struct verdict *verdict);
+    /* Whether nobody waits for the answer any more and nobody has taken any of the data: the client
+     * timed out, reset its stream or closed its connection, and will send the data again. NULL:
+     * never. Set by the maker after receipt_init. */
+    bool (*is_abandoned)(const struct receipt *receipt);
 };
 
 /* With one part open. */
@@ -28,5 +32,8 @@ void receipt_init(struct receipt *receipt,
                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
 void receipt_add_parts(struct receipt *receipt, uint32_t parts);
 void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
+/* Whoever holds unsent data with an open part asks this before it sends: delivering what its client
+ * has given up would duplicate it, because the client sends it again. False for NULL. */
+bool receipt_is_abandoned(const struct receipt *receipt);
 
 #endif
