@@ -9,6 +9,7 @@
 #include "core/telemetry.h"
 #include "version.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -139,16 +140,22 @@ static bool start_pipelines(struct server_process *self, const struct config *co
     return self->graph && graph_start(self->graph, err);
 }
 
-/* True when everything that was accepted has found its place. */
-static bool drain(struct server_process *self, int64_t timeout_ns)
+static void drain(struct server_process *self, int64_t timeout_ns)
 {
     log_info(NULL, "Starting shutdown...");
     graph_drain(self->graph);
-    bool drained = graph_wait_drained(self->graph, (uint64_t)timeout_ns);
-    if (!drained)
-        log_error(NULL,
-                  "Could not deliver everything within --drain-timeout; what remains is lost");
-    return drained;
+    if (!graph_wait_drained(self->graph, (uint64_t)timeout_ns))
+        log_error(NULL, "Could not deliver everything within --drain-timeout");
+}
+
+/* After graph_stop: true when nothing is lost that was acknowledged and that no exporter's own
+ * policy dropped. */
+static bool kept_promises(struct server_process *self)
+{
+    uint64_t lost = atomic_load(&self->process.lost_items);
+    if (lost > 0)
+        log_error(NULL, "%" PRIu64 " acknowledged spans and samples are lost", lost);
+    return lost == 0;
 }
 
 static void stop_telemetry(void *telemetry)
@@ -213,11 +220,12 @@ int run(const struct config *config, const struct run_options *options)
     if (fine) {
         log_info(NULL, "Everything is ready. Begin running and processing data.");
         wait_for_signal(&signals);
-        fine = drain(&self, options->drain_timeout_ns);
+        drain(&self, options->drain_timeout_ns);
     } else {
         fprintf(stderr, "Error: cannot start: %s\n", err.text);
     }
     stop_pipelines(&self);
+    fine = kept_promises(&self) && fine;
     stop_workers(&self.process);
     free_process(&self);
     if (fine)

@@ -570,7 +570,10 @@ static void drop_batch(struct file_record *record, const struct verdict *verdict
     struct counter *counter = verdict_is_ok(verdict) ? node->sent : node->send_failed;
     counter_add(counter, node->node.worker->index, record->batch->items);
     unlink_record(record);
-    batch_drop(record->batch, verdict);
+    if (verdict_is_ok(verdict))
+        batch_drop(record->batch, verdict);
+    else
+        node_refuse(&node->node, record->batch, REFUSED_FAILED, verdict);
     record->node = NULL;
     record->batch = NULL;
 }
@@ -578,11 +581,8 @@ static void drop_batch(struct file_record *record, const struct verdict *verdict
 static void settle(struct file_record *record)
 {
     struct file_node *node = record->node;
-    if (node) {
+    if (node)
         drop_batch(record, &record->verdict);
-        if (node->node.draining && !node->node.drained && !node->under_way)
-            node_drained(&node->node);
-    }
     buffer_unref(record->buffer);
     text_deinit(&record->text);
     sink_unref(record->sink);
@@ -684,11 +684,9 @@ static bool file_node_start(struct node *node, struct error *err)
     return true;
 }
 
-static void file_node_drain(struct node *node)
+static bool file_is_idle(const struct node *node)
 {
-    struct file_node *file = (struct file_node *)node;
-    if (!file->under_way)
-        node_drained(node);
+    return !((const struct file_node *)node)->under_way;
 }
 
 static void file_node_stop(struct node *node)
@@ -753,6 +751,6 @@ const struct component_type file_exporter_type = {
     .node_size = sizeof(struct file_node),
     .node_start = file_node_start,
     .consume = file_consume,
-    .node_drain = file_node_drain,
+    .is_idle = file_is_idle,
     .node_stop = file_node_stop,
 };

@@ -269,5 +269,6 @@ const struct component_type otlp_grpc_exporter_type = {
     .node_start = grpc_node_start,
     .consume = grpc_consume,
     .node_drain = grpc_node_drain,
+    .is_idle = delivery_is_idle,
     .node_stop = grpc_node_stop,
 };

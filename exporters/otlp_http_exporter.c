@@ -322,5 +322,6 @@ const struct component_type otlp_http_exporter_type = {
     .node_start = http_node_start,
     .consume = http_consume,
     .node_drain = http_node_drain,
+    .is_idle = delivery_is_idle,
     .node_stop = http_node_stop,
 };

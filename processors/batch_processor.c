@@ -2,12 +2,12 @@
  * batch_processor: makes few large requests out of many small ones, and cuts too large ones.
  *
  * Like the Collector's, for traces and also for profiles (which get one dictionary). It answers for
- * what it has admitted: data is acknowledged when it is held, kept until what comes next has taken
- * it, offered again after "try later", and refused at the door when more than max_held_mib is held.
- * With `ack: delivered` it promises nothing: who sent the data is told what became of it.
+ * what it has admitted: data is acknowledged when it is held, counts as held until what comes next
+ * has taken it, and is refused at the door when more than max_held_mib is held. With
+ * `ack: delivered` it promises nothing: who sent the data is told what became of it.
  *
  * Owner: a shard holds pieces (requests as they came) until there is a reason to send; only then
- * they are merged into a package, which lives until its receipt is settled.
+ * they are merged into a package, whose batch goes on and whose receipt stays here.
  *
  * Thread: that of the node; the bound is an atomic over all workers.
  */
@@ -22,14 +22,11 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#define BACKOFF_MIN_NS UINT64_C(100000000)
-#define BACKOFF_MAX_NS UINT64_C(5000000000)
-#define RETRY_AFTER_MAX_NS UINT64_C(30000000000) /* of what the next one asks for */
 #define FULL_RETRY_NS INT64_C(1000000000)
 
 /* What is repeated in each part of a request that is cut (resource, dictionary) may make the parts
  * this many times as large as the request; from then on its rest goes in one piece. */
-enum { CUT_GROWTH_MAX = 64, PACKAGES_PER_ROUND = 16 };
+enum { CUT_GROWTH_MAX = 64 };
 
 /* Requests smaller than this on average are copied into one. */
 enum { PART_MIN_BYTES = 4096 };
@@ -89,6 +86,7 @@ struct piece {
     struct piece *next;
     struct batch *batch;
     struct receipt *receipt; /* of `ack: delivered`; one open part */
+    bool acknowledged;       /* to its sender, by this processor or one before it */
     size_t held_bytes;
     /* When it is cut: */
     struct traces_source *traces;
@@ -97,38 +95,31 @@ struct piece {
     size_t cut_bytes; /* size of the parts so far */
 };
 
-/* A request to send. The batch stays here, clones of it travel. */
+/* A request under way. */
 struct package {
-    struct receipt receipt; /* of the clone under way; first */
+    struct offer offer; /* first */
     struct shard *shard;
-    struct package *next;
-    struct batch *batch;
     size_t held_bytes;
-    uint64_t number;           /* keeps the order when it has to wait */
-    struct receipt **receipts; /* of what is in it, an open part of each */
-    size_t receipt_count;
-    bool must_arrive; /* something in it has no receipt: nobody would send it again */
+    uint32_t items;
+    struct receipt_group *receipts; /* of what is in it; NULL: none */
+    bool acknowledged;              /* some of it was */
+    bool answers_alone; /* some of it has no receipt: nobody else would say it is lost */
 };
 
 /* What has the same values of metadata_keys. */
 struct shard {
+    struct offers offers; /* of packages */
     struct shard *next;
     struct batch_node *node;
     struct slice key;
     struct context *context; /* those values; NULL without metadata_keys */
     struct piece *first;     /* oldest first */
     struct piece *last;
-    uint64_t items;          /* in all pieces */
-    size_t piece_count;      /* in all */
-    size_t due_pieces;       /* of the first of them the time is over */
-    bool by_timeout;         /* what made it send, for the metrics */
-    struct package *waiting; /* refused with "try later", by number */
-    struct package *under_way;
-    uint64_t next_number;
-    uint64_t backoff_ns;
+    uint64_t items;     /* in all pieces */
+    size_t piece_count; /* in all */
+    size_t due_pieces;  /* of the first of them the time is over */
+    bool by_timeout;    /* what made it send, for the metrics */
     struct timer timeout;
-    struct timer retry;
-    bool pumping;
 };
 
 struct batch_node {
@@ -142,6 +133,7 @@ struct batch_node {
     struct counter *refused; /* at the door */
     struct counter *dropped;
     struct gauge *cardinality;
+    uint64_t lost; /* items that were given up at the stop */
 };
 
 /* ---- settings ---- */
@@ -194,6 +186,7 @@ static struct piece *piece_new(struct batch *batch, size_t held_bytes)
 {
     struct piece *piece = memory_zalloc(sizeof *piece);
     piece->batch = batch;
+    piece->acknowledged = batch->acknowledged || !batch->receipt;
     piece->receipt = batch->receipt;
     batch->receipt = NULL;
     piece->held_bytes = held_bytes;
@@ -300,17 +293,34 @@ static void add_cut(struct filling *filling, struct piece *piece, uint32_t count
 /* The package answers for its part of the piece. */
 static void share_receipt(struct package *package, struct piece *piece, bool is_last)
 {
+    package->acknowledged |= piece->acknowledged;
     if (!piece->receipt) {
-        package->must_arrive = true;
+        package->answers_alone = true;
         return;
     }
     if (!is_last)
         receipt_add_parts(piece->receipt, 1);
-    package->receipts =
-        memory_grow(package->receipts, package->receipt_count + 1, sizeof *package->receipts);
-    package->receipts[package->receipt_count++] = piece->receipt;
+    package->receipts = receipt_group_add(package->receipts, piece->receipt);
     if (is_last)
         piece->receipt = NULL;
+}
+
+/* The client of the first piece has given up: it will send the data again. */
+static bool is_abandoned(const struct piece *piece)
+{
+    return piece->taken == 0 && receipt_is_abandoned(piece->receipt);
+}
+
+static void drop_abandoned(struct shard *shard)
+{
+    static const struct verdict gone = {
+        .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
+    while (shard->first && is_abandoned(shard->first)) {
+        struct receipt *receipt = shard->first->receipt;
+        shard->items -= shard->first->batch->items;
+        pop_piece(shard);
+        receipt_settle(receipt, &gone);
+    }
 }
 
 /* How many items of the piece go into the package. */
@@ -340,6 +350,7 @@ static void fill(struct filling *filling)
         share_receipt(filling->package, piece, count == left);
         if (count == left)
             pop_piece(shard);
+        drop_abandoned(shard);
     } while (shard->first && filling->items < enough && filling->items < filling->items_max);
 }
 
@@ -402,125 +413,54 @@ static struct batch *make_batch(struct shard *shard, struct package *package)
                      (uint32_t)filling.items, NULL, NULL);
 }
 
-static struct package *make_package(struct shard *shard)
+/* ---- sending ---- */
+
+static void on_package_settled(struct offer *offer, const struct verdict *verdict);
+
+static void send_package(struct shard *shard)
 {
     struct batch_node *node = shard->node;
     struct package *package = memory_zalloc(sizeof *package);
+    struct batch *batch = make_batch(shard, package);
+    context_unref(batch->context);
+    batch->context = context_ref(shard->context);
     package->shard = shard;
-    package->number = shard->next_number++;
-    package->batch = make_batch(shard, package);
-    context_unref(package->batch->context);
-    package->batch->context = context_ref(shard->context);
-    package->held_bytes = batch_memory(package->batch) + HOLDING_BYTES;
+    package->items = batch->items;
+    package->held_bytes = batch_memory(batch) + HOLDING_BYTES;
     budget_charge(held_of(node), package->held_bytes);
-    histogram_record(node->send_size, node->node.worker->index, package->batch->items);
+    histogram_record(node->send_size, node->node.worker->index, batch->items);
     counter_add(shard->by_timeout ? node->timeout_triggers : node->size_triggers,
                 node->node.worker->index, 1);
-    return package;
+    offer_send(&package->offer, &shard->offers, batch, package->acknowledged, on_package_settled);
 }
 
-/* Tells those who wait for it what became of it. */
-static void answer_package(struct package *package, const struct verdict *verdict)
-{
-    for (size_t i = 0; i < package->receipt_count; i++)
-        receipt_settle(package->receipts[i], verdict);
-    package->receipt_count = 0;
-}
-
-static void package_free(struct package *package)
-{
-    assert(package->receipt_count == 0);
-    batch_free(package->batch);
-    free(package->receipts);
-    free(package);
-}
-
-static void unlink_package(struct package **list, struct package *package)
-{
-    while (*list != package)
-        list = &(*list)->next;
-    *list = package->next;
-    package->next = NULL;
-}
-
-/* ---- sending ---- */
-
-static void pump(struct shard *shard);
-
-static bool is_idle(const struct batch_node *node)
-{
-    for (const struct shard *shard = node->shards; shard; shard = shard->next)
-        if (shard->first || shard->waiting || shard->under_way)
-            return false;
-    return true;
-}
-
-static void check_drained(struct batch_node *node)
-{
-    if (node->node.draining && !node->node.drained && is_idle(node))
-        node_drained(&node->node);
-}
-
-static void wait_before_retry(struct shard *shard, int64_t asked_ns)
-{
-    uint64_t delay_ns = shard->backoff_ns;
-    uint64_t least_ns = asked_ns > 0 ? (uint64_t)asked_ns : 0;
-    if (least_ns > RETRY_AFTER_MAX_NS)
-        least_ns = RETRY_AFTER_MAX_NS;
-    shard->backoff_ns = delay_ns * 2 < BACKOFF_MAX_NS ? delay_ns * 2 : BACKOFF_MAX_NS;
-    worker_set_timer(shard->node->node.worker, &shard->retry,
-                     delay_ns > least_ns ? delay_ns : least_ns);
-}
-
-static void keep_for_later(struct package *package, const struct verdict *verdict)
-{
-    struct shard *shard = package->shard;
-    struct package **link = &shard->waiting;
-    while (*link && (*link)->number < package->number)
-        link = &(*link)->next;
-    package->next = *link;
-    *link = package;
-    if (!timer_is_set(&shard->retry))
-        wait_before_retry(shard, verdict->retry_after_ns);
-}
-
-static void drop_package(struct package *package, const struct verdict *verdict)
+/* What is acknowledged is never "try later" but at the stop. */
+static void count_lost(struct package *package, const struct verdict *verdict)
 {
     struct batch_node *node = package->shard->node;
-    if (!verdict_is_ok(verdict) && package->must_arrive) {
-        counter_add(node->dropped, node->node.worker->index, package->batch->items);
-        log_warn(node->node.component->label,
-                 "Sender failed. Dropping %" PRIu32 " %s of pipeline %s: %s", package->batch->items,
-                 signal_item_name(node->node.signal), node->node.pipeline, verdict->text);
-    }
-    budget_release(held_of(node), package->held_bytes);
-    answer_package(package, verdict);
-    package_free(package);
-}
-
-static void on_settled(struct receipt *receipt, const struct verdict *verdict)
-{
-    struct package *package = (struct package *)receipt;
-    struct shard *shard = package->shard;
-    unlink_package(&shard->under_way, package);
-    if (!verdict_is_ok(verdict) && verdict_is_retryable(verdict) && package->must_arrive) {
-        keep_for_later(package, verdict);
+    if (verdict_is_retryable(verdict)) {
+        node->lost += package->items;
         return;
     }
-    shard->backoff_ns = BACKOFF_MIN_NS;
-    drop_package(package, verdict);
-    pump(shard);
-    check_drained(shard->node);
+    counter_add(node->dropped, node->node.worker->index, package->items);
+    log_warn(node->node.component->label,
+             "Sender failed. Dropping %" PRIu32 " %s of pipeline %s: %s", package->items,
+             signal_item_name(node->node.signal), node->node.pipeline, verdict->text);
 }
 
-static void offer(struct shard *shard, struct package *package)
+static void on_package_settled(struct offer *offer, const struct verdict *verdict)
 {
-    struct batch *clone = batch_clone(package->batch);
-    package->next = shard->under_way;
-    shard->under_way = package;
-    receipt_init(&package->receipt, on_settled);
-    clone->receipt = &package->receipt;
-    node_forward(&shard->node->node, clone); /* may settle at once: the package may be gone now */
+    struct package *package = container_of(offer, struct package, offer);
+    struct shard *shard = package->shard;
+    bool at_stop = package->acknowledged && verdict_is_retryable(verdict);
+    if (!verdict_is_ok(verdict) && package->answers_alone)
+        count_lost(package, verdict);
+    budget_release(held_of(shard->node), package->held_bytes);
+    if (package->receipts)
+        receipt_settle(receipt_of_group(package->receipts), verdict);
+    free(package);
+    if (!at_stop)
+        offers_pump(&shard->offers);
 }
 
 static bool is_due(const struct shard *shard)
@@ -531,10 +471,10 @@ static bool is_due(const struct shard *shard)
 
 /* Packages are made only when they can go: what waits stays as it came, in the order in which it
  * came. */
-static bool may_make_package(const struct shard *shard)
+static bool may_send(const struct shard *shard)
 {
     const struct budget *held = held_of(shard->node);
-    return is_due(shard) && (!shard->under_way || budget_used(held) < held->limit_bytes);
+    return is_due(shard) && (shard->offers.under_way == 0 || budget_used(held) < held->limit_bytes);
 }
 
 static void set_timeout(struct shard *shard)
@@ -546,38 +486,18 @@ static void set_timeout(struct shard *shard)
         worker_set_timer(worker, &shard->timeout, (uint64_t)settings_of(shard->node)->timeout);
 }
 
-/* Sends what can be sent now. Settling calls it again; the outermost call does the work. */
-static void pump(struct shard *shard)
+static bool send_next(struct offers *offers)
 {
-    if (shard->pumping)
-        return;
-    shard->pumping = true;
-    int sent = 0;
-    for (; !timer_is_set(&shard->retry); sent++) {
-        struct package *package = shard->waiting;
-        if (!package && !may_make_package(shard))
-            break;
-        if (sent == PACKAGES_PER_ROUND) { /* let others have their turn */
-            worker_set_timer(shard->node->node.worker, &shard->retry, 0);
-            break;
-        }
-        if (package)
-            unlink_package(&shard->waiting, package);
-        else
-            package = make_package(shard);
-        offer(shard, package);
+    struct shard *shard = container_of(offers, struct shard, offers);
+    drop_abandoned(shard);
+    if (!may_send(shard)) {
+        shard->by_timeout = false;
+        set_timeout(shard);
+        return false;
     }
-    shard->pumping = false;
-    if (sent > 0)
-        worker_cancel_timer(shard->node->node.worker, &shard->timeout);
-    set_timeout(shard);
-}
-
-static void on_retry(struct timer *timer)
-{
-    struct shard *shard = container_of(timer, struct shard, retry);
-    pump(shard);
-    check_drained(shard->node);
+    worker_cancel_timer(shard->node->node.worker, &shard->timeout);
+    send_package(shard);
+    return true;
 }
 
 static void on_timeout(struct timer *timer)
@@ -585,8 +505,7 @@ static void on_timeout(struct timer *timer)
     struct shard *shard = container_of(timer, struct shard, timeout);
     shard->due_pieces = shard->piece_count;
     shard->by_timeout = true;
-    pump(shard);
-    shard->by_timeout = false;
+    offers_pump(&shard->offers);
 }
 
 /* ---- taking in ---- */
@@ -629,9 +548,8 @@ static struct shard *add_shard(struct batch_node *node, struct slice key,
     shard->node = node;
     shard->key = slice_of(memory_strndup(key.data, key.size), key.size);
     shard->context = make_context(settings_of(node), context);
-    shard->backoff_ns = BACKOFF_MIN_NS;
+    offers_init(&shard->offers, &node->node, send_next);
     shard->timeout.on_timer = on_timeout;
-    shard->retry.on_timer = on_retry;
     shard->next = node->shards;
     node->shards = shard;
     node->shard_count++;
@@ -671,8 +589,9 @@ static bool admit(struct batch_node *node, size_t size_bytes)
 
 static void refuse(struct batch_node *node, struct batch *batch, const struct verdict *verdict)
 {
-    counter_add(node->refused, node->node.worker->index, batch->items);
-    batch_drop(batch, verdict);
+    uint32_t items = batch->items;
+    if (!node_refuse(&node->node, batch, REFUSED_FULL, verdict))
+        counter_add(node->refused, node->node.worker->index, items);
 }
 
 static void batch_consume(struct node *base, struct batch *batch)
@@ -686,8 +605,6 @@ static void batch_consume(struct node *base, struct batch *batch)
         return;
     }
     batch_flatten(batch);
-    context_unref(batch->context); /* the shard has what is kept of it */
-    batch->context = NULL;
     size_t size_bytes = batch_memory(batch) + HOLDING_BYTES;
     if (!admit(node, size_bytes)) {
         struct verdict verdict =
@@ -696,12 +613,14 @@ static void batch_consume(struct node *base, struct batch *batch)
         refuse(node, batch, &verdict);
         return;
     }
+    context_unref(batch->context); /* the shard has what is kept of it */
+    batch->context = NULL;
     if (settings_of(node)->ack == ACK_ADMITTED)
         batch_settle(batch, &verdict_ok); /* from here on it is ours */
     push_piece(shard, piece_new(batch, size_bytes));
     if (sends_at_once(node) || base->draining)
         shard->due_pieces = shard->piece_count;
-    pump(shard);
+    offers_pump(&shard->offers);
 }
 
 /* ---- life ---- */
@@ -761,60 +680,55 @@ static void batch_node_drain(struct node *base)
 {
     struct batch_node *node = (struct batch_node *)base;
     for (struct shard *shard = node->shards; shard; shard = shard->next) {
-        worker_cancel_timer(base->worker, &shard->timeout);
         shard->due_pieces = shard->piece_count;
         shard->by_timeout = true;
-        pump(shard);
+        offers_pump(&shard->offers);
     }
-    check_drained(node);
 }
 
-/* Returns how many items are lost without anybody being told. */
-static uint64_t give_up(struct shard *shard)
+static bool batch_is_idle(const struct node *base)
+{
+    const struct batch_node *node = (const struct batch_node *)base;
+    for (const struct shard *shard = node->shards; shard; shard = shard->next)
+        if (shard->first || shard->offers.under_way > 0)
+            return false;
+    return true;
+}
+
+static void give_up(struct shard *shard)
 {
     static const struct verdict stopped = {
         .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
-    uint64_t lost = 0;
-    assert(
-        !shard->under_way); /* what comes behind was stopped before and has settled its receipts */
     while (shard->first) {
         struct receipt *receipt = shard->first->receipt;
-        lost += receipt ? 0 : items_left(shard->first);
+        shard->node->lost += receipt ? 0 : items_left(shard->first);
         pop_piece(shard);
         if (receipt)
             receipt_settle(receipt, &stopped);
     }
-    while (shard->waiting) {
-        struct package *package = shard->waiting;
-        shard->waiting = package->next;
-        lost += package->must_arrive ? package->batch->items : 0;
-        budget_release(held_of(shard->node), package->held_bytes);
-        answer_package(package, &stopped);
-        package_free(package);
-    }
-    return lost;
 }
 
 static void batch_node_stop(struct node *base)
 {
     struct batch_node *node = (struct batch_node *)base;
-    uint64_t lost = 0;
     while (node->shards) {
         struct shard *shard = node->shards;
         node->shards = shard->next;
         worker_cancel_timer(base->worker, &shard->timeout);
-        worker_cancel_timer(base->worker, &shard->retry);
-        lost += give_up(shard);
+        offers_stop(&shard->offers);
+        give_up(shard);
         context_unref(shard->context);
         free((void *)(uintptr_t)shard->key.data);
         free(shard);
         gauge_add(node->cardinality, -1);
     }
-    if (lost > 0) {
-        counter_add(node->dropped, base->worker->index, lost);
-        log_warn(base->component->label,
-                 "Stopped with %" PRIu64 " %s of pipeline %s that nobody had taken. They are lost.",
-                 lost, signal_item_name(base->signal), base->pipeline);
+    if (node->lost > 0) {
+        atomic_fetch_add(&base->component->process->lost_items, node->lost);
+        counter_add(node->dropped, base->worker->index, node->lost);
+        log_error(base->component->label,
+                  "Stopped with %" PRIu64
+                  " %s of pipeline %s that nobody had taken. They are lost.",
+                  node->lost, signal_item_name(base->signal), base->pipeline);
     }
     profiles_merge_free(node->merge);
 }
@@ -868,6 +782,8 @@ const struct component_type batch_processor_type = {
     .node_size = sizeof(struct batch_node),
     .node_start = batch_node_start,
     .consume = batch_consume,
+    .holds = true,
     .node_drain = batch_node_drain,
+    .is_idle = batch_is_idle,
     .node_stop = batch_node_stop,
 };

@@ -4,12 +4,14 @@
 
 bool budget_reserve(struct budget *budget, size_t size_bytes)
 {
-    if (!budget)
-        return true;
+    return !budget || budget_reserve_within(budget, size_bytes, budget->limit_bytes);
+}
+
+bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes)
+{
     size_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
     do {
-        if (budget->limit_bytes &&
-            (size_bytes > budget->limit_bytes || used > budget->limit_bytes - size_bytes))
+        if (limit_bytes && (size_bytes > limit_bytes || used > limit_bytes - size_bytes))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&budget->used_bytes, &used, used + size_bytes,
                                                     memory_order_relaxed, memory_order_relaxed));

@@ -23,6 +23,8 @@ struct budget {
 
 /* False, and nothing reserved, when it would go over the limit. A null budget always says yes. */
 bool budget_reserve(struct budget *budget, size_t size_bytes);
+/* The same with another limit than the budget's own; 0: no limit. */
+bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);
 void budget_release(struct budget *budget, size_t size_bytes);
 size_t budget_used(const struct budget *budget);

@@ -146,3 +146,14 @@ void log_write_all(enum log_level level, const char *component, const char *form
     write_line(level, component, format, args);
     va_end(args);
 }
+
+uint64_t log_interval_add(struct log_interval *interval, uint64_t items, uint64_t now_ns)
+{
+    interval->unlogged += items;
+    if (interval->logged_ns > 0 && now_ns - interval->logged_ns < LOG_INTERVAL_NS)
+        return 0;
+    uint64_t count = interval->unlogged;
+    interval->logged_ns = now_ns;
+    interval->unlogged = 0;
+    return count;
+}

@@ -15,6 +15,7 @@
 #define PROFCOL_CORE_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_encoding { LOG_CONSOLE, LOG_JSON };
@@ -38,5 +39,15 @@ void log_write_all(enum log_level level, const char *component, const char *form
 #define log_info(component, ...) log_write(LOG_INFO, component, __VA_ARGS__)
 #define log_warn(component, ...) log_write(LOG_WARN, component, __VA_ARGS__)
 #define log_error(component, ...) log_write(LOG_ERROR, component, __VA_ARGS__)
+
+/* What happens to many items in a row and is logged once per interval, with a sum. All-zero starts
+ * with a record at once. */
+struct log_interval {
+    uint64_t logged_ns; /* 0: never */
+    uint64_t unlogged;  /* items */
+};
+#define LOG_INTERVAL_NS UINT64_C(10000000000)
+/* Adds items at now_ns (monotonic). Returns how many to log now; 0: it is not time yet. */
+uint64_t log_interval_add(struct log_interval *interval, uint64_t items, uint64_t now_ns);
 
 #endif

@@ -87,6 +87,7 @@ static void on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
     uint64_t next = timer_queue_next(&worker->timers);
+    worker->turn++;
     if (next == worker->wake_ns)
         return;
     worker->wake_ns = next;
@@ -275,6 +276,7 @@ void worker_advance(struct worker *worker, uint64_t now_ns)
     assert(worker->manual && now_ns >= worker->now_ns);
     /* Step from deadline to deadline, so that what fires sees the time it was set for. */
     for (;;) {
+        worker->turn++;
         while (run_messages(worker) > 0)
             ; /* messages may answer with messages */
         uint64_t next = timer_queue_next(&worker->timers);

@@ -36,6 +36,7 @@ struct worker {
     bool manual;     /* driven by worker_advance */
     uint64_t now_ns; /* monotonic; fresh in timers, messages and after worker_now, which batch_new
                         calls */
+    uint64_t turn;   /* of the loop: counts how often it has polled, or been advanced by hand */
     struct timer_queue timers;
     uv_timer_t wake;  /* at timer_queue_next */
     uint64_t wake_ns; /* what `wake` is set to */

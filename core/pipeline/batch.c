@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/worker.h"
+#include "core/pipeline/reservation.h"
 
 #include <assert.h>
 
@@ -157,6 +158,7 @@ void batch_free(struct batch *batch)
         buffer_unref(batch->parts[i].buffer);
     free(batch->parts);
     context_unref(batch->context);
+    reservation_unref(batch->reservation);
     arena_deinit(&batch->arena);
     free(batch);
 }

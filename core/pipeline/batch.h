@@ -21,6 +21,8 @@
 #include "core/data/otlp.h"
 #include "core/pipeline/receipt.h"
 
+struct branch;
+struct reservation;
 struct worker;
 
 struct batch_part {
@@ -59,6 +61,12 @@ struct batch {
     struct arena arena;
     struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
     struct batch *next;            /* for whoever holds it in a list */
+    bool acknowledged;             /* its sender was told success, so nobody sends it again */
+    /* The outlet's (outlet.h): */
+    struct branch *branch;           /* by which it came last */
+    struct reservation *reservation; /* of room for it behind that; one reference, or NULL */
+    uint64_t refused_ns;             /* when it was handed back first; 0: never */
+    int64_t backoff_ns;              /* of the next time */
 };
 
 /* Takes over one reference to the buffer. receipt and context may be NULL; a context reference is
@@ -66,7 +74,8 @@ struct batch {
 struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer,
                         uint32_t items, struct receipt *receipt, struct context *context);
 /* The same data with an overlay of its own. A changed batch is written out first, once
- * (batch_flatten), and shares the result. Without a receipt: the caller sets one. */
+ * (batch_flatten), and shares the result. Without a receipt, which the caller sets, and without the
+ * outlet's members. */
 struct batch *batch_clone(struct batch *batch);
 /* Replaces parts and their changes by the bytes they mean. */
 void batch_flatten(struct batch *batch);

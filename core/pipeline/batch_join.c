@@ -122,6 +122,8 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
         *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,
                           context_ref(batch->context));
         (*last)->arrived_ns = batch->arrived_ns;
+        (*last)->acknowledged = batch->acknowledged;
+        (*last)->branch = batch->branch;
         last = &(*last)->next;
         taken += count;
     }

@@ -4,8 +4,8 @@
  * Each component is one file with one constant `struct component_type`. From its tables come
  * parsing, reference and errors (config/field.h); from its functions its life: init (once per id,
  * on main) -> node_start (once per worker and place in the graph, on that worker) -> consume... ->
- * node_drain -> node_stop -> deinit. A component never includes another component: it meets the
- * rest through this table and through core/pipeline/.
+ * node_drain -> consume... -> node_stop -> deinit. A component never includes another component: it
+ * meets the rest through this table and through core/pipeline/.
  *
  * Owner: the graph owns components and nodes; settings belong to the configuration and outlive
  * them.
@@ -17,12 +17,14 @@
 #define PROFCOL_CORE_PIPELINE_COMPONENT_H
 
 #include "config/config.h"
+#include "core/base/budget.h"
 #include "core/base/metrics.h"
 #include "core/base/worker.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/outlet.h"
 
 struct component;
-struct node;
+struct delivery;
 
 struct component_type {
     struct config_type config; /* name, section, stability, fields, check; first, so that a
@@ -40,12 +42,18 @@ struct component_type {
      * whose first member is `struct node`. Zeroed before node_start. */
     size_t node_size;
     bool (*node_start)(struct node *node, struct error *err); /* may be NULL */
-    /* Takes over the batch. Never blocks, never answers; may settle the receipt at once. NULL for
-     * receivers and extensions. */
+    /* Takes over the batch. Never blocks, never answers; may settle the receipt at once. What it
+     * cannot take goes to node_refuse. NULL for receivers and extensions. */
     void (*consume)(struct node *node, struct batch *batch);
-    /* Stop taking in from outside and push out what is held; call node_drained when nothing is left
-     * (at once or later). NULL: nothing is ever held. */
+    /* Keeps what it consumes within bounds of its own, so what is behind it does not matter to
+     * whoever offers (block_on_overflow). */
+    bool holds;
+    /* The process ends: stop taking in from outside, push out what is held and what still comes
+     * without waiting for more. All nodes are told at once. NULL: nothing is ever held. */
     void (*node_drain)(struct node *node);
+    /* After node_drain: whether nothing is held now. NULL: with node_drain, whether node_drained
+     * was called; else always. */
+    bool (*is_idle)(const struct node *node);
     /* Give up what is still held (count and log it, settle its receipts), close, free; the struct
      * itself is the graph's. After it nothing may call back. Exporters are stopped first, so a
      * receipt that a node handed on has settled when its own turn comes; what is offered to a
@@ -61,6 +69,7 @@ struct process {
     struct budget *budget;     /* the process-wide one */
     size_t memory_limit_bytes; /* of the cgroup or the machine */
     const char *version;
+    _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
 };
 
 struct component {
@@ -70,12 +79,9 @@ struct component {
     const void *settings;
     struct process *process;
     size_t pipeline_count[SIGNAL_COUNT]; /* in how many pipelines of each signal it stands */
-};
-
-/* Where data goes next: one node, or several that each get their own clone. */
-struct outlet {
-    struct node **nodes;
-    size_t count;
+    /* Of exporters: memory of what is queued, being sent or kept for it, over all workers. The
+     * limit is this exporter's share of half the process's budget (graph.h). */
+    struct budget held[SIGNAL_COUNT];
 };
 
 struct node {
@@ -84,17 +90,22 @@ struct node {
     enum signal signal;   /* of processors and exporters */
     const char *pipeline; /* of processors: "profiles/slow"; else NULL */
     struct outlet outlets[SIGNAL_COUNT];
+    struct delivery *delivery; /* of an exporter that has one */
     bool draining;
     bool drained;
     bool stopped;
-    void (*on_drained)(struct node *node); /* the graph's, with its context */
-    void *drain_context;
 };
 
-/* Hands the batch to what comes next for its signal. To several: each gets a clone and a part of
- * the receipt. */
+/* Hands the batch to what comes next for its signal: once, whatever becomes of it there
+ * (outlet.h). */
 void node_forward(struct node *node, struct batch *batch);
-/* Called by a component once, after node_drain, when it holds nothing more. */
+/* The node does not take the batch, which it was given by consume. True: it was acknowledged to its
+ * sender and may be taken later, so the outlet before this node keeps it and offers it again.
+ * False: its receipt was settled with the verdict; what the node counts as refused, it counts
+ * then. The batch is gone from the node either way. */
+bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
+                 const struct verdict *verdict);
+/* Called by a component without is_idle once, after node_drain, when it holds nothing more. */
 void node_drained(struct node *node);
 
 static inline const struct component_type *component_type_of(const struct config_type *type)

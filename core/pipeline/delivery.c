@@ -9,12 +9,12 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define THROTTLE_MAX_NS (INT64_C(300) * 1000000000)
 #define QUEUE_FULL_NS INT64_C(500000000) /* when a client that was refused may come again */
 #define BACKOFF_MIN_NS INT64_C(10000000)
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
-/* Other workers free room without telling, so the blocked ones look again this often. */
-#define UNBLOCK_NS UINT64_C(20000000)
+
+/* What a request takes beside its batch, about: many tiny ones must not pass below the bound. */
+enum { REQUEST_BYTES = 1024 };
 
 /* Settings */
 
@@ -50,9 +50,11 @@ const struct field sending_queue_fields[] = {
     FIELD_BOOL(sending_queue_settings, wait_for_result,
                "Answer the sender when the backend has taken the data, not when the queue has.",
                .fallback = "false"),
-    FIELD_BOOL(sending_queue_settings, block_on_overflow,
-               "Let senders wait for room when the queue is full, instead of refusing them.",
-               .fallback = "false"),
+    FIELD_BOOL(
+        sending_queue_settings, block_on_overflow,
+        "Let senders wait up to 5 s for room when the queue is full, instead of refusing them. "
+        "Of several exporters none gets data before all with this setting have room for it.",
+        .fallback = "false"),
     FIELD_NODE(sending_queue_settings, storage, "A queue on disk is not supported yet."),
     FIELD_OPTIONAL(sending_queue_settings, batch, queue_batch_settings, queue_batch_fields,
                    "Make few large requests out of many small ones, and cut too large ones."),
@@ -141,6 +143,18 @@ static double read_capacity(void *context)
     return (double)shared->capacity;
 }
 
+static double read_held(void *context)
+{
+    const struct delivery_shared *shared = context;
+    return (double)budget_used(shared->held);
+}
+
+static double read_held_limit(void *context)
+{
+    const struct delivery_shared *shared = context;
+    return (double)shared->held->limit_bytes;
+}
+
 static struct counter *make_counter(struct delivery_shared *shared, enum signal signal,
                                     const char *what, const char *help, const char *labels)
 {
@@ -158,6 +172,8 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     struct text by_exporter = {0}, by_server = {0}, by_type = {0};
     shared->metrics = component->process->metrics;
     shared->capacity = queue->queue_size;
+    shared->held = &component->held[signal];
+    shared->waiting.limit_bytes = shared->held->limit_bytes / 4;
     metrics_label(&by_exporter, "exporter", component->id);
     text_append(&by_server, text_string(&by_exporter));
     text_printf(&by_server, "%s%s", extra_labels[0] ? "," : "", extra_labels);
@@ -183,6 +199,12 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
                            "Fixed capacity of the retry queue, in the unit of its sizer.",
                            type_labels, read_capacity, shared);
     }
+    metrics_gauge_from(shared->metrics, "profcol_exporter_held_bytes",
+                       "Memory of what is queued, being sent or kept for the next attempt.",
+                       type_labels, read_held, shared);
+    metrics_gauge_from(shared->metrics, "profcol_exporter_held_bytes_limit",
+                       "The exporter's share of the memory for requests.", type_labels,
+                       read_held_limit, shared);
     text_deinit(&by_exporter);
     text_deinit(&by_server);
     text_deinit(&by_type);
@@ -195,7 +217,7 @@ void delivery_shared_deinit(struct delivery_shared *shared)
     shared->metrics = NULL;
 }
 
-static bool reserve(struct delivery_shared *shared, uint64_t size)
+static bool reserve_queued(struct delivery_shared *shared, uint64_t size)
 {
     uint64_t queued = atomic_load_explicit(&shared->queued, memory_order_relaxed);
     do {
@@ -203,6 +225,17 @@ static bool reserve(struct delivery_shared *shared, uint64_t size)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&shared->queued, &queued, queued + size,
                                                     memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+/* One that is larger than the bound has room when there is nothing else. */
+static bool reserve_bytes(struct budget *held, size_t size)
+{
+    if (budget_reserve(held, size))
+        return true;
+    if (size <= held->limit_bytes || budget_used(held) > 0)
+        return false;
+    budget_charge(held, size);
     return true;
 }
 
@@ -260,37 +293,41 @@ static void count(struct delivery *delivery, struct counter *counter, uint64_t i
     counter_add(counter, delivery->node->worker->index, items);
 }
 
-static void say_dropped(const struct delivery *delivery, const char *why, const char *error,
+/* Nobody is left who would send it again. */
+static void log_dropped(const struct delivery *delivery, const char *why, const char *error,
                         uint64_t items)
 {
-    if (delivery->queue->enabled)
-        log_error(label_of(delivery),
-                  "Exporting failed. Dropping data. (error: %s%s, dropped_items: %llu)", why, error,
-                  (unsigned long long)items);
-    else
-        log_error(
-            label_of(delivery),
-            "Exporting failed. Rejecting data. Try enabling sending_queue to survive temporary "
-            "failures. (error: %s%s, rejected_items: %llu)",
-            why, error, (unsigned long long)items);
+    log_error(label_of(delivery),
+              "Exporting failed. Dropping data. (error: %s%s, dropped_items: %llu)", why, error,
+              (unsigned long long)items);
 }
 
-/* The way of a shipment: (blocked) -> waiting -> active -> gone */
+/* The sender is told. */
+static void log_rejected(const struct delivery *delivery, const char *why, const char *error,
+                         uint64_t items)
+{
+    log_error(label_of(delivery),
+              "Exporting failed. Rejecting data.%s (error: %s%s, rejected_items: %llu)",
+              delivery->queue->enabled
+                  ? ""
+                  : " Try enabling sending_queue to survive temporary failures.",
+              why, error, (unsigned long long)items);
+}
+
+/* The way of a shipment: waiting -> active -> gone */
 
 static void pump(struct delivery *delivery);
 
-static bool holds_nothing(const struct delivery *delivery)
+/* Nobody waits for the answer any more, and nobody has the data yet. */
+static bool is_abandoned(const struct shipment *shipment)
 {
-    return !delivery->blocked.first && !delivery->waiting.first && !delivery->active.first;
+    return receipt_is_abandoned(shipment->batch->receipt);
 }
 
-static void check_drained(struct delivery *delivery)
-{
-    if (!delivery->draining || delivery->drained || !holds_nothing(delivery))
-        return;
-    delivery->drained = true;
-    node_drained(delivery->node);
-}
+static void finish(struct shipment *shipment, const struct verdict *verdict);
+
+static const struct verdict sender_is_gone = {
+    .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
 static void attempt(struct shipment *shipment)
 {
@@ -306,7 +343,10 @@ static void attempt(struct shipment *shipment)
 static void on_retry(struct timer *timer)
 {
     struct shipment *shipment = container_of(timer, struct shipment, timer);
-    attempt(shipment);
+    if (is_abandoned(shipment))
+        finish(shipment, &sender_is_gone);
+    else
+        attempt(shipment);
 }
 
 static void activate(struct shipment *shipment)
@@ -317,39 +357,50 @@ static void activate(struct shipment *shipment)
     attempt(shipment);
 }
 
-/* It is out of all lists. */
-static void let_go(struct shipment *shipment, const struct verdict *verdict)
+/* It is out of all lists. Returns its batch, which has no room any more. */
+static struct batch *release(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
+    struct batch *batch = shipment->batch;
     if (shipment->exporter_data && delivery->release)
         delivery->release(delivery->node, shipment);
-    struct shipment gone = *shipment;
+    delivery_release(&shipment->room);
     free(shipment);
-    atomic_fetch_sub_explicit(&delivery->shared->queued, gone.queued_size, memory_order_relaxed);
-    batch_drop(gone.batch, verdict);
-    for (size_t i = 0; i < gone.receipt_count; i++)
-        receipt_settle(gone.receipts[i], verdict);
-    free(gone.receipts);
+    return batch;
+}
+
+static struct batch *take_active(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    take_out(&delivery->active, shipment);
+    delivery->active_count--;
+    return release(shipment);
 }
 
 static void finish(struct shipment *shipment, const struct verdict *verdict)
 {
     struct delivery *delivery = shipment->delivery;
-    take_out(&delivery->active, shipment);
-    delivery->active_count--;
-    let_go(shipment, verdict);
+    batch_drop(take_active(shipment), verdict);
     pump(delivery);
-    check_drained(delivery);
 }
 
 static void fail(struct shipment *shipment, const char *why, const struct verdict *verdict)
 {
     struct delivery *delivery = shipment->delivery;
-    uint32_t items = shipment->batch->items;
+    struct batch *batch = take_active(shipment);
+    uint32_t items = batch->items;
+    bool acknowledged = !batch->receipt; /* by the queue */
     char error[400];
     count(delivery, delivery->shared->send_failed, items);
-    say_dropped(delivery, why, describe(verdict, error, sizeof(error)), items);
-    finish(shipment, verdict);
+    describe(verdict, error, sizeof(error));
+    if (node_refuse(delivery->node, batch, REFUSED_FAILED, verdict))
+        log_info(label_of(delivery), "Exporting failed. Will try again. (error: %s%s, items: %u)",
+                 why, error, (unsigned)items);
+    else if (acknowledged)
+        log_dropped(delivery, why, error, items);
+    else
+        log_rejected(delivery, why, error, items);
+    pump(delivery);
 }
 
 static double random_unit(const struct delivery *delivery)
@@ -378,10 +429,8 @@ static int64_t retry_delay(struct shipment *shipment, const struct verdict *verd
     int64_t delay = next_backoff(shipment);
     if (shipment->delivery->draining && delay > BACKOFF_DRAINING_NS)
         delay = BACKOFF_DRAINING_NS;
-    int64_t floor = verdict->retry_after_ns;
-    if (floor > THROTTLE_MAX_NS)
-        floor = THROTTLE_MAX_NS;
-    return delay < floor ? floor : delay;
+    int64_t asked = retry_after_of(verdict);
+    return delay < asked ? asked : delay;
 }
 
 static void retry_later(struct shipment *shipment, const struct verdict *verdict)
@@ -436,11 +485,13 @@ static uint64_t size_of(const struct delivery *delivery, struct batch *batch)
     return 1;
 }
 
-static struct shipment *new_shipment(struct delivery *delivery, struct batch *batch)
+static struct shipment *new_shipment(struct delivery *delivery, struct batch *batch,
+                                     const struct room *room)
 {
     struct shipment *shipment = memory_zalloc(sizeof(*shipment));
     shipment->batch = batch;
     shipment->delivery = delivery;
+    shipment->room = *room;
     shipment->timer.on_timer = on_retry;
     return shipment;
 }
@@ -463,17 +514,17 @@ static struct batch *cut_to_size(const struct delivery *delivery, struct batch *
     return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
 }
 
-/* Room is reserved. Settling may bring the next batch in, from within. */
-static void enqueue(struct delivery *delivery, struct batch *batch, uint64_t queued_size)
+/* Settling may bring the next batch in, from within. */
+static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
 {
     uint64_t now = worker_now(delivery->node->worker);
     struct batch *part = cut_to_size(delivery, batch);
+    struct room part_room = *room; /* the first part has that of all */
     while (part) {
         struct batch *next = part->next;
         part->next = NULL;
-        struct shipment *shipment = new_shipment(delivery, part);
-        shipment->queued_size = queued_size; /* of all parts, with the first */
-        queued_size = 0;
+        struct shipment *shipment = new_shipment(delivery, part, &part_room);
+        part_room = (struct room){.delivery = delivery};
         shipment->arrived_ns = now;
         shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, part) : 0;
         delivery->waiting_weight += shipment->weight;
@@ -484,36 +535,11 @@ static void enqueue(struct delivery *delivery, struct batch *batch, uint64_t que
     }
 }
 
-static void unblock(struct delivery *delivery)
-{
-    while (delivery->blocked.first) {
-        uint64_t size = size_of(delivery, delivery->blocked.first->batch);
-        if (!reserve(delivery->shared, size)) {
-            worker_set_timer(delivery->node->worker, &delivery->unblock, UNBLOCK_NS);
-            return;
-        }
-        struct shipment *shipment = pop(&delivery->blocked);
-        struct batch *batch = shipment->batch;
-        free(shipment);
-        enqueue(delivery, batch, size);
-    }
-}
-
 static struct shipment *take_first(struct delivery *delivery)
 {
     struct shipment *shipment = pop(&delivery->waiting);
     delivery->waiting_weight -= shipment->weight;
     return shipment;
-}
-
-static void keep_receipt(struct shipment *shipment, struct batch *batch)
-{
-    if (!batch->receipt)
-        return;
-    shipment->receipts =
-        memory_grow(shipment->receipts, shipment->receipt_count + 1, sizeof(struct receipt *));
-    shipment->receipts[shipment->receipt_count++] = batch->receipt;
-    batch->receipt = NULL;
 }
 
 static const char *sent_by(const struct delivery *delivery, const struct shipment *shipment)
@@ -533,22 +559,40 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader)
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
 }
 
+static struct receipt_group *move_receipt(struct receipt_group *group, struct batch *batch)
+{
+    if (!batch->receipt)
+        return group;
+    group = receipt_group_add(group, batch->receipt);
+    batch->receipt = NULL;
+    return group;
+}
+
 /* The first ones as one, until there are enough. */
 static struct shipment *take_group(struct delivery *delivery)
 {
     struct shipment *leader = take_first(delivery);
+    if (!delivery->queue->batch.enabled || !fits(delivery, leader))
+        return leader;
     struct batch *last = leader->batch;
-    while (delivery->queue->batch.enabled && fits(delivery, leader)) {
+    struct branch *branch = last->branch;
+    bool acknowledged = last->acknowledged;
+    struct receipt_group *group = move_receipt(NULL, last);
+    while (fits(delivery, leader)) {
         struct shipment *other = take_first(delivery);
-        keep_receipt(leader, leader->batch);
-        keep_receipt(leader, other->batch);
-        leader->queued_size += other->queued_size;
+        group = move_receipt(group, other->batch);
+        acknowledged |= other->batch->acknowledged;
+        leader->room.queued_size += other->room.queued_size;
+        leader->room.bytes += other->room.bytes;
         leader->weight += other->weight;
         last->next = other->batch;
         last = other->batch;
         free(other);
     }
     leader->batch = batch_join(leader->batch);
+    leader->batch->receipt = receipt_of_group(group);
+    leader->batch->acknowledged = acknowledged;
+    leader->batch->branch = branch;
     return leader;
 }
 
@@ -561,9 +605,16 @@ static bool is_due(const struct delivery *delivery)
            delivery->node->worker->now_ns;
 }
 
+/* Those whose senders have given up while they waited (wait_for_result). */
+static void drop_abandoned(struct delivery *delivery)
+{
+    while (delivery->waiting.first && is_abandoned(delivery->waiting.first))
+        batch_drop(release(take_first(delivery)), &sender_is_gone);
+}
+
 static void pump(struct delivery *delivery)
 {
-    unblock(delivery);
+    drop_abandoned(delivery);
     while (delivery->waiting.first && delivery->active_count < delivery->consumers) {
         if (!is_due(delivery)) {
             uint64_t due = delivery->waiting.first->arrived_ns +
@@ -573,6 +624,7 @@ static void pump(struct delivery *delivery)
             return;
         }
         activate(take_group(delivery));
+        drop_abandoned(delivery);
     }
 }
 
@@ -581,49 +633,92 @@ static void on_flush(struct timer *timer)
     pump(container_of(timer, struct delivery, flush));
 }
 
-static void on_unblock(struct timer *timer)
+bool delivery_blocks(const struct delivery *delivery)
 {
-    pump(container_of(timer, struct delivery, unblock));
+    return delivery->queue->enabled && delivery->queue->block_on_overflow;
+}
+
+static bool could_ever_fit(const struct delivery *delivery, struct batch *batch)
+{
+    return !delivery->queue->enabled || size_of(delivery, batch) <= delivery->shared->capacity;
+}
+
+bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out)
+{
+    struct delivery_shared *shared = delivery->shared;
+    *room_out = (struct room){.delivery = delivery};
+    if (!could_ever_fit(delivery, batch))
+        return true;
+    uint64_t queued_size = delivery->queue->enabled ? size_of(delivery, batch) : 0;
+    size_t bytes = batch_memory(batch) + REQUEST_BYTES;
+    if (!reserve_bytes(shared->held, bytes))
+        return false;
+    if (!reserve_queued(shared, queued_size)) {
+        budget_release(shared->held, bytes);
+        return false;
+    }
+    room_out->queued_size = queued_size;
+    room_out->bytes = bytes;
+    return true;
+}
+
+void delivery_release(const struct room *room)
+{
+    struct delivery_shared *shared = room->delivery->shared;
+    budget_release(shared->held, room->bytes);
+    uint64_t before =
+        atomic_fetch_sub_explicit(&shared->queued, room->queued_size, memory_order_relaxed);
+    assert(before >= room->queued_size);
+}
+
+void delivery_count_overflow(struct delivery *delivery, uint64_t items)
+{
+    count(delivery, delivery->shared->enqueue_failed, items);
+}
+
+/* The outlet logs it where there are several branches. */
+static void log_overflow(struct delivery *delivery, const char *error, uint64_t items)
+{
+    uint64_t now = delivery->node->worker->now_ns;
+    uint64_t rejected = log_interval_add(&delivery->rejections, items, now);
+    if (rejected > 0)
+        log_rejected(delivery, "", error, rejected);
 }
 
 static void refuse(struct delivery *delivery, struct batch *batch, const struct verdict *verdict)
 {
-    count(delivery, delivery->shared->enqueue_failed, batch->items);
-    log_error(label_of(delivery),
-              "Exporting failed. Rejecting data. (error: %s, rejected_items: %u)", verdict->text,
-              (unsigned)batch->items);
-    batch_drop(batch, verdict);
+    uint32_t items = batch->items;
+    bool is_alone = !batch->branch || batch->branch->outlet->count == 1;
+    enum refusal refusal = delivery_blocks(delivery) ? REFUSED_BLOCKED : REFUSED_FULL;
+    if (node_refuse(delivery->node, batch, refusal, verdict))
+        return;
+    delivery_count_overflow(delivery, items);
+    if (is_alone)
+        log_overflow(delivery, verdict->text, items);
 }
 
 void delivery_consume(struct delivery *delivery, struct batch *batch)
 {
-    if (delivery->stopped) { /* offered again by a holder while its receipts are settled */
-        struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "shutting down");
-        refuse(delivery, batch, &verdict);
-        return;
-    }
-    if (!delivery->queue->enabled) {
-        activate(new_shipment(delivery, batch));
-        return;
-    }
-    uint64_t size = size_of(delivery, batch);
-    if (size > delivery->shared->capacity) {
-        /* It would never fit: sending it again cannot help. */
+    struct room room;
+    assert(!delivery->stopped);
+    if (!could_ever_fit(delivery, batch)) {
+        /* Sending it again cannot help. */
         struct verdict verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED, "element size too large");
         refuse(delivery, batch, &verdict);
         return;
     }
-    bool reserved = !delivery->blocked.first && reserve(delivery->shared, size);
-    if (!reserved && !delivery->queue->block_on_overflow) {
-        struct verdict verdict =
-            verdict_try_later(GRPC_UNAVAILABLE, QUEUE_FULL_NS, "sending queue is full");
+    if (!reservation_take(batch->reservation, delivery, &room) &&
+        !delivery_reserve(delivery, batch, &room)) {
+        struct verdict verdict = verdict_try_later(
+            GRPC_UNAVAILABLE, QUEUE_FULL_NS,
+            delivery->queue->enabled ? "sending queue is full" : "too much is being sent");
         refuse(delivery, batch, &verdict);
         return;
     }
-    if (reserved)
-        enqueue(delivery, batch, size);
+    if (delivery->queue->enabled)
+        enqueue(delivery, batch, &room);
     else
-        append(&delivery->blocked, new_shipment(delivery, batch));
+        activate(new_shipment(delivery, batch, &room));
     pump(delivery);
 }
 
@@ -637,8 +732,8 @@ void delivery_start(struct delivery *delivery)
     if (delivery->node->worker->index < all % process->worker_count)
         share++;
     delivery->consumers = share == 0 ? 1 : (unsigned)share;
-    delivery->unblock.on_timer = on_unblock;
     delivery->flush.on_timer = on_flush;
+    delivery->node->delivery = delivery;
 }
 
 void delivery_drain(struct delivery *delivery)
@@ -648,13 +743,18 @@ void delivery_drain(struct delivery *delivery)
         if (timer_is_set(&s->timer))
             worker_set_timer(delivery->node->worker, &s->timer, 0);
     pump(delivery);
-    check_drained(delivery);
 }
 
-static uint64_t drop_all(struct delivery *delivery, struct shipment_list *list)
+bool delivery_is_idle(const struct node *node)
+{
+    return !node->delivery->waiting.first && !node->delivery->active.first;
+}
+
+/* Returns the items that the queue had acknowledged. */
+static uint64_t give_up(struct delivery *delivery, struct shipment_list *list)
 {
     struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "interrupted due to shutdown");
-    uint64_t items = 0;
+    uint64_t lost = 0;
     while (list->first) {
         struct shipment *shipment = pop(list);
         worker_cancel_timer(delivery->node->worker, &shipment->timer);
@@ -662,24 +762,24 @@ static uint64_t drop_all(struct delivery *delivery, struct shipment_list *list)
             gauge_add(delivery->shared->in_flight, -1);
             delivery->abort(delivery->node, shipment);
         }
-        items += shipment->batch->items;
-        let_go(shipment, &verdict);
+        struct batch *batch = release(shipment);
+        uint32_t items = batch->items;
+        lost += batch->receipt ? 0 : items;
+        if (!node_refuse(delivery->node, batch, REFUSED_FAILED, &verdict))
+            count(delivery, delivery->shared->send_failed, items);
     }
-    return items;
+    return lost;
 }
 
 void delivery_stop(struct delivery *delivery)
 {
-    delivery->stopped = true;
-    worker_cancel_timer(delivery->node->worker, &delivery->unblock);
     worker_cancel_timer(delivery->node->worker, &delivery->flush);
-    uint64_t items = drop_all(delivery, &delivery->active);
-    items += drop_all(delivery, &delivery->waiting);
-    items += drop_all(delivery, &delivery->blocked);
+    uint64_t lost = give_up(delivery, &delivery->active) + give_up(delivery, &delivery->waiting);
+    delivery->stopped = true;
     delivery->active_count = 0;
     delivery->waiting_weight = 0;
-    if (items == 0)
+    if (lost == 0)
         return;
-    count(delivery, delivery->shared->send_failed, items);
-    say_dropped(delivery, "", "interrupted due to shutdown", items);
+    atomic_fetch_add(&delivery->node->component->process->lost_items, lost);
+    log_dropped(delivery, "", "interrupted due to shutdown", lost);
 }

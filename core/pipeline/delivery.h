@@ -5,7 +5,9 @@
  * and implements `send`; the rest (queue bounds over all workers, consumers, back-off, receipts,
  * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
  * queue the receipt settles when the queue has the batch (wait_for_result: when the backend has
- * it), without one when the backend has it, retries included.
+ * it), without one when the backend has it, retries included. What is queued or being sent is
+ * bounded by queue_size and by component->held, in bytes; what finds no room, or could not be
+ * delivered and has an open receipt, goes back by node_refuse.
  *
  * Owner: the exporter's node.
  *
@@ -15,7 +17,9 @@
 #ifndef PROFCOL_CORE_PIPELINE_DELIVERY_H
 #define PROFCOL_CORE_PIPELINE_DELIVERY_H
 
+#include "core/base/log.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/reservation.h"
 
 /* exporters::X::sending_queue::batch */
 struct queue_batch_settings {
@@ -62,6 +66,8 @@ struct delivery_shared {
     _Atomic uint64_t
         queued; /* in the sizer's unit, over all workers, what is being sent included */
     uint64_t capacity;
+    struct budget *held;   /* of the component: bytes of what is queued or being sent */
+    struct budget waiting; /* bytes of requests whose senders wait for room (block_on_overflow) */
     struct metrics *metrics;
     struct counter *sent;
     struct counter *send_failed;
@@ -82,11 +88,9 @@ struct shipment {
     struct delivery *delivery;
     void *exporter_data; /* for `send`; kept from attempt to attempt, see `release` */
     /* the delivery's */
-    uint64_t queued_size;
+    struct room room;          /* in the queue */
     uint64_t weight;           /* in the unit of sending_queue.batch */
     uint64_t arrived_ns;       /* in the queue */
-    struct receipt **receipts; /* of the batches that it was joined from (wait_for_result) */
-    size_t receipt_count;
     uint64_t first_attempt_ns; /* 0: none yet */
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
@@ -117,30 +121,39 @@ struct delivery {
     const char *sent_by;
     uint64_t (*random)(void); /* NULL: random_u64 */
     /* the delivery's */
-    struct shipment_list blocked; /* not in the queue yet (block_on_overflow) */
     struct shipment_list waiting; /* queue, oldest first */
     struct shipment_list active;  /* being sent, or waiting for their next attempt */
     unsigned active_count;
     unsigned consumers; /* this worker's share of num_consumers */
     uint64_t waiting_weight;
-    struct timer unblock;
     struct timer flush; /* of sending_queue.batch */
+    struct log_interval rejections;
     bool draining;
-    bool drained;
     bool stopped;
 };
 
+/* In the exporter's node_start. */
 void delivery_start(struct delivery *delivery);
 /* The exporter's `consume`. */
 void delivery_consume(struct delivery *delivery, struct batch *batch);
 /* What became of an attempt. A verdict that may be retried and has retry_after_ns is not retried
  * before that (at most 5 minutes). */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
-/* The exporter's node_drain: what waits for its next attempt is sent at once; node_drained follows
- * when nothing is left. */
+/* Whether senders wait for room when the queue is full (block_on_overflow). */
+bool delivery_blocks(const struct delivery *delivery);
+/* Reserves room for the batch; false: there is none now. What could never fit is let through, for
+ * delivery_consume to refuse. */
+bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out);
+/* Gives back what delivery_reserve reserved. */
+void delivery_release(const struct room *room);
+/* Counts items for which the queue had no room and which are not offered again. */
+void delivery_count_overflow(struct delivery *delivery, uint64_t items);
+/* The exporter's node_drain: what waits for its next attempt is sent at once. */
 void delivery_drain(struct delivery *delivery);
-/* The exporter's node_stop, before it closes what `abort` needs: what is left is counted, logged
- * and dropped. */
+/* The exporter's is_idle, where node->delivery is set. */
+bool delivery_is_idle(const struct node *node);
+/* The exporter's node_stop, before it closes what `abort` needs: what is left goes back, or is
+ * counted, logged and dropped where the queue has acknowledged it. */
 void delivery_stop(struct delivery *delivery);
 
 #endif

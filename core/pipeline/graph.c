@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What one worker runs of the graph. Nodes stand in the order in which they drain: receivers, then
+/* While it drains, a worker looks this often whether it is done. */
+#define DRAIN_POLL_NS UINT64_C(2000000)
+
+/* What one worker runs of the graph. Nodes stand in the order in which data passes: receivers, then
  * the processors of all pipelines by their position, exporters, extensions; they start from the
  * end. */
 struct worker_graph {
@@ -17,10 +20,7 @@ struct worker_graph {
     struct node **nodes;
     size_t count;
     size_t *stage; /* of each node, ascending */
-    size_t draining_stage;
-    size_t undrained; /* nodes of that stage */
-    struct post stage_drained;
-    bool stopped;
+    struct timer drain_poll;
 };
 
 struct graph {
@@ -105,6 +105,11 @@ static enum signal signal_of(const struct config_pipeline *pipeline)
     return pipeline->signal == CONFIG_TRACES ? SIGNAL_TRACES : SIGNAL_PROFILES;
 }
 
+static bool is_exporter(const struct component *component)
+{
+    return component->type->config.section == CONFIG_EXPORTERS;
+}
+
 static void collect_components(struct graph *graph)
 {
     const struct config *config = graph->config;
@@ -150,6 +155,8 @@ static struct node *add_node(struct worker_graph *target, struct component *comp
     node->worker = target->worker;
     node->signal = signal;
     node->pipeline = pipeline;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        outlet_init(&node->outlets[s], node, (enum signal)s);
     size_t at = target->count;
     target->nodes = memory_grow(target->nodes, target->count + 1, sizeof(struct node *));
     target->stage = memory_grow(target->stage, target->count + 1, sizeof(size_t));
@@ -174,14 +181,6 @@ static struct node *find_node(struct worker_graph *target, const struct componen
     return NULL;
 }
 
-static void add_outlet(struct outlet *outlet, struct node *next)
-{
-    /* A node may stand here twice: two pipelines that end in one exporter deliver twice, as in the
-     * Collector. */
-    outlet->nodes = memory_grow(outlet->nodes, outlet->count + 1, sizeof(struct node *));
-    outlet->nodes[outlet->count++] = next;
-}
-
 enum {
     STAGE_RECEIVERS = 0,
     STAGE_PROCESSORS = 1,
@@ -189,48 +188,53 @@ enum {
     STAGE_EXTENSIONS = STAGE_EXPORTERS + 1
 };
 
-static struct outlet exporters_of(struct worker_graph *target,
-                                  const struct config_pipeline *pipeline)
+static void add_exporters(struct worker_graph *target, const struct config_pipeline *pipeline,
+                          struct outlet *outlet)
 {
-    struct outlet outlet = {0};
     enum signal signal = signal_of(pipeline);
     for (size_t i = 0; i < pipeline->exporter_count; i++) {
         struct component *component = find_component(target->graph, pipeline->exporters[i]);
         struct node *node = find_node(target, component, signal);
         if (!node)
             node = add_node(target, component, signal, NULL, STAGE_EXPORTERS);
-        add_outlet(&outlet, node);
+        outlet_add(outlet, node);
     }
-    return outlet;
 }
 
-/* From the end: what a processor hands on goes to `next`. Returns the pipeline's entry. */
-static struct outlet add_processors(struct worker_graph *target,
-                                    const struct config_pipeline *pipeline)
+/* From the end: what a processor hands on goes to `next`. Returns the first; NULL: there is none.
+ */
+static struct node *add_processors(struct worker_graph *target,
+                                   const struct config_pipeline *pipeline)
 {
-    struct outlet next = exporters_of(target, pipeline);
+    enum signal signal = signal_of(pipeline);
+    struct node *next = NULL;
     for (size_t i = pipeline->processor_count; i-- > 0;) {
         struct component *component = find_component(target->graph, pipeline->processors[i]);
-        struct node *node =
-            add_node(target, component, signal_of(pipeline), pipeline->id, STAGE_PROCESSORS + i);
-        node->outlets[signal_of(pipeline)] = next;
-        next = (struct outlet){0};
-        add_outlet(&next, node);
+        struct node *node = add_node(target, component, signal, pipeline->id, STAGE_PROCESSORS + i);
+        if (next)
+            outlet_add(&node->outlets[signal], next);
+        else
+            add_exporters(target, pipeline, &node->outlets[signal]);
+        next = node;
     }
     return next;
 }
 
+/* first: the pipeline's first processor; NULL: there is none. */
 static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline,
-                          const struct outlet *entry)
+                          struct node *first)
 {
+    enum signal signal = signal_of(pipeline);
     for (size_t i = 0; i < pipeline->receiver_count; i++) {
         struct component *component = find_component(target->graph, pipeline->receivers[i]);
         /* One node for all signals of a receiver. */
         struct node *node = find_node(target, component, SIGNAL_TRACES);
         if (!node)
             node = add_node(target, component, SIGNAL_TRACES, NULL, STAGE_RECEIVERS);
-        for (size_t j = 0; j < entry->count; j++)
-            add_outlet(&node->outlets[signal_of(pipeline)], entry->nodes[j]);
+        if (first)
+            outlet_add(&node->outlets[signal], first);
+        else
+            add_exporters(target, pipeline, &node->outlets[signal]);
     }
 }
 
@@ -240,13 +244,26 @@ static void build_worker(struct graph *graph, unsigned index)
     *target = (struct worker_graph){.graph = graph, .worker = &graph->process->workers[index]};
     const struct config *config = graph->config;
     for (size_t i = 0; i < config->pipeline_count; i++) {
-        struct outlet entry = add_processors(target, &config->pipelines[i]);
-        add_receivers(target, &config->pipelines[i], &entry);
-        free(entry.nodes);
+        struct node *first = add_processors(target, &config->pipelines[i]);
+        add_receivers(target, &config->pipelines[i], first);
     }
     for (size_t i = 0; i < config->extension_count; i++)
         add_node(target, find_component(graph, config->extensions[i]), SIGNAL_TRACES, NULL,
                  STAGE_EXTENSIONS);
+}
+
+/* Each exporter and signal has an equal share of half the budget. */
+static void share_memory(struct graph *graph)
+{
+    size_t budget = graph->process->budget ? graph->process->budget->limit_bytes : 0;
+    size_t shares = 0;
+    for (size_t i = 0; i < graph->component_count; i++)
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            if (is_exporter(graph->components[i]) && graph->components[i]->pipeline_count[s] > 0)
+                shares++;
+    for (size_t i = 0; shares > 0 && i < graph->component_count; i++)
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            graph->components[i]->held[s].limit_bytes = budget / 2 / shares;
 }
 
 struct graph *graph_new(const struct config *config, struct process *process, struct error *err)
@@ -261,6 +278,7 @@ struct graph *graph_new(const struct config *config, struct process *process, st
     pthread_cond_init(&graph->all_drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
     collect_components(graph);
+    share_memory(graph);
     if (!init_components(graph, err)) {
         graph_free(graph);
         return NULL;
@@ -277,9 +295,11 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 /* From the end: what an exporter gives up settles receipts of the nodes before it. */
 static void stop_nodes(struct worker_graph *target, size_t first)
 {
-    target->stopped = true;
+    worker_cancel_timer(target->worker, &target->drain_poll);
     for (size_t i = target->count; i-- > first;) {
         struct node *node = target->nodes[i];
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            outlet_stop(&node->outlets[s]);
         node->stopped = true;
         if (node->component->type->node_stop)
             node->component->type->node_stop(node);
@@ -291,6 +311,8 @@ static void run_start(struct call *call)
     struct worker_graph *target = call->target;
     for (size_t i = target->count; i-- > 0;) {
         struct node *node = target->nodes[i];
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            outlet_start(&node->outlets[s]);
         if (!node->component->type->node_start ||
             node->component->type->node_start(node, &call->err))
             continue;
@@ -333,62 +355,46 @@ static void worker_is_drained(struct graph *graph)
     pthread_mutex_unlock(&graph->lock);
 }
 
-static void drain_stage(struct worker_graph *target, size_t first);
-static void on_stage_drained(struct worker *worker, struct post *post);
-
-static void on_node_drained(struct node *node)
+static bool is_idle(const struct node *node)
 {
-    struct worker_graph *target = node->drain_context;
-    if (target->stopped)
-        return; /* the drain was given up; what comes next is stopped already */
-    assert(target->undrained > 0);
-    /* Not from within: a batch may be on its way to the next stage while its receipt ends the last
-     * hold of this one. */
-    if (--target->undrained == 0)
-        worker_post(target->worker, &target->stage_drained);
+    const struct component_type *type = node->component->type;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (!outlet_is_idle(&node->outlets[s]))
+            return false;
+    if (type->is_idle)
+        return type->is_idle(node);
+    return !type->node_drain || node->drained;
 }
 
-static void on_stage_drained(struct worker *worker, struct post *post)
+static void poll_drain(struct worker_graph *target)
 {
-    (void)worker;
-    struct worker_graph *target = container_of(post, struct worker_graph, stage_drained);
-    if (target->stopped)
-        return;
-    size_t next = 0;
-    while (next < target->count && target->stage[next] <= target->draining_stage)
-        next++;
-    drain_stage(target, next);
+    for (size_t i = 0; i < target->count; i++)
+        if (!is_idle(target->nodes[i])) {
+            worker_set_timer(target->worker, &target->drain_poll, DRAIN_POLL_NS);
+            return;
+        }
+    worker_is_drained(target->graph);
 }
 
-/* Drains the nodes of the stage that starts at `first`; the last of them to finish goes on with the
- * next stage. */
-static void drain_stage(struct worker_graph *target, size_t first)
+static void on_drain_poll(struct timer *timer)
 {
-    if (first == target->count) {
-        worker_is_drained(target->graph);
-        return;
-    }
-    size_t end = first;
-    while (end < target->count && target->stage[end] == target->stage[first])
-        end++;
-    target->draining_stage = target->stage[first];
-    target->stage_drained.on_post = on_stage_drained;
-    target->undrained = end - first;
-    for (size_t i = first; i < end; i++) {
-        struct node *node = target->nodes[i];
-        node->draining = true;
-        node->on_drained = on_node_drained;
-        node->drain_context = target;
-        if (node->component->type->node_drain)
-            node->component->type->node_drain(node);
-        else
-            node_drained(node);
-    }
+    poll_drain(container_of(timer, struct worker_graph, drain_poll));
 }
 
 static void run_drain(struct call *call)
 {
-    drain_stage(call->target, 0);
+    struct worker_graph *target = call->target;
+    for (size_t i = 0; i < target->count; i++) {
+        struct node *node = target->nodes[i];
+        node->draining = true;
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            outlet_drain(&node->outlets[s]);
+    }
+    for (size_t i = 0; i < target->count; i++)
+        if (target->nodes[i]->component->type->node_drain)
+            target->nodes[i]->component->type->node_drain(target->nodes[i]);
+    target->drain_poll.on_timer = on_drain_poll;
+    poll_drain(target);
 }
 
 void graph_drain(struct graph *graph)
@@ -426,7 +432,7 @@ static void free_worker(struct worker_graph *target)
 {
     for (size_t i = 0; i < target->count; i++) {
         for (int signal = 0; signal < SIGNAL_COUNT; signal++)
-            free(target->nodes[i]->outlets[signal].nodes);
+            outlet_deinit(&target->nodes[i]->outlets[signal]);
         free(target->nodes[i]);
     }
     free(target->nodes);

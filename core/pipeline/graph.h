@@ -1,10 +1,14 @@
 /*
  * graph: the pipelines of one configuration, as nodes on every worker.
  *
- * Started from the end: exporters, processors, receivers; drained from the front, each worker on
- * its own: receivers, processors in pipeline order, exporters; then stopped from the end, so that
- * receipts settle into nodes that still live. Nodes of one exporter id and signal are shared by
- * the pipelines of a worker; a processor has one node per pipeline.
+ * Started from the end: exporters, processors, receivers; stopped from the end, so that receipts
+ * settle into nodes that still live. To drain, all nodes are told at once, so that no branch waits
+ * for another; a worker is drained when at one moment none of its nodes and outlets holds anything.
+ * Nodes of one exporter id and signal are shared by the pipelines of a worker; a processor has one
+ * node per pipeline.
+ *
+ * Half of the process's byte budget is for what exporters hold, in equal shares for each exporter
+ * and signal (component->held), so that a dead backend cannot fill the memory for requests.
  *
  * Owner: main.
  *

@@ -1,5 +1,7 @@
 #include "core/pipeline/receipt.h"
 
+#include "core/base/memory.h"
+
 #include <assert.h>
 
 void receipt_init(struct receipt *receipt,
@@ -34,4 +36,45 @@ void receipt_settle(struct receipt *receipt, const struct verdict *verdict)
 bool receipt_is_abandoned(const struct receipt *receipt)
 {
     return receipt && receipt->is_abandoned && receipt->is_abandoned(receipt);
+}
+
+struct receipt_group {
+    struct receipt receipt; /* first */
+    struct receipt **members;
+    size_t count;
+};
+
+static void on_group_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct receipt_group *group = (struct receipt_group *)receipt;
+    for (size_t i = 0; i < group->count; i++)
+        receipt_settle(group->members[i], verdict);
+    free(group->members);
+    free(group);
+}
+
+static bool is_group_abandoned(const struct receipt *receipt)
+{
+    const struct receipt_group *group = (const struct receipt_group *)receipt;
+    for (size_t i = 0; i < group->count; i++)
+        if (!receipt_is_abandoned(group->members[i]))
+            return false;
+    return true;
+}
+
+struct receipt_group *receipt_group_add(struct receipt_group *group, struct receipt *receipt)
+{
+    if (!group) {
+        group = memory_zalloc(sizeof *group);
+        receipt_init(&group->receipt, on_group_settled);
+        group->receipt.is_abandoned = is_group_abandoned;
+    }
+    group->members = memory_grow(group->members, group->count + 1, sizeof *group->members);
+    group->members[group->count++] = receipt;
+    return group;
+}
+
+struct receipt *receipt_of_group(struct receipt_group *group)
+{
+    return group ? &group->receipt : NULL;
 }

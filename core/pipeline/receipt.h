@@ -36,4 +36,12 @@ void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
  * has given up would duplicate it, because the client sends it again. False for NULL. */
 bool receipt_is_abandoned(const struct receipt *receipt);
 
+/* One receipt that stands for several: data that was joined from the requests of several senders.
+ * Settling it settles an open part of each. It is abandoned when all of them are. */
+struct receipt_group;
+/* Adds a receipt to the group; NULL makes a new one. Returns the group, which frees itself when it
+ * is settled. */
+struct receipt_group *receipt_group_add(struct receipt_group *group, struct receipt *receipt);
+struct receipt *receipt_of_group(struct receipt_group *group);
+
 #endif

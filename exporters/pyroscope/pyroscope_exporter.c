@@ -305,5 +305,6 @@ const struct component_type pyroscope_exporter_type = {
     .node_start = pyroscope_node_start,
     .consume = pyroscope_consume,
     .node_drain = pyroscope_node_drain,
+    .is_idle = delivery_is_idle,
     .node_stop = pyroscope_node_stop,
 };

@@ -8,9 +8,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#define BACKOFF_MIN_NS 100000000
-#define BACKOFF_MAX_NS 5000000000
 enum { WAITER_BYTES = 32 }; /* of the index, for each key that a request waits for */
+enum { LEAVING_PART = 4 };  /* at most a quarter of the bound leaves early at a time */
 
 /* --- ids --- */
 
@@ -55,56 +54,22 @@ void holds_return_id(struct spanjoin_node *node, uint64_t id)
 
 /* --- life --- */
 
-static void link_hold(struct holds *holds, struct hold *hold)
+static bool has_left(const struct hold *hold)
 {
-    hold->previous = holds->last;
-    if (holds->last)
-        holds->last->next = hold;
-    else
-        holds->first = hold;
-    holds->last = hold;
-    holds->count++;
+    return !hold->kept;
 }
 
-static void unlink_hold(struct holds *holds, struct hold *hold)
-{
-    if (hold->previous)
-        hold->previous->next = hold->next;
-    else
-        holds->first = hold->next;
-    if (hold->next)
-        hold->next->previous = hold->previous;
-    else
-        holds->last = hold->previous;
-    holds->count--;
-}
-
-/* Takes it off the node's books; the struct stays. */
-static void detach(struct hold *hold)
-{
-    struct spanjoin_node *node = hold->node;
-    worker_cancel_timer(node->node.worker, &hold->timer);
-    unlink_hold(&node->holds, hold);
-    holds_return_id(node, hold->id);
-    budget_release(&node->join->held, hold->charged);
-    gauge_add(node->join->metrics.held_requests, -1);
-    batch_free(hold->kept);
-    hold->kept = NULL;
-    hold->node = NULL;
-}
-
-static void drained_if_empty(struct spanjoin_node *node)
-{
-    if (node->node.draining && !node->node.drained && node->holds.count == 0)
-        node_drained(&node->node);
-}
-
+/* Frees it; its batch is gone. */
 static void end(struct hold *hold)
 {
     struct spanjoin_node *node = hold->node;
-    detach(hold);
+    assert(has_left(hold) && !hold->link.list);
+    worker_cancel_timer(node->node.worker, &hold->timer);
+    holds_return_id(node, hold->id);
+    budget_release(&node->join->held, hold->charged);
+    budget_release(&node->join->leaving, hold->charged);
+    gauge_add(node->join->metrics.held_requests, -1);
     free(hold);
-    drained_if_empty(node);
 }
 
 static void on_hold_timer(struct timer *timer)
@@ -119,84 +84,87 @@ struct hold *hold_new(struct spanjoin_node *node, uint64_t id, struct batch *kep
     hold->node = node;
     hold->id = id;
     hold->kept = kept;
+    hold->items = kept->items;
     hold->charged = charged;
-    hold->backoff_ns = BACKOFF_MIN_NS;
     hold->timer.on_timer = on_hold_timer;
     slot_of(&node->holds, id)->hold = hold;
-    link_hold(&node->holds, hold);
+    list_append(&node->holds.waiting, &hold->link);
     gauge_add(node->join->metrics.held_requests, 1);
     return hold;
 }
 
 void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns)
 {
-    assert(hold->state == HOLD_WAITS && missing > 0);
+    assert(hold->link.list == &hold->node->holds.waiting && missing > 0);
     hold->missing = missing;
     worker_set_timer(hold->node->node.worker, &hold->timer, (uint64_t)wait_ns);
 }
 
 /* --- leaving --- */
 
-static void offer_later(struct hold *hold, const struct verdict *verdict)
-{
-    int64_t delay =
-        verdict->retry_after_ns > hold->backoff_ns ? verdict->retry_after_ns : hold->backoff_ns;
-    if (delay > BACKOFF_MAX_NS)
-        delay = BACKOFF_MAX_NS;
-    hold->backoff_ns =
-        hold->backoff_ns * 2 < BACKOFF_MAX_NS ? hold->backoff_ns * 2 : BACKOFF_MAX_NS;
-    hold->state = HOLD_REFUSED;
-    worker_set_timer(hold->node->node.worker, &hold->timer, (uint64_t)delay);
-}
-
-static void refused_for_good(struct hold *hold, const struct verdict *verdict)
+/* What was acknowledged is never "try later" but at the stop. */
+static void count_lost(struct hold *hold, const struct verdict *verdict)
 {
     struct spanjoin_node *node = hold->node;
-    counter_add(node->join->metrics.dropped_refused, node->node.worker->index, hold->kept->items);
+    if (verdict_is_retryable(verdict)) {
+        node->holds.lost += hold->items;
+        return;
+    }
+    counter_add(node->join->metrics.dropped_refused, node->node.worker->index, hold->items);
     log_error(node->node.component->label, "%" PRIu32 " %s that were held are lost: %s: %s",
-              hold->kept->items, signal_item_name(node->node.signal), grpc_code_name(verdict->code),
+              hold->items, signal_item_name(node->node.signal), grpc_code_name(verdict->code),
               verdict->text);
+}
+
+static void on_offer_settled(struct offer *offer, const struct verdict *verdict)
+{
+    struct hold *hold = container_of(offer, struct hold, offer);
+    if (verdict_is_ok(verdict))
+        spanjoin_count(hold->node, &hold->counts);
+    else
+        count_lost(hold, verdict);
     end(hold);
 }
 
-static void on_offer_settled(struct receipt *receipt, const struct verdict *verdict)
+static bool send_next(struct offers *offers)
 {
-    struct hold *hold = (struct hold *)receipt;
-    if (!hold->node) {
-        free(hold);
-        return;
-    }
-    assert(hold->state == HOLD_OFFERED);
-    if (verdict_is_ok(verdict)) {
-        spanjoin_count(hold->node, &hold->counts);
-        end(hold);
-    } else if (verdict_is_retryable(verdict)) {
-        offer_later(hold, verdict);
-    } else {
-        refused_for_good(hold, verdict);
-    }
+    struct holds *holds = container_of(offers, struct holds, offers);
+    struct list_link *first = list_pop(&holds->leaving);
+    if (!first)
+        return false;
+    struct hold *hold = container_of(first, struct hold, link);
+    struct batch *batch = hold->kept;
+    assert(holds->leaving_bytes >= hold->charged);
+    holds->leaving_bytes -= hold->charged;
+    spanjoin_enrich_held(hold->node, hold, batch);
+    hold->kept = NULL;
+    offer_send(&hold->offer, offers, batch, true, on_offer_settled);
+    return true;
+}
+
+/* Behind those that are leaving already. */
+static void line_up(struct hold *hold)
+{
+    struct spanjoin_node *node = hold->node;
+    worker_cancel_timer(node->node.worker, &hold->timer);
+    list_remove(&node->holds.waiting, &hold->link);
+    list_append(&node->holds.leaving, &hold->link);
+    node->holds.leaving_bytes += hold->charged;
+    budget_charge(&node->join->leaving, hold->charged);
 }
 
 void hold_leave(struct hold *hold)
 {
     struct spanjoin_node *node = hold->node;
-    assert(hold->state != HOLD_OFFERED);
-    worker_cancel_timer(node->node.worker, &hold->timer);
-    hold->state = HOLD_OFFERED;
-    hold->counts = (struct join_counts){0};
-    struct batch *offer = batch_clone(hold->kept);
-    spanjoin_enrich_held(node, hold, offer);
-    hold->was_offered = true;
-    receipt_init(&hold->receipt, on_offer_settled);
-    offer->receipt = &hold->receipt;
-    node_forward(&node->node, offer);
+    line_up(hold);
+    offers_pump(&node->holds.offers);
 }
 
 void holds_wake(struct spanjoin_node *node, uint64_t id)
 {
     struct hold_slot *slot = slot_of(&node->holds, id);
     struct hold *hold = slot ? slot->hold : NULL;
-    if (!hold || hold->state != HOLD_WAITS)
+    if (!hold || hold->link.list != &node->holds.waiting)
         return;
     assert(hold->missing > 0);
     if (--hold->missing == 0)
@@ -205,62 +173,84 @@ void holds_wake(struct spanjoin_node *node, uint64_t id)
 
 /* --- memory --- */
 
-static struct hold *oldest_waiting(struct holds *holds)
+/* What leaves in the next turns of the loop has made its room already. */
+static bool reserve(struct spanjoin_node *node, size_t size)
 {
-    struct hold *hold = holds->first;
-    while (hold && hold->state != HOLD_WAITS)
-        hold = hold->next;
-    return hold;
+    struct budget *held = &node->join->held;
+    size_t most = held->limit_bytes / LEAVING_PART, leaving = node->holds.leaving_bytes;
+    size_t limit = held->limit_bytes + (leaving < most ? leaving : most);
+    return budget_reserve_within(held, size, limit);
+}
+
+static bool let_oldest_leave(struct spanjoin_node *node)
+{
+    struct list_link *oldest = node->holds.waiting.first;
+    if (!oldest)
+        return false;
+    struct hold *hold = container_of(oldest, struct hold, link);
+    hold->overflow = true;
+    hold_leave(hold);
+    return true;
 }
 
 enum hold_room holds_make_room(struct spanjoin_node *node, const struct batch *kept, size_t waiters,
                                size_t *charged_out)
 {
-    struct budget *held = &node->join->held;
+    struct spanjoin *join = node->join;
+    size_t limit = join->held.limit_bytes;
     size_t size = batch_memory(kept) + sizeof(struct hold) + waiters * WAITER_BYTES;
     *charged_out = size;
-    if (size > held->limit_bytes)
+    if (size > limit)
         return HOLD_NEVER;
-    while (!budget_reserve(held, size)) {
-        struct hold *oldest = oldest_waiting(&node->holds);
-        if (!oldest)
+    while (!reserve(node, size))
+        if (budget_used(&join->leaving) >= limit / LEAVING_PART || !let_oldest_leave(node))
             return HOLD_NO_ROOM;
-        oldest->overflow = true;
-        hold_leave(oldest);
-    }
     return HOLD_ROOM;
 }
 
-/* --- the end --- */
+/* --- the beginning and the end --- */
+
+void holds_init(struct spanjoin_node *node)
+{
+    offers_init(&node->holds.offers, &node->node, send_next);
+}
 
 void holds_drain(struct spanjoin_node *node)
 {
     struct holds *holds = &node->holds;
-    size_t count = holds->count, i = 0;
-    uint64_t *ids = memory_array(count + 1, sizeof *ids);
-    for (struct hold *hold = holds->first; hold; hold = hold->next)
-        ids[i++] = hold->id;
-    for (i = 0; i < count; i++) {
-        struct hold_slot *slot = slot_of(holds, ids[i]);
-        if (slot && slot->hold->state != HOLD_OFFERED)
-            hold_leave(slot->hold);
-    }
-    free(ids);
-    drained_if_empty(node);
+    while (holds->waiting.first)
+        line_up(container_of(holds->waiting.first, struct hold, link));
+    offers_pump(&holds->offers);
+}
+
+bool holds_are_idle(const struct spanjoin_node *node)
+{
+    const struct holds *holds = &node->holds;
+    return holds->waiting.count == 0 && holds->leaving.count == 0 && holds->offers.under_way == 0;
+}
+
+static void give_up(struct hold *hold)
+{
+    struct spanjoin_node *node = hold->node;
+    if (hold->link.list == &node->holds.waiting)
+        line_up(hold);
+    list_remove(&node->holds.leaving, &hold->link);
+    node->holds.lost += hold->items;
+    batch_free(hold->kept);
+    hold->kept = NULL;
+    end(hold);
 }
 
 uint64_t holds_give_up(struct spanjoin_node *node)
 {
-    uint64_t items = 0;
-    while (node->holds.first) {
-        struct hold *hold = node->holds.first;
-        items += hold->kept->items;
-        bool is_offered = hold->state == HOLD_OFFERED;
-        detach(hold);
-        if (!is_offered) /* else its receipt is still to be settled */
-            free(hold);
-    }
-    free(node->holds.slots);
-    node->holds = (struct holds){0};
-    return items;
+    struct holds *holds = &node->holds;
+    offers_stop(&holds->offers);
+    while (holds->waiting.first)
+        give_up(container_of(holds->waiting.first, struct hold, link));
+    while (holds->leaving.first)
+        give_up(container_of(holds->leaving.first, struct hold, link));
+    free(holds->slots);
+    uint64_t lost = holds->lost;
+    *holds = (struct holds){.offers = holds->offers};
+    return lost;
 }

@@ -1,19 +1,21 @@
 /*
  * hold: the requests that wait, on the worker that received them.
  *
- * A held request is answered already, so it is kept as it came until what comes next has taken a
- * copy of it: leaving is an offer. It leaves when nothing is missing any more, when its wait is
- * over, when memory runs short, or when the node drains; refused, it is offered again.
+ * A held request is answered already. It leaves when nothing is missing any more, when its wait is
+ * over, when memory runs short, or when the node drains; once it has left, what comes next keeps it
+ * until it is taken (core/pipeline/outlet.h), and until then it counts as held.
  *
- * Owner: the node owns its holds; a hold owns the kept batch and the receipt of its offer.
+ * Owner: the node owns its holds; a hold owns the kept batch until it leaves, and its receipt.
  *
  * Thread: the node's worker.
  */
 #ifndef PROFCOL_SPANJOIN_HOLD_H
 #define PROFCOL_SPANJOIN_HOLD_H
 
+#include "core/base/list.h"
 #include "core/base/timer.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/offer.h"
 
 struct spanjoin_node;
 
@@ -28,27 +30,18 @@ struct join_counts {
     uint64_t spans_enriched;
 };
 
-enum hold_state {
-    HOLD_WAITS,   /* for what is missing */
-    HOLD_OFFERED, /* to what comes next, which has not answered yet */
-    HOLD_REFUSED, /* offered again when the timer fires */
-};
-
 struct hold {
-    struct receipt receipt; /* of the offer; first */
+    struct offer offer;    /* when it has left; first */
+    struct list_link link; /* of waiting or leaving; in neither once it has left */
     struct timer timer;
-    struct spanjoin_node *node; /* NULL: given up while it was offered */
-    struct batch *kept;
+    struct spanjoin_node *node;
+    struct batch *kept; /* NULL once it has left */
     uint64_t id;
     size_t charged;
-    enum hold_state state;
+    uint32_t items;
     uint32_t missing;
-    int64_t backoff_ns;
-    bool was_offered;
     bool overflow;             /* left early because of memory */
-    struct join_counts counts; /* of the offer */
-    struct hold *next;
-    struct hold *previous;
+    struct join_counts counts; /* when it has left */
 };
 
 struct hold_slot {
@@ -57,15 +50,19 @@ struct hold_slot {
     uint32_t next_free; /* + 1 */
 };
 
-/* All-zero is empty. */
 struct holds {
     struct hold_slot *slots;
     uint32_t slot_count;
-    uint32_t free_slot; /* + 1; 0: none */
-    struct hold *first; /* oldest */
-    struct hold *last;
-    size_t count;
+    uint32_t free_slot;  /* + 1; 0: none */
+    struct list waiting; /* for what is missing, oldest first */
+    struct list leaving; /* in the order in which they leave */
+    size_t leaving_bytes;
+    struct offers offers;
+    uint64_t lost; /* items that were given up at the stop */
 };
+
+/* In node_start. */
+void holds_init(struct spanjoin_node *node);
 
 /* An id for a request that may be held, under which the index can know it; either hold_new or
  * holds_return_id follows. */
@@ -73,22 +70,26 @@ uint64_t holds_take_id(struct spanjoin_node *node);
 void holds_return_id(struct spanjoin_node *node, uint64_t id);
 
 enum hold_room { HOLD_ROOM, HOLD_NO_ROOM, HOLD_NEVER /* larger than all that may be held */ };
-/* Charges what it takes to hold the batch; when memory is short, older requests leave first. */
+/* Charges what it takes to hold the batch. When memory is short, the oldest of this node leave
+ * first, as many as are needed. HOLD_NO_ROOM: what has left is not taken, so more would not help.
+ */
 enum hold_room holds_make_room(struct spanjoin_node *node, const struct batch *kept, size_t waiters,
                                size_t *charged_out);
 
 /* Takes over the batch, which has no receipt. hold_wait or hold_leave follows. */
 struct hold *hold_new(struct spanjoin_node *node, uint64_t id, struct batch *kept, size_t charged);
 void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns);
-/* Offers it; it may be gone when this returns. */
+/* It leaves behind those that are leaving already, now or in a later turn of the loop; it may be
+ * gone when this returns. */
 void hold_leave(struct hold *hold);
 /* Something that the request waited for came; it leaves when it was the last. An id that is not
- * held any more is ignored. */
+ * held any more, or has left, is ignored. */
 void holds_wake(struct spanjoin_node *node, uint64_t id);
 
-/* All leave; node_drained is called when nothing is left, perhaps at once. */
+/* All leave. */
 void holds_drain(struct spanjoin_node *node);
-/* Gives up what is left; returns the items of it. */
+bool holds_are_idle(const struct spanjoin_node *node);
+/* Gives up what is left; returns the items of it, and of what had left and was not taken. */
 uint64_t holds_give_up(struct spanjoin_node *node);
 
 #endif

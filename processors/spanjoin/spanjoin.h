@@ -48,7 +48,8 @@ struct spanjoin {
     const struct spanjoin_settings *settings;
     struct process *process;
     struct span_index *index;
-    struct budget held;
+    struct budget held;    /* memory of what waits, is leaving, or has left and is not taken */
+    struct budget leaving; /* the part of it that does not wait any more; without a limit */
     struct spanjoin_metrics metrics;
     _Atomic uint64_t requests;
     struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_COUNT]; /* a row is its worker's */
@@ -66,8 +67,7 @@ void spanjoin_unref(struct spanjoin *join);
 
 /* Counts what became of a request's items. */
 void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts);
-/* The held request takes what the index knows now; `offer` is a fresh copy of it. first: it was not
- * offered before. */
-void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *offer);
+/* The held request leaves: it takes what the index knows now. */
+void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *batch);
 
 #endif

@@ -191,7 +191,14 @@ static void refuse(struct spanjoin_node *node, struct batch *batch)
     struct verdict verdict = verdict_try_later(
         GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS, "%s: max_held_mib is reached, %zu MiB wait",
         node->node.component->id, budget_used(&node->join->held) >> 20);
-    batch_drop(batch, &verdict);
+    node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
+}
+
+/* No room to wait in: it goes on as it is where sending it again would not help, or where room is
+ * reserved for it already. */
+static bool must_go_on(const struct batch *batch, enum hold_room room)
+{
+    return room == HOLD_NEVER || !batch->receipt || batch->reservation;
 }
 
 static bool may_wait(const struct spanjoin_node *node, int64_t wait_ns)
@@ -223,7 +230,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
         return;
     }
     batch_free(kept);
-    if (room == HOLD_NEVER || !batch->receipt) {
+    if (must_go_on(batch, room)) {
         pass_profiles(node, batch, plan, true);
         return;
     }
@@ -321,7 +328,7 @@ static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
     batch_free(kept);
     *spans = collect_spans(node, batch, id);
     holds_return_id(node, id);
-    if (room == HOLD_NEVER || !batch->receipt)
+    if (must_go_on(batch, room))
         return false;
     request_spans_deinit(spans);
     refuse(node, batch);
@@ -356,21 +363,21 @@ static void spanjoin_consume(struct node *node, struct batch *batch)
         consume_profiles((struct spanjoin_node *)node, batch);
 }
 
-void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *offer)
+void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *batch)
 {
     struct spanjoin *join = node->join;
     if (node->node.signal == SIGNAL_TRACES) {
-        struct request_spans spans = collect_spans(node, offer, hold->id);
-        hold->counts.spans_enriched = request_spans_enrich(offer, join->settings, &spans);
+        struct request_spans spans = collect_spans(node, batch, hold->id);
+        hold->counts.spans_enriched = request_spans_enrich(batch, join->settings, &spans);
         request_spans_deinit(&spans);
         return;
     }
     struct span_waiter waiter = {hold->id, node->node.worker->index};
-    struct sample_plan *plan = sample_plan_new(offer, join->settings, NULL, 0, 0);
+    struct sample_plan *plan = sample_plan_new(batch, join->settings, NULL, 0, 0);
     span_index_find_many(join->index, now_of(node), plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
     hold->counts = count_samples(plan, hold->overflow);
-    if (!hold->was_offered && sample_plan_missing(plan) > 0)
+    if (sample_plan_missing(plan) > 0)
         leave_spans(node, plan, &waiter);
     sample_plan_apply(plan);
     sample_plan_free(plan);
@@ -411,6 +418,7 @@ static bool spanjoin_node_start(struct node *base, struct error *err)
                     !node->join->nodes[0][SIGNAL_PROFILES];
     node->join->nodes[worker][base->signal] = node;
     node->sweep.on_timer = on_sweep;
+    holds_init(node);
     if (is_first)
         on_sweep(&node->sweep);
     return true;
@@ -421,6 +429,11 @@ static void spanjoin_node_drain(struct node *node)
     holds_drain((struct spanjoin_node *)node);
 }
 
+static bool spanjoin_is_idle(const struct node *node)
+{
+    return holds_are_idle((const struct spanjoin_node *)node);
+}
+
 static void spanjoin_node_stop(struct node *base)
 {
     struct spanjoin_node *node = (struct spanjoin_node *)base;
@@ -428,6 +441,7 @@ static void spanjoin_node_stop(struct node *base)
     node->join->nodes[base->worker->index][base->signal] = NULL;
     uint64_t lost = holds_give_up(node);
     if (lost > 0) {
+        atomic_fetch_add(&base->component->process->lost_items, lost);
         counter_add(node->join->metrics.dropped_stopped, base->worker->index, lost);
         log_error(base->component->label, "%" PRIu64 " %s that were held are lost at the stop",
                   lost, signal_item_name(base->signal));
@@ -476,5 +490,6 @@ const struct component_type spanjoin_processor_type = {
     .node_start = spanjoin_node_start,
     .consume = spanjoin_consume,
     .node_drain = spanjoin_node_drain,
+    .is_idle = spanjoin_is_idle,
     .node_stop = spanjoin_node_stop,
 };

@@ -450,9 +450,10 @@ class FanOutTest(unittest.TestCase):
             self.assertEqual((names(one), names(two)), (expected_names(range(20)),) * 2)
 
     def test_one_refuses(self):
-        """The whole request counts as refused; a permanent refusal outweighs "try later"."""
-        for first, second, code in (({}, {"grpc_status": 14}, 14), ({"grpc_status": 3}, {"grpc_status": 14}, 3),
-                                    ({"grpc_status": 14}, {"grpc_status": 3}, 3), ({}, {"grpc_status": 3}, 3)):
+        """The client is refused only when no branch takes it; "try later" outweighs a permanent refusal."""
+        for first, second, code in (({}, {"grpc_status": 14}, 0), ({"grpc_status": 3}, {"grpc_status": 14}, 14),
+                                    ({"grpc_status": 14}, {"grpc_status": 3}, 14), ({}, {"grpc_status": 3}, 0),
+                                    ({"grpc_status": 3}, {"grpc_status": 3}, 3)):
             with self.subTest(first=first, second=second), backend.Backend("grpc") as one, backend.Backend("grpc") as two:
                 one.default, two.default = backend.Answer(**first), backend.Answer(**second)
                 plain = "tls: {insecure: true}, " + NO_QUEUE + ", " + NO_RETRY
@@ -462,6 +463,8 @@ class FanOutTest(unittest.TestCase):
                     answer = client.export("grpc", profcol.address("grpc"), span(1))
                     self.assertEqual(answer.grpc_status, code, answer.grpc_message)
                     self.assertEqual((len(one.of()), len(two.of())), (1, 1))
+                    lost = profcol.metric("profcol_branch_lost_spans", to="exporter otlp_grpc/two")
+                    self.assertEqual(lost, 1 if code == 0 else 0)
 
     def test_one_is_slow(self):
         """The answer waits for the slower one; the other has its data already."""

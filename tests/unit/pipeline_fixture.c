@@ -34,25 +34,26 @@ static struct recorded flat_copy(struct batch *batch)
     return copy;
 }
 
-static void answer(struct recorder *recorder, struct batch *batch)
+static void answer(struct node *node, struct recorder *recorder, struct batch *batch)
 {
     struct recorded offered = flat_copy(batch);
     struct verdict verdict =
         recorder->decide ? recorder->decide(recorder->context, &offered) : recorder->answer;
     if (verdict_is_ok(&verdict)) {
         record(recorder, &offered);
-    } else {
-        recorder->refused++;
-        free(offered.bytes);
+        batch_drop(batch, &verdict_ok);
+        return;
     }
-    batch_drop(batch, &verdict);
+    recorder->refused++;
+    free(offered.bytes);
+    node_refuse(node, batch, recorder->refusal, &verdict);
 }
 
 static void recorder_consume(struct node *node, struct batch *batch)
 {
     struct recorder *recorder = &((struct recorder_node *)node)->fixture->recorder;
     if (!recorder->hold) {
-        answer(recorder, batch);
+        answer(node, recorder, batch);
         return;
     }
     struct batch **link = &recorder->held;
@@ -181,7 +182,11 @@ static struct node *make_node(struct fixture *fixture, struct component *compone
     node->signal = signal;
     node->pipeline = pipeline;
     for (int s = 0; s < SIGNAL_COUNT; s++)
-        node->outlets[s] = (struct outlet){&fixture->recorder_nodes[worker], 1};
+        outlet_init(&node->outlets[s], node, (enum signal)s);
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        outlet_add(&node->outlets[s], fixture->recorder_nodes[worker]);
+        outlet_start(&node->outlets[s]);
+    }
     struct error err;
     if (type->node_start && !type->node_start(node, &err)) {
         fprintf(stderr, "fixture: start of %s: %s\n", component->id, err.text);
@@ -287,10 +292,12 @@ void fixture_release(struct fixture *fixture, const struct verdict *verdict)
         if (verdict_is_ok(verdict)) {
             struct recorded offered = flat_copy(batch);
             record(recorder, &offered);
+            batch_drop(batch, verdict);
         } else {
             recorder->refused++;
+            node_refuse(fixture->recorder_nodes[batch->owner->index], batch, recorder->refusal,
+                        verdict);
         }
-        batch_drop(batch, verdict);
         batch = next;
     }
 }
@@ -304,26 +311,34 @@ void fixture_clear_recorded(struct fixture *fixture)
     fixture->recorder.count = 0;
 }
 
-static void ignore_drained(struct node *node)
+bool fixture_is_idle(const struct node *node)
 {
-    (void)node;
+    const struct component_type *type = node->component->type;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (!outlet_is_idle(&node->outlets[s]))
+            return false;
+    return type->is_idle ? type->is_idle(node) : !type->node_drain || node->drained;
+}
+
+void fixture_drain(struct node *node)
+{
+    node->draining = true;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        outlet_drain(&node->outlets[s]);
+    if (node->component->type->node_drain)
+        node->component->type->node_drain(node);
 }
 
 static void drain_place(struct fixture *fixture, struct fixture_place *place)
 {
     for (unsigned i = 0; i < fixture->process.worker_count; i++) {
-        struct node *node = place->nodes[i];
-        node->draining = true;
-        node->on_drained = ignore_drained;
-        if (node->component->type->node_drain)
-            node->component->type->node_drain(node);
-        else
-            node_drained(node);
+        if (!place->nodes[i]->draining)
+            fixture_drain(place->nodes[i]);
     }
     for (unsigned i = 0; i < fixture->process.worker_count; i++) {
-        for (int tries = 0; !place->nodes[i]->drained && tries < 3600; tries++)
+        for (int tries = 0; !fixture_is_idle(place->nodes[i]) && tries < 3600; tries++)
             fixture_advance(fixture, 1000000000u);
-        assert(place->nodes[i]->drained);
+        assert(fixture_is_idle(place->nodes[i]));
     }
 }
 
@@ -333,8 +348,11 @@ static void free_place(struct fixture *fixture, struct fixture_place *place)
     for (struct fixture_place *other = place->next; other; other = other->next)
         if (other->component == place->component)
             last_of_component = false;
-    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            outlet_deinit(&place->nodes[i]->outlets[s]);
         free(place->nodes[i]);
+    }
     if (last_of_component) {
         if (place->component->type->deinit)
             place->component->type->deinit(place->component);
@@ -345,9 +363,13 @@ static void free_place(struct fixture *fixture, struct fixture_place *place)
 
 static void stop_place(struct fixture *fixture, struct fixture_place *place)
 {
-    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            outlet_stop(&place->nodes[i]->outlets[s]);
+        place->nodes[i]->stopped = true;
         if (place->component->type->node_stop)
             place->component->type->node_stop(place->nodes[i]);
+    }
 }
 
 void fixture_deinit(struct fixture *fixture)

@@ -41,6 +41,7 @@ struct recorder {
     /* When set, decides instead of answer; called with the offered bytes. */
     struct verdict (*decide)(void *context, const struct recorded *offered);
     void *context;
+    enum refusal refusal; /* why it refuses; REFUSED_FAILED by default */
     /* true: batches are kept unanswered until fixture_release. */
     bool hold;
     struct batch *held;
@@ -92,6 +93,10 @@ uint64_t fixture_now(const struct fixture *fixture);
 /* Answers all held batches. */
 void fixture_release(struct fixture *fixture, const struct verdict *verdict);
 void fixture_clear_recorded(struct fixture *fixture);
+/* Whether the node and its outlets hold nothing. */
+bool fixture_is_idle(const struct node *node);
+/* Begins to drain the node and its outlets. */
+void fixture_drain(struct node *node);
 /* Drains every place (up to an hour of manual time), stops, and asserts that the budget is back at
  * zero. */
 void fixture_deinit(struct fixture *fixture);

@@ -238,6 +238,29 @@ static void merges_and_cuts_profiles(void **state)
 
 /* ---- when what comes next cannot take it ---- */
 
+static void keeps_what_finds_no_room(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct fixture_place *place = start(&f, SIGNAL_TRACES, "{send_batch_size: 5}");
+    f.recorder.refusal = REFUSED_FULL;
+    f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "full");
+    struct probe probe = consume_spans(&f, place, 0, 5);
+    assert_true(verdict_is_ok(&probe.verdict));
+    consume_spans(&f, place, 5, 5); /* waits behind the first */
+    assert_int_equal(f.recorder.refused, 1);
+    fixture_advance(&f, 60000 * MS); /* 20, 60, 140, 300 ms, then each 200 ms */
+    assert_int_equal(f.recorder.refused, 1 + 4 + 298);
+    f.recorder.answer = verdict_ok;
+    consume_spans(&f, place, 10, 1);
+    fixture_advance(&f, 200 * MS);
+    assert_int_equal(check_spans(&f), 11); /* each once, in order */
+    assert_int_equal((int)metric(&f, "profcol_processor_batch_dropped_spans"), 0);
+    consume_spans(&f, place, 11, 5);
+    assert_int_equal(check_spans(&f), 16);
+    fixture_deinit(&f);
+}
+
 static void keeps_what_is_refused_for_now(void **state)
 {
     (void)state;
@@ -246,8 +269,6 @@ static void keeps_what_is_refused_for_now(void **state)
     f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
     struct probe probe = consume_spans(&f, place, 0, 5);
     assert_true(verdict_is_ok(&probe.verdict));
-    assert_int_equal(f.recorder.refused, 1);
-    consume_spans(&f, place, 5, 5); /* waits behind the first */
     assert_int_equal(f.recorder.refused, 1);
     fixture_advance(&f, 99 * MS);
     assert_int_equal(f.recorder.refused, 1);
@@ -260,13 +281,11 @@ static void keeps_what_is_refused_for_now(void **state)
     fixture_advance(&f, 60000 * MS); /* 700, 1500, 3100, 6300, then each 5 s */
     assert_int_equal(f.recorder.refused, 3 + 4 + 10);
     f.recorder.answer = verdict_ok;
-    consume_spans(&f, place, 10, 1);
+    consume_spans(&f, place, 5, 5); /* does not wait for the first */
+    assert_int_equal(f.recorder.count, 1);
     fixture_advance(&f, 5000 * MS);
-    assert_int_equal(check_spans(&f), 11); /* each once, in order */
+    assert_int_equal(f.recorder.count, 2);
     assert_int_equal((int)metric(&f, "profcol_processor_batch_dropped_spans"), 0);
-    /* And the next ones do not wait. */
-    consume_spans(&f, place, 11, 5);
-    assert_int_equal(check_spans(&f), 16);
     fixture_deinit(&f);
 }
 
@@ -355,11 +374,6 @@ static void refuses_beyond_its_bound(void **state)
     fixture_deinit(&f);
 }
 
-static void on_drained(struct node *node)
-{
-    (void)node;
-}
-
 static void drains(void **state)
 {
     (void)state;
@@ -368,13 +382,11 @@ static void drains(void **state)
     struct node *node = place->nodes[0];
     consume_spans(&f, place, 0, 3);
     f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
-    node->draining = true;
-    node->on_drained = on_drained;
-    batch_processor_type.node_drain(node);
-    assert_false(node->drained);
+    fixture_drain(node);
+    assert_false(fixture_is_idle(node));
     f.recorder.answer = verdict_ok;
     fixture_advance(&f, 100 * MS);
-    assert_true(node->drained);
+    assert_true(fixture_is_idle(node));
     assert_int_equal(check_spans(&f), 3);
     fixture_deinit(&f);
 }
@@ -483,6 +495,7 @@ int main(void)
         cmocka_unit_test(cuts_at_its_largest_size),
         cmocka_unit_test(sends_at_once_without_a_timeout),
         cmocka_unit_test(merges_and_cuts_profiles),
+        cmocka_unit_test(keeps_what_finds_no_room),
         cmocka_unit_test(keeps_what_is_refused_for_now),
         cmocka_unit_test(waits_as_long_as_it_is_told),
         cmocka_unit_test(keeps_what_is_answered_later),

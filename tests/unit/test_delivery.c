@@ -32,7 +32,6 @@ static struct sending_queue_settings queue;
 static struct retry_settings retry;
 static struct delivery_shared shared;
 static struct lane lanes[WORKERS];
-static size_t drained;
 static uint64_t random_bits;
 
 struct probe {
@@ -82,12 +81,6 @@ static uint64_t fixed_random(void)
     return random_bits;
 }
 
-static void on_drained(struct node *node)
-{
-    (void)node;
-    drained++;
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -103,7 +96,6 @@ static int set_up(void **state)
                                     .max_interval = 30 * (int64_t)SECOND,
                                     .max_elapsed_time = 300 * (int64_t)SECOND};
     random_bits = UINT64_C(1) << 63; /* the middle */
-    drained = 0;
     for (unsigned i = 0; i < WORKERS; i++)
         worker_init_manual(&workers[i], i, START_NS);
     return 0;
@@ -115,10 +107,8 @@ static void start(void)
     delivery_shared_init(&shared, &component, SIGNAL_TRACES, &queue, "server_address=\"x\"");
     for (unsigned i = 0; i < WORKERS; i++) {
         lanes[i] = (struct lane){0};
-        lanes[i].node = (struct node){.component = &component,
-                                      .worker = &workers[i],
-                                      .signal = SIGNAL_TRACES,
-                                      .on_drained = on_drained};
+        lanes[i].node =
+            (struct node){.component = &component, .worker = &workers[i], .signal = SIGNAL_TRACES};
         lanes[i].delivery = (struct delivery){.node = &lanes[i].node,
                                               .queue = &queue,
                                               .retry = &retry,
@@ -147,7 +137,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void consume(unsigned lane, uint32_t items, struct probe *probe)
+static struct batch *new_batch(unsigned lane, uint32_t items, struct probe *probe)
 {
     static const uint8_t request[4] = {0x0a, 2, 0x0a, 0};
     struct buffer *buffer = buffer_new(sizeof(request), NULL);
@@ -156,9 +146,13 @@ static void consume(unsigned lane, uint32_t items, struct probe *probe)
         *probe = (struct probe){0};
         receipt_init(&probe->receipt, on_settled);
     }
-    struct batch *batch = batch_new(&workers[lane], SIGNAL_TRACES, buffer, items,
-                                    probe ? &probe->receipt : NULL, NULL);
-    delivery_consume(&lanes[lane].delivery, batch);
+    return batch_new(&workers[lane], SIGNAL_TRACES, buffer, items, probe ? &probe->receipt : NULL,
+                     NULL);
+}
+
+static void consume(unsigned lane, uint32_t items, struct probe *probe)
+{
+    delivery_consume(&lanes[lane].delivery, new_batch(lane, items, probe));
 }
 
 static void answer(unsigned lane, struct verdict verdict)
@@ -274,28 +268,90 @@ static void the_sizer_is_the_unit(void **state)
     assert_int_equal(queue_size(), 4);
 }
 
-static void blocked_senders_wait(void **state)
+/* How it is used is in test_outlet.c. */
+static void room_is_reserved_over_all_workers(void **state)
 {
     (void)state;
-    struct probe probes[3];
+    struct room room[3];
     queue.block_on_overflow = true;
-    queue.queue_size = 1;
+    queue.queue_size = 2;
+    start();
+    struct batch *batch = new_batch(0, 1, NULL);
+    assert_true(delivery_reserve(&lanes[0].delivery, batch, &room[0]));
+    assert_true(delivery_reserve(&lanes[1].delivery, batch, &room[1]));
+    assert_false(delivery_reserve(&lanes[1].delivery, batch, &room[2]));
+    assert_int_equal(queue_size(), 2);
+    delivery_release(&room[0]);
+    assert_true(delivery_reserve(&lanes[1].delivery, batch, &room[2]));
+    delivery_release(&room[1]);
+    delivery_release(&room[2]);
+    assert_int_equal(queue_size(), 0);
+    batch_free(batch);
+}
+
+static void bytes_are_bounded_too(void **state)
+{
+    (void)state;
+    struct probe probe;
+    component.held[SIGNAL_TRACES].limit_bytes = 3000; /* two with what they take beside */
     start();
     consume(0, 1, NULL);
-    consume(0, 1, &probes[0]);
-    consume(0, 1, &probes[1]);
-    consume(1, 1, &probes[2]);
-    assert_int_equal(probes[0].settled + probes[1].settled + probes[2].settled, 0);
-    answer(0, verdict_ok); /* room, at once */
-    assert_int_equal(probes[0].settled, 1);
-    assert_int_equal(probes[1].settled, 0);
+    consume(1, 1, NULL);
+    consume(1, 1, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    assert_string_equal(probe.verdict.text, "sending queue is full");
+    assert_int_equal(counted("enqueue_failed"), 1);
+    answer(0, verdict_ok);
+    consume(1, 1, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+    answer(1, verdict_ok);
+    answer(1, verdict_ok);
+    assert_int_equal(budget_used(&component.held[SIGNAL_TRACES]), 0);
+    component.held[SIGNAL_TRACES].limit_bytes = 10;
+    consume(0, 1, &probe); /* larger than the bound, but alone */
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+    consume(0, 1, &probe);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+}
+
+static bool always(const struct receipt *receipt)
+{
+    (void)receipt;
+    return true;
+}
+
+static void what_its_sender_gave_up_is_not_sent(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.enabled = false;
+    start();
+    consume(0, 1, &probe);
+    answer(0, later);
+    probe.receipt.is_abandoned = always;
+    advance(10 * SECOND);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_CANCELLED);
+    assert_int_equal(lanes[0].attempts, 1);
+    assert_int_equal(counted("send_failed"), 0);
+}
+
+static void what_waits_in_the_queue_for_a_sender_that_gave_up_is_not_sent(void **state)
+{
+    (void)state;
+    struct probe probes[4];
+    queue.wait_for_result = true;
+    start(); /* two consumers */
+    for (int i = 0; i < 4; i++)
+        consume(0, 1, &probes[i]);
+    probes[2].receipt.is_abandoned = always;
+    answer(0, verdict_ok);
+    assert_int_equal(probes[2].verdict.code, GRPC_CANCELLED);
+    assert_int_equal(lanes[0].attempts, 3);
     answer(0, verdict_ok);
     answer(0, verdict_ok);
-    assert_int_equal(probes[1].settled, 1);
-    assert_int_equal(probes[2].settled, 0);
-    advance(SECOND / 10); /* the other worker looks again by itself */
-    assert_int_equal(probes[2].settled, 1);
-    assert_int_equal(counted("enqueue_failed"), 0);
+    assert_int_equal(probes[3].verdict.code, GRPC_OK);
+    assert_int_equal(counted("sent"), 3);
 }
 
 static void results_are_waited_for(void **state)
@@ -475,7 +531,7 @@ static void draining_sends_what_there_is(void **state)
     assert_int_equal(lanes[0].sent_count, 0);
     lanes[0].node.draining = lanes[1].node.draining = true;
     delivery_drain(&lanes[1].delivery);
-    assert_int_equal(drained, 1);
+    assert_true(delivery_is_idle(&lanes[1].node));
     delivery_drain(&lanes[0].delivery);
     advance(0);
     assert_int_equal(lanes[0].sent_count, 2); /* waits are cut short */
@@ -484,7 +540,7 @@ static void draining_sends_what_there_is(void **state)
     assert_int_equal(lanes[0].sent_count, 2);
     while (lanes[0].sent_count > 0)
         answer(0, verdict_ok);
-    assert_int_equal(drained, 2);
+    assert_true(delivery_is_idle(&lanes[0].node));
     assert_int_equal(counted("sent"), 4);
 }
 
@@ -655,9 +711,9 @@ static void draining_does_not_wait_for_more(void **state)
     lanes[0].node.draining = true;
     delivery_drain(&lanes[0].delivery);
     assert_int_equal(sent_items(0), 2);
-    assert_int_equal(drained, 0);
+    assert_false(delivery_is_idle(&lanes[0].node));
     answer(0, verdict_ok);
-    assert_int_equal(drained, 1);
+    assert_true(delivery_is_idle(&lanes[0].node));
 }
 
 static void stopping_counts_the_rest(void **state)
@@ -687,7 +743,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(consumers_are_divided, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_bound_is_over_all_workers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_sizer_is_the_unit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(blocked_senders_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(room_is_reserved_over_all_workers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_are_bounded_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_its_sender_gave_up_is_not_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_waits_in_the_queue_for_a_sender_that_gave_up_is_not_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(results_are_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_queue_the_backend_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(permanent_errors_are_not_retried, set_up, tear_down),

@@ -243,6 +243,7 @@ static const struct config_type *const types[] = {&source_type.config, &pass_typ
 
 #define START_NS ((uint64_t)1000000000000)
 #define SECOND_NS ((uint64_t)1000000000)
+#define POLL_NS ((uint64_t)2000000) /* how often a worker looks whether it is drained */
 
 struct bench {
     struct worker workers[2];
@@ -380,10 +381,8 @@ static void nodes_live_and_end_in_order(void **state)
     assert_story("init source, init pass/a, init pass/b, init sink, init helper, "
                  "0:start helper, 0:start sink, 0:start pass/b, 0:start pass/a, 0:start source");
     graph_drain(bench.graph);
-    assert_story("0:drain source"); /* what comes next drains when this has unwound */
-    worker_advance(&bench.workers[0], START_NS);
+    assert_story("0:drain source, 0:drain pass/a, 0:drain pass/b, 0:drain sink, 0:drain helper");
     assert_true(graph_is_drained(bench.graph));
-    assert_story("0:drain pass/a, 0:drain pass/b, 0:drain sink, 0:drain helper");
     graph_stop(bench.graph);
     assert_story("0:stop helper, 0:stop sink, 0:stop pass/b, 0:stop pass/a, 0:stop source");
     worker_advance(&bench.workers[0], START_NS + SECOND_NS);
@@ -417,10 +416,11 @@ static void nodes_are_shared_where_the_graph_says_so(void **state)
         assert_int_equal(out->component->pipeline_count[SIGNAL_TRACES], 2);
         assert_int_equal(out->component->pipeline_count[SIGNAL_PROFILES], 1);
         assert_int_equal(source->outlets[SIGNAL_TRACES].count, 2);
-        assert_ptr_equal(pass->outlets[SIGNAL_TRACES].nodes[0], out); /* shared by pipelines */
-        assert_ptr_equal(pass2->outlets[SIGNAL_TRACES].nodes[0], out);
+        assert_ptr_equal(pass->outlets[SIGNAL_TRACES].branches[0]->to,
+                         out); /* shared by pipelines */
+        assert_ptr_equal(pass2->outlets[SIGNAL_TRACES].branches[0]->to, out);
         assert_int_equal(pass2->outlets[SIGNAL_TRACES].count, 2);
-        assert_ptr_equal(source->outlets[SIGNAL_PROFILES].nodes[0], profiles);
+        assert_ptr_equal(source->outlets[SIGNAL_PROFILES].branches[0]->to, profiles);
         assert_ptr_equal(source->worker, &bench.workers[worker]);
         assert_string_equal(out->component->label, "exporter sink");
     }
@@ -472,18 +472,33 @@ static void fan_out_gives_clones_and_one_receipt(void **state)
     finish();
 }
 
-static void the_worst_answer_counts(void **state)
+static void one_branch_that_takes_it_is_enough(void **state)
 {
     (void)state;
-    static const char *const yamls[] = {FAN_OUT("{refuse: true}", ""),
-                                        FAN_OUT("", "{refuse: true}"),
-                                        FAN_OUT("{refuse: true}", "{refuse: true}")};
+    static const struct {
+        const char *yaml;
+        const char *answer;
+        double lost_by_pass, lost_by_source;
+    } cases[] = {
+        {FAN_OUT("{refuse: true}", ""), "", 1, 0},
+        {FAN_OUT("", "{refuse: true}"), "", 1, 1},
+        {FAN_OUT("{refuse: true}", "{refuse: true}"), "refused", 0, 0},
+    };
     for (size_t i = 0; i < 3; i++) {
-        begin(yamls[i], 1, false);
+        begin(cases[i].yaml, 1, false);
         struct watched watched;
         receive_traces(&watched);
         assert_int_equal(watched.settled, 1);
-        assert_string_equal(watched.verdict.text, "refused");
+        assert_string_equal(watched.verdict.text, cases[i].answer);
+        const char *sink_that_refuses = i == 0 ? "sink/1" : "sink/2";
+        char labels[120];
+        snprintf(labels, sizeof labels, "from=\"processor pass\",to=\"exporter %s\"",
+                 sink_that_refuses);
+        assert_true(metrics_value(bench.process.metrics, "profcol_branch_lost_spans", labels) ==
+                    cases[i].lost_by_pass);
+        assert_true(metrics_value(bench.process.metrics, "profcol_branch_lost_spans",
+                                  "from=\"receiver source\",to=\"exporter sink/2\"") ==
+                    cases[i].lost_by_source);
         finish();
     }
 }
@@ -514,7 +529,7 @@ static void nobody_has_to_ask_for_a_receipt(void **state)
 
 /* ---- drain ---- */
 
-static void each_stage_waits_for_the_one_before(void **state)
+static void all_are_told_at_once_and_the_slowest_counts(void **state)
 {
     (void)state;
     begin("receivers: {source/1: {drain_delay: 1s}, source/2: }\n"
@@ -525,15 +540,12 @@ static void each_stage_waits_for_the_one_before(void **state)
           1, false);
     text_clear(&story);
     graph_drain(bench.graph);
-    assert_story("0:drain source/1, 0:drain source/2");
-    worker_advance(&bench.workers[0], START_NS + SECOND_NS);
     /* The first processors of both pipelines, though one is the second of the other. */
-    assert_story("0:drain pass/slow, 0:drain pass/fast");
-    worker_advance(&bench.workers[0], START_NS + 6 * SECOND_NS - 1);
-    assert_story("");
+    assert_story("0:drain source/1, 0:drain source/2, 0:drain pass/slow, 0:drain pass/fast, "
+                 "0:drain pass/fast, 0:drain sink");
+    worker_advance(&bench.workers[0], START_NS + 5 * SECOND_NS - 1);
     assert_false(graph_is_drained(bench.graph));
-    worker_advance(&bench.workers[0], START_NS + 6 * SECOND_NS);
-    assert_story("0:drain pass/fast, 0:drain sink");
+    worker_advance(&bench.workers[0], START_NS + 5 * SECOND_NS + POLL_NS);
     assert_true(graph_is_drained(bench.graph));
     graph_stop(bench.graph);
     end();
@@ -547,13 +559,11 @@ static void workers_drain_on_their_own(void **state)
           2, false);
     text_clear(&story);
     graph_drain(bench.graph);
-    assert_story("0:drain source, 1:drain source");
-    worker_advance(&bench.workers[1], START_NS + SECOND_NS);
-    assert_story("1:drain sink");
+    assert_story("0:drain source, 0:drain sink, 1:drain source, 1:drain sink");
+    worker_advance(&bench.workers[1], START_NS + SECOND_NS + POLL_NS);
     assert_false(graph_is_drained(bench.graph));
     assert_false(graph_wait_drained(bench.graph, 1000000));
-    worker_advance(&bench.workers[0], START_NS + SECOND_NS);
-    assert_story("0:drain sink");
+    worker_advance(&bench.workers[0], START_NS + SECOND_NS + POLL_NS);
     assert_true(graph_wait_drained(bench.graph, 0));
     graph_stop(bench.graph);
     end();
@@ -620,7 +630,7 @@ static void receipts_settle_into_living_nodes(void **state)
 {
     (void)state;
     begin("receivers: {source: }\nprocessors: {pass: {offer_again: true, never_drain: true}}\n"
-          "exporters: {sink: {hold: true}}\n"
+          "exporters: {sink: {hold: true, never_drain: true}}\n"
           "service: {pipelines: {" PIPELINE("traces", "source", "pass", "sink") "}}\n",
           1, false);
     struct watched watched;
@@ -630,7 +640,7 @@ static void receipts_settle_into_living_nodes(void **state)
     graph_drain(bench.graph);
     worker_advance(&bench.workers[0], START_NS);
     graph_stop(bench.graph);
-    assert_story("0:drain source, 0:drain pass, 0:stop sink, 0:stopped pass, "
+    assert_story("0:drain source, 0:drain pass, 0:drain sink, 0:stop sink, 0:stopped pass, "
                  "0:shutting down pass, 0:shutting down pass, 0:stop pass, 0:stop source");
     end();
 }
@@ -747,10 +757,10 @@ int main(void)
         cmocka_unit_test(nodes_are_shared_where_the_graph_says_so),
         cmocka_unit_test(a_component_may_leave_out_what_it_does_not_need),
         cmocka_unit_test(fan_out_gives_clones_and_one_receipt),
-        cmocka_unit_test(the_worst_answer_counts),
+        cmocka_unit_test(one_branch_that_takes_it_is_enough),
         cmocka_unit_test(the_receipt_waits_for_the_last),
         cmocka_unit_test(nobody_has_to_ask_for_a_receipt),
-        cmocka_unit_test(each_stage_waits_for_the_one_before),
+        cmocka_unit_test(all_are_told_at_once_and_the_slowest_counts),
         cmocka_unit_test(workers_drain_on_their_own),
         cmocka_unit_test(a_failing_init_undoes_the_others),
         cmocka_unit_test(a_failing_start_stops_what_had_started),

@@ -49,11 +49,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static void on_drained(struct node *drained)
-{
-    (void)drained;
-}
-
 /* body: flow YAML of the exporter; ~ stands for the port. */
 static struct config *load(const char *name, const char *body, uint16_t port, enum signal signal,
                            struct text *report)
@@ -99,7 +94,6 @@ static void open_exporter(const char *name, const char *body, uint16_t port, enu
     node->component = component;
     node->worker = &worker;
     node->signal = signal;
-    node->on_drained = on_drained;
     assert_true(type->node_start(node, &err));
 }
 

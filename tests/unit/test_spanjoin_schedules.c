@@ -10,6 +10,7 @@
  * PROFCOL_SCHEDULES replace the defaults.
  */
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
 
@@ -67,6 +68,8 @@ struct model_request {
     bool settled_ok;
     bool lost; /* refused for good after it was admitted */
     unsigned offers;
+    uint8_t *first_offer; /* the next ones have the same bytes */
+    size_t first_size;
     unsigned accepted;
 };
 
@@ -242,8 +245,6 @@ static void judge_profiles(struct schedule *s, struct model_request *request,
     }
     assert_null(request_sample(out, 0, request->count));
     assert_null(request_profile(out, 1));
-    if (request->offers > 0)
-        return;
     uint64_t waited = now_of(s) - request->at_ns;
     assert_true(waited <= s->wait_ns);
     if (missing && waited < s->wait_ns && !s->is_tight && !s->is_ending)
@@ -277,8 +278,7 @@ static void judge_traces(struct schedule *s, struct model_request *request,
     for (unsigned i = 0; i < request->count; i++)
         judge_span(s, request_span(out, i), request->spans[i].trace, request->spans[i].span);
     assert_null(request_span(out, request->count));
-    if (request->offers == 0)
-        assert_true(now_of(s) - request->at_ns <= s->span_wait_ns);
+    assert_true(now_of(s) - request->at_ns <= s->span_wait_ns);
 }
 
 static struct model_request *request_of(struct schedule *s, const struct request *out)
@@ -305,10 +305,16 @@ static struct verdict decide(void *context, const struct recorded *offered)
     assert_int_equal(request->accepted, 0); /* nothing leaves twice */
     assert_false(request->lost);
     assert_int_equal(offered->items, request->count);
-    if (offered->signal == SIGNAL_TRACES)
+    if (request->first_offer)
+        assert_true(slice_equal(bytes, slice_of(request->first_offer, request->first_size)));
+    else if (offered->signal == SIGNAL_TRACES)
         judge_traces(s, request, &out);
     else
         judge_profiles(s, request, &out);
+    if (!request->first_offer) {
+        request->first_offer = (uint8_t *)memory_strndup(bytes.data, bytes.size);
+        request->first_size = bytes.size;
+    }
     request->offers++;
     request_free(&out);
     uint64_t dice = s->is_ending ? 99 : next_random(s, 100);
@@ -582,6 +588,8 @@ static void finish(struct schedule *s)
     assert_int_equal(
         metric(s, "profcol_spanjoin_dropped", "spanjoin=\"spanjoin\",reason=\"refused\""),
         s->lost_items);
+    for (unsigned i = 0; i < s->request_count; i++)
+        free(s->requests[i].first_offer);
     fixture_deinit(&s->fixture);
 }
 

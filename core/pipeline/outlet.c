@@ -1,0 +1,655 @@
+#include "core/pipeline/outlet.h"
+
+#include "core/base/container_of.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/pipeline/component.h"
+#include "core/pipeline/delivery.h"
+#include "core/pipeline/reservation.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+/* A full queue frees room often, so it is asked often. */
+#define FULL_MIN_NS INT64_C(20000000)
+#define FULL_MAX_NS INT64_C(200000000)
+#define FAILED_MIN_NS INT64_C(100000000)
+#define FAILED_MAX_NS INT64_C(5000000000)
+#define DRAINING_MAX_NS INT64_C(1000000000)
+#define ROOM_POLL_NS INT64_C(20000000)
+#define TRY_LATER_NS INT64_C(500000000) /* for a sender that found no room */
+
+/* What a kept batch takes beside its own memory, about. */
+enum { KEPT_BYTES = 1024 };
+
+/* --- what is kept --- */
+
+enum kept_reason { KEPT_FAILED, KEPT_FULL, KEPT_BLOCKED, KEPT_BEHIND /* not offered yet */ };
+
+/* A batch that waits at a branch, or for room in all branches. */
+struct kept {
+    struct list_link link; /* of ready, later or waiting */
+    struct list_link part; /* of its part's list, in a fan-out */
+    struct timer timer;
+    struct outlet *outlet;
+    struct branch *branch; /* NULL: waits for room */
+    struct batch *batch;
+    enum kept_reason reason;
+    struct budget *charged; /* NULL: whoever holds it bounds it */
+    size_t charged_bytes;
+};
+
+/* A batch that went to several branches. */
+struct fanout {
+    struct outlet *outlet;
+    struct receipt *outer;  /* NULL: settled */
+    struct verdict refusal; /* what its sender is told when no branch takes it */
+    uint32_t open;          /* parts that are not settled */
+    uint32_t items;
+    bool acknowledged;
+    bool offering; /* the branches are getting theirs */
+    bool taken;    /* by one branch at least */
+    size_t part_count;
+    struct part {
+        struct receipt receipt; /* first */
+        struct fanout *fanout;
+        struct branch *branch;
+        struct list kept;
+        bool refused; /* for good */
+        bool counted; /* as lost */
+    } parts[];
+};
+
+static struct worker *worker_of(const struct outlet *outlet)
+{
+    return outlet->from->worker;
+}
+
+static void on_part_settled(struct receipt *receipt, const struct verdict *verdict);
+
+/* NULL: the outlet has one branch, or the batch was joined from several. */
+static struct part *part_of(const struct branch *branch, const struct batch *batch)
+{
+    if (!batch->receipt || batch->receipt->on_settled != on_part_settled)
+        return NULL;
+    struct part *part = container_of(batch->receipt, struct part, receipt);
+    return part->branch == branch ? part : NULL;
+}
+
+/* Whether the branch alone answers for the batch, because another one took it. */
+static bool stands_alone(const struct branch *branch, const struct batch *batch)
+{
+    const struct part *part = part_of(branch, batch);
+    return branch->outlet->count > 1 && (!part || !part->fanout->outer);
+}
+
+static size_t memory_of(const struct batch *batch)
+{
+    return batch_memory(batch) + KEPT_BYTES;
+}
+
+static void kept_free(struct kept *kept)
+{
+    struct worker *worker = worker_of(kept->outlet);
+    worker_cancel_timer(worker, &kept->timer);
+    if (kept->link.list)
+        list_remove(kept->link.list, &kept->link);
+    if (kept->part.list)
+        list_remove(kept->part.list, &kept->part);
+    if (kept->charged)
+        budget_release(kept->charged, kept->charged_bytes);
+    if (kept->branch)
+        gauge_add(kept->branch->kept, -1);
+    free(kept);
+}
+
+static struct batch *kept_take(struct kept *kept)
+{
+    struct batch *batch = kept->batch;
+    kept_free(kept);
+    return batch;
+}
+
+/* --- losing --- */
+
+static void log_lost(struct branch *branch, const char *why, uint64_t items)
+{
+    uint64_t now = worker_of(branch->outlet)->now_ns;
+    uint64_t count = log_interval_add(&branch->losses, items, now);
+    if (count > 0)
+        log_error(branch->to->component->label,
+                  "Dropping data that another branch took. (error: %s, dropped_items: %" PRIu64 ")",
+                  why, count);
+}
+
+/* Of parts that were refused for good while another one was taken. */
+static void count_lost_parts(struct fanout *fanout)
+{
+    for (size_t i = 0; i < fanout->part_count; i++) {
+        struct part *part = &fanout->parts[i];
+        if (!part->refused || part->counted)
+            continue;
+        part->counted = true;
+        counter_add(part->branch->lost, worker_of(fanout->outlet)->index, fanout->items);
+        log_lost(part->branch, fanout->refusal.text, fanout->items);
+    }
+}
+
+/* --- the outcome of a fan-out --- */
+
+static void log_rejected(struct fanout *fanout)
+{
+    struct outlet *outlet = fanout->outlet;
+    uint64_t now = worker_of(outlet)->now_ns;
+    uint64_t count = log_interval_add(&outlet->rejections, fanout->items, now);
+    if (count > 0)
+        log_error(outlet->from->component->label,
+                  "Rejecting data that no branch takes. (error: %s, rejected_items: %" PRIu64 ")",
+                  fanout->refusal.text, count);
+}
+
+static void fanout_release(struct fanout *fanout)
+{
+    assert(fanout->open > 0);
+    if (--fanout->open > 0)
+        return;
+    struct receipt *outer = fanout->outer;
+    struct verdict verdict = fanout->taken ? verdict_ok : fanout->refusal;
+    if (!fanout->taken)
+        log_rejected(fanout);
+    fanout->outlet->fanouts--;
+    free(fanout);
+    if (outer)
+        receipt_settle(outer, &verdict);
+}
+
+/* Charges the branch's own bound; false: it has no room, or the batch is too old. */
+static bool charge_branch(struct kept *kept)
+{
+    struct batch *batch = kept->batch;
+    struct node *to = kept->branch->to;
+    struct budget *held = &to->component->held[batch->signal];
+    size_t size = memory_of(batch);
+    uint64_t now = worker_of(kept->outlet)->now_ns;
+    assert(!kept->charged);
+    if (batch->refused_ns > 0 && now - batch->refused_ns > BRANCH_AGE_MAX_NS)
+        return false;
+    if (!budget_reserve(held, size))
+        return false;
+    kept->charged = held;
+    kept->charged_bytes = size;
+    return true;
+}
+
+/* What a branch that is full may keep of a batch that another one took: nothing. */
+static bool branch_keeps(struct kept *kept)
+{
+    return kept->reason != KEPT_FULL && charge_branch(kept);
+}
+
+/* The branch goes without the batch. */
+static void lose(struct kept *kept)
+{
+    struct branch *branch = kept->branch;
+    bool had_room = kept->reason == KEPT_FAILED;
+    struct batch *batch = kept_take(kept);
+    if (!had_room && branch->to->delivery)
+        delivery_count_overflow(branch->to->delivery, batch->items);
+    struct verdict verdict = branch->refusal;
+    batch_drop(batch, &verdict);
+}
+
+static bool is_blocked(const struct fanout *fanout)
+{
+    for (size_t i = 0; i < fanout->part_count; i++)
+        for (struct list_link *link = fanout->parts[i].kept.first; link; link = link->next)
+            if (container_of(link, struct kept, part)->reason == KEPT_BLOCKED)
+                return true;
+    return false;
+}
+
+/* An acknowledged batch was taken by one branch: from here on every branch answers for its own
+ * part. Not while a queue wants whoever offers to wait. */
+static void end_common_part(struct fanout *fanout)
+{
+    struct receipt *outer = fanout->outer;
+    if (!outer || fanout->offering || is_blocked(fanout))
+        return;
+    fanout->outer = NULL;
+    fanout->open++;
+    for (size_t i = 0; i < fanout->part_count; i++)
+        for (struct list_link *link = fanout->parts[i].kept.first, *next; link; link = next) {
+            struct kept *kept = container_of(link, struct kept, part);
+            next = link->next;
+            if (!branch_keeps(kept))
+                lose(kept);
+        }
+    fanout_release(fanout);
+    receipt_settle(outer, &verdict_ok);
+}
+
+/* A refusal that may be tried again outweighs one for good: one branch may take it then. */
+static void remember_refusal(struct fanout *fanout, const struct verdict *verdict)
+{
+    if (verdict_is_ok(&fanout->refusal) ||
+        (verdict_is_retryable(verdict) && !verdict_is_retryable(&fanout->refusal)))
+        fanout->refusal = *verdict;
+}
+
+static void on_part_settled(struct receipt *receipt, const struct verdict *verdict)
+{
+    struct part *part = container_of(receipt, struct part, receipt);
+    struct fanout *fanout = part->fanout;
+    if (verdict_is_ok(verdict)) {
+        fanout->taken = true;
+    } else {
+        part->refused = true;
+        remember_refusal(fanout, verdict);
+    }
+    if (fanout->taken)
+        count_lost_parts(fanout);
+    if (fanout->taken && fanout->acknowledged)
+        end_common_part(fanout);
+    fanout_release(fanout);
+}
+
+static bool is_fanout_abandoned(const struct receipt *receipt)
+{
+    const struct fanout *fanout = container_of(receipt, struct part, receipt)->fanout;
+    return !fanout->taken && receipt_is_abandoned(fanout->outer);
+}
+
+/* --- offering --- */
+
+static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason);
+
+/* Of a batch whose sender waits: it may not overtake those that wait for room. */
+static void refuse_behind_others(struct branch *branch, struct batch *batch)
+{
+    struct verdict verdict = branch->refusal;
+    batch_drop(batch, &verdict);
+}
+
+static void offer(struct branch *branch, struct batch *batch)
+{
+    static const struct verdict stopped = {
+        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+    batch->branch = branch;
+    if (branch->to->stopped)
+        node_refuse(branch->to, batch, REFUSED_FULL, &stopped);
+    else
+        branch->to->component->type->consume(branch->to, batch);
+}
+
+static void offer_in_order(struct branch *branch, struct batch *batch)
+{
+    if (branch->ready.count == 0) {
+        offer(branch, batch);
+        return;
+    }
+    if (!batch->acknowledged) {
+        refuse_behind_others(branch, batch);
+        return;
+    }
+    struct kept *kept = keep(branch, batch, KEPT_BEHIND);
+    list_append(&branch->ready, &kept->link);
+    if (stands_alone(branch, batch) && !charge_branch(kept))
+        lose(kept);
+    else
+        offers_pump(&branch->offers);
+}
+
+static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
+{
+    struct fanout *fanout =
+        memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
+    fanout->outlet = outlet;
+    fanout->outer = batch->receipt;
+    fanout->refusal = verdict_ok;
+    fanout->items = batch->items;
+    fanout->acknowledged = batch->acknowledged;
+    fanout->part_count = outlet->count;
+    fanout->open = (uint32_t)outlet->count + 1; /* one is ours, while the branches get theirs */
+    for (size_t i = 0; i < outlet->count; i++) {
+        struct part *part = &fanout->parts[i];
+        receipt_init(&part->receipt, on_part_settled);
+        part->receipt.is_abandoned = is_fanout_abandoned;
+        part->fanout = fanout;
+        part->branch = outlet->branches[i];
+    }
+    outlet->fanouts++;
+    return fanout;
+}
+
+/* The clones first: the batch itself goes to the last branch, which then finds its buffers shared
+ * but its tree its own. */
+static void fan_out(struct outlet *outlet, struct batch *batch)
+{
+    struct fanout *fanout = fanout_new(outlet, batch);
+    fanout->offering = true;
+    for (size_t i = 0; i < outlet->count; i++) {
+        bool is_last = i + 1 == outlet->count;
+        struct batch *own = is_last ? batch : batch_clone(batch);
+        own->acknowledged = fanout->acknowledged;
+        if (!is_last)
+            own->reservation = reservation_ref(batch->reservation);
+        own->receipt = &fanout->parts[i].receipt;
+        offer_in_order(outlet->branches[i], own);
+    }
+    fanout->offering = false;
+    if (fanout->taken && fanout->acknowledged)
+        end_common_part(fanout);
+    fanout_release(fanout);
+}
+
+static void forward_now(struct outlet *outlet, struct batch *batch)
+{
+    if (outlet->count == 1)
+        offer_in_order(outlet->branches[0], batch);
+    else
+        fan_out(outlet, batch);
+}
+
+/* --- handed back --- */
+
+static const enum kept_reason reasons[] = {[REFUSED_FAILED] = KEPT_FAILED,
+                                           [REFUSED_FULL] = KEPT_FULL,
+                                           [REFUSED_BLOCKED] = KEPT_BLOCKED};
+
+static void on_later(struct timer *timer)
+{
+    struct kept *kept = container_of(timer, struct kept, timer);
+    struct branch *branch = kept->branch;
+    list_remove(&branch->later, &kept->link);
+    list_append(&branch->ready, &kept->link);
+    offers_pump(&branch->offers);
+}
+
+static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason)
+{
+    struct part *part = part_of(branch, batch);
+    struct kept *kept = memory_zalloc(sizeof *kept);
+    kept->outlet = branch->outlet;
+    kept->branch = branch;
+    kept->batch = batch;
+    kept->reason = reason;
+    kept->timer.on_timer = on_later;
+    if (part)
+        list_append(&part->kept, &kept->part);
+    gauge_add(branch->kept, 1);
+    return kept;
+}
+
+static void wait_alone(struct kept *kept, const struct verdict *verdict)
+{
+    struct backoff backoff = {kept->batch->backoff_ns};
+    int64_t delay =
+        backoff_next(&backoff, FAILED_MIN_NS, FAILED_MAX_NS, retry_after_of(verdict));
+    kept->batch->backoff_ns = backoff.next_ns;
+    if (kept->outlet->draining && delay > DRAINING_MAX_NS)
+        delay = DRAINING_MAX_NS;
+    list_append(&kept->branch->later, &kept->link);
+    worker_set_timer(worker_of(kept->outlet), &kept->timer, (uint64_t)delay);
+}
+
+static void wait_in_front(struct kept *kept)
+{
+    struct branch *branch = kept->branch;
+    list_prepend(&branch->ready, &kept->link);
+    offers_pause(&branch->offers, backoff_next(&branch->backoff, FULL_MIN_NS, FULL_MAX_NS, 0));
+}
+
+static void take_back(struct branch *branch, struct batch *batch, enum refusal refusal,
+                      const struct verdict *verdict)
+{
+    struct outlet *outlet = branch->outlet;
+    assert(!outlet->stopped && branch->to->worker == worker_of(outlet));
+    branch->refusal = *verdict;
+    reservation_unref(batch->reservation);
+    batch->reservation = NULL;
+    if (batch->refused_ns == 0)
+        batch->refused_ns = worker_of(outlet)->now_ns;
+    struct kept *kept = keep(branch, batch, reasons[refusal]);
+    if (stands_alone(branch, batch) && !branch_keeps(kept))
+        lose(kept);
+    else if (refusal == REFUSED_FAILED)
+        wait_alone(kept, verdict);
+    else
+        wait_in_front(kept);
+}
+
+bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
+                 const struct verdict *verdict)
+{
+    struct branch *branch = batch->branch;
+    assert(!verdict_is_ok(verdict));
+    if (branch && branch->to == node && batch->acknowledged && batch->receipt &&
+        verdict_is_retryable(verdict)) {
+        take_back(branch, batch, refusal, verdict);
+        return true;
+    }
+    batch_drop(batch, verdict);
+    return false;
+}
+
+/* Offers the first that is ready again. */
+static bool offer_next(struct offers *offers)
+{
+    struct branch *branch = container_of(offers, struct branch, offers);
+    struct list_link *first = branch->ready.first;
+    if (!first)
+        return false;
+    offer(branch, kept_take(container_of(first, struct kept, link)));
+    if (!offers_are_paused(offers))
+        backoff_reset(&branch->backoff);
+    return true;
+}
+
+/* --- room --- */
+
+static const struct verdict no_room = {.code = GRPC_UNAVAILABLE,
+                                       .retry_after_ns = TRY_LATER_NS,
+                                       .text = "sending queue is full"};
+static const struct verdict sender_is_gone = {
+    .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
+
+static void on_waited_enough(struct timer *timer)
+{
+    batch_drop(kept_take(container_of(timer, struct kept, timer)), &no_room);
+}
+
+/* Of a sender that waits, only as much as the full queue allows; false: nothing more. */
+static bool charge_waiting(struct kept *kept)
+{
+    struct budget *waiting = &kept->outlet->full->delivery->shared->waiting;
+    size_t size = memory_of(kept->batch);
+    if (!budget_reserve(waiting, size))
+        return false;
+    kept->charged = waiting;
+    kept->charged_bytes = size;
+    worker_set_timer(worker_of(kept->outlet), &kept->timer, ROOM_WAIT_NS);
+    return true;
+}
+
+static void wait_for_room(struct outlet *outlet, struct batch *batch)
+{
+    struct kept *kept = memory_zalloc(sizeof *kept);
+    kept->outlet = outlet;
+    kept->batch = batch;
+    kept->timer.on_timer = on_waited_enough;
+    list_append(&outlet->waiting, &kept->link);
+    if (!batch->acknowledged && !charge_waiting(kept))
+        batch_drop(kept_take(kept), &no_room);
+    else if (!offers_are_paused(&outlet->rooms))
+        offers_pause(&outlet->rooms, ROOM_POLL_NS);
+}
+
+/* Whether the batch can go on now; *reservation_out may be NULL then. At the end of the process
+ * every branch drains by itself: none waits for another. */
+static bool find_room(struct outlet *outlet, struct batch *batch,
+                      struct reservation **reservation_out)
+{
+    *reservation_out = NULL;
+    if (outlet->draining && batch->acknowledged)
+        return true;
+    *reservation_out = reservation_new(outlet, batch, &outlet->full);
+    return *reservation_out != NULL;
+}
+
+static void forward_into(struct outlet *outlet, struct batch *batch,
+                         struct reservation *reservation)
+{
+    batch->reservation = reservation_ref(reservation);
+    forward_now(outlet, batch);
+    reservation_close(reservation);
+    reservation_unref(reservation);
+}
+
+static bool forward_waiting(struct offers *offers)
+{
+    struct outlet *outlet = container_of(offers, struct outlet, rooms);
+    struct reservation *reservation;
+    if (!outlet->waiting.first)
+        return false;
+    struct kept *kept = container_of(outlet->waiting.first, struct kept, link);
+    if (receipt_is_abandoned(kept->batch->receipt)) {
+        batch_drop(kept_take(kept), &sender_is_gone);
+        return true;
+    }
+    if (!find_room(outlet, kept->batch, &reservation)) {
+        offers_pause(offers, ROOM_POLL_NS);
+        return false;
+    }
+    forward_into(outlet, kept_take(kept), reservation);
+    return true;
+}
+
+void outlet_forward(struct outlet *outlet, struct batch *batch)
+{
+    struct reservation *reservation;
+    assert(outlet->count > 0 && batch->owner == worker_of(outlet));
+    if (!outlet->blocks || batch->reservation)
+        forward_now(outlet, batch);
+    else if (outlet->waiting.count == 0 && find_room(outlet, batch, &reservation))
+        forward_into(outlet, batch, reservation);
+    else
+        wait_for_room(outlet, batch);
+}
+
+/* --- life --- */
+
+void outlet_init(struct outlet *outlet, struct node *from, enum signal signal)
+{
+    *outlet = (struct outlet){.from = from, .signal = signal};
+    offers_init(&outlet->rooms, from, forward_waiting);
+}
+
+void outlet_add(struct outlet *outlet, struct node *to)
+{
+    struct branch *branch = memory_zalloc(sizeof *branch);
+    branch->outlet = outlet;
+    branch->to = to;
+    branch->refusal = no_room;
+    offers_init(&branch->offers, outlet->from, offer_next);
+    outlet->branches =
+        memory_grow(outlet->branches, outlet->count + 1, sizeof *outlet->branches);
+    outlet->branches[outlet->count++] = branch;
+}
+
+static void make_metrics(struct branch *branch)
+{
+    const struct node *from = branch->outlet->from, *to = branch->to;
+    struct metrics *metrics = from->component->process->metrics;
+    const char *item = signal_item_name(branch->outlet->signal);
+    struct text labels = {0}, name = {0};
+    metrics_label(&labels, "from", from->component->label);
+    metrics_label(&labels, "to", to->component->label);
+    if (to->pipeline)
+        metrics_label(&labels, "pipeline", to->pipeline);
+    text_printf(&name, "profcol_branch_lost_%s", item);
+    branch->lost = metrics_counter(
+        metrics, text_string(&name),
+        "Items that this branch of a fan-out refused for good or had no room for, while another "
+        "branch took them.",
+        text_string(&labels));
+    branch->kept = metrics_gauge(
+        metrics, "profcol_branch_kept_requests",
+        "Acknowledged requests that this branch refused for now and is offered again.",
+        text_string(&labels));
+    text_deinit(&labels);
+    text_deinit(&name);
+}
+
+void outlet_start(struct outlet *outlet)
+{
+    outlet->blocks = reservation_is_needed(outlet);
+    for (size_t i = 0; i < outlet->count; i++)
+        make_metrics(outlet->branches[i]);
+}
+
+void outlet_drain(struct outlet *outlet)
+{
+    outlet->draining = true;
+    for (size_t i = 0; i < outlet->count; i++) {
+        struct branch *branch = outlet->branches[i];
+        for (struct list_link *link = branch->later.first; link; link = link->next)
+            worker_set_timer(worker_of(outlet), &container_of(link, struct kept, link)->timer, 0);
+    }
+}
+
+bool outlet_is_idle(const struct outlet *outlet)
+{
+    for (size_t i = 0; i < outlet->count; i++)
+        if (outlet->branches[i]->ready.count > 0 || outlet->branches[i]->later.count > 0)
+            return false;
+    return outlet->waiting.count == 0 && outlet->fanouts == 0;
+}
+
+/* Whether nobody else will say that the batch is lost. */
+static bool is_ours_to_lose(const struct branch *branch, const struct batch *batch)
+{
+    const struct part *part = part_of(branch, batch);
+    return stands_alone(branch, batch) || (part && part->fanout->taken);
+}
+
+static void give_up(struct outlet *outlet, struct kept *kept)
+{
+    static const struct verdict stopped = {
+        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+    if (kept->branch && is_ours_to_lose(kept->branch, kept->batch))
+        atomic_fetch_add(&outlet->from->component->process->lost_items, kept->batch->items);
+    batch_drop(kept_take(kept), &stopped);
+}
+
+static void give_up_list(struct outlet *outlet, struct list *list)
+{
+    while (list->first)
+        give_up(outlet, container_of(list->first, struct kept, link));
+}
+
+static void stop_branch(struct branch *branch)
+{
+    give_up_list(branch->outlet, &branch->ready);
+    give_up_list(branch->outlet, &branch->later);
+    offers_stop(&branch->offers);
+    branch->losses.logged_ns = 0; /* what is not logged yet, is now */
+    log_lost(branch, branch->refusal.text, 0);
+}
+
+void outlet_stop(struct outlet *outlet)
+{
+    give_up_list(outlet, &outlet->waiting);
+    for (size_t i = 0; i < outlet->count; i++)
+        stop_branch(outlet->branches[i]);
+    if (outlet->from)
+        offers_stop(&outlet->rooms);
+    outlet->stopped = true;
+}
+
+void outlet_deinit(struct outlet *outlet)
+{
+    assert(outlet->fanouts == 0 && outlet->waiting.count == 0);
+    for (size_t i = 0; i < outlet->count; i++)
+        free(outlet->branches[i]);
+    free(outlet->branches);
+}
