@@ -196,8 +196,8 @@ void span_entries_put(struct span_operation *op, void *item)
     entry->samples_left = 0;
     span_shard_store(op->shard, entry, put->totals, &facts, put->facts.values.data);
     if (put->waits)
-        span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
-                              SPAN_WAITS_FOR_SAMPLES);
+        put->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
+                                           SPAN_WAITS_FOR_SAMPLES);
 }
 
 void span_entries_collect(struct span_operation *op, void *item)
@@ -210,8 +210,8 @@ void span_entries_collect(struct span_operation *op, void *item)
         return;
     put->totals = copy_totals(op, found.exact);
     if (op->waiter)
-        span_shard_drop_waiter(op->shard, found.exact, op->waiter->worker, op->waiter->hold,
-                               SPAN_WAITS_FOR_SAMPLES);
+        span_shard_drop_waiter(op->shard, found.exact, put->place, op->waiter->worker,
+                               op->waiter->hold, SPAN_WAITS_FOR_SAMPLES);
 }
 
 /* --- samples --- */
@@ -319,8 +319,8 @@ static void add_anywhere(struct span_operation *op, struct span_find *find)
     if (!entry)
         entry = insert(op, &find->key, 0, found.count);
     if (find->waits)
-        span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
-                              SPAN_WAITS_FOR_SPAN);
+        find->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
+                                            SPAN_WAITS_FOR_SPAN);
     if (find->totals)
         add_samples(op, entry, find->totals);
 }
@@ -344,7 +344,7 @@ void span_entries_leave(struct span_operation *op, void *item)
     if (!entry || has_span(op, entry))
         return;
     if (op->waiter)
-        span_shard_drop_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
+        span_shard_drop_waiter(op->shard, entry, find->place, op->waiter->worker, op->waiter->hold,
                                SPAN_WAITS_FOR_SPAN);
     note_left(entry, find->samples_left);
 }

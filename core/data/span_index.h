@@ -84,6 +84,7 @@ struct span_put {
     int64_t lag_ns;         /* arrival of its first sample minus its own, <= 0 */
     bool has_lag;           /* samples came first, and the span for the first time */
     bool waits;             /* the waiter was registered: no samples yet */
+    uint32_t place;         /* where; span_index_collect_many wants it back. 0: nowhere */
 };
 /* waiter: for samples, where none were seen (NULL: nobody waits). */
 void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
@@ -116,7 +117,8 @@ struct span_find {
     const struct span_match
         *matches; /* of span_index_find_many: newest first; more than one only without a trace id */
     unsigned match_count;
-    bool waits; /* of span_index_add_many: the waiter was registered */
+    bool waits;     /* of span_index_add_many: the waiter was registered */
+    uint32_t place; /* where; span_index_leave_many wants it back. 0: nowhere */
 };
 /* Only looks. */
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,

@@ -506,53 +506,59 @@ static uint32_t new_waiter(struct span_shard *shard)
     return ++shard->waiters_used;
 }
 
-static void free_waiter(struct span_shard *shard, uint32_t *link)
+static void free_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t place)
 {
-    uint32_t index = *link;
-    *link = shard->waiters[index].next;
-    shard->waiters[index].next = shard->waiters_free;
-    shard->waiters_free = index;
+    struct span_waiter_node *waiter = &shard->waiters[place];
+    if (waiter->previous)
+        shard->waiters[waiter->previous].next = waiter->next;
+    else
+        entry->waiters = waiter->next;
+    if (waiter->next)
+        shard->waiters[waiter->next].previous = waiter->previous;
+    *waiter = (struct span_waiter_node){.next = shard->waiters_free};
+    shard->waiters_free = place;
 }
 
-void span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
-                           uint64_t hold, uint32_t waits_for)
+uint32_t span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
+                               uint64_t hold, uint32_t waits_for)
 {
-    uint32_t index = new_waiter(shard);
-    shard->waiters[index] = (struct span_waiter_node){hold, worker, waits_for, entry->waiters};
-    entry->waiters = index;
+    uint32_t place = new_waiter(shard), next = entry->waiters;
+    shard->waiters[place] = (struct span_waiter_node){
+        .hold = hold, .worker = worker, .waits_for = waits_for, .next = next};
+    if (next)
+        shard->waiters[next].previous = place;
+    entry->waiters = place;
+    return place;
 }
 
 bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t waits_for,
                             uint32_t *worker_out, uint64_t *hold_out)
 {
-    for (uint32_t *link = &entry->waiters; *link; link = &shard->waiters[*link].next) {
-        const struct span_waiter_node *waiter = &shard->waiters[*link];
-        if (waiter->waits_for != waits_for)
-            continue;
-        *worker_out = waiter->worker;
-        *hold_out = waiter->hold;
-        free_waiter(shard, link);
-        return true;
-    }
-    return false;
+    uint32_t place = entry->waiters;
+    if (!place || shard->waiters[place].waits_for != waits_for)
+        return false;
+    *worker_out = shard->waiters[place].worker;
+    *hold_out = shard->waiters[place].hold;
+    free_waiter(shard, entry, place);
+    return true;
 }
 
-void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
-                            uint64_t hold, uint32_t waits_for)
+void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t place,
+                            uint32_t worker, uint64_t hold, uint32_t waits_for)
 {
-    for (uint32_t *link = &entry->waiters; *link; link = &shard->waiters[*link].next) {
-        const struct span_waiter_node *waiter = &shard->waiters[*link];
-        if (waiter->worker == worker && waiter->hold == hold && waiter->waits_for == waits_for) {
-            free_waiter(shard, link);
-            return;
-        }
-    }
+    if (place == 0 || place > shard->waiters_used)
+        return;
+    const struct span_waiter_node *waiter = &shard->waiters[place];
+    bool is_first_elsewhere = !waiter->previous && entry->waiters != place;
+    if (waiter->hold == hold && waiter->worker == worker && waiter->waits_for == waits_for &&
+        !is_first_elsewhere)
+        free_waiter(shard, entry, place);
 }
 
 static void bury(struct span_shard *shard, struct span_entry *entry)
 {
     while (entry->waiters)
-        free_waiter(shard, &entry->waiters);
+        free_waiter(shard, entry, entry->waiters);
     release_block(shard, entry->block);
     shard->live_profiles -= (entry->flags & SPAN_ENTRY_PROFILE) != 0;
     entry->block = NULL;

@@ -71,7 +71,8 @@ struct span_waiter_node {
     uint64_t hold;
     uint32_t worker;
     uint32_t waits_for; /* enum span_waits_for */
-    uint32_t next;
+    uint32_t previous;
+    uint32_t next; /* from 1, like all three; 0: none */
 };
 
 struct span_chunk;
@@ -163,13 +164,16 @@ static inline const uint8_t *span_stored_values(const struct span_stored_facts *
     return (const uint8_t *)(facts + 1);
 }
 
-void span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
-                           uint64_t hold, uint32_t waits_for);
-/* Takes one waiter for this out; false when there is none (left). */
+/* Returns where the waiter stands, never 0. */
+uint32_t span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
+                               uint64_t hold, uint32_t waits_for);
+/* Takes one waiter for this out; false when there is none (left). All waiters of an entry wait for
+ * the same: for the span before it came, for samples afterwards. */
 bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t waits_for,
                             uint32_t *worker_out, uint64_t *hold_out);
-void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
-                            uint64_t hold, uint32_t waits_for);
+/* Takes out the waiter that stands there, in constant time, if it still does. */
+void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t place,
+                            uint32_t worker, uint64_t hold, uint32_t waits_for);
 
 /* Bytes of everything. */
 size_t span_shard_memory(const struct span_shard *shard);

@@ -301,8 +301,7 @@ static void offer_in_order(struct branch *branch, struct batch *batch)
 
 static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
 {
-    struct fanout *fanout =
-        memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
+    struct fanout *fanout = memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
     fanout->outlet = outlet;
     fanout->outer = batch->receipt;
     fanout->refusal = verdict_ok;
@@ -352,9 +351,8 @@ static void forward_now(struct outlet *outlet, struct batch *batch)
 
 /* --- handed back --- */
 
-static const enum kept_reason reasons[] = {[REFUSED_FAILED] = KEPT_FAILED,
-                                           [REFUSED_FULL] = KEPT_FULL,
-                                           [REFUSED_BLOCKED] = KEPT_BLOCKED};
+static const enum kept_reason reasons[] = {
+    [REFUSED_FAILED] = KEPT_FAILED, [REFUSED_FULL] = KEPT_FULL, [REFUSED_BLOCKED] = KEPT_BLOCKED};
 
 static void on_later(struct timer *timer)
 {
@@ -383,8 +381,7 @@ static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_r
 static void wait_alone(struct kept *kept, const struct verdict *verdict)
 {
     struct backoff backoff = {kept->batch->backoff_ns};
-    int64_t delay =
-        backoff_next(&backoff, FAILED_MIN_NS, FAILED_MAX_NS, retry_after_of(verdict));
+    int64_t delay = backoff_next(&backoff, FAILED_MIN_NS, FAILED_MAX_NS, retry_after_of(verdict));
     kept->batch->backoff_ns = backoff.next_ns;
     if (kept->outlet->draining && delay > DRAINING_MAX_NS)
         delay = DRAINING_MAX_NS;
@@ -447,9 +444,8 @@ static bool offer_next(struct offers *offers)
 
 /* --- room --- */
 
-static const struct verdict no_room = {.code = GRPC_UNAVAILABLE,
-                                       .retry_after_ns = TRY_LATER_NS,
-                                       .text = "sending queue is full"};
+static const struct verdict no_room = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = TRY_LATER_NS, .text = "sending queue is full"};
 static const struct verdict sender_is_gone = {
     .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
@@ -551,8 +547,7 @@ void outlet_add(struct outlet *outlet, struct node *to)
     branch->to = to;
     branch->refusal = no_room;
     offers_init(&branch->offers, outlet->from, offer_next);
-    outlet->branches =
-        memory_grow(outlet->branches, outlet->count + 1, sizeof *outlet->branches);
+    outlet->branches = memory_grow(outlet->branches, outlet->count + 1, sizeof *outlet->branches);
     outlet->branches[outlet->count++] = branch;
 }
 

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-enum { WAITER_BYTES = 32 }; /* of the index, for each key that a request waits for */
+enum { WAITER_BYTES = 48 }; /* for each key that a request waits for, in the index and here */
 enum { LEAVING_PART = 4 };  /* at most a quarter of the bound leaves early at a time */
 
 /* --- ids --- */
@@ -52,6 +52,30 @@ void holds_return_id(struct spanjoin_node *node, uint64_t id)
     node->holds.free_slot = (uint32_t)id + 1;
 }
 
+/* --- keys --- */
+
+void waiting_keys_add(struct waiting_keys *keys, uint32_t key, uint32_t place)
+{
+    assert(keys->count == 0 || keys->items[keys->count - 1].key < key);
+    if ((keys->count & (keys->count - 1)) == 0) /* full: 0, 1, 2, 4, ... */
+        keys->items =
+            memory_grow(keys->items, keys->count ? keys->count * 2 : 1, sizeof *keys->items);
+    keys->items[keys->count++] = (struct waiting_key){key, place};
+}
+
+uint32_t waiting_keys_place(struct waiting_keys *keys, uint32_t key)
+{
+    if (keys->next == keys->count || keys->items[keys->next].key != key)
+        return 0;
+    return keys->items[keys->next++].place;
+}
+
+void waiting_keys_deinit(struct waiting_keys *keys)
+{
+    free(keys->items);
+    *keys = (struct waiting_keys){0};
+}
+
 /* --- life --- */
 
 static bool has_left(const struct hold *hold)
@@ -69,6 +93,7 @@ static void end(struct hold *hold)
     budget_release(&node->join->held, hold->charged);
     budget_release(&node->join->leaving, hold->charged);
     gauge_add(node->join->metrics.held_requests, -1);
+    waiting_keys_deinit(&hold->keys);
     free(hold);
 }
 

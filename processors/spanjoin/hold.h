@@ -30,6 +30,21 @@ struct join_counts {
     uint64_t spans_enriched;
 };
 
+/* Which keys of a request the index knows a waiter for, and where it stands. All-zero is empty. */
+struct waiting_keys {
+    struct waiting_key {
+        uint32_t key; /* the number of the key in the request */
+        uint32_t place;
+    } * items;
+    uint32_t count;
+    uint32_t next; /* of waiting_keys_place */
+};
+/* In the order of the keys. */
+void waiting_keys_add(struct waiting_keys *keys, uint32_t key, uint32_t place);
+/* The place of this key, 0: it does not wait. Asked for in the order of the keys. */
+uint32_t waiting_keys_place(struct waiting_keys *keys, uint32_t key);
+void waiting_keys_deinit(struct waiting_keys *keys);
+
 struct hold {
     struct offer offer;    /* when it has left; first */
     struct list_link link; /* of waiting or leaving; in neither once it has left */
@@ -40,6 +55,7 @@ struct hold {
     size_t charged;
     uint32_t items;
     uint32_t missing;
+    struct waiting_keys keys;
     bool overflow;             /* left early because of memory */
     struct join_counts counts; /* when it has left */
 };

@@ -16,6 +16,7 @@
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/spanjoin.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #define SWEEP_MAX_NS UINT64_C(10000000000)
@@ -157,12 +158,12 @@ static void hold_profiles(struct spanjoin_node *node, struct batch *batch, struc
     struct hold *hold = hold_new(node, holds_take_id(node), kept, charged);
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     add_to_index(node, plan, &waiter);
-    uint32_t missing = 0;
     for (uint32_t k = 0; k < plan->key_count; k++)
-        missing += plan->finds[k].waits;
+        if (plan->finds[k].waits)
+            waiting_keys_add(&hold->keys, k, plan->finds[k].place);
     sample_plan_free(plan);
-    if (missing > 0)
-        hold_wait(hold, missing, node->join->settings->samples.wait);
+    if (hold->keys.count > 0)
+        hold_wait(hold, hold->keys.count, node->join->settings->samples.wait);
     else
         hold_leave(hold);
     /* Last: it may bring the next request, for which this one has to leave. */
@@ -245,7 +246,9 @@ struct learning {
     struct spanjoin_node *node;
     const struct span_waiter *waiter;
     struct span_wakeups wakeups;
-    uint64_t late; /* samples that had gone on without these spans */
+    struct waiting_keys keys;
+    uint32_t count; /* spans so far */
+    uint64_t late;  /* samples that had gone on without these spans */
 };
 
 static void learn_block(struct span_reader *reader, struct span_put *puts, size_t count,
@@ -257,14 +260,19 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
                         &learning->wakeups);
     for (size_t i = 0; i < count; i++) {
         learning->late += puts[i].samples_left;
+        if (puts[i].waits)
+            waiting_keys_add(&learning->keys, learning->count + (uint32_t)i, puts[i].place);
         if (puts[i].has_lag)
             histogram_record(node->join->metrics.lag, node->node.worker->index,
                              (double)puts[i].lag_ns / 1e9);
     }
+    learning->count += (uint32_t)count;
 }
 
+/* keys_out: of waiter, the caller's; NULL: nobody waits. */
 static struct request_spans learn_spans(struct spanjoin_node *node, struct batch *batch,
-                                        const struct span_waiter *waiter)
+                                        const struct span_waiter *waiter,
+                                        struct waiting_keys *keys_out)
 {
     struct learning learning = {
         .reader = {.read = learn_block, .wants_values = true}, .node = node, .waiter = waiter};
@@ -274,6 +282,9 @@ static struct request_spans learn_spans(struct spanjoin_node *node, struct batch
     if (learning.late > 0)
         counter_add(node->join->metrics.unjoined[UNJOINED_SPAN_OPEN], node->node.worker->index,
                     learning.late);
+    assert(keys_out || learning.keys.count == 0);
+    if (keys_out)
+        *keys_out = learning.keys;
     return spans;
 }
 
@@ -281,6 +292,8 @@ struct collecting {
     struct span_reader reader;
     struct spanjoin_node *node;
     struct span_waiter waiter;
+    struct waiting_keys *keys;
+    uint32_t count; /* spans so far */
 };
 
 static void collect_block(struct span_reader *reader, struct span_put *puts, size_t count,
@@ -288,16 +301,21 @@ static void collect_block(struct span_reader *reader, struct span_put *puts, siz
 {
     struct collecting *collecting = (struct collecting *)reader;
     struct spanjoin_node *node = collecting->node;
+    for (size_t i = 0; i < count; i++)
+        puts[i].place = waiting_keys_place(collecting->keys, collecting->count + (uint32_t)i);
+    collecting->count += (uint32_t)count;
     span_index_collect_many(node->join->index, now_of(node), puts, count, &collecting->waiter,
                             arena);
 }
 
 /* After learn_spans with this waiter, who waits no more. */
 static struct request_spans collect_spans(struct spanjoin_node *node, struct batch *batch,
-                                          uint64_t id)
+                                          uint64_t id, struct waiting_keys *keys)
 {
-    struct collecting collecting = {
-        .reader.read = collect_block, .node = node, .waiter = {id, node->node.worker->index}};
+    struct collecting collecting = {.reader.read = collect_block,
+                                    .node = node,
+                                    .waiter = {id, node->node.worker->index},
+                                    .keys = keys};
     return request_spans_read(batch, node->join->settings, &collecting.reader);
 }
 
@@ -313,7 +331,7 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
 
 /* The spans are in the index and wait under this id; true when the request is held or refused. */
 static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
-                        struct request_spans *spans, uint64_t id)
+                        struct request_spans *spans, uint64_t id, struct waiting_keys *keys)
 {
     uint32_t waiting = spans->waiting;
     request_spans_deinit(spans);
@@ -321,12 +339,15 @@ static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
     size_t charged;
     enum hold_room room = holds_make_room(node, kept, waiting, &charged);
     if (room == HOLD_ROOM) {
-        hold_wait(hold_new(node, id, kept, charged), waiting, node->join->settings->spans.wait);
+        struct hold *hold = hold_new(node, id, kept, charged);
+        hold->keys = *keys;
+        hold_wait(hold, waiting, node->join->settings->spans.wait);
         batch_drop(batch, &verdict_ok); /* last, see hold_profiles */
         return true;
     }
     batch_free(kept);
-    *spans = collect_spans(node, batch, id);
+    *spans = collect_spans(node, batch, id, keys);
+    waiting_keys_deinit(keys);
     holds_return_id(node, id);
     if (must_go_on(batch, room))
         return false;
@@ -338,16 +359,17 @@ static bool hold_traces(struct spanjoin_node *node, struct batch *batch,
 static void consume_traces(struct spanjoin_node *node, struct batch *batch)
 {
     if (!may_wait(node, node->join->settings->spans.wait)) {
-        struct request_spans spans = learn_spans(node, batch, NULL);
+        struct request_spans spans = learn_spans(node, batch, NULL, NULL);
         pass_traces(node, batch, &spans);
         return;
     }
     struct span_waiter waiter = {holds_take_id(node), node->node.worker->index};
-    struct request_spans spans = learn_spans(node, batch, &waiter);
+    struct waiting_keys keys;
+    struct request_spans spans = learn_spans(node, batch, &waiter, &keys);
     if (spans.waiting == 0) {
         holds_return_id(node, waiter.hold);
         pass_traces(node, batch, &spans);
-    } else if (!hold_traces(node, batch, &spans, waiter.hold)) {
+    } else if (!hold_traces(node, batch, &spans, waiter.hold, &keys)) {
         pass_traces(node, batch, &spans);
     }
 }
@@ -367,7 +389,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
 {
     struct spanjoin *join = node->join;
     if (node->node.signal == SIGNAL_TRACES) {
-        struct request_spans spans = collect_spans(node, batch, hold->id);
+        struct request_spans spans = collect_spans(node, batch, hold->id, &hold->keys);
         hold->counts.spans_enriched = request_spans_enrich(batch, join->settings, &spans);
         request_spans_deinit(&spans);
         return;
@@ -376,6 +398,8 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     struct sample_plan *plan = sample_plan_new(batch, join->settings, NULL, 0, 0);
     span_index_find_many(join->index, now_of(node), plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        plan->finds[k].place = waiting_keys_place(&hold->keys, k);
     hold->counts = count_samples(plan, hold->overflow);
     if (sample_plan_missing(plan) > 0)
         leave_spans(node, plan, &waiter);

@@ -259,13 +259,44 @@ static void test_what_left_early_is_remembered(void **state)
     struct span_wakeups wakeups = {0};
     struct span_index *index = make_index(100, 120);
     struct span_waiter waiter = {100, 1};
-    add_samples(index, 1, 7, 42, 3, &waiter, &wakeups);
-    struct span_find find = {.key = key_of(7, 42), .samples_left = 3};
+    struct span_find find = add_samples(index, 1, 7, 42, 3, &waiter, &wakeups);
+    find.samples_left = 3;
     span_index_leave_many(index, 6 * SECOND, &find, 1, &waiter);
     struct span_put put = put_span(index, 8, 7, 42, &arena, &wakeups);
     assert_int_equal(put.samples_left, 3);
     assert_int_equal(wakeups.count, 0);
     assert_int_equal(put_span(index, 8, 7, 42, &arena, &wakeups).samples_left, 0);
+    span_wakeups_deinit(&wakeups);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
+/* Whatever the order in which they leave; what another request has in that place now stays. */
+static void test_a_waiter_is_taken_out_where_it_stands(void **state)
+{
+    (void)state;
+    enum { WAITERS = 5 };
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    struct span_index *index = make_index(100, 120);
+    struct span_waiter waiters[WAITERS];
+    struct span_find finds[WAITERS];
+    for (unsigned i = 0; i < WAITERS; i++) {
+        waiters[i] = (struct span_waiter){100 + i, 1};
+        finds[i] = add_samples(index, 1, 7, 42, 3, &waiters[i], &wakeups);
+        assert_true(finds[i].waits && finds[i].place > 0);
+    }
+    static const unsigned leaving[] = {0, 2, 4, 2 /* again: it is not there */};
+    for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
+        span_index_leave_many(index, 2 * SECOND, &finds[leaving[i]], 1, &waiters[leaving[i]]);
+    struct span_waiter next = {200, 1};
+    struct span_find reused = add_samples(index, 2, 7, 42, 3, &next, &wakeups);
+    span_index_leave_many(index, 2 * SECOND, &finds[4], 1, &waiters[4]);
+    assert_true(reused.waits);
+    put_span(index, 3, 7, 42, &arena, &wakeups);
+    assert_int_equal(wakeups.count, 3);
+    assert_int_equal(wakeups.items[0].waiter.hold, 200);
+    assert_int_equal(wakeups.items[1].waiter.hold + wakeups.items[2].waiter.hold, 101 + 103);
     span_wakeups_deinit(&wakeups);
     span_index_free(index);
     arena_deinit(&arena);
@@ -639,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_waiters_are_woken_once),
         cmocka_unit_test(test_spans_wait_for_samples),
         cmocka_unit_test(test_what_left_early_is_remembered),
+        cmocka_unit_test(test_a_waiter_is_taken_out_where_it_stands),
         cmocka_unit_test(test_profile_ids),
         cmocka_unit_test(test_memory_stays_bounded),
         cmocka_unit_test(test_what_comes_again_takes_no_more_memory),

@@ -512,6 +512,105 @@ static void test_memory_bound_makes_the_oldest_leave(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* --- many held requests --- */
+
+enum { MANY = 30000 };
+
+/* How many requests downstream is offered in one turn of the loop, at most. */
+struct turns {
+    const struct worker *worker;
+    uint64_t turn;
+    unsigned in_turn;
+    unsigned most;
+};
+
+static struct verdict count_in_turn(void *context, const struct recorded *offered)
+{
+    struct turns *turns = context;
+    (void)offered;
+    if (turns->turn != turns->worker->turn)
+        turns->in_turn = 0;
+    turns->turn = turns->worker->turn;
+    turns->in_turn++;
+    if (turns->in_turn > turns->most)
+        turns->most = turns->in_turn;
+    return verdict_ok;
+}
+
+static void hold_many(struct join *join, struct turns *turns, bool one_id)
+{
+    setup(join, "max_held_mib: 64");
+    *turns = (struct turns){.worker = &join->fixture.workers[0]};
+    join->fixture.recorder.decide = count_in_turn;
+    join->fixture.recorder.context = turns;
+    for (uint64_t i = 0; i < MANY; i++)
+        send_sample(join, TRACE, one_id ? SPAN : 1000 + i);
+    assert_int_equal(METRIC(join, "held_requests"), MANY);
+}
+
+static void end_many(struct join *join, const struct turns *turns)
+{
+    assert_int_equal(join->fixture.recorder.count, MANY);
+    assert_in_range(turns->most, 1, OFFERS_PER_TURN);
+    assert_int_equal(METRIC(join, "held_requests"), 0);
+    assert_int_equal(METRIC(join, "held_bytes"), 0);
+    fixture_deinit(&join->fixture);
+}
+
+static void test_many_leave_a_few_at_a_time(void **state)
+{
+    (void)state;
+    struct join join;
+    struct turns turns;
+    for (int one_id = 0; one_id < 2; one_id++) {
+        hold_many(&join, &turns, one_id);
+        wait_s(&join, 10); /* the wait of all is over at once */
+        end_many(&join, &turns);
+
+        hold_many(&join, &turns, one_id);
+        fixture_drain(join.profiles->nodes[0]);
+        wait_s(&join, 1);
+        end_many(&join, &turns);
+    }
+    hold_many(&join, &turns, true);
+    send_span(&join, TRACE, SPAN, "a span"); /* all have what they waited for */
+    fixture_advance(&join.fixture, 1);
+    assert_int_equal(METRIC(&join, "samples_joined"), MANY);
+    join.fixture.recorder.count--; /* the span itself */
+    free(join.fixture.recorder.items[0].bytes);
+    memmove(join.fixture.recorder.items, join.fixture.recorder.items + 1,
+            join.fixture.recorder.count * sizeof *join.fixture.recorder.items);
+    end_many(&join, &turns);
+}
+
+/* A large request comes: as many of the oldest leave as it needs, a few at a time, and it is
+ * admitted at once. */
+static void test_many_make_room_for_one(void **state)
+{
+    (void)state;
+    struct join join;
+    struct turns turns;
+    setup(&join, "max_held_mib: 8");
+    turns = (struct turns){.worker = &join.fixture.workers[0]};
+    join.fixture.recorder.decide = count_in_turn;
+    join.fixture.recorder.context = &turns;
+    uint64_t sent = 0;
+    while (METRIC(&join, "samples_unjoined") == 0 && join.fixture.recorder.count == 0)
+        send_sample(&join, TRACE, 1000 + sent++); /* until the first has to leave */
+    fixture_clear_recorded(&join.fixture);
+    fixture_advance(&join.fixture, 1);
+    turns.most = 0;
+    send_large(&join, SPAN, 100000);
+    send_large(&join, SPAN_B, 100000);
+    assert_int_equal(join.probe.verdict.code, GRPC_OK);
+    assert_true(METRIC(&join, "held_bytes") <= 10 << 20);
+    fixture_advance(&join.fixture, 1);
+    assert_true(METRIC(&join, "held_bytes") <= 8 << 20);
+    assert_true(join.fixture.recorder.count > 5 * OFFERS_PER_TURN);
+    assert_in_range(turns.most, 1, OFFERS_PER_TURN);
+    fixture_deinit(&join.fixture);
+}
+
 static void test_index_full(void **state)
 {
     (void)state;
@@ -1179,6 +1278,8 @@ int main(void)
         cmocka_unit_test(test_direct_path_leaves_the_answer_to_downstream),
         cmocka_unit_test(test_memory_bound),
         cmocka_unit_test(test_memory_bound_makes_the_oldest_leave),
+        cmocka_unit_test(test_many_leave_a_few_at_a_time),
+        cmocka_unit_test(test_many_make_room_for_one),
         cmocka_unit_test(test_index_full),
         cmocka_unit_test(test_delivered_twice),
         cmocka_unit_test(test_go_counts_cpu_once),
