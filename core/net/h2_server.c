@@ -415,8 +415,8 @@ static void h2_output(struct connection *connection)
     }
     if (server_connection_has_unsent(connection))
         return;
-    bool is_over = h2->terminated || (!nghttp2_session_want_read(h2->session) &&
-                                      !nghttp2_session_want_write(h2->session));
+    bool has_ended = connection->eof ? !h2->exchanges : !nghttp2_session_want_read(h2->session);
+    bool is_over = h2->terminated || (has_ended && !nghttp2_session_want_write(h2->session));
     if (is_over)
         server_connection_finish(connection, (enum close_reason)h2->reason, true);
 }
@@ -517,9 +517,21 @@ static void h2_body_filled(struct connection *connection, const struct iovec *pl
     }
 }
 
+/* A client that only ended its side waits for its answers; a request that is not whole never will
+ * be. The PING provokes a reset from one that has closed the connection, as the interim answer of
+ * HTTP/1.1 does. */
 static void h2_eof(struct connection *connection)
 {
-    server_connection_break(connection, CLOSE_CLIENT);
+    struct h2 *h2 = connection->session;
+    if (!h2->terminated)
+        h2->reason = CLOSE_CLIENT;
+    for (struct exchange *exchange = h2->exchanges; exchange; exchange = exchange->next)
+        if (!exchange->body_complete)
+            nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
+                                      NGHTTP2_CANCEL);
+    if (h2->exchanges)
+        nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+    server_connection_mark_dirty(connection); /* h2_output ends it */
 }
 
 /* Answers. */
@@ -752,7 +764,7 @@ static uint64_t check_keepalive(struct connection *connection, uint64_t now_ns)
 {
     struct h2 *h2 = connection->session;
     const struct server_options *options = &connection->part->server->options;
-    if (options->keepalive_time_ns <= 0)
+    if (options->keepalive_time_ns <= 0 || connection->eof) /* it can answer no PING any more */
         return UINT64_MAX;
     if (connection->read_ns >= h2->ping_ns)
         h2->ping_ns = 0;

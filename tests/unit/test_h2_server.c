@@ -436,6 +436,79 @@ static void test_connection_reset_before_the_answer(void **state)
     scene_free(scene);
 }
 
+static void test_half_closed_client_gets_its_answers(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t first = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    int32_t second = request(&scene->client, "/later", NULL, NULL, SLICE("hi"), false);
+    int32_t half = request(&scene->client, "/s/Later", GRPC, NULL, (struct slice){0}, true);
+    raw_client_half_close(&scene->client.raw);
+    feed(&scene->client);
+    assert_true(reply_of(&scene->client, half)->closed);
+    assert_int_equal(scene->fixture.gone, 0);
+    assert_int_equal(scene->fixture.requests, 2);
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, first)->grpc_status, 0);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_body(reply_of(&scene->client, second), SLICE("hi"));
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "client") == 1);
+    scene_free(scene);
+}
+
+/* The PING finds out. */
+static void test_closed_client_is_gone(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    for (int i = 0; i < 5; i++)
+        request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    nghttp2_submit_goaway(scene->client.session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
+    pump(&scene->client);
+    assert_int_equal(scene->fixture.gone, 0); /* GOAWAY says nothing of what is under way */
+    scene->client.raw.is_away = true;
+    raw_client_half_close(&scene->client.raw);
+    assert_int_equal(scene->fixture.gone, 5);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    scene_free(scene);
+}
+
+static void test_half_closed_client_without_requests(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    size_t received = scene->client.raw.received.size;
+    raw_client_half_close(&scene->client.raw);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_int_equal(scene->client.raw.received.size, received);
+    assert_true(server_fixture_closed(&scene->fixture, "client") == 1);
+    scene_free(scene);
+}
+
+/* The answer is on its way when the client ends its side. */
+static void test_half_closed_client_gets_all_of_its_answer(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    scene->client.raw.accepts = 3;
+    server_fixture_answer(&scene->fixture);
+    raw_client_half_close(&scene->client.raw);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    scene->client.raw.accepts = SIZE_MAX;
+    server_connection_flush(scene->client.raw.connection);
+    server_fixture_advance(&scene->fixture, 0);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    scene_free(scene);
+}
+
 static void test_early_answer_resets_the_stream_a_little_later(void **state)
 {
     (void)state;
@@ -955,6 +1028,10 @@ int main(void)
         cmocka_unit_test(test_many_at_once_answered_out_of_order),
         cmocka_unit_test(test_stream_reset_before_the_answer),
         cmocka_unit_test(test_connection_reset_before_the_answer),
+        cmocka_unit_test(test_half_closed_client_gets_its_answers),
+        cmocka_unit_test(test_closed_client_is_gone),
+        cmocka_unit_test(test_half_closed_client_without_requests),
+        cmocka_unit_test(test_half_closed_client_gets_all_of_its_answer),
         cmocka_unit_test(test_early_answer_resets_the_stream_a_little_later),
         cmocka_unit_test(test_slow_body_resets_the_stream),
         cmocka_unit_test(test_idle),
