@@ -62,7 +62,6 @@ static bool on_head(void *context, struct exchange *exchange)
 {
     (void)context;
     (void)exchange_peer(exchange);
-    (void)exchange_timeout_ns(exchange);
     if (exchange_path(exchange).size != 2)
         return true;
     if (exchange_dialect(exchange) == SERVER_GRPC)

@@ -279,6 +279,7 @@ static void test_half_closed_client_is_probed(void **state)
         raw_client_half_close(&scene->client);
         assert_int_equal(scene->fixture.gone, cases[i].gone);
         assert_int_equal(raw_client_is_closed(&scene->client), cases[i].gone);
+        assert_int_equal(exchange_is_abandoned(scene->fixture.waiting[0]), cases[i].gone);
         bool is_probed = strstr(text_string(&scene->client.received), "100 Continue");
         assert_int_equal(is_probed, i == 0);
         server_fixture_answer(&scene->fixture);

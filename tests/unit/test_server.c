@@ -57,7 +57,10 @@ static bool on_head(void *context, struct exchange *exchange)
 
 static void answer(struct held *held)
 {
-    exchange_respond(held->exchange, 200, "text/plain", SLICE("ok"), NULL, 0);
+    if (exchange_dialect(held->exchange) == SERVER_GRPC)
+        exchange_respond_grpc(held->exchange, &verdict_ok, SLICE("ok"));
+    else
+        exchange_respond(held->exchange, 200, "text/plain", SLICE("ok"), NULL, 0);
     free(held);
 }
 
@@ -537,6 +540,97 @@ static void test_unix_clients_that_leave(void **state)
     site_free(site);
 }
 
+static size_t put_field(char *out, const char *name, const char *value)
+{
+    size_t name_size = strlen(name), value_size = strlen(value);
+    out[0] = 0; /* literal, not indexed */
+    out[1] = (char)name_size;
+    memcpy(out + 2, name, name_size);
+    out[2 + name_size] = (char)value_size;
+    memcpy(out + 3 + name_size, value, value_size);
+    return 3 + name_size + value_size;
+}
+
+static size_t put_frame_head(char *out, size_t size, int type, int flags, int stream)
+{
+    const char head[9] = {0, 0, (char)size,          (char)type,  (char)flags,
+                          0, 0, (char)(stream >> 8), (char)stream};
+    memcpy(out, head, sizeof(head));
+    return sizeof(head);
+}
+
+/* A call with an empty message and a deadline. */
+static void say_call(int fd, int stream, const char *path, const char *timeout)
+{
+    char block[128], frames[256];
+    size_t size = put_field(block, ":method", "POST");
+    size += put_field(block + size, ":scheme", "http");
+    size += put_field(block + size, ":authority", "a");
+    size += put_field(block + size, ":path", path);
+    size += put_field(block + size, "content-type", "application/grpc");
+    size += put_field(block + size, "grpc-timeout", timeout);
+    size_t used = put_frame_head(frames, size, 1, 4, stream);
+    memcpy(frames + used, block, size);
+    used += size;
+    used += put_frame_head(frames + used, 5, 0, 1, stream);
+    memset(frames + used, 0, 5);
+    used += 5;
+    assert_int_equal(send(fd, frames, used, MSG_NOSIGNAL), used);
+}
+
+static void receive_all(int fd, uint8_t *out, size_t size)
+{
+    size_t got = 0;
+    while (got < size) {
+        ssize_t n = recv(fd, out + got, size - got, 0);
+        assert_true(n > 0);
+        got += (size_t)n;
+    }
+}
+
+/* Reads frames until that many streams have ended. */
+static void hear_ends(int fd, unsigned count)
+{
+    uint8_t head[9], payload[1024] = {0};
+    while (count > 0) {
+        receive_all(fd, head, sizeof(head));
+        size_t size = (size_t)head[1] << 8 | head[2];
+        assert_true(head[0] == 0 && size <= sizeof(payload));
+        receive_all(fd, payload, size);
+        if (head[3] == 3 || head[3] == 7) /* RST_STREAM, GOAWAY */
+            fail_msg("frame %u of stream %u: %u", head[3], (unsigned)head[7] << 8 | head[8],
+                     payload[size - 1]);
+        if (head[3] <= 1 && (head[4] & 1))
+            count--;
+    }
+}
+
+/* Thousands of calls whose deadline passes at about the time of their answer: each is answered
+ * once. Those to /never are released after the end of the server. */
+static void test_short_deadlines(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 8, CALLS = 50, ROUNDS = 10 };
+    static const char *const timeouts[] = {"1n", "100u", "1m", "19m", "20m", "21m", "0S", "40m"};
+    struct site *site = site_new(2, (struct server_options){0});
+    int fds[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        fds[i] = dial(server_port(site->server));
+        assert_int_equal(send(fds[i], H2_BEGIN, sizeof(H2_BEGIN) - 1, 0), sizeof(H2_BEGIN) - 1);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int call = 0; call < CALLS; call++)
+            for (int i = 0; i < CONNECTIONS; i++)
+                say_call(fds[i], 2 * (round * CALLS + call) + 1,
+                         (call + i) % 5 == 0 ? "/never" : "/later", timeouts[(call * 3 + i) % 8]);
+        for (int i = 0; i < CONNECTIONS; i++)
+            hear_ends(fds[i], CALLS);
+    }
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    site_free(site);
+}
+
 /* Whoever is refused while still sending gets to read why. */
 static void test_lingering_close(void **state)
 {
@@ -755,6 +849,7 @@ int main(void)
         cmocka_unit_test(test_clients_that_leave),
         cmocka_unit_test(test_half_closed_clients_get_their_answer),
         cmocka_unit_test(test_unix_clients_that_leave),
+        cmocka_unit_test(test_short_deadlines),
         cmocka_unit_test(test_lingering_close),
         cmocka_unit_test(test_body_in_pieces),
         cmocka_unit_test(test_drain),
