@@ -10,6 +10,7 @@
  *
  * Thread: the exchange's worker.
  */
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/otlp_request.h"
@@ -76,9 +77,8 @@ struct otlp_node {
 
 /* A request on its way to its answer. */
 struct otlp_request {
-    struct receipt receipt; /* first */
+    struct received received;
     struct otlp_receiver *receiver;
-    struct exchange *exchange;
     enum transport transport;
     enum signal signal;
     bool is_json;
@@ -215,13 +215,13 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
 
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
-    struct otlp_request *request = (struct otlp_request *)receipt;
+    struct otlp_request *request = container_of(receipt, struct otlp_request, received.receipt);
+    struct exchange *exchange = request->received.exchange;
     struct received_counters *counters =
         &request->receiver->counters[request->transport][request->signal];
-    unsigned worker = exchange_worker(request->exchange)->index;
-    counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused, worker,
-                request->items);
-    otlp_request_respond(request->exchange, request->is_json, verdict);
+    counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
+                exchange_worker(exchange)->index, request->items);
+    otlp_request_respond(exchange, request->is_json, verdict);
     free(request);
 }
 
@@ -239,9 +239,9 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct worker *worker = exchange_worker(exchange);
     struct context *metadata =
         includes_metadata(receiver, request->transport) ? received_metadata(exchange) : NULL;
-    receipt_init(&request->receipt, on_settled);
-    struct batch *batch =
-        batch_new(worker, request->signal, body, request->items, &request->receipt, metadata);
+    received_init(&request->received, exchange, on_settled);
+    struct batch *batch = batch_new(worker, request->signal, body, request->items,
+                                    &request->received.receipt, metadata);
     *request_io = NULL; /* the receipt's from here on */
     node_forward(receiver->nodes[worker->index], batch);
 }
@@ -254,7 +254,6 @@ static void on_request(void *context, struct exchange *exchange)
     struct otlp_request *request = memory_zalloc(sizeof(*request));
     *request = (struct otlp_request){
         .receiver = receiver,
-        .exchange = exchange,
         .transport = is_grpc ? TRANSPORT_GRPC : TRANSPORT_HTTP,
         .signal = (enum signal)(is_grpc ? signal_of_grpc_path(receiver, exchange_path(exchange))
                                         : signal_of_http_path(receiver, exchange_path(exchange))),

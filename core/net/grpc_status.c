@@ -1,7 +1,7 @@
 #include "core/net/grpc_status.h"
 
 #include <assert.h>
-#include <ctype.h>
+#include <stdio.h>
 
 size_t grpc_percent_encode(struct slice text, char *out)
 {
@@ -91,30 +91,69 @@ size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_
     return encode_base64(status, size, out);
 }
 
-int64_t grpc_parse_timeout(struct slice value)
+enum { TIMEOUT_MAX_BYTES = 9 }; /* 8 digits and the unit */
+
+/* As Go's %q, at most the first `size` bytes of it. */
+static const char *quote(struct slice text, char *out, size_t size)
 {
-    if (value.size < 2 || value.size > 9)
-        return -1;
-    int64_t number = 0;
-    for (size_t i = 0; i + 1 < value.size; i++) {
-        if (!isdigit(value.data[i]))
-            return -1;
-        number = number * 10 + (value.data[i] - '0');
+    size_t used = 0;
+    out[used++] = '"';
+    for (size_t i = 0; i < text.size && used + 6 < size; i++) {
+        uint8_t c = text.data[i];
+        if (c == '"' || c == '\\')
+            out[used++] = '\\';
+        if (c >= 0x20 && c < 0x7f)
+            out[used++] = (char)c;
+        else
+            used += (size_t)snprintf(out + used, size - used, "\\x%02x", c);
     }
-    switch (value.data[value.size - 1]) {
+    out[used++] = '"';
+    out[used] = '\0';
+    return out;
+}
+
+/* 0: no unit. */
+static int64_t unit_ns(uint8_t unit)
+{
+    switch (unit) {
     case 'H':
-        return number > 2000000 ? INT64_MAX : number * 3600 * 1000000000;
+        return INT64_C(3600) * 1000000000;
     case 'M':
-        return number * 60 * 1000000000;
+        return INT64_C(60) * 1000000000;
     case 'S':
-        return number * 1000000000;
+        return 1000000000;
     case 'm':
-        return number * 1000000;
+        return 1000000;
     case 'u':
-        return number * 1000;
+        return 1000;
     case 'n':
-        return number;
+        return 1;
     default:
-        return -1;
+        return 0;
     }
+}
+
+bool grpc_parse_timeout(struct slice value, int64_t *ns_out, struct error *err)
+{
+    char text[80];
+    if (value.size < 2)
+        return error_set(err, "transport: timeout string is too short: %s",
+                         quote(value, text, sizeof text));
+    if (value.size > TIMEOUT_MAX_BYTES)
+        return error_set(err, "transport: timeout string is too long: %s",
+                         quote(value, text, sizeof text));
+    int64_t unit = unit_ns(value.data[value.size - 1]);
+    if (unit == 0)
+        return error_set(err, "transport: timeout unit is not recognized: %s",
+                         quote(value, text, sizeof text));
+    struct slice digits = slice_of(value.data, value.size - 1);
+    int64_t number = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        if (digits.data[i] < '0' || digits.data[i] > '9')
+            return error_set(err, "strconv.ParseUint: parsing %s: invalid syntax",
+                             quote(digits, text, sizeof text));
+        number = number * 10 + (digits.data[i] - '0');
+    }
+    *ns_out = number > INT64_MAX / unit ? INT64_MAX : number * unit;
+    return true;
 }

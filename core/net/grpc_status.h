@@ -10,6 +10,7 @@
 #ifndef PROFCOL_CORE_NET_GRPC_STATUS_H
 #define PROFCOL_CORE_NET_GRPC_STATUS_H
 
+#include "core/base/error.h"
 #include "core/base/slice.h"
 #include "core/base/verdict.h"
 
@@ -25,7 +26,8 @@ enum {
 size_t grpc_percent_encode(struct slice text, char *out);
 /* google.rpc.Status with RetryInfo in base64; 0 when the verdict says nothing about a delay. */
 size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_MAX_BYTES]);
-/* "100m" and the like, in nanoseconds; -1: absent or malformed. */
-int64_t grpc_parse_timeout(struct slice value);
+/* The value of grpc-timeout ("100m" and the like) in nanoseconds, at most INT64_MAX. False when it
+ * is malformed, with the words of gRPC-Go. */
+bool grpc_parse_timeout(struct slice value, int64_t *ns_out, struct error *err);
 
 #endif

@@ -175,32 +175,37 @@ static bool store_field(struct exchange *exchange, struct slice name, struct sli
     return server_exchange_add_header(exchange, name, value);
 }
 
+static int keep_field(nghttp2_session *session, const nghttp2_frame *frame, struct slice name,
+                      struct slice value)
+{
+    struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
+    if (!exchange || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    /* Only the budget can be in the way: the block is within the limits. */
+    return store_field(exchange, name, value) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *user_data)
 {
     (void)flags;
-    struct connection *connection = user_data;
-    if (!admit_field(connection, name_size, value_size))
+    if (!admit_field(user_data, name_size, value_size))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
-    struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
-    if (!exchange || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return 0;
-    /* Only the budget can be in the way: the block is within the limits. */
-    bool ok = store_field(exchange, slice_of(name, name_size), slice_of(value, value_size));
-    return ok ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    return keep_field(session, frame, slice_of(name, name_size), slice_of(value, value_size));
 }
 
+/* Ignored, except for a time limit: a client whose limit cannot be read is told so. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
                              const uint8_t *name, size_t name_size, const uint8_t *value,
                              size_t value_size, uint8_t flags, void *user_data)
 {
-    (void)session;
-    (void)frame;
-    (void)name;
-    (void)value;
     (void)flags;
-    return admit_field(user_data, name_size, value_size) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (!admit_field(user_data, name_size, value_size))
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (!slice_is(slice_of(name, name_size), "grpc-timeout"))
+        return 0;
+    return keep_field(session, frame, slice_of(name, name_size), slice_of(value, value_size));
 }
 
 static int64_t content_length(const struct exchange *exchange)
@@ -415,8 +420,8 @@ static void h2_output(struct connection *connection)
     }
     if (server_connection_has_unsent(connection))
         return;
-    bool is_over = h2->terminated || (!nghttp2_session_want_read(h2->session) &&
-                                      !nghttp2_session_want_write(h2->session));
+    bool has_ended = connection->eof ? !h2->exchanges : !nghttp2_session_want_read(h2->session);
+    bool is_over = h2->terminated || (has_ended && !nghttp2_session_want_write(h2->session));
     if (is_over)
         server_connection_finish(connection, (enum close_reason)h2->reason, true);
 }
@@ -517,9 +522,21 @@ static void h2_body_filled(struct connection *connection, const struct iovec *pl
     }
 }
 
+/* A client that only ended its side waits for its answers; a request that is not whole never will
+ * be. The PING provokes a reset from one that has closed the connection, as the interim answer of
+ * HTTP/1.1 does. */
 static void h2_eof(struct connection *connection)
 {
-    server_connection_break(connection, CLOSE_CLIENT);
+    struct h2 *h2 = connection->session;
+    if (!h2->terminated)
+        h2->reason = CLOSE_CLIENT;
+    for (struct exchange *exchange = h2->exchanges; exchange; exchange = exchange->next)
+        if (!exchange->body_complete)
+            nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
+                                      NGHTTP2_CANCEL);
+    if (h2->exchanges)
+        nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+    server_connection_mark_dirty(connection); /* h2_output ends it */
 }
 
 /* Answers. */
@@ -647,14 +664,16 @@ static void answer_grpc_ok(struct exchange *exchange, struct slice message)
 }
 
 /* One block of headers that ends the stream ("Trailers-Only"). */
-static void answer_grpc_error(struct exchange *exchange, const struct verdict *verdict)
+static void answer_grpc_error(struct exchange *exchange, int http_status,
+                              const struct verdict *verdict)
 {
-    char status[8], message[GRPC_MESSAGE_MAX_BYTES], details[GRPC_DETAILS_MAX_BYTES];
+    char http[8], status[8], message[GRPC_MESSAGE_MAX_BYTES], details[GRPC_DETAILS_MAX_BYTES];
+    int http_size = snprintf(http, sizeof(http), "%03d", http_status % 1000);
     int status_size = snprintf(status, sizeof(status), "%d", (int)verdict->code);
     size_t message_size = grpc_percent_encode(slice_of_string(verdict->text), message);
     size_t details_size = grpc_encode_details(verdict, details);
     nghttp2_nv fields[5] = {
-        constant_field(SLICE(":status"), SLICE("200")),
+        field(SLICE(":status"), slice_of(http, (size_t)http_size)),
         constant_field(SLICE("content-type"), SLICE("application/grpc")),
         field(SLICE("grpc-status"), slice_of(status, (size_t)status_size)),
         field(SLICE("grpc-message"), slice_of(message, message_size)),
@@ -665,13 +684,13 @@ static void answer_grpc_error(struct exchange *exchange, const struct verdict *v
     submit(exchange, fields, count, false);
 }
 
-static void h2_answer_grpc(struct exchange *exchange, const struct verdict *verdict,
-                           struct slice message)
+static void h2_answer_grpc(struct exchange *exchange, int http_status,
+                           const struct verdict *verdict, struct slice message)
 {
     if (verdict_is_ok(verdict))
         answer_grpc_ok(exchange, message);
     else
-        answer_grpc_error(exchange, verdict);
+        answer_grpc_error(exchange, http_status, verdict);
 }
 
 /* Time. */
@@ -752,7 +771,7 @@ static uint64_t check_keepalive(struct connection *connection, uint64_t now_ns)
 {
     struct h2 *h2 = connection->session;
     const struct server_options *options = &connection->part->server->options;
-    if (options->keepalive_time_ns <= 0)
+    if (options->keepalive_time_ns <= 0 || connection->eof) /* it can answer no PING any more */
         return UINT64_MAX;
     if (connection->read_ns >= h2->ping_ns)
         h2->ping_ns = 0;

@@ -463,12 +463,26 @@ static void http1_body_filled(struct connection *connection, const struct iovec 
         leave_exchange(connection);
 }
 
+/* A client that only ended its side takes an interim answer (RFC 9110, section 15.2) and waits on.
+ * The kernel of one that closed the connection answers it with a reset: nothing else tells the two
+ * apart. */
+static void probe(struct connection *connection)
+{
+    const struct http1 *http1 = connection->session;
+    if (!http1->old_version && !was_answered(http1))
+        server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
 /* A client that has said everything may still wait for its answer. */
 static void http1_eof(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
     bool is_idle = http1->state == HTTP1_HEAD;
-    if (http1->state == HTTP1_WAITING || (is_idle && server_connection_has_unsent(connection)))
+    if (http1->state == HTTP1_WAITING) {
+        probe(connection);
+        return;
+    }
+    if (is_idle && server_connection_has_unsent(connection))
         return; /* http1_output ends it */
     server_connection_break(connection,
                             is_idle && http1->pending.size == 0 ? CLOSE_CLIENT : CLOSE_RESET);

@@ -60,8 +60,8 @@ struct server_handler {
     bool (*on_head)(void *context, struct exchange *exchange);
     /* The whole request: exchange_body. Answer now or later, exactly once. */
     void (*on_request)(void *context, struct exchange *exchange);
-    /* The client went away between on_request and the answer; exchange_respond must still be called
-     * (it is then only a release). May be NULL. */
+    /* Between on_request and the answer the client went away or its deadline (grpc-timeout) passed;
+     * exchange_respond must still be called (it is then only a release). May be NULL. */
     void (*on_gone)(void *context, struct exchange *exchange);
     /* The server refuses a plain HTTP request that on_head let pass (too large, cannot be
      * decompressed, over budget): respond at once, with `status` and a body that says verdict->text
@@ -94,12 +94,14 @@ struct slice exchange_method(const struct exchange *exchange);
 struct slice exchange_path(const struct exchange *exchange); /* without the query */
 struct slice exchange_query(const struct exchange *exchange);
 const struct http_headers *exchange_headers(const struct exchange *exchange);
-const char *exchange_peer(const struct exchange *exchange);   /* address without port */
-int64_t exchange_timeout_ns(const struct exchange *exchange); /* grpc-timeout; -1: none was given */
+const char *exchange_peer(const struct exchange *exchange); /* address without port */
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
 void exchange_set_data(struct exchange *exchange, void *data); /* the handler's own */
 void *exchange_data(const struct exchange *exchange);
+/* From on_request to the answer: whether nobody waits for it any more, because the client went away
+ * or its deadline has passed. */
+bool exchange_is_abandoned(const struct exchange *exchange);
 /* In on_request: the decompressed body (gRPC: the message); the caller gets the reference. */
 struct buffer *exchange_take_body(struct exchange *exchange);
 
@@ -108,7 +110,7 @@ struct buffer *exchange_take_body(struct exchange *exchange);
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,
                       struct slice body, const struct http_header *extra, size_t extra_count);
 /* gRPC answer: OK with a message, or a status with text and (retry_after_ns >= 0) RetryInfo in
- * grpc-status-details-bin. */
+ * grpc-status-details-bin. What is not OK is DEADLINE_EXCEEDED once the deadline has passed. */
 void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,
                            struct slice message);
 

@@ -270,9 +270,10 @@ static void update_poll(struct connection *connection)
     int wanted = connection->reading ? UV_READABLE : 0;
     if (server_connection_has_unsent(connection))
         wanted |= UV_WRITABLE;
-    /* While the handler thinks, only learn that the client has left. */
-    if (!connection->reading && !connection->eof)
-        wanted |= UV_DISCONNECT;
+    /* While the handler thinks, only learn that the client has left. After the end of input that
+     * event would be there all the time, and this one only when the connection breaks. */
+    if (!connection->reading)
+        wanted |= connection->eof ? UV_PRIORITIZED : UV_DISCONNECT;
     if (wanted == connection->polled)
         return;
     connection->polled = wanted;
@@ -505,6 +506,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
                 break;
     } else if (events & UV_DISCONNECT) {
         look_whether_gone(connection);
+    } else if (events & UV_PRIORITIZED) {
+        server_connection_break(connection, CLOSE_RESET);
     }
     server_connection_settle(connection);
 }

@@ -1,4 +1,5 @@
 #include "core/base/budget.h"
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
 #include "core/net/server_private.h"
@@ -15,6 +16,11 @@ enum {
     GRPC_PREFIX_BYTES = 5,
 };
 
+static const struct verdict deadline_exceeded = {
+    .code = GRPC_DEADLINE_EXCEEDED, .retry_after_ns = -1, .text = "context deadline exceeded"};
+
+static void on_deadline(struct timer *timer);
+
 struct exchange *server_exchange_new(struct connection *connection)
 {
     struct server_part *part = connection->part;
@@ -30,14 +36,24 @@ struct exchange *server_exchange_new(struct connection *connection)
     exchange->store_capacity = sizeof(exchange->inline_store);
     exchange->body_expected = -1;
     exchange->since_ns = part->worker->now_ns;
+    exchange->deadline_ns = UINT64_MAX;
+    exchange->deadline.on_timer = on_deadline;
     exchange->charged_bytes = EXCHANGE_COST_BYTES;
     part->live++;
     return exchange;
 }
 
+static void cancel_deadline(struct exchange *exchange)
+{
+    if (timer_is_set(&exchange->deadline))
+        worker_cancel_timer(exchange->part->worker, &exchange->deadline);
+}
+
 void server_exchange_free(struct exchange *exchange)
 {
     struct server_part *part = exchange->part;
+    assert(!exchange->held);
+    cancel_deadline(exchange);
     budget_release(part->server->options.budget, exchange->charged_bytes);
     buffer_unref(exchange->body);
     if (exchange->headers.items != exchange->inline_items)
@@ -50,15 +66,23 @@ void server_exchange_free(struct exchange *exchange)
     server_part_unlive(part);
 }
 
+/* May respond, which releases the exchange. */
+static void tell_gone(struct exchange *exchange)
+{
+    struct server *server = exchange->part->server;
+    assert(exchange->held);
+    if (server->handler->on_gone)
+        server->handler->on_gone(server->context, exchange);
+}
+
 void server_exchange_gone(struct exchange *exchange)
 {
-    bool handler_has_it = exchange->state == EXCHANGE_WAITING;
-    struct server *server = exchange->part->server;
     exchange->connection = NULL;
-    if (!handler_has_it)
+    cancel_deadline(exchange);
+    if (!exchange->held)
         server_exchange_free(exchange);
-    else if (server->handler->on_gone)
-        server->handler->on_gone(server->context, exchange); /* may respond, which frees it */
+    else if (exchange->state == EXCHANGE_WAITING) /* else the handler knows: its deadline passed */
+        tell_gone(exchange);
 }
 
 static bool charge(struct exchange *exchange, size_t size)
@@ -124,6 +148,46 @@ bool server_exchange_add_header(struct exchange *exchange, struct slice name, st
     return true;
 }
 
+static void mark_answered(struct exchange *exchange)
+{
+    assert(exchange->connection && exchange->state != EXCHANGE_ANSWERED);
+    cancel_deadline(exchange);
+    exchange->state = EXCHANGE_ANSWERED;
+    exchange->since_ns = exchange->part->worker->now_ns;
+}
+
+/* False: there is nobody to answer any more. */
+static bool begin_answer(struct exchange *exchange)
+{
+    bool was_answered = exchange->state == EXCHANGE_ANSWERED; /* by expire */
+    assert(exchange->held || !was_answered);
+    exchange->held = false;
+    if (!exchange->connection) {
+        server_exchange_free(exchange);
+        return false;
+    }
+    if (!was_answered)
+        mark_answered(exchange);
+    return !was_answered;
+}
+
+/* After the answer was written: it may point into the body. */
+static void release_body(struct exchange *exchange)
+{
+    buffer_unref(exchange->body);
+    exchange->body = NULL;
+}
+
+static void respond_grpc(struct exchange *exchange, int http_status, const struct verdict *verdict,
+                         struct slice message)
+{
+    assert(exchange->dialect == SERVER_GRPC);
+    if (!begin_answer(exchange))
+        return;
+    exchange->connection->protocol->answer_grpc(exchange, http_status, verdict, message);
+    release_body(exchange);
+}
+
 /* Answers for the server itself. */
 static void refuse(struct exchange *exchange, int status, const struct verdict *verdict)
 {
@@ -170,6 +234,63 @@ static bool is_grpc_content_type(struct slice type)
            (rest.size > 6 && memcmp(rest.data, "+proto;", 7) == 0);
 }
 
+/* A deadline counts from here. As in gRPC-Go the last of several headers sets it, and all have to
+ * be well formed. False after having answered. */
+static bool read_grpc_timeout(struct exchange *exchange)
+{
+    const struct http_headers *headers = &exchange->headers;
+    int64_t timeout_ns = -1;
+    for (size_t i = 0; i < headers->count; i++) {
+        struct error err;
+        if (!slice_is(headers->items[i].name, "grpc-timeout") ||
+            grpc_parse_timeout(headers->items[i].value, &timeout_ns, &err))
+            continue;
+        struct verdict verdict = verdict_of(GRPC_INTERNAL, "malformed grpc-timeout: %s", err.text);
+        respond_grpc(exchange, 400, &verdict, (struct slice){NULL, 0});
+        return false;
+    }
+    if (timeout_ns >= 0)
+        exchange->deadline_ns = worker_now(exchange->part->worker) + (uint64_t)timeout_ns;
+    return true;
+}
+
+static bool has_expired(const struct exchange *exchange)
+{
+    return exchange->part->worker->now_ns >= exchange->deadline_ns;
+}
+
+/* Tells the client; what the handler says later is only a release. */
+static void expire(struct exchange *exchange)
+{
+    assert(exchange->dialect == SERVER_GRPC && exchange->connection);
+    mark_answered(exchange);
+    exchange->connection->protocol->answer_grpc(exchange, 200, &deadline_exceeded,
+                                                (struct slice){NULL, 0});
+    if (exchange->held)
+        tell_gone(exchange);
+    else
+        release_body(exchange);
+}
+
+static void on_deadline(struct timer *timer)
+{
+    expire(container_of(timer, struct exchange, deadline));
+}
+
+/* False after having answered. */
+static bool start_deadline(struct exchange *exchange)
+{
+    if (exchange->deadline_ns == UINT64_MAX)
+        return true;
+    if (has_expired(exchange)) {
+        expire(exchange);
+        return false;
+    }
+    worker_set_timer(exchange->part->worker, &exchange->deadline,
+                     exchange->deadline_ns - exchange->part->worker->now_ns);
+    return true;
+}
+
 /* What gRPC-Go answers; false after having answered. */
 static bool check_grpc_encoding(struct exchange *exchange)
 {
@@ -214,8 +335,10 @@ static bool check_dialect(struct exchange *exchange)
     bool is_h2 = exchange->connection->protocol == &h2_protocol;
     if (options->accept_grpc && is_h2 && is_grpc_content_type(type)) {
         exchange->dialect = SERVER_GRPC;
+        if (!read_grpc_timeout(exchange))
+            return false;
         if (slice_is(exchange->method, "POST"))
-            return true;
+            return start_deadline(exchange);
         struct verdict verdict = verdict_of(
             GRPC_INTERNAL, "Received a HEADERS frame with :method \"%.*s\" which should be POST",
             SLICE_ARG(exchange->method));
@@ -413,6 +536,22 @@ static bool decompress_body(struct exchange *exchange)
     return false;
 }
 
+/* Unless it is too late already: decompression takes its time. */
+static void hand_over(struct exchange *exchange)
+{
+    struct server *server = exchange->part->server;
+    if (exchange->deadline_ns != UINT64_MAX) {
+        worker_now(exchange->part->worker);
+        if (has_expired(exchange)) {
+            expire(exchange);
+            return;
+        }
+    }
+    exchange->state = EXCHANGE_WAITING;
+    exchange->held = true;
+    server->handler->on_request(server->context, exchange);
+}
+
 void server_exchange_finish(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY);
@@ -432,8 +571,7 @@ void server_exchange_finish(struct exchange *exchange)
     if (is_compressed && !decompress_body(exchange))
         return;
     buffer_trim(exchange->body);
-    exchange->state = EXCHANGE_WAITING;
-    server->handler->on_request(server->context, exchange);
+    hand_over(exchange);
 }
 
 uint64_t server_exchange_body_deadline(const struct exchange *exchange)
@@ -502,9 +640,10 @@ bool exchange_is_secure(const struct exchange *exchange)
     return exchange->part->server->tls != NULL;
 }
 
-int64_t exchange_timeout_ns(const struct exchange *exchange)
+bool exchange_is_abandoned(const struct exchange *exchange)
 {
-    return grpc_parse_timeout(http_header_get(&exchange->headers, "grpc-timeout"));
+    assert(exchange->held);
+    return !exchange->connection || exchange->state == EXCHANGE_ANSWERED || has_expired(exchange);
 }
 
 void exchange_set_data(struct exchange *exchange, void *data)
@@ -519,30 +658,10 @@ void *exchange_data(const struct exchange *exchange)
 
 struct buffer *exchange_take_body(struct exchange *exchange)
 {
-    assert(exchange->body && exchange->state == EXCHANGE_WAITING);
+    assert(exchange->body && exchange->held);
     struct buffer *body = exchange->body;
     exchange->body = NULL;
     return body;
-}
-
-/* False: there is nobody to answer any more. */
-static bool begin_answer(struct exchange *exchange)
-{
-    assert(exchange->state != EXCHANGE_ANSWERED);
-    if (!exchange->connection) {
-        server_exchange_free(exchange);
-        return false;
-    }
-    exchange->state = EXCHANGE_ANSWERED;
-    exchange->since_ns = exchange->part->worker->now_ns;
-    return true;
-}
-
-/* Only now: what the answer says may point into it. */
-static void release_body(struct exchange *exchange)
-{
-    buffer_unref(exchange->body);
-    exchange->body = NULL;
 }
 
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,
@@ -558,9 +677,6 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
 void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,
                            struct slice message)
 {
-    assert(exchange->dialect == SERVER_GRPC);
-    if (!begin_answer(exchange))
-        return;
-    exchange->connection->protocol->answer_grpc(exchange, verdict, message);
-    release_body(exchange);
+    bool is_late = !verdict_is_ok(verdict) && has_expired(exchange);
+    respond_grpc(exchange, 200, is_late ? &deadline_exceeded : verdict, message);
 }

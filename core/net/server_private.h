@@ -94,7 +94,8 @@ struct protocol {
      * was answered, sends. */
     void (*output)(struct connection *connection);
     void (*answer)(struct exchange *exchange, const struct answer *answer);
-    void (*answer_grpc)(struct exchange *exchange, const struct verdict *verdict,
+    /* http_status: 200, unless the head was refused. May be NULL where there is no gRPC. */
+    void (*answer_grpc)(struct exchange *exchange, int http_status, const struct verdict *verdict,
                         struct slice message);
     /* Looks at the time (may close), and says when to look again. */
     uint64_t (*check)(struct connection *connection, uint64_t now_ns);
@@ -271,6 +272,7 @@ struct exchange {
     uint8_t state;
     uint8_t dialect;
     uint8_t compression;
+    bool held;          /* by the handler, from on_request to exchange_respond */
     bool body_complete; /* the client has said everything */
     bool method_is_head;
     bool has_trailers;
@@ -286,8 +288,10 @@ struct exchange {
     struct buffer *body;
     int64_t body_expected; /* size, when it is known; -1 */
     uint64_t body_received;
-    uint64_t since_ns; /* start of the body; of the answer, once answered */
-    uint8_t prefix[5]; /* of the gRPC message */
+    uint64_t since_ns;     /* start of the body; of the answer, once answered */
+    uint64_t deadline_ns;  /* of grpc-timeout; UINT64_MAX: none */
+    struct timer deadline; /* set from the end of the head to the answer */
+    uint8_t prefix[5];     /* of the gRPC message */
     uint8_t prefix_size;
     size_t charged_bytes;
     uint64_t reset_ns; /* HTTP/2: when to tell the client to stop sending; 0: no need */

@@ -25,6 +25,7 @@ static int weight(const struct verdict *verdict)
 void receipt_settle(struct receipt *receipt, const struct verdict *verdict)
 {
     assert(receipt->open > 0);
+    receipt->taken |= verdict_is_ok(verdict);
     if (weight(verdict) > weight(&receipt->worst))
         receipt->worst = *verdict;
     if (--receipt->open > 0)
@@ -35,7 +36,7 @@ void receipt_settle(struct receipt *receipt, const struct verdict *verdict)
 
 bool receipt_is_abandoned(const struct receipt *receipt)
 {
-    return receipt && receipt->is_abandoned && receipt->is_abandoned(receipt);
+    return receipt && !receipt->taken && receipt->is_abandoned && receipt->is_abandoned(receipt);
 }
 
 struct receipt_group {

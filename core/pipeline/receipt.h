@@ -19,11 +19,12 @@
 struct receipt {
     uint32_t open; /* parts not yet settled */
     struct verdict worst;
+    bool taken; /* a part was settled with OK */
     /* Last call on the receipt; may free it. May run inside receipt_settle, so inside `consume`. */
     void (*on_settled)(struct receipt *receipt, const struct verdict *verdict);
-    /* Whether nobody waits for the answer any more and nobody has taken any of the data: the client
-     * timed out, reset its stream or closed its connection, and will send the data again. NULL:
-     * never. Set by the maker after receipt_init. */
+    /* Whether nobody waits for the answer any more: the client timed out, reset its stream or
+     * closed its connection, and will send the data again. NULL: never. Set by the maker after
+     * receipt_init. */
     bool (*is_abandoned)(const struct receipt *receipt);
 };
 
@@ -32,8 +33,9 @@ void receipt_init(struct receipt *receipt,
                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
 void receipt_add_parts(struct receipt *receipt, uint32_t parts);
 void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
-/* Whoever holds unsent data with an open part asks this before it sends: delivering what its client
- * has given up would duplicate it, because the client sends it again. False for NULL. */
+/* Whether nobody waits for the answer any more and nobody has taken any of the data. Whoever holds
+ * unsent data with an open part asks this before it sends: delivering what its client has given up
+ * would duplicate it, because the client sends it again. False for NULL. */
 bool receipt_is_abandoned(const struct receipt *receipt);
 
 /* One receipt that stands for several: data that was joined from the requests of several senders.

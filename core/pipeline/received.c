@@ -1,5 +1,7 @@
 #include "core/pipeline/received.h"
 
+#include "core/base/container_of.h"
+
 #include <stdio.h>
 
 const struct verdict received_over_budget = {.code = GRPC_RESOURCE_EXHAUSTED,
@@ -27,6 +29,19 @@ void received_counters_init(struct received_counters *counters, const struct com
         metrics_counter(metrics, "profcol_receiver_invalid_requests",
                         "Requests refused because of what they contain.", text_string(&labels));
     text_deinit(&labels);
+}
+
+static bool is_abandoned(const struct receipt *receipt)
+{
+    return exchange_is_abandoned(container_of(receipt, struct received, receipt)->exchange);
+}
+
+void received_init(struct received *received, struct exchange *exchange,
+                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict))
+{
+    receipt_init(&received->receipt, on_settled);
+    received->receipt.is_abandoned = is_abandoned;
+    received->exchange = exchange;
 }
 
 struct context *received_metadata(const struct exchange *exchange)

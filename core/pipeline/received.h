@@ -1,7 +1,8 @@
 /*
  * received: what every receiver that listens does with a request of core/net/server.h.
  *
- * Owner: counters belong to the metrics, contexts are counted.
+ * Owner: counters belong to the metrics, contexts are counted; a `struct received` lives until its
+ * on_settled.
  *
  * Thread: received_counters_init on main, the rest on the exchange's worker.
  */
@@ -10,6 +11,7 @@
 
 #include "core/net/server.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/receipt.h"
 
 /* Under the Collector's names, as far as it has them. */
 struct received_counters {
@@ -20,6 +22,17 @@ struct received_counters {
 /* transport: "grpc", "http". */
 void received_counters_init(struct received_counters *counters, const struct component *receiver,
                             const char *transport, enum signal signal);
+
+/* A request on its way to its answer; embedded in a receiver's own. It is the receipt's maker:
+ * on_settled answers the exchange. */
+struct received {
+    struct receipt receipt;
+    struct exchange *exchange;
+};
+/* In on_request. The receipt counts as abandoned once the client has gone or its deadline has
+ * passed. */
+void received_init(struct received *received, struct exchange *exchange,
+                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
 
 /* The request's headers, for include_metadata; one reference. */
 struct context *received_metadata(const struct exchange *exchange);

@@ -21,9 +21,8 @@ struct pusher {
 
 /* A request on its way to its answer. */
 struct push_request {
-    struct receipt receipt;
+    struct received received;
     struct pusher *pusher;
-    struct exchange *exchange;
     uint32_t samples;
 };
 
@@ -58,11 +57,12 @@ static bool on_head(void *context, struct exchange *exchange)
 
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
-    struct push_request *request = container_of(receipt, struct push_request, receipt);
+    struct push_request *request = container_of(receipt, struct push_request, received.receipt);
+    struct exchange *exchange = request->received.exchange;
     const struct received_counters *counters = &request->pusher->counters;
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
-                exchange_worker(request->exchange)->index, request->samples);
-    respond(request->exchange, verdict);
+                exchange_worker(exchange)->index, request->samples);
+    respond(exchange, verdict);
     free(request);
 }
 
@@ -71,11 +71,11 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
 {
     struct worker *worker = exchange_worker(exchange);
     struct push_request *request = memory_zalloc(sizeof *request);
-    *request = (struct push_request){.pusher = pusher, .exchange = exchange, .samples = samples};
-    receipt_init(&request->receipt, on_settled);
+    *request = (struct push_request){.pusher = pusher, .samples = samples};
+    received_init(&request->received, exchange, on_settled);
     bool with_headers = pusher->settings->server.include_metadata;
     node_forward(pusher->nodes[worker->index],
-                 batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
+                 batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->received.receipt,
                            with_headers ? received_metadata(exchange) : NULL));
 }
 

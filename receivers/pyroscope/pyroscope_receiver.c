@@ -10,6 +10,7 @@
  *
  * Thread: the exchange's worker.
  */
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/utf8.h"
@@ -53,9 +54,8 @@ struct pyroscope_receiver {
 
 /* A request on its way to its answer. */
 struct pyroscope_request {
-    struct receipt receipt; /* first */
+    struct received received;
     struct pyroscope_receiver *receiver;
-    struct exchange *exchange;
     enum protocol protocol;
     uint32_t samples;
 };
@@ -239,12 +239,13 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
 
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
-    struct pyroscope_request *request = (struct pyroscope_request *)receipt;
-    struct received_counters *counters =
-        &request->receiver->counters[transport_of(request->exchange)];
+    struct pyroscope_request *request =
+        container_of(receipt, struct pyroscope_request, received.receipt);
+    struct exchange *exchange = request->received.exchange;
+    struct received_counters *counters = &request->receiver->counters[transport_of(exchange)];
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
-                exchange_worker(request->exchange)->index, request->samples);
-    respond(request->exchange, request->protocol, verdict);
+                exchange_worker(exchange)->index, request->samples);
+    respond(exchange, request->protocol, verdict);
     free(request);
 }
 
@@ -340,12 +341,12 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
 {
     struct worker *worker = exchange_worker(exchange);
     struct pyroscope_request *request = memory_zalloc(sizeof(*request));
-    *request = (struct pyroscope_request){
-        .receiver = receiver, .exchange = exchange, .protocol = protocol, .samples = samples};
+    *request =
+        (struct pyroscope_request){.receiver = receiver, .protocol = protocol, .samples = samples};
     const struct pyroscope_settings *settings = settings_of(receiver);
-    receipt_init(&request->receipt, on_settled);
-    struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->receipt,
-                                    context_of(receiver, exchange));
+    received_init(&request->received, exchange, on_settled);
+    struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples,
+                                    &request->received.receipt, context_of(receiver, exchange));
     if (protocol_is_otlp(protocol))
         name_services(batch, settings, exchange_headers(exchange));
     node_forward(receiver->nodes[worker->index], batch);

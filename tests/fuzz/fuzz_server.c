@@ -21,6 +21,7 @@ enum {
     BYTE_BY_BYTE = 16,
     TIME_PASSES = 32,
     DRAIN_MIDWAY = 64,
+    HALF_CLOSE = 128, /* at the end */
 };
 
 enum { HELD_MAX = 256 };
@@ -61,7 +62,6 @@ static bool on_head(void *context, struct exchange *exchange)
 {
     (void)context;
     (void)exchange_peer(exchange);
-    (void)exchange_timeout_ns(exchange);
     if (exchange_path(exchange).size != 2)
         return true;
     if (exchange_dialect(exchange) == SERVER_GRPC)
@@ -190,6 +190,16 @@ static void send_all(struct target *target, struct slice rest)
     }
 }
 
+static void half_close(struct target *target)
+{
+    struct connection *connection = only_connection(target);
+    if (!connection)
+        return;
+    server_connection_end_of_input(connection);
+    server_connection_settle(connection);
+    server_part_round(target->server->parts);
+}
+
 static void begin(struct target *target)
 {
     target->budget.limit_bytes = target->flags & SMALL_BUDGET ? 12 << 10 : 16 << 20;
@@ -235,6 +245,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     target.random = data[1] + 1u;
     begin(&target);
     send_all(&target, slice_of(data + 2, size - 2));
+    if (target.flags & HALF_CLOSE)
+        half_close(&target);
     end(&target);
     return 0;
 }

@@ -133,6 +133,8 @@ double server_fixture_closed(struct server_fixture *fixture, const char *reason)
 static ssize_t sink(void *context, struct slice data)
 {
     struct raw_client *client = context;
+    if (client->is_away)
+        return -1;
     size_t take = data.size < client->accepts ? data.size : client->accepts;
     client->accepts -= take;
     text_append_slice(&client->received, slice_of(data.data, take));

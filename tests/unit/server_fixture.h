@@ -45,6 +45,7 @@ struct raw_client {
     struct connection *connection; /* NULL once the server closed it */
     struct text received;
     size_t accepts; /* bytes that the socket takes until it is full */
+    bool is_away;   /* whoever writes to it gets a reset */
 };
 
 void raw_client_open(struct raw_client *client, struct server_fixture *fixture);

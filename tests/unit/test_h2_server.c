@@ -38,6 +38,7 @@ struct h2_client {
     size_t piece; /* how much is sent at once; 0: all */
     /* The request body that is being sent. */
     struct slice body;
+    const char *timeouts[2]; /* grpc-timeout of the next requests; NULL: none */
 };
 
 struct scene {
@@ -214,13 +215,16 @@ static int32_t request(struct h2_client *client, const char *path, const char *t
                        const char *encoding, struct slice body, bool open_ended)
 {
     bool is_grpc = type && strncmp(type, "application/grpc", 16) == 0;
-    nghttp2_nv fields[8] = {field(":method", "POST"), field(":scheme", "http"),
-                            field(":authority", "a"), field(":path", path)};
+    nghttp2_nv fields[10] = {field(":method", "POST"), field(":scheme", "http"),
+                             field(":authority", "a"), field(":path", path)};
     size_t count = 4;
     if (type)
         fields[count++] = field("content-type", type);
     if (encoding)
         fields[count++] = field(is_grpc ? "grpc-encoding" : "content-encoding", encoding);
+    for (int i = 0; i < 2; i++)
+        if (client->timeouts[i])
+            fields[count++] = field("grpc-timeout", client->timeouts[i]);
     client->body = body;
     nghttp2_data_provider provider = {.source.ptr = &client->body,
                                       .read_callback = open_ended ? read_nothing : read_body};
@@ -436,6 +440,392 @@ static void test_connection_reset_before_the_answer(void **state)
     scene_free(scene);
 }
 
+static void test_half_closed_client_gets_its_answers(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t first = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    int32_t second = request(&scene->client, "/later", NULL, NULL, SLICE("hi"), false);
+    int32_t half = request(&scene->client, "/s/Later", GRPC, NULL, (struct slice){0}, true);
+    raw_client_half_close(&scene->client.raw);
+    feed(&scene->client);
+    assert_true(reply_of(&scene->client, half)->closed);
+    assert_int_equal(scene->fixture.gone, 0);
+    assert_int_equal(scene->fixture.requests, 2);
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, first)->grpc_status, 0);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_body(reply_of(&scene->client, second), SLICE("hi"));
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_true(server_fixture_closed(&scene->fixture, "client") == 1);
+    scene_free(scene);
+}
+
+/* The PING finds out. */
+static void test_closed_client_is_gone(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    for (int i = 0; i < 5; i++)
+        request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    nghttp2_submit_goaway(scene->client.session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
+    pump(&scene->client);
+    assert_int_equal(scene->fixture.gone, 0); /* GOAWAY says nothing of what is under way */
+    scene->client.raw.is_away = true;
+    raw_client_half_close(&scene->client.raw);
+    assert_int_equal(scene->fixture.gone, 5);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    scene_free(scene);
+}
+
+static void test_half_closed_client_without_requests(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    size_t received = scene->client.raw.received.size;
+    raw_client_half_close(&scene->client.raw);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    assert_int_equal(scene->client.raw.received.size, received);
+    assert_true(server_fixture_closed(&scene->fixture, "client") == 1);
+    scene_free(scene);
+}
+
+/* The answer is on its way when the client ends its side. */
+static void test_half_closed_client_gets_all_of_its_answer(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    scene->client.raw.accepts = 3;
+    server_fixture_answer(&scene->fixture);
+    raw_client_half_close(&scene->client.raw);
+    assert_false(raw_client_is_closed(&scene->client.raw));
+    scene->client.raw.accepts = SIZE_MAX;
+    server_connection_flush(scene->client.raw.connection);
+    server_fixture_advance(&scene->fixture, 0);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    assert_true(raw_client_is_closed(&scene->client.raw));
+    scene_free(scene);
+}
+
+/* {value} -> nanoseconds, or gRPC-Go's words */
+static void test_timeout_syntax(void **state)
+{
+    (void)state;
+    static const struct {
+        struct slice value;
+        int64_t ns;
+        const char *error;
+    } cases[] = {
+        {SLICE("1S"), 1000000000, NULL},
+        {SLICE("0S"), 0, NULL},
+        {SLICE("00000000n"), 0, NULL},
+        {SLICE("00000010u"), 10000, NULL},
+        {SLICE("100m"), 100000000, NULL},
+        {SLICE("7n"), 7, NULL},
+        {SLICE("2M"), 120000000000, NULL},
+        {SLICE("99999999M"), INT64_C(99999999) * 60 * 1000000000, NULL},
+        {SLICE("2562047H"), INT64_C(2562047) * 3600 * 1000000000, NULL},
+        {SLICE("2562048H"), INT64_MAX, NULL},
+        {SLICE("99999999H"), INT64_MAX, NULL},
+        {SLICE(""), 0, "transport: timeout string is too short: \"\""},
+        {SLICE("S"), 0, "transport: timeout string is too short: \"S\""},
+        {SLICE("5"), 0, "transport: timeout string is too short: \"5\""},
+        {SLICE("123456789S"), 0, "transport: timeout string is too long: \"123456789S\""},
+        {SLICE("123456789"), 0, "transport: timeout unit is not recognized: \"123456789\""},
+        {SLICE("10"), 0, "transport: timeout unit is not recognized: \"10\""},
+        {SLICE("1s"), 0, "transport: timeout unit is not recognized: \"1s\""},
+        {SLICE("1x"), 0, "transport: timeout unit is not recognized: \"1x\""},
+        {SLICE("1S "), 0, "transport: timeout unit is not recognized: \"1S \""},
+        {SLICE(" 1S"), 0, "strconv.ParseUint: parsing \" 1\": invalid syntax"},
+        {SLICE("1 S"), 0, "strconv.ParseUint: parsing \"1 \": invalid syntax"},
+        {SLICE("+1S"), 0, "strconv.ParseUint: parsing \"+1\": invalid syntax"},
+        {SLICE("-1S"), 0, "strconv.ParseUint: parsing \"-1\": invalid syntax"},
+        {SLICE("1.5S"), 0, "strconv.ParseUint: parsing \"1.5\": invalid syntax"},
+        {SLICE("1_0S"), 0, "strconv.ParseUint: parsing \"1_0\": invalid syntax"},
+        {SLICE("SS"), 0, "strconv.ParseUint: parsing \"S\": invalid syntax"},
+        {SLICE("\"\\\0S"), 0, "strconv.ParseUint: parsing \"\\\"\\\\\\x00\": invalid syntax"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct error err = {""};
+        int64_t ns = 0;
+        bool fine = grpc_parse_timeout(cases[i].value, &ns, &err);
+        if (fine != !cases[i].error || ns != cases[i].ns)
+            fail_msg("case %zu: %d, %lld ns, %s", i, fine, (long long)ns, err.text);
+        assert_string_equal(err.text, cases[i].error ? cases[i].error : "");
+    }
+    /* One that does not end is cut. */
+    static uint8_t many[10000];
+    struct error err;
+    int64_t ns;
+    assert_false(grpc_parse_timeout(slice_of(many, sizeof(many)), &ns, &err));
+    assert_in_range(strlen(err.text), 50, 200);
+}
+
+/* Answered before the body, as gRPC-Go does. */
+static void test_malformed_timeout(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *values[2];
+        const char *message;
+    } cases[] = {
+        {{""}, "malformed grpc-timeout: transport: timeout string is too short: \"\""},
+        {{"1"}, "malformed grpc-timeout: transport: timeout string is too short: \"1\""},
+        {{"1d"}, "malformed grpc-timeout: transport: timeout unit is not recognized: \"1d\""},
+        {{"123456789S"},
+         "malformed grpc-timeout: transport: timeout string is too long: \"123456789S\""},
+        {{" 1S"}, "malformed grpc-timeout: strconv.ParseUint: parsing \" 1\": invalid syntax"},
+        {{"1S "}, "malformed grpc-timeout: transport: timeout unit is not recognized: \"1S \""},
+        {{"-1S"}, "malformed grpc-timeout: strconv.ParseUint: parsing \"-1\": invalid syntax"},
+        {{"1S", "x"}, "malformed grpc-timeout: transport: timeout string is too short: \"x\""},
+        {{"x", "1S"}, "malformed grpc-timeout: transport: timeout string is too short: \"x\""},
+    };
+    struct scene *scene = scene_new();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memcpy(scene->client.timeouts, cases[i].values, sizeof(cases[i].values));
+        int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+        const struct reply *reply = reply_of(&scene->client, id);
+        assert_int_equal(reply->status, 400);
+        assert_int_equal(reply->grpc_status, GRPC_INTERNAL);
+        assert_string_equal(reply->grpc_message, cases[i].message);
+    }
+    assert_int_equal(scene->fixture.requests, 0);
+    /* Only gRPC has this header. */
+    int32_t id = request(&scene->client, "/echo", "text/plain", NULL, SLICE("hi"), false);
+    assert_int_equal(reply_of(&scene->client, id)->status, 200);
+    scene_free(scene);
+}
+
+static int32_t call(struct h2_client *client, const char *path, const char *timeout)
+{
+    client->timeouts[0] = timeout;
+    client->timeouts[1] = NULL;
+    return request(client, path, GRPC, NULL, MESSAGE, false);
+}
+
+static void assert_deadline_exceeded(const struct reply *reply)
+{
+    assert_int_equal(reply->status, 200);
+    assert_int_equal(reply->grpc_status, GRPC_DEADLINE_EXCEEDED);
+    assert_string_equal(reply->grpc_message, "context deadline exceeded");
+}
+
+static void test_timeout_of_nothing(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = call(&scene->client, "/s/Echo", "0S");
+    assert_deadline_exceeded(reply_of(&scene->client, id));
+    id = call(&scene->client, "/x/Y", "00000000H");
+    assert_deadline_exceeded(reply_of(&scene->client, id));
+    assert_int_equal(scene->fixture.requests, 0);
+    assert_int_equal(scene->fixture.worker.timers.count, 1); /* the connection's */
+    scene_free(scene);
+}
+
+static void test_answer_before_the_deadline(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    static const char *const timeouts[] = {"1n", "1S", "99999999H"};
+    for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+        int32_t id = call(&scene->client, "/s/Echo", timeouts[i]);
+        assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+        id = call(&scene->client, "/x/Y", timeouts[i]);
+        assert_int_equal(reply_of(&scene->client, id)->grpc_status, GRPC_UNIMPLEMENTED);
+    }
+    assert_int_equal(scene->fixture.worker.timers.count, 1);
+    /* The last of several counts. */
+    scene->client.timeouts[0] = "1S";
+    scene->client.timeouts[1] = "99999999H";
+    int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    server_fixture_advance(&scene->fixture, 1000000);
+    assert_false(exchange_is_abandoned(scene->fixture.waiting[0]));
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
+    assert_int_equal(scene->fixture.gone, 0);
+    scene_free(scene);
+}
+
+static void test_deadline_before_the_answer(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = call(&scene->client, "/s/Later", "2S");
+    int32_t patient = call(&scene->client, "/s/Later", NULL);
+    struct exchange *exchange = scene->fixture.waiting[0];
+    server_fixture_advance(&scene->fixture, 1);
+    assert_false(exchange_is_abandoned(exchange));
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, id)->grpc_status, -1);
+    server_fixture_advance(&scene->fixture, 1);
+    feed(&scene->client);
+    assert_deadline_exceeded(reply_of(&scene->client, id));
+    assert_true(reply_of(&scene->client, id)->closed);
+    assert_true(exchange_is_abandoned(exchange));
+    assert_int_equal(scene->fixture.gone, 1);
+    server_fixture_answer(&scene->fixture);
+    pump(&scene->client);
+    server_fixture_answer(&scene->fixture);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, patient)->grpc_status, 0);
+    assert_int_equal(scene->fixture.gone, 1);
+    scene_free(scene);
+}
+
+/* The handler lets go before the last word is out, and after the connection is. */
+static void test_release_after_the_deadline(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t first = call(&scene->client, "/s/Later", "1S");
+    scene->client.raw.accepts = 0;
+    server_fixture_advance(&scene->fixture, 1);
+    server_fixture_answer(&scene->fixture);
+    scene->client.raw.accepts = SIZE_MAX;
+    server_connection_flush(scene->client.raw.connection);
+    server_fixture_advance(&scene->fixture, 0);
+    feed(&scene->client);
+    assert_deadline_exceeded(reply_of(&scene->client, first));
+    call(&scene->client, "/s/Later", "1S");
+    scene->client.raw.accepts = 0;
+    server_fixture_advance(&scene->fixture, 1);
+    raw_client_reset(&scene->client.raw);
+    assert_true(exchange_is_abandoned(scene->fixture.waiting[0]));
+    assert_int_equal(scene->fixture.gone, 2);
+    server_fixture_answer(&scene->fixture);
+    scene_free(scene);
+}
+
+static void test_deadline_in_the_body(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    scene->client.timeouts[0] = "500m";
+    int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
+    server_fixture_advance(&scene->fixture, 1);
+    feed(&scene->client);
+    assert_deadline_exceeded(reply_of(&scene->client, id));
+    assert_false(reply_of(&scene->client, id)->closed);
+    server_fixture_advance(&scene->fixture, 1);
+    feed(&scene->client);
+    assert_true(reply_of(&scene->client, id)->closed);
+    assert_int_equal(reply_of(&scene->client, id)->error_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(scene->fixture.requests, 0);
+    assert_int_equal(scene->fixture.gone, 0);
+    scene_free(scene);
+}
+
+/* Time has passed, but the timer has not fired yet: what was taken is said, every other answer is
+ * too late, and a request that becomes whole is not handed over. */
+static void test_deadline_and_answer_at_once(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct worker *worker = &scene->fixture.worker;
+    int32_t taken = call(&scene->client, "/s/Later", "1S");
+    int32_t refused = call(&scene->client, "/s/Later", "1S");
+    scene->client.timeouts[0] = "1S";
+    scene->client.piece = 1;
+    worker->now_ns += SECOND_NS;
+    assert_true(exchange_is_abandoned(scene->fixture.waiting[0]));
+    server_fixture_answer(&scene->fixture);
+    struct exchange *exchange = scene->fixture.waiting[0];
+    scene->fixture.waiting_count = 0;
+    struct verdict verdict = verdict_of(GRPC_CANCELLED, "given up");
+    buffer_unref(exchange_data(exchange));
+    exchange_respond_grpc(exchange, &verdict, (struct slice){0});
+    server_fixture_advance(&scene->fixture, 0);
+    feed(&scene->client);
+    assert_int_equal(reply_of(&scene->client, taken)->grpc_status, 0);
+    assert_deadline_exceeded(reply_of(&scene->client, refused));
+    assert_int_equal(scene->fixture.gone, 0);
+    scene_free(scene);
+}
+
+static void test_deadline_passes_before_the_request_is_handed_over(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct h2_client *client = &scene->client;
+    nghttp2_nv fields[] = {field(":method", "POST"),       field(":scheme", "http"),
+                           field(":path", "/s/Echo"),      field(":authority", "a"),
+                           field("grpc-encoding", "gzip"), field("content-type", GRPC),
+                           field("grpc-timeout", "1S")};
+    client->body = MESSAGE;
+    nghttp2_data_provider provider = {.source.ptr = &client->body, .read_callback = read_body};
+    int32_t id = nghttp2_submit_request(client->session, NULL, fields, 7, &provider, NULL);
+    const uint8_t *data;
+    ssize_t n = nghttp2_session_mem_send(client->session, &data);
+    for (; n > 0; n = nghttp2_session_mem_send(client->session, &data)) {
+        if (data[3] == NGHTTP2_DATA)
+            scene->fixture.worker.now_ns += SECOND_NS;
+        raw_client_send(&client->raw, slice_of(data, (size_t)n));
+    }
+    feed(client);
+    assert_deadline_exceeded(reply_of(client, id));
+    assert_int_equal(scene->fixture.requests, 0);
+    scene_free(scene);
+}
+
+static void on_drained(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void test_drain_with_open_deadlines(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int32_t id = call(&scene->client, "/s/Later", "3S");
+    server_drain(scene->fixture.server, &scene->fixture.worker, on_drained,
+                 &scene->fixture.drained);
+    server_fixture_advance(&scene->fixture, 2);
+    assert_false(scene->fixture.drained);
+    server_fixture_advance(&scene->fixture, 1);
+    pump(&scene->client);
+    server_fixture_advance(&scene->fixture, 0);
+    assert_deadline_exceeded(reply_of(&scene->client, id));
+    assert_true(scene->fixture.drained);
+    scene_free(scene); /* with what the handler still holds */
+}
+
+/* Deadlines, answers, resets and ends of connections in any order; a leak or a timer that is left
+ * over fails in server_fixture_end. */
+static void test_deadlines_in_any_order(void **state)
+{
+    (void)state;
+    static const char *const timeouts[] = {NULL, "1n", "1m", "1S", "2S", "3S", "99999999H"};
+    unsigned random = 1;
+    for (int round = 0; round < 200; round++) {
+        struct scene *scene = scene_new();
+        for (int i = 0; i < 60 && !raw_client_is_closed(&scene->client.raw); i++) {
+            random = random * 1103515245 + 12345;
+            unsigned choice = random >> 16;
+            call(&scene->client, "/s/Later", timeouts[choice % 7]);
+            if (choice % 5 == 0)
+                server_fixture_advance(&scene->fixture, choice % 3);
+            if (choice % 3 == 0 && scene->fixture.waiting_count > 0)
+                server_fixture_answer(&scene->fixture);
+            if (choice % 4 == 0)
+                nghttp2_submit_rst_stream(scene->client.session, NGHTTP2_FLAG_NONE,
+                                          (int32_t)(choice / 8 % 60) * 2 + 1, NGHTTP2_CANCEL);
+            if (choice % 101 == 0)
+                raw_client_half_close(&scene->client.raw);
+            if (choice % 103 == 0)
+                raw_client_reset(&scene->client.raw);
+        }
+        scene_free(scene);
+    }
+}
+
 static void test_early_answer_resets_the_stream_a_little_later(void **state)
 {
     (void)state;
@@ -542,11 +932,6 @@ static void test_age(void **state)
     assert_true(raw_client_is_closed(&scene->client.raw));
     assert_true(server_fixture_closed(&scene->fixture, "age") == 1);
     scene_free(scene);
-}
-
-static void on_drained(void *context)
-{
-    *(bool *)context = true;
 }
 
 static void test_drain(void **state)
@@ -928,15 +1313,6 @@ static void test_status_encoding(void **state)
     size_t size = grpc_percent_encode(SLICE("a%b\n\xc3\xa9~ "), out);
     assert_int_equal(size, strlen("a%25b%0A%C3%A9~%20"));
     assert_memory_equal(out, "a%25b%0A%C3%A9~%20", size);
-    static const struct {
-        const char *text;
-        int64_t ns;
-    } timeouts[] = {{"1S", 1000000000}, {"100m", 100000000}, {"99999999H", INT64_MAX},
-                    {"5u", 5000},       {"7n", 7},           {"2M", 120000000000},
-                    {"", -1},           {"S", -1},           {"1", -1},
-                    {"1x", -1},         {"-1S", -1},         {"123456789S", -1}};
-    for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++)
-        assert_true(grpc_parse_timeout(slice_of_string(timeouts[i].text)) == timeouts[i].ns);
     /* The longest text with the longest delay fits. */
     struct verdict verdict = verdict_try_later(GRPC_UNAVAILABLE, INT64_MAX, "%0300d", 0);
     char details[GRPC_DETAILS_MAX_BYTES];
@@ -955,6 +1331,21 @@ int main(void)
         cmocka_unit_test(test_many_at_once_answered_out_of_order),
         cmocka_unit_test(test_stream_reset_before_the_answer),
         cmocka_unit_test(test_connection_reset_before_the_answer),
+        cmocka_unit_test(test_half_closed_client_gets_its_answers),
+        cmocka_unit_test(test_closed_client_is_gone),
+        cmocka_unit_test(test_half_closed_client_without_requests),
+        cmocka_unit_test(test_half_closed_client_gets_all_of_its_answer),
+        cmocka_unit_test(test_timeout_syntax),
+        cmocka_unit_test(test_malformed_timeout),
+        cmocka_unit_test(test_timeout_of_nothing),
+        cmocka_unit_test(test_answer_before_the_deadline),
+        cmocka_unit_test(test_deadline_before_the_answer),
+        cmocka_unit_test(test_release_after_the_deadline),
+        cmocka_unit_test(test_deadline_in_the_body),
+        cmocka_unit_test(test_deadline_and_answer_at_once),
+        cmocka_unit_test(test_deadline_passes_before_the_request_is_handed_over),
+        cmocka_unit_test(test_drain_with_open_deadlines),
+        cmocka_unit_test(test_deadlines_in_any_order),
         cmocka_unit_test(test_early_answer_resets_the_stream_a_little_later),
         cmocka_unit_test(test_slow_body_resets_the_stream),
         cmocka_unit_test(test_idle),

@@ -254,9 +254,38 @@ static void test_half_closed_client_gets_its_answer(void **state)
     raw_client_half_close(&scene->client);
     assert_int_equal(scene->fixture.gone, 0);
     server_fixture_answer(&scene->fixture);
+    assert_received(&scene->client, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n");
     assert_received(&scene->client, "Connection: close\r\n");
     assert_true(raw_client_is_closed(&scene->client));
     scene_free(scene);
+}
+
+/* The interim answer provokes a reset when there is nobody any more. HTTP/1.0 has none. */
+static void test_half_closed_client_is_probed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *version;
+        bool is_away;
+        size_t gone;
+    } cases[] = {{"1.1", false, 0}, {"1.1", true, 1}, {"1.0", false, 0}, {"1.0", true, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene *scene = scene_new();
+        char text[64];
+        int size =
+            snprintf(text, sizeof(text), "GET /later HTTP/%s\r\nHost: a\r\n\r\n", cases[i].version);
+        raw_client_send(&scene->client, slice_of(text, (size_t)size));
+        scene->client.is_away = cases[i].is_away;
+        raw_client_half_close(&scene->client);
+        assert_int_equal(scene->fixture.gone, cases[i].gone);
+        assert_int_equal(raw_client_is_closed(&scene->client), cases[i].gone);
+        assert_int_equal(exchange_is_abandoned(scene->fixture.waiting[0]), cases[i].gone);
+        bool is_probed = strstr(text_string(&scene->client.received), "100 Continue");
+        assert_int_equal(is_probed, i == 0);
+        server_fixture_answer(&scene->fixture);
+        assert_true(raw_client_is_closed(&scene->client));
+        scene_free(scene);
+    }
 }
 
 static void test_half_closed_client_gets_all_of_its_answer(void **state)
@@ -540,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_client_leaves_before_the_answer),
         cmocka_unit_test(test_server_stops_before_the_answer),
         cmocka_unit_test(test_half_closed_client_gets_its_answer),
+        cmocka_unit_test(test_half_closed_client_is_probed),
         cmocka_unit_test(test_half_closed_client_gets_all_of_its_answer),
         cmocka_unit_test(test_client_leaves_in_the_body),
         cmocka_unit_test(test_pipelining_is_bounded),

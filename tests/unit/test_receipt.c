@@ -9,6 +9,7 @@
 
 struct watched {
     struct receipt receipt; /* first */
+    bool is_gone;
     unsigned settled;
     struct verdict verdict;
 };
@@ -117,6 +118,31 @@ static void settling_may_free_the_receipt(void **state)
     assert_string_equal(freed_with, "gone");
 }
 
+static bool say_abandoned(const struct receipt *receipt)
+{
+    return ((const struct watched *)receipt)->is_gone;
+}
+
+static void what_a_part_has_taken_is_not_abandoned(void **state)
+{
+    (void)state;
+    struct watched watched = {0};
+    receipt_init(&watched.receipt, on_settled);
+    assert_false(receipt_is_abandoned(NULL));
+    assert_false(receipt_is_abandoned(&watched.receipt));
+    watched.receipt.is_abandoned = say_abandoned;
+    assert_false(receipt_is_abandoned(&watched.receipt));
+    watched.is_gone = true;
+    assert_true(receipt_is_abandoned(&watched.receipt));
+    receipt_add_parts(&watched.receipt, 2);
+    struct verdict bad = verdict_by_name("bad");
+    receipt_settle(&watched.receipt, &bad);
+    assert_true(receipt_is_abandoned(&watched.receipt));
+    receipt_settle(&watched.receipt, &verdict_ok);
+    assert_false(receipt_is_abandoned(&watched.receipt));
+    receipt_settle(&watched.receipt, &verdict_ok);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +150,7 @@ int main(void)
         cmocka_unit_test(the_delay_comes_with_the_verdict),
         cmocka_unit_test(parts_can_be_added_on_the_way),
         cmocka_unit_test(settling_may_free_the_receipt),
+        cmocka_unit_test(what_a_part_has_taken_is_not_abandoned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "core/base/budget.h"
 #include "core/base/verdict.h"
 #include "core/net/server.h"
+#include "tls_fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,7 +57,10 @@ static bool on_head(void *context, struct exchange *exchange)
 
 static void answer(struct held *held)
 {
-    exchange_respond(held->exchange, 200, "text/plain", SLICE("ok"), NULL, 0);
+    if (exchange_dialect(held->exchange) == SERVER_GRPC)
+        exchange_respond_grpc(held->exchange, &verdict_ok, SLICE("ok"));
+    else
+        exchange_respond(held->exchange, 200, "text/plain", SLICE("ok"), NULL, 0);
     free(held);
 }
 
@@ -144,15 +148,20 @@ static void drain_here(struct worker *worker, struct post *post)
     free(post);
 }
 
-static void stop_here(struct worker *worker, struct post *post)
+static void answer_never(struct site *site, const struct worker *worker)
 {
-    struct site *site = ((struct errand *)(void *)post)->site;
-    server_stop(site->server, worker);
     while (site->never[worker->index]) {
         struct held *held = site->never[worker->index];
         site->never[worker->index] = held->next;
         answer(held);
     }
+}
+
+static void stop_here(struct worker *worker, struct post *post)
+{
+    struct site *site = ((struct errand *)(void *)post)->site;
+    server_stop(site->server, worker);
+    answer_never(site, worker);
     atomic_fetch_add(&site->stopped, 1);
     free(post);
 }
@@ -273,6 +282,352 @@ static void test_half_close(void **state)
     assert_false(hear(fd, "more"));
     assert_int_equal(atomic_load(&site->gone), 0);
     close(fd);
+    site_free(site);
+}
+
+/* A client of either protocol, with TLS or without. */
+struct peer {
+    int fd;
+    bool is_h2;
+    struct tls_context *context;
+    struct tls_stream *tls; /* NULL: cleartext */
+    char got[4096];
+    size_t size;
+};
+
+#define H2_BEGIN "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+#define H2_GET_NEVER "\0\0\x0d\1\5\0\0\0\1\x82\x86\1\1a\4\6/never"
+#define H2_RESET "\0\0\4\3\0\0\0\0\1\0\0\0\x08"
+#define H2_GOAWAY "\0\0\x08\7\0\0\0\0\0\0\0\0\0\0\0\0\0"
+#define H2_OK "\0\0\2\0\1\0\0\0\1ok" /* DATA that ends the stream */
+
+static void flush_peer(struct peer *peer)
+{
+    struct slice output = tls_stream_output(peer->tls);
+    while (output.size > 0) {
+        ssize_t n = send(peer->fd, output.data, output.size, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        tls_stream_sent(peer->tls, (size_t)n);
+        output = tls_stream_output(peer->tls);
+    }
+}
+
+/* One read from the socket; false at its end. */
+static bool peer_read(struct peer *peer)
+{
+    char bytes[2048];
+    struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
+    assert_int_equal(poll(&ready, 1, 5000), 1);
+    ssize_t n = recv(peer->fd, bytes, sizeof(bytes), 0);
+    if (n <= 0)
+        return false;
+    if (!peer->tls) {
+        assert_true(peer->size + (size_t)n < sizeof(peer->got));
+        memcpy(peer->got + peer->size, bytes, (size_t)n);
+        peer->size += (size_t)n;
+        return true;
+    }
+    tls_stream_feed(peer->tls, slice_of(bytes, (size_t)n));
+    size_t size;
+    while (tls_stream_read(peer->tls, peer->got + peer->size, sizeof(peer->got) - peer->size,
+                           &size) == TLS_STATUS_OK)
+        peer->size += size;
+    peer->size += size;
+    flush_peer(peer);
+    return true;
+}
+
+static bool peer_hears(struct peer *peer, struct slice expected)
+{
+    while (!memmem(peer->got, peer->size, expected.data, expected.size))
+        if (!peer_read(peer))
+            return false;
+    return true;
+}
+
+static void peer_say(struct peer *peer, struct slice bytes)
+{
+    if (!peer->tls) {
+        assert_int_equal(send(peer->fd, bytes.data, bytes.size, MSG_NOSIGNAL), bytes.size);
+        return;
+    }
+    assert_true(tls_stream_write(peer->tls, bytes));
+    flush_peer(peer);
+}
+
+static void peer_open(struct peer *peer, uint16_t port, bool is_h2,
+                      const struct tls_fixture_identity *authority)
+{
+    static const char *const h2[] = {"h2", NULL}, *const h1[] = {"http/1.1", NULL};
+    struct error err = {""};
+    *peer = (struct peer){.fd = dial(port), .is_h2 = is_h2};
+    if (!authority)
+        return;
+    struct tls_client_settings settings = {.ca_pem = authority->certificate};
+    peer->context = tls_context_client(&settings, is_h2 ? h2 : h1, &err);
+    assert_non_null(peer->context);
+    peer->tls = tls_stream_new(peer->context, "localhost", &err);
+    assert_non_null(peer->tls);
+    size_t size;
+    tls_stream_read(peer->tls, peer->got, sizeof(peer->got), &size); /* the handshake begins */
+    flush_peer(peer);
+    while (!tls_stream_ready(peer->tls))
+        assert_true(peer_read(peer));
+}
+
+static void peer_ask(struct peer *peer)
+{
+    peer_say(peer, peer->is_h2 ? SLICE(H2_BEGIN H2_GET_NEVER) : SLICE(GET("/never")));
+}
+
+static void peer_deinit(struct peer *peer)
+{
+    tls_stream_free(peer->tls);
+    tls_context_free(peer->context);
+    if (peer->fd >= 0)
+        close(peer->fd);
+}
+
+static void peer_close(struct peer *peer)
+{
+    close(peer->fd);
+    peer->fd = -1;
+}
+
+static void leave_by_close(struct peer *peer)
+{
+    peer_close(peer);
+}
+
+static void leave_by_reset(struct peer *peer)
+{
+    const struct linger hard = {.l_onoff = 1};
+    setsockopt(peer->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    peer_close(peer);
+}
+
+static void leave_politely(struct peer *peer)
+{
+    if (peer->is_h2)
+        peer_say(peer, SLICE(H2_GOAWAY));
+    if (peer->tls) {
+        tls_stream_shutdown(peer->tls);
+        flush_peer(peer);
+    }
+    peer_close(peer);
+}
+
+static void leave_by_stream_reset(struct peer *peer)
+{
+    if (peer->is_h2)
+        peer_say(peer, SLICE(H2_RESET));
+    else
+        peer_close(peer);
+}
+
+/* The server knows of the half close before the rest. */
+static void half_close(struct peer *peer)
+{
+    shutdown(peer->fd, SHUT_WR);
+    struct slice probe =
+        peer->is_h2 ? SLICE("\0\0\x08\6\0\0\0\0\0") : SLICE("100 Continue\r\n\r\n");
+    assert_true(peer_hears(peer, probe));
+}
+
+static void half_close_and_reset(struct peer *peer)
+{
+    half_close(peer);
+    leave_by_reset(peer);
+}
+
+static struct site *site_of(bool is_secure, struct tls_server_settings *settings)
+{
+    return site_new(2, (struct server_options){.tls = is_secure ? settings : NULL});
+}
+
+struct identities {
+    struct tls_fixture_identity authority, server;
+    struct tls_server_settings settings;
+};
+
+static void make_identities(struct identities *out)
+{
+    tls_fixture_authority(&out->authority, "authority");
+    tls_fixture_issue(&out->server, &out->authority, "server", "DNS:localhost");
+    out->settings = (struct tls_server_settings){
+        .enabled = true, .cert_pem = out->server.certificate, .key_pem = out->server.key};
+}
+
+static void free_identities(struct identities *identities)
+{
+    tls_fixture_free(&identities->server);
+    tls_fixture_free(&identities->authority);
+}
+
+/* However a client leaves while its request is with the handler, the handler is told. */
+static void test_clients_that_leave(void **state)
+{
+    (void)state;
+    static void (*const leaves[])(struct peer *) = {leave_by_close, leave_by_reset, leave_politely,
+                                                    leave_by_stream_reset, half_close_and_reset};
+    struct identities identities;
+    make_identities(&identities);
+    for (int kind = 0; kind < 4; kind++) {
+        bool is_h2 = kind & 1, is_secure = kind & 2;
+        struct site *site = site_of(is_secure, &identities.settings);
+        for (unsigned i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+            struct peer peer;
+            peer_open(&peer, server_port(site->server), is_h2,
+                      is_secure ? &identities.authority : NULL);
+            peer_ask(&peer);
+            wait_for(&site->requests, i + 1);
+            leaves[i](&peer);
+            wait_for(&site->gone, i + 1);
+            peer_deinit(&peer);
+        }
+        site_free(site);
+    }
+    free_identities(&identities);
+}
+
+static void answer_all_here(struct worker *worker, struct post *post)
+{
+    struct site *site = ((struct errand *)(void *)post)->site;
+    answer_never(site, worker);
+    free(post);
+}
+
+static void test_half_closed_clients_get_their_answer(void **state)
+{
+    (void)state;
+    struct identities identities;
+    make_identities(&identities);
+    for (int kind = 0; kind < 4; kind++) {
+        bool is_h2 = kind & 1, is_secure = kind & 2;
+        struct site *site = site_of(is_secure, &identities.settings);
+        struct peer peer;
+        peer_open(&peer, server_port(site->server), is_h2,
+                  is_secure ? &identities.authority : NULL);
+        peer_ask(&peer);
+        wait_for(&site->requests, 1);
+        half_close(&peer);
+        on_all(site, answer_all_here);
+        assert_true(peer_hears(&peer, is_h2 ? SLICE(H2_OK) : SLICE("\r\n\r\nok")));
+        assert_false(peer_hears(&peer, SLICE("more")));
+        assert_int_equal(atomic_load(&site->gone), 0);
+        peer_deinit(&peer);
+        site_free(site);
+    }
+    free_identities(&identities);
+}
+
+static void test_unix_clients_that_leave(void **state)
+{
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/profcol-test-%d.sock", getpid());
+    struct site *site = site_new(1, (struct server_options){.endpoint = path, .transport = "unix"});
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    for (unsigned i = 0; i < 2; i++) {
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        say(fd, i == 0 ? GET("/never") : "GET /never HTTP/1.0\r\n\r\n");
+        wait_for(&site->requests, i + 1);
+        close(fd);
+        wait_for(&site->gone, i + 1);
+    }
+    site_free(site);
+}
+
+static size_t put_field(char *out, const char *name, const char *value)
+{
+    size_t name_size = strlen(name), value_size = strlen(value);
+    out[0] = 0; /* literal, not indexed */
+    out[1] = (char)name_size;
+    memcpy(out + 2, name, name_size);
+    out[2 + name_size] = (char)value_size;
+    memcpy(out + 3 + name_size, value, value_size);
+    return 3 + name_size + value_size;
+}
+
+static size_t put_frame_head(char *out, size_t size, int type, int flags, int stream)
+{
+    const char head[9] = {0, 0, (char)size,          (char)type,  (char)flags,
+                          0, 0, (char)(stream >> 8), (char)stream};
+    memcpy(out, head, sizeof(head));
+    return sizeof(head);
+}
+
+/* A call with an empty message and a deadline. */
+static void say_call(int fd, int stream, const char *path, const char *timeout)
+{
+    char block[128], frames[256];
+    size_t size = put_field(block, ":method", "POST");
+    size += put_field(block + size, ":scheme", "http");
+    size += put_field(block + size, ":authority", "a");
+    size += put_field(block + size, ":path", path);
+    size += put_field(block + size, "content-type", "application/grpc");
+    size += put_field(block + size, "grpc-timeout", timeout);
+    size_t used = put_frame_head(frames, size, 1, 4, stream);
+    memcpy(frames + used, block, size);
+    used += size;
+    used += put_frame_head(frames + used, 5, 0, 1, stream);
+    memset(frames + used, 0, 5);
+    used += 5;
+    assert_int_equal(send(fd, frames, used, MSG_NOSIGNAL), used);
+}
+
+static void receive_all(int fd, uint8_t *out, size_t size)
+{
+    size_t got = 0;
+    while (got < size) {
+        ssize_t n = recv(fd, out + got, size - got, 0);
+        assert_true(n > 0);
+        got += (size_t)n;
+    }
+}
+
+/* Reads frames until that many streams have ended. */
+static void hear_ends(int fd, unsigned count)
+{
+    uint8_t head[9], payload[1024] = {0};
+    while (count > 0) {
+        receive_all(fd, head, sizeof(head));
+        size_t size = (size_t)head[1] << 8 | head[2];
+        assert_true(head[0] == 0 && size <= sizeof(payload));
+        receive_all(fd, payload, size);
+        if (head[3] == 3 || head[3] == 7) /* RST_STREAM, GOAWAY */
+            fail_msg("frame %u of stream %u: %u", head[3], (unsigned)head[7] << 8 | head[8],
+                     payload[size - 1]);
+        if (head[3] <= 1 && (head[4] & 1))
+            count--;
+    }
+}
+
+/* Thousands of calls whose deadline passes at about the time of their answer: each is answered
+ * once. Those to /never are released after the end of the server. */
+static void test_short_deadlines(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 8, CALLS = 50, ROUNDS = 10 };
+    static const char *const timeouts[] = {"1n", "100u", "1m", "19m", "20m", "21m", "0S", "40m"};
+    struct site *site = site_new(2, (struct server_options){0});
+    int fds[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        fds[i] = dial(server_port(site->server));
+        assert_int_equal(send(fds[i], H2_BEGIN, sizeof(H2_BEGIN) - 1, 0), sizeof(H2_BEGIN) - 1);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int call = 0; call < CALLS; call++)
+            for (int i = 0; i < CONNECTIONS; i++)
+                say_call(fds[i], 2 * (round * CALLS + call) + 1,
+                         (call + i) % 5 == 0 ? "/never" : "/later", timeouts[(call * 3 + i) % 8]);
+        for (int i = 0; i < CONNECTIONS; i++)
+            hear_ends(fds[i], CALLS);
+    }
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
     site_free(site);
 }
 
@@ -491,6 +846,10 @@ int main(void)
         cmocka_unit_test(test_many_connections_on_several_workers),
         cmocka_unit_test(test_clients_that_vanish),
         cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_clients_that_leave),
+        cmocka_unit_test(test_half_closed_clients_get_their_answer),
+        cmocka_unit_test(test_unix_clients_that_leave),
+        cmocka_unit_test(test_short_deadlines),
         cmocka_unit_test(test_lingering_close),
         cmocka_unit_test(test_body_in_pieces),
         cmocka_unit_test(test_drain),

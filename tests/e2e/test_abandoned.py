@@ -1,0 +1,313 @@
+"""What its client has given up is not delivered: the client sends it again, and the backend would have it twice.
+
+A client gives up by its deadline (grpc-timeout), by a reset of the stream, or by the end of the connection. Nobody has
+taken the data yet where the exporter has no queue and the backend is away. One that only ended its side of the
+connection waits for its answer.
+"""
+
+import os
+import pathlib
+import socket
+import struct
+import sys
+import unittest
+
+import grpc
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import backend, canonical, client, connections, make, server, testing
+
+TRACE = "0" * 30 + "c4"
+INTERNAL, DEADLINE_EXCEEDED, UNIMPLEMENTED, UNAVAILABLE = 13, 4, 12, 14
+AWAY = backend.Answer(status=503, grpc_status=UNAVAILABLE, message="away")
+NOWHERE = "/nowhere.Service/Method"
+FRESH = 99                              # the span of a client that waits
+PPROF = pathlib.Path(os.environ["PROFCOL_SOURCE"], "tests", "data", "pprof", "go-goroutine.pb.gz")
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@"}
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+  pprof: {push: {endpoint: "127.0.0.1:@pprof@"}}
+exporters:
+  otlp_grpc:
+    endpoint: "TARGET"
+    tls: {insecure: true}
+    retry_on_failure: {initial_interval: 50ms, max_interval: 100ms}
+    QUEUE
+service:
+  pipelines:
+    traces: {receivers: [otlp], exporters: [otlp_grpc]}
+    profiles: {receivers: [otlp, pyroscope, pprof], exporters: [otlp_grpc]}
+"""
+NO_QUEUE = "sending_queue: {enabled: false}"
+WAITING_QUEUE = "sending_queue: {wait_for_result: true}"
+
+
+def profcol(target, queue=NO_QUEUE):
+    """A process that delivers to a backend."""
+    return server.Profcol(CONFIG.replace("TARGET", target.address).replace("QUEUE", queue), arguments=["--workers", "1"])
+
+
+def span(number):
+    """A request with one span that tells itself apart."""
+    return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": TRACE, "name": f"span {number}"}])
+
+
+def span_bytes(number):
+    """The same as bytes."""
+    return span(number).SerializeToString()
+
+
+def names(requests):
+    """The spans of these requests, by name, sorted."""
+    return sorted(row["name"] for request in requests for _, _, row in canonical.spans(request.form()))
+
+
+def grpc_fields(address, *more):
+    """The head of a call of the trace service."""
+    return [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", address),
+            ("content-type", "application/grpc"), ("te", "trailers"), *more]
+
+
+def post_head(path, body, content_type=client.PROTOBUF, version="1.1"):
+    """An HTTP/1 request as bytes."""
+    return (f"POST {path} HTTP/{version}\r\nHost: a\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+            .encode() + body)
+
+
+def read_all(connection):
+    """Everything until the end of the connection."""
+    out = b""
+    while part := connection.recv(65536):
+        out += part
+    return out
+
+
+def profiles_of(message):
+    """All profiles of a request."""
+    return [profile for resource in message.resource_profiles for scope in resource.scope_profiles
+            for profile in scope.profiles]
+
+
+def close_hard(connection):
+    """Close a socket with a reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+class AbandonedTest(unittest.TestCase):
+    """Exporters without a queue, and a backend that is away at first."""
+
+    def wait_for_attempts(self, target, count):
+        """Each of so many requests was tried once."""
+        target.wait_for(lambda: len(set(names(target.of()))) >= count, what="attempts")
+
+    def wait_until_closed(self, process, count):
+        """profcol has noticed the end of so many connections."""
+        server.wait_until(lambda: (process.metric("profcol_server_connections_closed", reason="reset") or 0) >= count,
+                          what="connections that broke")
+
+    def check_nothing_arrives(self, target, process, count, counter="otelcol_receiver_refused_spans"):
+        """The backend is back, and takes only what somebody waits for."""
+        target.default = backend.Answer()
+        answer = client.export("grpc", process.address("grpc"), span(FRESH))
+        self.assertTrue(client.succeeded(answer), answer)
+        server.wait_until(lambda: process.metric(counter) == count, what="the end of what was given up")
+        self.assertEqual(names(target.accepted("traces")), [f"span {FRESH}"])
+        self.assertEqual(target.accepted("profiles"), [])
+        self.assertEqual(process.metric("otelcol_receiver_accepted_spans", transport="grpc"), 1)
+
+    def test_timed_out_calls(self):
+        for queue in (NO_QUEUE, WAITING_QUEUE):
+            with self.subTest(queue), backend.Backend("grpc", default=AWAY) as target, profcol(target, queue) as process:
+                for number in range(3):
+                    answer = client.export("grpc", process.address("grpc"), span(number),
+                                           headers=[("grpc-timeout", "200m")])
+                    self.assertEqual((answer.status, answer.grpc_status, answer.grpc_message),
+                                     (200, DEADLINE_EXCEEDED, "context deadline exceeded"))
+                self.wait_for_attempts(target, 3)
+                self.check_nothing_arrives(target, process, 3)
+
+    def test_timed_out_calls_of_a_real_client(self):
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
+            with grpc.insecure_channel(process.address("grpc")) as channel:
+                export = channel.unary_unary(client.TRACE_SERVICE)
+                for number in range(3):
+                    with self.assertRaises(grpc.RpcError) as caught:
+                        export(span_bytes(number), timeout=0.2)
+                    self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+                with self.assertRaises(grpc.RpcError) as caught:    # behind the resets
+                    channel.unary_unary(NOWHERE)(b"")
+                self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+            self.check_nothing_arrives(target, process, 3)
+
+    def test_reset_streams(self):
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
+            address = process.address("grpc")
+            connection = connections.Http2(address)
+            streams = [connection.start(grpc_fields(address), connections.grpc_frame(span_bytes(number)))
+                       for number in range(3)]
+            self.wait_for_attempts(target, 3)
+            for stream in streams:
+                connection.h2.reset_stream(stream, error_code=8)
+            answer = client.call(address, NOWHERE, connection=connection)   # behind the resets
+            self.assertEqual(answer.grpc_status, UNIMPLEMENTED)
+            self.check_nothing_arrives(target, process, 3)
+            connection.close()
+
+    def test_closed_connections(self):
+        """By FIN as programs do that time out, and by RST; of HTTP/1.1 and HTTP/2."""
+        for protocol in ("http", "grpc"):
+            for close in (socket.socket.close, close_hard):
+                with self.subTest(protocol, close=close.__name__), backend.Backend("grpc", default=AWAY) as target, \
+                        profcol(target) as process:
+                    open_ones = [self.open_request(protocol, process.address(protocol), number) for number in range(3)]
+                    self.wait_for_attempts(target, 3)
+                    for connection in open_ones:
+                        close(connection)
+                    self.wait_until_closed(process, 3)
+                    self.check_nothing_arrives(target, process, 3)
+
+    def open_request(self, protocol, address, number):
+        """A socket on which a request waits for its answer."""
+        if protocol == "grpc":
+            connection = connections.Http2(address)
+            connection.start(grpc_fields(address), connections.grpc_frame(span_bytes(number)))
+            return connection.socket
+        connection = connections.connect(address)
+        connection.sendall(post_head(client.TRACES, span_bytes(number)))
+        return connection
+
+    def wait_for_more_attempts(self, target):
+        """Some more attempts to deliver what was tried before."""
+        seen = len(target.of())
+        target.wait_for(lambda: len(target.of()) > seen + 2, what="more attempts")
+
+    def test_half_closed_connection(self):
+        """A client that has only ended its side gets its answer, however long that takes."""
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process, \
+                connections.connect(process.address("http")) as connection:
+            connection.sendall(post_head(client.TRACES, span_bytes(1)))
+            self.wait_for_attempts(target, 1)
+            connection.shutdown(socket.SHUT_WR)
+            self.wait_for_more_attempts(target)
+            target.default = backend.Answer()
+            answer = read_all(connection)
+            self.assertTrue(answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"), answer)
+            self.assertEqual(names(target.accepted()), ["span 1"])
+
+    def test_half_closed_connection_of_http_2(self):
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
+            address = process.address("grpc")
+            connection = connections.Http2(address)
+            stream = connection.start(grpc_fields(address), connections.grpc_frame(span_bytes(1)))
+            self.wait_for_attempts(target, 1)
+            connection.socket.shutdown(socket.SHUT_WR)
+            connection._flush = lambda: None    # it has no more to say
+            self.wait_for_more_attempts(target)
+            target.default = backend.Answer()
+            answer = connection.finish(stream)
+            self.assertTrue(client.succeeded(answer), answer)
+            self.assertEqual(read_all(connection.socket), b"")
+            self.assertEqual(names(target.accepted()), ["span 1"])
+            connection.close()
+
+    def test_half_closed_connection_of_http_1_0(self):
+        """HTTP/1.0 has no interim answers."""
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process, \
+                connections.connect(process.address("http")) as connection:
+            connection.sendall(post_head(client.TRACES, span_bytes(1), version="1.0"))
+            self.wait_for_attempts(target, 1)
+            connection.shutdown(socket.SHUT_WR)
+            target.default = backend.Answer()
+            self.assertTrue(read_all(connection).startswith(b"HTTP/1.1 200 OK\r\n"))
+            self.assertEqual(names(target.accepted()), ["span 1"])
+
+    def test_other_receivers(self):
+        """What was posted to Pyroscope's port, and to that of pprof."""
+        folded = "/ingest?name=app&from=1700000000&until=1700000010&format=folded"
+        cases = [("pyroscope", post_head(folded, b"main;work 3\nmain;rest 4\n", "text/plain"), 2),
+                 ("pprof", post_head("/v1/pprof", PPROF.read_bytes(), "application/octet-stream"), None)]
+        for name, request, samples in cases:
+            with self.subTest(name), backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
+                for _ in range(3):
+                    with connections.connect(process.address(name)) as connection:
+                        known = len(target.of())
+                        connection.sendall(request)
+                        target.wait_for(lambda known=known: len(target.of()) > known, what="an attempt")
+                self.wait_until_closed(process, 3)
+                samples = samples or sum(len(profile.samples) for profile in profiles_of(target.of()[0].message()))
+                self.check_nothing_arrives(target, process, 3 * samples, "otelcol_receiver_refused_profile_samples")
+
+    def test_blocked_requests(self):
+        """What waits for room in a full queue was not taken."""
+        queue = "sending_queue: {queue_size: 1, num_consumers: 1, block_on_overflow: true}"
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target, queue) as process:
+            self.assertTrue(client.succeeded(client.export("grpc", process.address("grpc"), span(0))))
+            for number in range(1, 4):
+                answer = client.export("grpc", process.address("grpc"), span(number), headers=[("grpc-timeout", "100m")])
+                self.assertEqual(answer.grpc_status, DEADLINE_EXCEEDED)
+            target.default = backend.Answer()
+            answer = client.export("grpc", process.address("grpc"), span(FRESH))
+            self.assertTrue(client.succeeded(answer), answer)
+            target.wait_for(lambda: len(target.accepted()) >= 2, what="what was taken")
+            server.wait_until(lambda: process.metric("otelcol_receiver_refused_spans") == 3, what="what was given up")
+            self.assertEqual(names(target.accepted()), ["span 0", f"span {FRESH}"])
+
+
+class TakenTest(unittest.TestCase):
+    """What somebody has taken is delivered, whatever becomes of the client."""
+
+    def test_a_queue_has_it(self):
+        """Also when its client has a deadline: it was answered long before."""
+        queue = "sending_queue: {queue_size: 100}"
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target, queue) as process:
+            for number in range(3):
+                answer = client.export("grpc", process.address("grpc"), span(number), headers=[("grpc-timeout", "10S")])
+                self.assertTrue(client.succeeded(answer), answer)
+            self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
+            target.default = backend.Answer()
+            target.wait_for_items("traces", 3)
+            self.assertEqual(names(target.accepted()), ["span 0", "span 1", "span 2"])
+
+    def test_the_backend_has_it(self):
+        """An attempt that is under way when the deadline passes is not broken off: the backend may have the data."""
+        with backend.Backend("grpc", default=backend.Answer(delay=1)) as target, profcol(target) as process:
+            answer = client.export("grpc", process.address("grpc"), span(1), headers=[("grpc-timeout", "100m")])
+            self.assertEqual(answer.grpc_status, DEADLINE_EXCEEDED)
+            server.wait_until(lambda: process.metric("otelcol_receiver_accepted_spans") == 1, what="the backend's answer")
+            self.assertEqual(len(target.of()), 1)
+
+
+class TimeoutSyntaxTest(unittest.TestCase):
+    """grpc-timeout as gRPC-Go reads it."""
+
+    def test_syntax(self):
+        cases = [
+            (["1H"], 0, ""), (["99999999H"], 0, ""), (["00000005S"], 0, ""), (["1n", "1H"], 0, ""),
+            (["0S"], DEADLINE_EXCEEDED, "context deadline exceeded"),
+            ([""], INTERNAL, 'malformed grpc-timeout: transport: timeout string is too short: ""'),
+            (["5"], INTERNAL, 'malformed grpc-timeout: transport: timeout string is too short: "5"'),
+            (["100"], INTERNAL, 'malformed grpc-timeout: transport: timeout unit is not recognized: "100"'),
+            (["123456789S"], INTERNAL, 'malformed grpc-timeout: transport: timeout string is too long: "123456789S"'),
+            (["1 S"], INTERNAL, 'malformed grpc-timeout: strconv.ParseUint: parsing "1 ": invalid syntax'),
+            (["+1S"], INTERNAL, 'malformed grpc-timeout: strconv.ParseUint: parsing "+1": invalid syntax'),
+            (["1H", "1"], INTERNAL, 'malformed grpc-timeout: transport: timeout string is too short: "1"'),
+        ]
+        with backend.Backend("grpc") as target, profcol(target) as process:
+            for values, code, message in cases:
+                with self.subTest(values=values):
+                    answer = client.export("grpc", process.address("grpc"), span(1),
+                                           headers=[("grpc-timeout", value) for value in values])
+                    self.assertEqual((answer.status, answer.grpc_status, answer.grpc_message),
+                                     (400 if code == INTERNAL else 200, code, message))
+            self.assertEqual(len(target.of()), sum(code == 0 for _, code, _ in cases))
+
+
+if __name__ == "__main__":
+    testing.main()
