@@ -155,7 +155,7 @@ static void fanout_release(struct fanout *fanout)
         return;
     struct receipt *outer = fanout->outer;
     struct verdict verdict = fanout->taken ? verdict_ok : fanout->refusal;
-    if (!fanout->taken)
+    if (!fanout->taken && !fanout->acknowledged)
         log_rejected(fanout);
     fanout->outlet->fanouts--;
     free(fanout);

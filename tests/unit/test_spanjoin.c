@@ -514,7 +514,11 @@ static void test_memory_bound_makes_the_oldest_leave(void **state)
 
 /* --- many held requests --- */
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { MANY = 2000 };
+#else
 enum { MANY = 30000 };
+#endif
 
 /* How many requests downstream is offered in one turn of the loop, at most. */
 struct turns {
