@@ -9,8 +9,10 @@
  *       --spans N, --samples N    in one request (500, 2000)
  *       --connections N, --in-flight N   (8, 4)
  *       --seconds N               (3); then what is under way is awaited
+ *       --requests N              ends after that many requests instead of after a time
  *       --rate N                  items a second instead of as fast as answers come; latency is
  *                                 then counted from the time a request was due
+ *       --pause N                 milliseconds between an answer and the next request in its place
  *       --gzip, --json            bodies prepared in advance, eight of each
  *       --frame N                 bytes in a DATA frame at most (256 KiB, or what the server
  * allows)
@@ -52,7 +54,7 @@ static struct {
     bool http, profiles, both, gzip, json;
     uint32_t spans, samples;
     unsigned connections, in_flight;
-    uint64_t seconds, rate, first;
+    uint64_t seconds, requests, rate, pause_ms, first;
     uint32_t frame;
 } options = {.frame = FRAME_BYTES,
              .spans = 500,
@@ -103,7 +105,7 @@ struct connection {
 static struct payload payloads[2];
 static struct body prepared[2][VARIANTS];
 static struct connection *connections;
-static uint64_t next_request, start_ns, end_ns, started;
+static uint64_t next_request, start_ns, end_ns, answered_ns, started;
 static unsigned busy_count;
 static int poll_fd;
 
@@ -180,12 +182,13 @@ static void choose_body(struct slot *slot)
 
 static void finish(struct slot *slot)
 {
-    uint64_t now = now_ns();
+    uint64_t now = answered_ns = now_ns();
     bool accepted = slot->status == 200 && (options.http || slot->grpc_status == 0);
     bool refused = slot->status == 429 || slot->status == 503 || slot->grpc_status == 8 ||
                    slot->grpc_status == 14;
     busy_count--;
     slot->busy = false;
+    slot->paused_until_ns = now + options.pause_ms * 1000000;
     if (!accepted) {
         *(refused ? &totals.refused : &totals.errors) += 1;
         slot->paused_until_ns = now + REFUSED_PAUSE_NS;
@@ -432,6 +435,11 @@ static uint64_t due_time(void)
     return start_ns + (uint64_t)((double)started * (double)items * 1e9 / (double)options.rate);
 }
 
+static bool all_started(uint64_t now)
+{
+    return options.requests ? started >= options.requests : now >= end_ns;
+}
+
 static void start_request(struct slot *slot, uint64_t now)
 {
     slot->due_ns = options.rate ? due_time() : now;
@@ -455,7 +463,7 @@ static void start_due(void)
     for (unsigned s = 0; s < options.in_flight; s++)
         for (unsigned i = 0; i < options.connections; i++) {
             struct slot *slot = &connections[(i + started) % options.connections].slots[s];
-            if (now >= end_ns || due_time() > now)
+            if (all_started(now) || due_time() > now)
                 return;
             if (!slot->busy && slot->paused_until_ns <= now)
                 start_request(slot, now);
@@ -472,10 +480,11 @@ static struct timespec wait_time(void)
 
 static void run(void)
 {
-    start_ns = now_ns();
+    start_ns = answered_ns = now_ns();
     end_ns = start_ns + options.seconds * 1000000000;
-    while (now_ns() < end_ns || busy_count > 0) {
-        if (now_ns() > end_ns + ANSWERS_WAIT_S * UINT64_C(1000000000))
+    while (!all_started(now_ns()) || busy_count > 0) {
+        uint64_t awaited_since_ns = options.requests ? answered_ns : end_ns;
+        if (now_ns() > awaited_since_ns + ANSWERS_WAIT_S * UINT64_C(1000000000))
             die("answers are missing");
         start_due();
         for (unsigned i = 0; i < options.connections; i++)
@@ -532,7 +541,9 @@ static void parse_arguments(int argc, char **argv)
         CONNECTIONS,
         IN_FLIGHT,
         SECONDS,
+        REQUESTS,
         RATE,
+        PAUSE,
         FIRST,
         FRAME,
         GZIP,
@@ -543,7 +554,8 @@ static void parse_arguments(int argc, char **argv)
         {"signal", 1, NULL, SIGNAL},       {"spans", 1, NULL, SPANS},
         {"samples", 1, NULL, SAMPLES},     {"connections", 1, NULL, CONNECTIONS},
         {"in-flight", 1, NULL, IN_FLIGHT}, {"seconds", 1, NULL, SECONDS},
-        {"rate", 1, NULL, RATE},           {"first", 1, NULL, FIRST},
+        {"requests", 1, NULL, REQUESTS},   {"rate", 1, NULL, RATE},
+        {"pause", 1, NULL, PAUSE},         {"first", 1, NULL, FIRST},
         {"frame", 1, NULL, FRAME},         {"gzip", 0, NULL, GZIP},
         {"json", 0, NULL, JSON},           {0}};
     int option;
@@ -576,8 +588,14 @@ static void parse_arguments(int argc, char **argv)
         case SECONDS:
             options.seconds = number;
             break;
+        case REQUESTS:
+            options.requests = number;
+            break;
         case RATE:
             options.rate = number;
+            break;
+        case PAUSE:
+            options.pause_ms = number;
             break;
         case FIRST:
             options.first = number;

@@ -1,0 +1,148 @@
+"""One dead backend harms nobody: the cases that bench/branches prints and tests/e2e/test_branches.py asserts.
+
+    outcome = dead_backend_behind_batch("grpc", binary="build/release/profcol")
+    outcome.ok, str(outcome)        # True, "seen 40 of 40 accepted, ... wanted ..."
+
+Two exporters get the same data. One backend is dead, and its queue is full after one request; the other one has to get
+everything once. A client behaves as an SDK does: it sends a refused request again.
+"""
+
+import collections
+import dataclasses
+import socket
+
+from . import backend, canonical, client, server
+from .pipelines import config, grpc_exporter, http_exporter, sample, span
+
+ITEMS = 40
+ATTEMPTS = 3
+DRAIN = ["--drain-timeout", "3s"]
+ONE_EACH = "send_batch_size: 1"     # `batch` makes a request of each item
+FULL_AFTER_ONE = "sending_queue: {queue_size: 1}"
+
+
+class DeadBackend:
+    """A port that refuses connections, and that nobody else can get."""
+
+    def __init__(self):
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))     # nobody listens
+        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+        self.url = f"http://{self.address}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of `sent` items at the healthy backend; `arrived` counts how often each item came."""
+
+    sent: int
+    accepted: int                       # the client was told success
+    refusals: int                       # answers with an error, those included that a later attempt made good
+    arrived: collections.Counter
+    exit_code: int
+    wanted_exit_code: int = 1           # the dead backend's queue still holds what was acknowledged
+
+    @property
+    def unique(self):
+        """Items that arrived."""
+        return len(self.arrived)
+
+    @property
+    def twice(self):
+        """Items that arrived more than once."""
+        return sum(count > 1 for count in self.arrived.values())
+
+    @property
+    def ok(self):
+        """Whether everything was taken, and arrived once."""
+        return (self.accepted == self.unique == self.sent and self.refusals == self.twice == 0
+                and self.exit_code == self.wanted_exit_code)
+
+    def __str__(self):
+        times = f" (at most {max(self.arrived.values())} times)" if self.twice else ""
+        return (f"seen {self.accepted} of {self.sent} accepted, {self.refusals} refusals, {self.unique} unique, {self.twice} twice"
+                f"{times}, exit code {self.exit_code}; wanted {self.sent} accepted, 0 refusals, {self.sent} unique, 0 twice, "
+                f"exit code {self.wanted_exit_code}")
+
+
+class Client:
+    """Sends requests, a refused one again, and counts."""
+
+    def __init__(self, profcol):
+        self.profcol = profcol
+        self.accepted = 0
+        self.refusals = 0
+
+    def send(self, protocol, message):
+        """Whether one of a few attempts was accepted."""
+        for _ in range(ATTEMPTS):
+            if client.succeeded(client.export(protocol, self.profcol.address(protocol), message)):
+                self.accepted += 1
+                return True
+            self.refusals += 1
+        return False
+
+
+def two_exporters(protocol, healthy, dead, dead_settings=FULL_AFTER_ONE):
+    """Settings by name, over "grpc" or "http"."""
+    exporter = grpc_exporter if protocol == "grpc" else http_exporter
+    return {f"otlp_{protocol}/healthy": exporter(healthy), f"otlp_{protocol}/dead": exporter(dead, dead_settings)}
+
+
+def span_names(target):
+    """How often each span arrived."""
+    return collections.Counter(row["name"] for form in target.forms("traces") for _, _, row in canonical.spans(form))
+
+
+def sample_values(target):
+    """How often each sample of pipelines.sample arrived, by its value."""
+    return collections.Counter(tuple(row["values"]) for form in target.forms("profiles")
+                               for *_, row in canonical.samples(form))
+
+
+def send_spans_and_stop(text, healthy, binary):
+    """The outcome for spans in requests of their own, and SIGTERM right after the last answer."""
+    with server.Profcol(text, binary=binary, arguments=DRAIN, expect_exit=None) as profcol:
+        sender = Client(profcol)
+        for number in range(ITEMS):
+            sender.send("grpc", span(number))
+        code = profcol.stop()
+    return Outcome(ITEMS, sender.accepted, sender.refusals, span_names(healthy), code)
+
+
+# ---- the cases
+
+def dead_backend_behind_batch(protocol, binary=None):
+    """Two exporters behind `batch`: what the dead one refuses may not come twice at the other one."""
+    with backend.Backend(protocol) as healthy, DeadBackend() as dead:
+        text = config(two_exporters(protocol, healthy, dead), {"batch": ONE_EACH})
+        return send_spans_and_stop(text, healthy, binary)
+
+
+def dead_pipeline(processors, binary=None):
+    """One receiver in two pipelines, each with an exporter of its own; `processors` as in config()."""
+    with backend.Backend("http") as healthy, DeadBackend() as dead:
+        pipelines = {"traces/healthy": ["otlp_http/healthy"], "traces/dead": ["otlp_http/dead"]}
+        text = config(two_exporters("http", healthy, dead), processors, pipelines)
+        return send_spans_and_stop(text, healthy, binary)
+
+
+def dead_backend_behind_join(binary=None):
+    """Samples through `spanjoin` and `batch`, each after its span."""
+    with backend.Backend("http") as healthy, DeadBackend() as dead:
+        text = config(two_exporters("http", healthy, dead), {"spanjoin": "", "batch": ONE_EACH})
+        with server.Profcol(text, binary=binary, arguments=DRAIN, expect_exit=None) as profcol:
+            sender = Client(profcol)
+            for number in range(ITEMS):
+                sender.send("grpc", span(number))
+            for number in range(ITEMS):
+                sender.send("http", sample(number, span_number=number))
+            code = profcol.stop()
+        arrived = span_names(healthy) + sample_values(healthy)
+    return Outcome(2 * ITEMS, sender.accepted, sender.refusals, arrived, code)

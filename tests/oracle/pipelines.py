@@ -1,0 +1,126 @@
+"""A configuration in a line, requests that tell themselves apart, and a backend that keeps its answers back.
+
+    with Held() as target, server.Profcol(config({"otlp_http": http_exporter(target)})) as profcol:
+        target.hold()
+        call = InBackground("grpc", profcol.address("grpc"), span(1))
+        target.release()
+        client.succeeded(call.result())
+        names(target)               # ["span 1"]
+"""
+
+import threading
+
+from . import backend, canonical, client, make
+
+TRACE = "0" * 30 + "c3"
+RETRY_SOON = "{initial_interval: 50ms, max_interval: 200ms}"
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@"}
+PROCESSORS
+exporters:
+EXPORTERS
+service:
+  pipelines:
+PIPELINES
+"""
+
+
+def config(exporters, processors=None, pipelines=None):
+    """YAML with these exporters and processors, as {id: settings}, for both signals.
+
+    `pipelines` is {id: names of its exporters} where not every pipeline has all of them.
+    """
+    processors = processors or {}
+    pipelines = pipelines or {"traces": exporters, "profiles": exporters}
+
+    def section(items):
+        return "".join(f"  {name}: {{{settings}}}\n" for name, settings in items.items())
+
+    text = CONFIG.replace("PROCESSORS\n", "processors:\n" + section(processors) if processors else "")
+    text = text.replace("EXPORTERS\n", section(exporters))
+    return text.replace("PIPELINES\n", "".join(
+        f"    {name}: {{receivers: [otlp], processors: [{', '.join(processors)}], exporters: [{', '.join(to)}]}}\n"
+        for name, to in pipelines.items()))
+
+
+def grpc_exporter(target, *more):
+    """Settings of otlp_grpc towards a backend."""
+    return ", ".join([f'endpoint: "{target.address}"', "tls: {insecure: true}", f"retry_on_failure: {RETRY_SOON}", *more])
+
+
+def http_exporter(target, *more):
+    """Settings of otlp_http towards a backend."""
+    return ", ".join([f'endpoint: "{target.url}"', f"retry_on_failure: {RETRY_SOON}", *more])
+
+
+NO_QUEUE, NO_RETRY = "sending_queue: {enabled: false}", "retry_on_failure: {enabled: false}"
+
+
+def span(number):
+    """A request with one span that tells itself apart."""
+    return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": TRACE, "name": f"span {number}"}])
+
+
+def sample(number, span_number=None):
+    """A request with one sample, which names a span if wanted."""
+    attributes = {} if span_number is None else {"span_id": f"{span_number + 1:016x}", "trace_id": TRACE}
+    return make.profiles([{"values": [number + 1], "attributes": {"thread.id": str(number), **attributes}}])
+
+
+def names(target):
+    """The spans that a backend accepted, by name, sorted."""
+    return sorted(row["name"] for form in target.forms("traces") for _, _, row in canonical.spans(form))
+
+
+def expected_names(numbers):
+    """The same for what was sent."""
+    return sorted(f"span {number}" for number in numbers)
+
+
+class Held(backend.Backend):
+    """A backend that answers when the test lets it: hold() and release()."""
+
+    def __init__(self, protocol="http", **options):
+        self.open = threading.Event()
+        self.open.set()
+        super().__init__(protocol, **options)
+
+    def hold(self):
+        """From now on, requests wait."""
+        self.open.clear()
+
+    def release(self):
+        """Answer what waits, and everything from now on."""
+        self.open.set()
+
+    def on_request(self, received):
+        answer = super().on_request(received)
+        self.open.wait(60)
+        return answer
+
+    def stop(self):
+        self.release()
+        super().stop()
+
+
+class InBackground(threading.Thread):
+    """A request whose answer may take a while."""
+
+    def __init__(self, protocol, address, message):
+        super().__init__(daemon=True)
+        self.arguments = protocol, address, message
+        self.answer = None
+        self.start()
+
+    def run(self):
+        self.answer = client.export(*self.arguments, timeout=60)
+
+    def result(self):
+        """The answer."""
+        self.join(60)
+        return self.answer
