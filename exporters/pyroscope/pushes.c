@@ -430,6 +430,7 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options)
 {
     struct pushes *pushes = memory_zalloc(sizeof *pushes);
+    batch_flatten(batch); /* what a processor changed is read from the bytes */
     pushes->options = *options;
     pushes->batch = batch;
     pushes->dictionary = batch_dictionary(batch);

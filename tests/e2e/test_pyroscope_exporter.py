@@ -88,6 +88,16 @@ class PyroscopeExporterTest(unittest.TestCase):
         self.assertEqual(pushes[0].labels, {"__delta__": "false", "__name__": "process_cpu", "region": "r1",
                                             "service_name": "shop", "service_namespace": "eu"})
 
+    def test_what_a_processor_changed_arrives(self):
+        """The exporter right behind a processor, with nothing between them that writes the request anew."""
+        text = CONFIG.replace("receivers: [otlp],", "receivers: [otlp], processors: [resource],")
+        text += "\nprocessors: {resource: {attributes: [{key: service.name, value: named, action: upsert}]}}\n"
+        with pyroscope.Pyroscope() as fake, \
+                server.Profcol(text.replace("URL", fake.url).replace("SETTINGS", "timeout: 10s")) as profcol:
+            send(profcol, request(("work", (50,), {})))
+            self.assertEqual(profcol.stop(), 0)
+            self.assertEqual([push.labels["service_name"] for push in fake.pushes()], ["named"])
+
     def test_cpu_of_every_profiler_has_one_type(self):
         """docs/pyroscope.md, Profile types."""
         wall = (("samples", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds"))
