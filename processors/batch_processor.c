@@ -242,7 +242,7 @@ struct filling {
 
 static void add_part(struct filling *filling, struct buffer *part)
 {
-    filling->parts = memory_grow(filling->parts, filling->part_count + 1, sizeof *filling->parts);
+    filling->parts = memory_grow(filling->parts, filling->part_count + 1, sizeof(struct buffer *));
     filling->parts[filling->part_count++] = part;
 }
 

@@ -209,14 +209,14 @@ static bool is_blocked(const struct fanout *fanout)
 }
 
 /* An acknowledged batch was taken by one branch: from here on every branch answers for its own
- * part. Not while a queue wants whoever offers to wait. */
+ * part. Not while a queue wants whoever offers to wait. The caller has not released its part. */
 static void end_common_part(struct fanout *fanout)
 {
     struct receipt *outer = fanout->outer;
     if (!outer || fanout->offering || is_blocked(fanout))
         return;
+    assert(fanout->open > 0);
     fanout->outer = NULL;
-    fanout->open++;
     for (size_t i = 0; i < fanout->part_count; i++)
         for (struct list_link *link = fanout->parts[i].kept.first, *next; link; link = next) {
             struct kept *kept = container_of(link, struct kept, part);
@@ -224,7 +224,6 @@ static void end_common_part(struct fanout *fanout)
             if (!branch_keeps(kept))
                 lose(kept);
         }
-    fanout_release(fanout);
     receipt_settle(outer, &verdict_ok);
 }
 
@@ -301,8 +300,7 @@ static void offer_in_order(struct branch *branch, struct batch *batch)
 
 static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
 {
-    struct fanout *fanout =
-        memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
+    struct fanout *fanout = memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
     fanout->outlet = outlet;
     fanout->outer = batch->receipt;
     fanout->refusal = verdict_ok;
@@ -352,9 +350,8 @@ static void forward_now(struct outlet *outlet, struct batch *batch)
 
 /* --- handed back --- */
 
-static const enum kept_reason reasons[] = {[REFUSED_FAILED] = KEPT_FAILED,
-                                           [REFUSED_FULL] = KEPT_FULL,
-                                           [REFUSED_BLOCKED] = KEPT_BLOCKED};
+static const enum kept_reason reasons[] = {
+    [REFUSED_FAILED] = KEPT_FAILED, [REFUSED_FULL] = KEPT_FULL, [REFUSED_BLOCKED] = KEPT_BLOCKED};
 
 static void on_later(struct timer *timer)
 {
@@ -383,8 +380,7 @@ static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_r
 static void wait_alone(struct kept *kept, const struct verdict *verdict)
 {
     struct backoff backoff = {kept->batch->backoff_ns};
-    int64_t delay =
-        backoff_next(&backoff, FAILED_MIN_NS, FAILED_MAX_NS, retry_after_of(verdict));
+    int64_t delay = backoff_next(&backoff, FAILED_MIN_NS, FAILED_MAX_NS, retry_after_of(verdict));
     kept->batch->backoff_ns = backoff.next_ns;
     if (kept->outlet->draining && delay > DRAINING_MAX_NS)
         delay = DRAINING_MAX_NS;
@@ -447,9 +443,8 @@ static bool offer_next(struct offers *offers)
 
 /* --- room --- */
 
-static const struct verdict no_room = {.code = GRPC_UNAVAILABLE,
-                                       .retry_after_ns = TRY_LATER_NS,
-                                       .text = "sending queue is full"};
+static const struct verdict no_room = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = TRY_LATER_NS, .text = "sending queue is full"};
 static const struct verdict sender_is_gone = {
     .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
@@ -551,8 +546,7 @@ void outlet_add(struct outlet *outlet, struct node *to)
     branch->to = to;
     branch->refusal = no_room;
     offers_init(&branch->offers, outlet->from, offer_next);
-    outlet->branches =
-        memory_grow(outlet->branches, outlet->count + 1, sizeof *outlet->branches);
+    outlet->branches = memory_grow(outlet->branches, outlet->count + 1, sizeof(struct branch *));
     outlet->branches[outlet->count++] = branch;
 }
 
@@ -623,8 +617,8 @@ static void give_up(struct outlet *outlet, struct kept *kept)
 
 static void give_up_list(struct outlet *outlet, struct list *list)
 {
-    while (list->first)
-        give_up(outlet, container_of(list->first, struct kept, link));
+    while (list->count > 0)
+        give_up(outlet, container_of(list_pop(list), struct kept, link));
 }
 
 static void stop_branch(struct branch *branch)

@@ -69,7 +69,7 @@ struct receipt_group *receipt_group_add(struct receipt_group *group, struct rece
         receipt_init(&group->receipt, on_group_settled);
         group->receipt.is_abandoned = is_group_abandoned;
     }
-    group->members = memory_grow(group->members, group->count + 1, sizeof *group->members);
+    group->members = memory_grow(group->members, group->count + 1, sizeof(struct receipt *));
     group->members[group->count++] = receipt;
     return group;
 }
