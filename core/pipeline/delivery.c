@@ -228,15 +228,27 @@ static bool reserve_queued(struct delivery_shared *shared, uint64_t size)
     return true;
 }
 
-/* One that is larger than the bound has room when there is nothing else. */
-static bool reserve_bytes(struct budget *held, size_t size)
+/* One always has room when nothing is queued or being sent, however large it is and however much
+ * is kept for later: what is kept may wait behind it. */
+static bool reserve_bytes(struct delivery_shared *shared, size_t size)
 {
-    if (budget_reserve(held, size))
+    size_t nothing = 0;
+    if (budget_reserve(shared->held, size)) {
+        atomic_fetch_add_explicit(&shared->sending_bytes, size, memory_order_relaxed);
         return true;
-    if (size <= held->limit_bytes || budget_used(held) > 0)
+    }
+    if (!atomic_compare_exchange_strong_explicit(&shared->sending_bytes, &nothing, size,
+                                                 memory_order_relaxed, memory_order_relaxed))
         return false;
-    budget_charge(held, size);
+    budget_charge(shared->held, size);
     return true;
+}
+
+static void release_bytes(struct delivery_shared *shared, size_t size)
+{
+    budget_release(shared->held, size);
+    size_t before = atomic_fetch_sub_explicit(&shared->sending_bytes, size, memory_order_relaxed);
+    assert(before >= size);
 }
 
 /* Lists */
@@ -651,10 +663,10 @@ bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct roo
         return true;
     uint64_t queued_size = delivery->queue->enabled ? size_of(delivery, batch) : 0;
     size_t bytes = batch_memory(batch) + REQUEST_BYTES;
-    if (!reserve_bytes(shared->held, bytes))
+    if (!reserve_bytes(shared, bytes))
         return false;
     if (!reserve_queued(shared, queued_size)) {
-        budget_release(shared->held, bytes);
+        release_bytes(shared, bytes);
         return false;
     }
     room_out->queued_size = queued_size;
@@ -665,7 +677,7 @@ bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct roo
 void delivery_release(const struct room *room)
 {
     struct delivery_shared *shared = room->delivery->shared;
-    budget_release(shared->held, room->bytes);
+    release_bytes(shared, room->bytes);
     uint64_t before =
         atomic_fetch_sub_explicit(&shared->queued, room->queued_size, memory_order_relaxed);
     assert(before >= room->queued_size);

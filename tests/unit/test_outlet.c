@@ -613,6 +613,28 @@ static void what_failed_is_kept_for_five_minutes(void **state)
     finish();
 }
 
+/* Half of the budget is for the two exporters: 3,000 bytes each, which is two requests. */
+static void what_failed_is_kept_within_a_bound(void **state)
+{
+    (void)state;
+    begin_within(
+        12000, COMPONENTS
+        "exporters: {sink/a: , backend/b: {sending_queue: {enabled: false}, "
+        "retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    for (unsigned i = 1; i <= 4; i++) {
+        send_two(UINT64_C(10) * i, NULL);
+        answer(backend("backend/b"), later);
+        assert_true(held_bytes("backend/b") <= 3000);
+    }
+    assert_int_equal(holder()->taken, 4);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 4);
+    advance(SECOND);
+    assert_int_equal(backend("backend/b")->under_way_count, 2);
+    answer(backend("backend/b"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
 /* --- who is refused --- */
 
 static void refusals_of_several_branches(void **state)
@@ -939,6 +961,29 @@ static void what_its_sender_is_told_is_not_lost(void **state)
 
 /* --- what random schedules found --- */
 
+/* What waits to be tried again fills the bound, while nothing is being sent. */
+static void what_is_kept_does_not_shut_out_the_next(void **state)
+{
+    (void)state;
+    begin_within(12000, COMPONENTS
+                 "exporters: {sink/a: , backend/b: {sending_queue: {queue_size: 5, "
+                 "wait_for_result: true}, retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE(
+                     "holder", "sink/a, backend/b"));
+    for (unsigned i = 1; i <= 2; i++) {
+        send_two(UINT64_C(10) * i, NULL);
+        answer(backend("backend/b"),
+               verdict_try_later(GRPC_UNAVAILABLE, 200 * (int64_t)SECOND, "busy"));
+    }
+    send_two(30, NULL);
+    assert_int_equal(backend("backend/b")->attempts, 3);
+    answer(backend("backend/b"), verdict_ok);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    advance(200 * SECOND);
+    answer(backend("backend/b"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
 #define JOINING                                                                                    \
     "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
     "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
@@ -963,6 +1008,7 @@ int main(void)
         cmocka_unit_test(a_full_one_loses_what_another_took),
         cmocka_unit_test(what_none_takes_is_kept_for_all),
         cmocka_unit_test(what_failed_is_kept_for_five_minutes),
+        cmocka_unit_test(what_failed_is_kept_within_a_bound),
         cmocka_unit_test(refusals_of_several_branches),
         cmocka_unit_test(what_all_refuse_for_good_is_given_up),
         cmocka_unit_test(a_refusal_for_good_is_not_the_last_word),
@@ -978,6 +1024,7 @@ int main(void)
         cmocka_unit_test(the_drain_tries_again_at_once),
         cmocka_unit_test(what_the_stop_finds_is_counted_once),
         cmocka_unit_test(what_its_sender_is_told_is_not_lost),
+        cmocka_unit_test(what_is_kept_does_not_shut_out_the_next),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
