@@ -199,11 +199,20 @@ static void lose(struct kept *kept)
     batch_drop(batch, &verdict);
 }
 
+/* Whether its queue wants whoever offers to wait. What has not been offered yet waits like the one
+ * before it. */
+static bool waits_for_queue(const struct kept *kept)
+{
+    const struct delivery *delivery = kept->branch->to->delivery;
+    return kept->reason == KEPT_BLOCKED ||
+           (kept->reason == KEPT_BEHIND && delivery && delivery_blocks(delivery));
+}
+
 static bool is_blocked(const struct fanout *fanout)
 {
     for (size_t i = 0; i < fanout->part_count; i++)
         for (struct list_link *link = fanout->parts[i].kept.first; link; link = link->next)
-            if (container_of(link, struct kept, part)->reason == KEPT_BLOCKED)
+            if (waits_for_queue(container_of(link, struct kept, part)))
                 return true;
     return false;
 }

@@ -984,6 +984,26 @@ static void what_is_kept_does_not_shut_out_the_next(void **state)
     finish();
 }
 
+/* b has room for one, and bytes for two. */
+static void what_stands_behind_a_blocked_one_waits_too(void **state)
+{
+    (void)state;
+    begin_within(12000, COMPONENTS "exporters: {sink/a: , backend/b: " BLOCKING
+                                   "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    send_some(6);
+    assert_int_equal(sink("sink/a")->count, 1);
+    assert_false(graph_bench_drain(&bench, SECOND));
+    assert_int_equal(sink("sink/a")->count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(backend("backend/b")->spans[i], (i + 1) * 10);
+        answer(backend("backend/b"), verdict_ok);
+        advance(SECOND);
+    }
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    assert_true(graph_is_drained(bench.graph));
+    end();
+}
+
 #define JOINING                                                                                    \
     "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
     "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
@@ -1025,6 +1045,7 @@ int main(void)
         cmocka_unit_test(what_the_stop_finds_is_counted_once),
         cmocka_unit_test(what_its_sender_is_told_is_not_lost),
         cmocka_unit_test(what_is_kept_does_not_shut_out_the_next),
+        cmocka_unit_test(what_stands_behind_a_blocked_one_waits_too),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
