@@ -426,6 +426,8 @@ static void send_package(struct shard *shard)
     batch->context = context_ref(shard->context);
     package->shard = shard;
     package->items = batch->items;
+    if (!package->answers_alone)
+        package->offer.senders = receipt_of_group(package->receipts);
     package->held_bytes = batch_memory(batch) + HOLDING_BYTES;
     budget_charge(held_of(node), package->held_bytes);
     histogram_record(node->send_size, node->node.worker->index, batch->items);

@@ -1004,6 +1004,23 @@ static void what_stands_behind_a_blocked_one_waits_too(void **state)
     end();
 }
 
+/* With ack: delivered, the senders are behind what `batch` hands on. */
+static void who_gave_up_is_seen_through_a_holder(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    begin(COMPONENTS "exporters: {backend/a: {sending_queue: {num_consumers: 1, wait_for_result: "
+                     "true}}}\n" ONE_PIPELINE("batch", "backend/a"));
+    send_two(10, &first);
+    send_two(20, &second);
+    second.has_given_up = true;
+    answer(backend("backend/a"), verdict_ok);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(second.verdict.code, GRPC_CANCELLED);
+    finish();
+}
+
 #define JOINING                                                                                    \
     "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
     "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
@@ -1046,6 +1063,7 @@ int main(void)
         cmocka_unit_test(what_its_sender_is_told_is_not_lost),
         cmocka_unit_test(what_is_kept_does_not_shut_out_the_next),
         cmocka_unit_test(what_stands_behind_a_blocked_one_waits_too),
+        cmocka_unit_test(who_gave_up_is_seen_through_a_holder),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
