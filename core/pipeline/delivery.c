@@ -562,12 +562,21 @@ static const char *sent_by(const struct delivery *delivery, const struct shipmen
     return value ? value : "";
 }
 
+/* Whether what is refused of the two may go back together. */
+static bool share_a_way_back(const struct batch *one, const struct batch *other)
+{
+    if (!one->receipt && !other->receipt)
+        return true;
+    return one->branch == other->branch && one->acknowledged == other->acknowledged;
+}
+
 static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = delivery->waiting.first;
     return next && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
+           share_a_way_back(leader->batch, next->batch) &&
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
 }
 
@@ -587,13 +596,10 @@ static struct shipment *take_group(struct delivery *delivery)
     if (!delivery->queue->batch.enabled || !fits(delivery, leader))
         return leader;
     struct batch *last = leader->batch;
-    struct branch *branch = last->branch;
-    bool acknowledged = last->acknowledged;
     struct receipt_group *group = move_receipt(NULL, last);
     while (fits(delivery, leader)) {
         struct shipment *other = take_first(delivery);
         group = move_receipt(group, other->batch);
-        acknowledged |= other->batch->acknowledged;
         leader->room.queued_size += other->room.queued_size;
         leader->room.bytes += other->room.bytes;
         leader->weight += other->weight;
@@ -603,8 +609,6 @@ static struct shipment *take_group(struct delivery *delivery)
     }
     leader->batch = batch_join(leader->batch);
     leader->batch->receipt = receipt_of_group(group);
-    leader->batch->acknowledged = acknowledged;
-    leader->batch->branch = branch;
     return leader;
 }
 

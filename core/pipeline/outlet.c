@@ -76,11 +76,34 @@ static struct part *part_of(const struct branch *branch, const struct batch *bat
     return part->branch == branch ? part : NULL;
 }
 
+/* What other branches did with a batch, or with all that was joined to it. */
+struct elsewhere {
+    bool settled; /* another one took each, and its sender was told */
+    bool taken;   /* another one took some of it */
+};
+
+static void look_elsewhere(const struct receipt *receipt, void *context)
+{
+    struct elsewhere *elsewhere = context;
+    bool is_part = receipt->on_settled == on_part_settled;
+    const struct fanout *fanout =
+        is_part ? container_of(receipt, struct part, receipt)->fanout : NULL;
+    elsewhere->settled &= fanout && !fanout->outer;
+    elsewhere->taken |= fanout && fanout->taken;
+}
+
+static struct elsewhere elsewhere_of(const struct branch *branch, const struct batch *batch)
+{
+    struct elsewhere elsewhere = {.settled = branch->outlet->count > 1};
+    if (elsewhere.settled)
+        receipt_visit(batch->receipt, look_elsewhere, &elsewhere);
+    return elsewhere;
+}
+
 /* Whether the branch alone answers for the batch, because another one took it. */
 static bool stands_alone(const struct branch *branch, const struct batch *batch)
 {
-    const struct part *part = part_of(branch, batch);
-    return branch->outlet->count > 1 && (!part || !part->fanout->outer);
+    return elsewhere_of(branch, batch).settled;
 }
 
 static size_t memory_of(const struct batch *batch)
@@ -611,8 +634,8 @@ bool outlet_is_idle(const struct outlet *outlet)
 /* Whether nobody else will say that the batch is lost. */
 static bool is_ours_to_lose(const struct branch *branch, const struct batch *batch)
 {
-    const struct part *part = part_of(branch, batch);
-    return stands_alone(branch, batch) || (part && part->fanout->taken);
+    struct elsewhere elsewhere = elsewhere_of(branch, batch);
+    return elsewhere.settled || elsewhere.taken;
 }
 
 static void give_up(struct outlet *outlet, struct kept *kept)

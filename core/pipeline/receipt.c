@@ -78,3 +78,17 @@ struct receipt *receipt_of_group(struct receipt_group *group)
 {
     return group ? &group->receipt : NULL;
 }
+
+void receipt_visit(const struct receipt *receipt,
+                   void (*visit)(const struct receipt *receipt, void *context), void *context)
+{
+    if (!receipt)
+        return;
+    if (receipt->on_settled != on_group_settled) {
+        visit(receipt, context);
+        return;
+    }
+    const struct receipt_group *group = (const struct receipt_group *)receipt;
+    for (size_t i = 0; i < group->count; i++)
+        receipt_visit(group->members[i], visit, context);
+}

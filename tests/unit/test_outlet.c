@@ -1025,6 +1025,53 @@ static void who_gave_up_is_seen_through_a_holder(void **state)
     "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
     "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
 
+/* Two pipelines lead to the backend: what was acknowledged in one goes back there alone. */
+static void what_is_joined_goes_back_one_way(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS
+          "exporters: {backend/a: " JOINING "}\n"
+          "service: {pipelines: {" PIPELINE("traces", "holder", "backend/a") ", " PIPELINE(
+              "traces/2", "pass", "backend/a") "}}\n");
+    struct holder *self = holder();
+    send_two(10, &sender);
+    advance(SECOND);
+    assert_int_equal(backend("backend/a")->under_way_count, 1);
+    assert_int_equal(backend("backend/a")->under_way[0]->batch->items, 2);
+    answer(backend("backend/a"), later);
+    answer(backend("backend/a"), later);
+    assert_int_equal(sender.verdict.code, GRPC_OK); /* the holder has it */
+    graph_bench_stop(&bench);
+    assert_int_equal(self->lost, 1);
+    assert_int_equal(sender.settled, 1);
+    graph_bench_end(&bench);
+}
+
+/* What was joined finds no room the second time, and nobody else has taken it. */
+static void what_is_joined_is_kept_while_none_takes_it(void **state)
+{
+    (void)state;
+    begin(COMPONENTS "exporters: {sink/a: , backend/b: " JOINING
+                     "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED, later);
+    send_some(2);
+    assert_int_equal(backend("backend/b")->under_way[0]->batch->items, 4);
+    answer(backend("backend/b"), later);
+    send_two(30, NULL);
+    send_two(40, NULL); /* its queue is full */
+    advance(SECOND);
+    assert_int_equal(holder()->settled, 0);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    answer(backend("backend/b"), verdict_ok);
+    advance(SECOND);
+    answer(backend("backend/b"), verdict_ok);
+    assert_int_equal(holder()->taken, 4);
+    take_all(sink("sink/a"));
+    advance(10 * SECOND);
+    finish();
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -1064,6 +1111,8 @@ int main(void)
         cmocka_unit_test(what_is_kept_does_not_shut_out_the_next),
         cmocka_unit_test(what_stands_behind_a_blocked_one_waits_too),
         cmocka_unit_test(who_gave_up_is_seen_through_a_holder),
+        cmocka_unit_test(what_is_joined_goes_back_one_way),
+        cmocka_unit_test(what_is_joined_is_kept_while_none_takes_it),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
