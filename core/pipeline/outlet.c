@@ -292,6 +292,9 @@ static bool is_fanout_abandoned(const struct receipt *receipt)
 
 /* --- offering --- */
 
+static const struct verdict shutting_down = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+
 static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason);
 
 /* Of a batch whose sender waits: it may not overtake those that wait for room. */
@@ -303,11 +306,9 @@ static void refuse_behind_others(struct branch *branch, struct batch *batch)
 
 static void offer(struct branch *branch, struct batch *batch)
 {
-    static const struct verdict stopped = {
-        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
     batch->branch = branch;
     if (branch->to->stopped)
-        node_refuse(branch->to, batch, REFUSED_FULL, &stopped);
+        node_refuse(branch->to, batch, REFUSED_FULL, &shutting_down);
     else
         branch->to->component->type->consume(branch->to, batch);
 }
@@ -555,7 +556,9 @@ void outlet_forward(struct outlet *outlet, struct batch *batch)
 {
     struct reservation *reservation;
     assert(outlet->count > 0 && batch->owner == worker_of(outlet));
-    if (!outlet->blocks || batch->reservation)
+    if (outlet->stopped)
+        batch_drop(batch, &shutting_down);
+    else if (!outlet->blocks || batch->reservation)
         forward_now(outlet, batch);
     else if (outlet->waiting.count == 0 && find_room(outlet, batch, &reservation))
         forward_into(outlet, batch, reservation);
@@ -640,11 +643,9 @@ static bool is_ours_to_lose(const struct branch *branch, const struct batch *bat
 
 static void give_up(struct outlet *outlet, struct kept *kept)
 {
-    static const struct verdict stopped = {
-        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
     if (kept->branch && is_ours_to_lose(kept->branch, kept->batch))
         atomic_fetch_add(&outlet->from->component->process->lost_items, kept->batch->items);
-    batch_drop(kept_take(kept), &stopped);
+    batch_drop(kept_take(kept), &shutting_down);
 }
 
 static void give_up_list(struct outlet *outlet, struct list *list)
@@ -662,14 +663,15 @@ static void stop_branch(struct branch *branch)
     log_lost(branch, branch->refusal.text, 0);
 }
 
+/* What is given up may make the node hand on more: that ends at `stopped`. */
 void outlet_stop(struct outlet *outlet)
 {
+    outlet->stopped = true;
     give_up_list(outlet, &outlet->waiting);
     for (size_t i = 0; i < outlet->count; i++)
         stop_branch(outlet->branches[i]);
     if (outlet->from)
         offers_stop(&outlet->rooms);
-    outlet->stopped = true;
 }
 
 void outlet_deinit(struct outlet *outlet)

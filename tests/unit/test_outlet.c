@@ -1072,6 +1072,27 @@ static void what_is_joined_is_kept_while_none_takes_it(void **state)
     finish();
 }
 
+/* The holder hands on the next one when it is told, which is in the midst of the stop. */
+static void nothing_is_handed_on_after_the_stop(void **state)
+{
+    (void)state;
+    begin(COMPONENTS "exporters: {sink/a: , backend/b: " BLOCKING
+                     "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    struct holder *self = holder();
+    send_some(1);
+    assert_false(graph_bench_drain(&bench, SECOND));
+    self->is_patient = true;
+    for (unsigned i = 2; i <= 5; i++)
+        send_two(UINT64_C(10) * i, NULL);
+    assert_int_equal(sink("sink/a")->count, 2);
+    graph_bench_stop(&bench);
+    assert_int_equal(self->settled, 5);
+    assert_int_equal(self->taken, 2);
+    assert_int_equal(self->lost, 3);
+    assert_int_equal(lost_items(), 4); /* one in b's queue, one that waited for it */
+    graph_bench_end(&bench);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -1113,6 +1134,7 @@ int main(void)
         cmocka_unit_test(who_gave_up_is_seen_through_a_holder),
         cmocka_unit_test(what_is_joined_goes_back_one_way),
         cmocka_unit_test(what_is_joined_is_kept_while_none_takes_it),
+        cmocka_unit_test(nothing_is_handed_on_after_the_stop),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
