@@ -210,7 +210,7 @@ static bool branch_keeps(struct kept *kept)
     return kept->reason != KEPT_FULL && charge_branch(kept);
 }
 
-/* The branch goes without the batch. */
+/* The branch goes without the batch: by its own policy, or because it is stopped. */
 static void lose(struct kept *kept)
 {
     struct branch *branch = kept->branch;
@@ -218,6 +218,8 @@ static void lose(struct kept *kept)
     struct batch *batch = kept_take(kept);
     if (!had_room && branch->to->delivery)
         delivery_count_overflow(branch->to->delivery, batch->items);
+    if (branch->to->stopped)
+        atomic_fetch_add(&branch->to->component->process->lost_items, batch->items);
     struct verdict verdict = branch->refusal;
     batch_drop(batch, &verdict);
 }

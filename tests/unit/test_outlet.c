@@ -1093,6 +1093,28 @@ static void nothing_is_handed_on_after_the_stop(void **state)
     graph_bench_end(&bench);
 }
 
+/* b's 2,500 bytes are for two requests, so at the stop its attempt cannot be kept beside two that
+ * wait. All three are lost to the stop. */
+static void what_the_stop_finds_no_room_for_is_lost_too(void **state)
+{
+    (void)state;
+    begin_within(10000, COMPONENTS "exporters: {sink/a: , backend/b: {sending_queue: {enabled: "
+                                   "false}, retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE(
+                                       "holder", "sink/a, backend/b"));
+    struct holder *self = holder();
+    for (unsigned i = 1; i <= 2; i++) {
+        send_two(UINT64_C(10) * i, NULL);
+        answer(backend("backend/b"),
+               verdict_try_later(GRPC_UNAVAILABLE, 200 * (int64_t)SECOND, "busy"));
+    }
+    send_two(30, NULL);
+    assert_int_equal(backend("backend/b")->under_way_count, 1);
+    graph_bench_stop(&bench);
+    assert_int_equal(self->taken, 3);
+    assert_int_equal(lost_items(), 6);
+    graph_bench_end(&bench);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -1135,6 +1157,7 @@ int main(void)
         cmocka_unit_test(what_is_joined_goes_back_one_way),
         cmocka_unit_test(what_is_joined_is_kept_while_none_takes_it),
         cmocka_unit_test(nothing_is_handed_on_after_the_stop),
+        cmocka_unit_test(what_the_stop_finds_no_room_for_is_lost_too),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
