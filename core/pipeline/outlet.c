@@ -160,15 +160,14 @@ static void count_lost_parts(struct fanout *fanout)
 
 /* --- the outcome of a fan-out --- */
 
-static void log_rejected(struct fanout *fanout)
+static void log_rejected(struct outlet *outlet, const char *why, uint32_t items)
 {
-    struct outlet *outlet = fanout->outlet;
     uint64_t now = worker_of(outlet)->now_ns;
-    uint64_t count = log_interval_add(&outlet->rejections, fanout->items, now);
+    uint64_t count = log_interval_add(&outlet->rejections, items, now);
     if (count > 0)
         log_error(outlet->from->component->label,
                   "Rejecting data that no branch takes. (error: %s, rejected_items: %" PRIu64 ")",
-                  fanout->refusal.text, count);
+                  why, count);
 }
 
 static void fanout_release(struct fanout *fanout)
@@ -179,7 +178,7 @@ static void fanout_release(struct fanout *fanout)
     struct receipt *outer = fanout->outer;
     struct verdict verdict = fanout->taken ? verdict_ok : fanout->refusal;
     if (!fanout->taken)
-        log_rejected(fanout);
+        log_rejected(fanout->outlet, fanout->refusal.text, fanout->items);
     fanout->outlet->fanouts--;
     free(fanout);
     if (outer)
@@ -483,9 +482,19 @@ static const struct verdict no_room = {
 static const struct verdict sender_is_gone = {
     .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
+/* Its sender has waited long enough, or too many wait. */
+static void refuse_waiting(struct kept *kept)
+{
+    struct outlet *outlet = kept->outlet;
+    struct batch *batch = kept_take(kept);
+    delivery_count_overflow(outlet->full->delivery, batch->items);
+    log_rejected(outlet, no_room.text, batch->items);
+    batch_drop(batch, &no_room);
+}
+
 static void on_waited_enough(struct timer *timer)
 {
-    batch_drop(kept_take(container_of(timer, struct kept, timer)), &no_room);
+    refuse_waiting(container_of(timer, struct kept, timer));
 }
 
 /* Of a sender that waits, only as much as the full queue allows; false: nothing more. */
@@ -509,7 +518,7 @@ static void wait_for_room(struct outlet *outlet, struct batch *batch)
     kept->timer.on_timer = on_waited_enough;
     list_append(&outlet->waiting, &kept->link);
     if (!batch->acknowledged && !charge_waiting(kept))
-        batch_drop(kept_take(kept), &no_room);
+        refuse_waiting(kept);
     else if (!offers_are_paused(&outlet->rooms))
         offers_pause(&outlet->rooms, ROOM_POLL_NS);
 }

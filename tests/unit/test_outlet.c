@@ -1115,6 +1115,25 @@ static void what_the_stop_finds_no_room_for_is_lost_too(void **state)
     graph_bench_end(&bench);
 }
 
+static void who_waited_in_vain_is_counted(void **state)
+{
+    (void)state;
+    struct sender first, second, third;
+    begin_within(20000, COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first);
+    answer(backend("backend/a"), verdict_ok);
+    send_two(20, &second);
+    send_two(30, &third); /* one may wait */
+    assert_int_equal(third.settled, 1);
+    assert_int_equal(overflow_of("backend/b"), 2);
+    advance(5 * SECOND);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(overflow_of("backend/b"), 4);
+    assert_int_equal(overflow_of("backend/a"), 0);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -1158,6 +1177,7 @@ int main(void)
         cmocka_unit_test(what_is_joined_is_kept_while_none_takes_it),
         cmocka_unit_test(nothing_is_handed_on_after_the_stop),
         cmocka_unit_test(what_the_stop_finds_no_room_for_is_lost_too),
+        cmocka_unit_test(who_waited_in_vain_is_counted),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
