@@ -678,6 +678,13 @@ bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct roo
     return true;
 }
 
+bool delivery_has_only(const struct room *room)
+{
+    struct delivery_shared *shared = room->delivery->shared;
+    return atomic_load_explicit(&shared->queued, memory_order_relaxed) == room->queued_size &&
+           atomic_load_explicit(&shared->sending_bytes, memory_order_relaxed) == room->bytes;
+}
+
 void delivery_release(const struct room *room)
 {
     struct delivery_shared *shared = room->delivery->shared;

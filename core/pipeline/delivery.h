@@ -146,6 +146,8 @@ bool delivery_blocks(const struct delivery *delivery);
 /* Reserves room for the batch; false: there is none now. What could never fit is let through, for
  * delivery_consume to refuse. */
 bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out);
+/* Whether nothing else is queued or being sent, over all workers. */
+bool delivery_has_only(const struct room *room);
 /* Gives back what delivery_reserve reserved. */
 void delivery_release(const struct room *room);
 /* Counts items for which the queue had no room and which are not offered again. */

@@ -1134,6 +1134,22 @@ static void who_waited_in_vain_is_counted(void **state)
     finish();
 }
 
+/* A queue that two pipelines lead to never has room for both copies at once. */
+static void a_batch_does_not_wait_for_itself(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS "exporters: {backend/a: " BLOCKING "}\n"
+                     "service: {pipelines: {" PIPELINE("traces", "", "backend/a") ", " PIPELINE(
+                         "traces/2", "pass", "backend/a") "}}\n");
+    send_two(10, &sender);
+    assert_int_equal(sender.settled, 1);
+    assert_int_equal(sender.verdict.code, GRPC_OK);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    answer(backend("backend/a"), verdict_ok);
+    finish();
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -1178,6 +1194,7 @@ int main(void)
         cmocka_unit_test(nothing_is_handed_on_after_the_stop),
         cmocka_unit_test(what_the_stop_finds_no_room_for_is_lost_too),
         cmocka_unit_test(who_waited_in_vain_is_counted),
+        cmocka_unit_test(a_batch_does_not_wait_for_itself),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
