@@ -242,7 +242,7 @@ struct filling {
 
 static void add_part(struct filling *filling, struct buffer *part)
 {
-    filling->parts = memory_grow(filling->parts, filling->part_count + 1, sizeof *filling->parts);
+    filling->parts = memory_grow(filling->parts, filling->part_count + 1, sizeof(struct buffer *));
     filling->parts[filling->part_count++] = part;
 }
 
@@ -426,6 +426,8 @@ static void send_package(struct shard *shard)
     batch->context = context_ref(shard->context);
     package->shard = shard;
     package->items = batch->items;
+    if (!package->answers_alone)
+        package->offer.senders = receipt_of_group(package->receipts);
     package->held_bytes = batch_memory(batch) + HOLDING_BYTES;
     budget_charge(held_of(node), package->held_bytes);
     histogram_record(node->send_size, node->node.worker->index, batch->items);

@@ -8,6 +8,15 @@
 
 enum { CUT_GROWTH_MAX = 64 };
 
+/* What the outlet knows of one batch holds for what is made of it. */
+static void copy_way(struct batch *to, const struct batch *from)
+{
+    to->acknowledged = from->acknowledged;
+    to->branch = from->branch;
+    to->refused_ns = from->refused_ns;
+    to->backoff_ns = from->backoff_ns;
+}
+
 /* Joining */
 
 static struct batch *join_traces(struct batch *list)
@@ -39,6 +48,7 @@ static struct batch *join_profiles(struct batch *list)
     struct batch *joined =
         batch_new(first->owner, SIGNAL_PROFILES, buffer, items, NULL, context_ref(first->context));
     joined->arrived_ns = first->arrived_ns;
+    copy_way(joined, first);
     while (list) {
         struct batch *next = list->next;
         batch_free(list);
@@ -122,8 +132,7 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
         *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,
                           context_ref(batch->context));
         (*last)->arrived_ns = batch->arrived_ns;
-        (*last)->acknowledged = batch->acknowledged;
-        (*last)->branch = batch->branch;
+        copy_way(*last, batch);
         last = &(*last)->next;
         taken += count;
     }

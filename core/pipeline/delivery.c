@@ -228,15 +228,27 @@ static bool reserve_queued(struct delivery_shared *shared, uint64_t size)
     return true;
 }
 
-/* One that is larger than the bound has room when there is nothing else. */
-static bool reserve_bytes(struct budget *held, size_t size)
+/* One always has room when nothing is queued or being sent, however large it is and however much
+ * is kept for later: what is kept may wait behind it. */
+static bool reserve_bytes(struct delivery_shared *shared, size_t size)
 {
-    if (budget_reserve(held, size))
+    size_t nothing = 0;
+    if (budget_reserve(shared->held, size)) {
+        atomic_fetch_add_explicit(&shared->sending_bytes, size, memory_order_relaxed);
         return true;
-    if (size <= held->limit_bytes || budget_used(held) > 0)
+    }
+    if (!atomic_compare_exchange_strong_explicit(&shared->sending_bytes, &nothing, size,
+                                                 memory_order_relaxed, memory_order_relaxed))
         return false;
-    budget_charge(held, size);
+    budget_charge(shared->held, size);
     return true;
+}
+
+static void release_bytes(struct delivery_shared *shared, size_t size)
+{
+    budget_release(shared->held, size);
+    size_t before = atomic_fetch_sub_explicit(&shared->sending_bytes, size, memory_order_relaxed);
+    assert(before >= size);
 }
 
 /* Lists */
@@ -550,12 +562,21 @@ static const char *sent_by(const struct delivery *delivery, const struct shipmen
     return value ? value : "";
 }
 
+/* Whether what is refused of the two may go back together. */
+static bool share_a_way_back(const struct batch *one, const struct batch *other)
+{
+    if (!one->receipt && !other->receipt)
+        return true;
+    return one->branch == other->branch && one->acknowledged == other->acknowledged;
+}
+
 static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = delivery->waiting.first;
     return next && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
+           share_a_way_back(leader->batch, next->batch) &&
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
 }
 
@@ -575,13 +596,10 @@ static struct shipment *take_group(struct delivery *delivery)
     if (!delivery->queue->batch.enabled || !fits(delivery, leader))
         return leader;
     struct batch *last = leader->batch;
-    struct branch *branch = last->branch;
-    bool acknowledged = last->acknowledged;
     struct receipt_group *group = move_receipt(NULL, last);
     while (fits(delivery, leader)) {
         struct shipment *other = take_first(delivery);
         group = move_receipt(group, other->batch);
-        acknowledged |= other->batch->acknowledged;
         leader->room.queued_size += other->room.queued_size;
         leader->room.bytes += other->room.bytes;
         leader->weight += other->weight;
@@ -591,8 +609,6 @@ static struct shipment *take_group(struct delivery *delivery)
     }
     leader->batch = batch_join(leader->batch);
     leader->batch->receipt = receipt_of_group(group);
-    leader->batch->acknowledged = acknowledged;
-    leader->batch->branch = branch;
     return leader;
 }
 
@@ -651,10 +667,10 @@ bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct roo
         return true;
     uint64_t queued_size = delivery->queue->enabled ? size_of(delivery, batch) : 0;
     size_t bytes = batch_memory(batch) + REQUEST_BYTES;
-    if (!reserve_bytes(shared->held, bytes))
+    if (!reserve_bytes(shared, bytes))
         return false;
     if (!reserve_queued(shared, queued_size)) {
-        budget_release(shared->held, bytes);
+        release_bytes(shared, bytes);
         return false;
     }
     room_out->queued_size = queued_size;
@@ -662,10 +678,17 @@ bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct roo
     return true;
 }
 
+bool delivery_has_only(const struct room *room)
+{
+    struct delivery_shared *shared = room->delivery->shared;
+    return atomic_load_explicit(&shared->queued, memory_order_relaxed) == room->queued_size &&
+           atomic_load_explicit(&shared->sending_bytes, memory_order_relaxed) == room->bytes;
+}
+
 void delivery_release(const struct room *room)
 {
     struct delivery_shared *shared = room->delivery->shared;
-    budget_release(shared->held, room->bytes);
+    release_bytes(shared, room->bytes);
     uint64_t before =
         atomic_fetch_sub_explicit(&shared->queued, room->queued_size, memory_order_relaxed);
     assert(before >= room->queued_size);

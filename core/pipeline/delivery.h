@@ -6,8 +6,9 @@
  * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
  * queue the receipt settles when the queue has the batch (wait_for_result: when the backend has
  * it), without one when the backend has it, retries included. What is queued or being sent is
- * bounded by queue_size and by component->held, in bytes; what finds no room, or could not be
- * delivered and has an open receipt, goes back by node_refuse.
+ * bounded by queue_size and by component->held, in bytes, beyond which one request may go when no
+ * other is queued or being sent; what finds no room, or could not be delivered and has an open
+ * receipt, goes back by node_refuse.
  *
  * Owner: the exporter's node.
  *
@@ -66,7 +67,8 @@ struct delivery_shared {
     _Atomic uint64_t
         queued; /* in the sizer's unit, over all workers, what is being sent included */
     uint64_t capacity;
-    struct budget *held;   /* of the component: bytes of what is queued or being sent */
+    struct budget *held;         /* of the component: bytes of what is queued, being sent or kept */
+    atomic_size_t sending_bytes; /* of that: what is queued or being sent */
     struct budget waiting; /* bytes of requests whose senders wait for room (block_on_overflow) */
     struct metrics *metrics;
     struct counter *sent;
@@ -144,6 +146,8 @@ bool delivery_blocks(const struct delivery *delivery);
 /* Reserves room for the batch; false: there is none now. What could never fit is let through, for
  * delivery_consume to refuse. */
 bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out);
+/* Whether nothing else is queued or being sent, over all workers. */
+bool delivery_has_only(const struct room *room);
 /* Gives back what delivery_reserve reserved. */
 void delivery_release(const struct room *room);
 /* Counts items for which the queue had no room and which are not offered again. */

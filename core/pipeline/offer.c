@@ -94,11 +94,17 @@ static void on_receipt_settled(struct receipt *receipt, const struct verdict *ve
     offer->on_settled(offer, verdict);
 }
 
+static bool is_offer_abandoned(const struct receipt *receipt)
+{
+    return receipt_is_abandoned(container_of(receipt, struct offer, receipt)->senders);
+}
+
 void offer_send(struct offer *offer, struct offers *offers, struct batch *batch, bool acknowledged,
                 void (*on_settled)(struct offer *offer, const struct verdict *verdict))
 {
     assert(!batch->receipt);
     receipt_init(&offer->receipt, on_receipt_settled);
+    offer->receipt.is_abandoned = is_offer_abandoned;
     offer->offers = offers;
     offer->on_settled = on_settled;
     offers->under_way++;

@@ -66,6 +66,8 @@ void offers_stop(struct offers *offers);
 struct offer {
     struct receipt receipt; /* first */
     struct offers *offers;
+    const struct receipt *senders; /* of those who wait for its outcome; NULL: nobody does. Set
+                                      before offer_send; the holder's */
     /* The last call for this offer: it was taken, refused for good, or given up at the stop. May
      * run inside offer_send. */
     void (*on_settled)(struct offer *offer, const struct verdict *verdict);

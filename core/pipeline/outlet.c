@@ -76,11 +76,34 @@ static struct part *part_of(const struct branch *branch, const struct batch *bat
     return part->branch == branch ? part : NULL;
 }
 
+/* What other branches did with a batch, or with all that was joined to it. */
+struct elsewhere {
+    bool settled; /* another one took each, and its sender was told */
+    bool taken;   /* another one took some of it */
+};
+
+static void look_elsewhere(const struct receipt *receipt, void *context)
+{
+    struct elsewhere *elsewhere = context;
+    bool is_part = receipt->on_settled == on_part_settled;
+    const struct fanout *fanout =
+        is_part ? container_of(receipt, struct part, receipt)->fanout : NULL;
+    elsewhere->settled &= fanout && !fanout->outer;
+    elsewhere->taken |= fanout && fanout->taken;
+}
+
+static struct elsewhere elsewhere_of(const struct branch *branch, const struct batch *batch)
+{
+    struct elsewhere elsewhere = {.settled = branch->outlet->count > 1};
+    if (elsewhere.settled)
+        receipt_visit(batch->receipt, look_elsewhere, &elsewhere);
+    return elsewhere;
+}
+
 /* Whether the branch alone answers for the batch, because another one took it. */
 static bool stands_alone(const struct branch *branch, const struct batch *batch)
 {
-    const struct part *part = part_of(branch, batch);
-    return branch->outlet->count > 1 && (!part || !part->fanout->outer);
+    return elsewhere_of(branch, batch).settled;
 }
 
 static size_t memory_of(const struct batch *batch)
@@ -137,15 +160,14 @@ static void count_lost_parts(struct fanout *fanout)
 
 /* --- the outcome of a fan-out --- */
 
-static void log_rejected(struct fanout *fanout)
+static void log_rejected(struct outlet *outlet, const char *why, uint32_t items)
 {
-    struct outlet *outlet = fanout->outlet;
     uint64_t now = worker_of(outlet)->now_ns;
-    uint64_t count = log_interval_add(&outlet->rejections, fanout->items, now);
+    uint64_t count = log_interval_add(&outlet->rejections, items, now);
     if (count > 0)
         log_error(outlet->from->component->label,
                   "Rejecting data that no branch takes. (error: %s, rejected_items: %" PRIu64 ")",
-                  fanout->refusal.text, count);
+                  why, count);
 }
 
 static void fanout_release(struct fanout *fanout)
@@ -156,7 +178,7 @@ static void fanout_release(struct fanout *fanout)
     struct receipt *outer = fanout->outer;
     struct verdict verdict = fanout->taken ? verdict_ok : fanout->refusal;
     if (!fanout->taken && !fanout->acknowledged)
-        log_rejected(fanout);
+        log_rejected(fanout->outlet, fanout->refusal.text, fanout->items);
     fanout->outlet->fanouts--;
     free(fanout);
     if (outer)
@@ -187,7 +209,7 @@ static bool branch_keeps(struct kept *kept)
     return kept->reason != KEPT_FULL && charge_branch(kept);
 }
 
-/* The branch goes without the batch. */
+/* The branch goes without the batch: by its own policy, or because it is stopped. */
 static void lose(struct kept *kept)
 {
     struct branch *branch = kept->branch;
@@ -195,28 +217,39 @@ static void lose(struct kept *kept)
     struct batch *batch = kept_take(kept);
     if (!had_room && branch->to->delivery)
         delivery_count_overflow(branch->to->delivery, batch->items);
+    if (branch->to->stopped)
+        atomic_fetch_add(&branch->to->component->process->lost_items, batch->items);
     struct verdict verdict = branch->refusal;
     batch_drop(batch, &verdict);
+}
+
+/* Whether its queue wants whoever offers to wait. What has not been offered yet waits like the one
+ * before it. */
+static bool waits_for_queue(const struct kept *kept)
+{
+    const struct delivery *delivery = kept->branch->to->delivery;
+    return kept->reason == KEPT_BLOCKED ||
+           (kept->reason == KEPT_BEHIND && delivery && delivery_blocks(delivery));
 }
 
 static bool is_blocked(const struct fanout *fanout)
 {
     for (size_t i = 0; i < fanout->part_count; i++)
         for (struct list_link *link = fanout->parts[i].kept.first; link; link = link->next)
-            if (container_of(link, struct kept, part)->reason == KEPT_BLOCKED)
+            if (waits_for_queue(container_of(link, struct kept, part)))
                 return true;
     return false;
 }
 
 /* An acknowledged batch was taken by one branch: from here on every branch answers for its own
- * part. Not while a queue wants whoever offers to wait. */
+ * part. Not while a queue wants whoever offers to wait. The caller has not released its part. */
 static void end_common_part(struct fanout *fanout)
 {
     struct receipt *outer = fanout->outer;
     if (!outer || fanout->offering || is_blocked(fanout))
         return;
+    assert(fanout->open > 0);
     fanout->outer = NULL;
-    fanout->open++;
     for (size_t i = 0; i < fanout->part_count; i++)
         for (struct list_link *link = fanout->parts[i].kept.first, *next; link; link = next) {
             struct kept *kept = container_of(link, struct kept, part);
@@ -224,7 +257,6 @@ static void end_common_part(struct fanout *fanout)
             if (!branch_keeps(kept))
                 lose(kept);
         }
-    fanout_release(fanout);
     receipt_settle(outer, &verdict_ok);
 }
 
@@ -261,6 +293,9 @@ static bool is_fanout_abandoned(const struct receipt *receipt)
 
 /* --- offering --- */
 
+static const struct verdict shutting_down = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+
 static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason);
 
 /* Of a batch whose sender waits: it may not overtake those that wait for room. */
@@ -272,11 +307,9 @@ static void refuse_behind_others(struct branch *branch, struct batch *batch)
 
 static void offer(struct branch *branch, struct batch *batch)
 {
-    static const struct verdict stopped = {
-        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
     batch->branch = branch;
     if (branch->to->stopped)
-        node_refuse(branch->to, batch, REFUSED_FULL, &stopped);
+        node_refuse(branch->to, batch, REFUSED_FULL, &shutting_down);
     else
         branch->to->component->type->consume(branch->to, batch);
 }
@@ -449,9 +482,19 @@ static const struct verdict no_room = {
 static const struct verdict sender_is_gone = {
     .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
+/* Its sender has waited long enough, or too many wait. */
+static void refuse_waiting(struct kept *kept)
+{
+    struct outlet *outlet = kept->outlet;
+    struct batch *batch = kept_take(kept);
+    delivery_count_overflow(outlet->full->delivery, batch->items);
+    log_rejected(outlet, no_room.text, batch->items);
+    batch_drop(batch, &no_room);
+}
+
 static void on_waited_enough(struct timer *timer)
 {
-    batch_drop(kept_take(container_of(timer, struct kept, timer)), &no_room);
+    refuse_waiting(container_of(timer, struct kept, timer));
 }
 
 /* Of a sender that waits, only as much as the full queue allows; false: nothing more. */
@@ -475,7 +518,7 @@ static void wait_for_room(struct outlet *outlet, struct batch *batch)
     kept->timer.on_timer = on_waited_enough;
     list_append(&outlet->waiting, &kept->link);
     if (!batch->acknowledged && !charge_waiting(kept))
-        batch_drop(kept_take(kept), &no_room);
+        refuse_waiting(kept);
     else if (!offers_are_paused(&outlet->rooms))
         offers_pause(&outlet->rooms, ROOM_POLL_NS);
 }
@@ -524,7 +567,9 @@ void outlet_forward(struct outlet *outlet, struct batch *batch)
 {
     struct reservation *reservation;
     assert(outlet->count > 0 && batch->owner == worker_of(outlet));
-    if (!outlet->blocks || batch->reservation)
+    if (outlet->stopped)
+        batch_drop(batch, &shutting_down);
+    else if (!outlet->blocks || batch->reservation)
         forward_now(outlet, batch);
     else if (outlet->waiting.count == 0 && find_room(outlet, batch, &reservation))
         forward_into(outlet, batch, reservation);
@@ -547,7 +592,7 @@ void outlet_add(struct outlet *outlet, struct node *to)
     branch->to = to;
     branch->refusal = no_room;
     offers_init(&branch->offers, outlet->from, offer_next);
-    outlet->branches = memory_grow(outlet->branches, outlet->count + 1, sizeof *outlet->branches);
+    outlet->branches = memory_grow(outlet->branches, outlet->count + 1, sizeof(struct branch *));
     outlet->branches[outlet->count++] = branch;
 }
 
@@ -603,23 +648,21 @@ bool outlet_is_idle(const struct outlet *outlet)
 /* Whether nobody else will say that the batch is lost. */
 static bool is_ours_to_lose(const struct branch *branch, const struct batch *batch)
 {
-    const struct part *part = part_of(branch, batch);
-    return stands_alone(branch, batch) || (part && part->fanout->taken);
+    struct elsewhere elsewhere = elsewhere_of(branch, batch);
+    return elsewhere.settled || elsewhere.taken;
 }
 
 static void give_up(struct outlet *outlet, struct kept *kept)
 {
-    static const struct verdict stopped = {
-        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
     if (kept->branch && is_ours_to_lose(kept->branch, kept->batch))
         atomic_fetch_add(&outlet->from->component->process->lost_items, kept->batch->items);
-    batch_drop(kept_take(kept), &stopped);
+    batch_drop(kept_take(kept), &shutting_down);
 }
 
 static void give_up_list(struct outlet *outlet, struct list *list)
 {
-    while (list->first)
-        give_up(outlet, container_of(list->first, struct kept, link));
+    while (list->count > 0)
+        give_up(outlet, container_of(list_pop(list), struct kept, link));
 }
 
 static void stop_branch(struct branch *branch)
@@ -631,14 +674,15 @@ static void stop_branch(struct branch *branch)
     log_lost(branch, branch->refusal.text, 0);
 }
 
+/* What is given up may make the node hand on more: that ends at `stopped`. */
 void outlet_stop(struct outlet *outlet)
 {
+    outlet->stopped = true;
     give_up_list(outlet, &outlet->waiting);
     for (size_t i = 0; i < outlet->count; i++)
         stop_branch(outlet->branches[i]);
     if (outlet->from)
         offers_stop(&outlet->rooms);
-    outlet->stopped = true;
 }
 
 void outlet_deinit(struct outlet *outlet)

@@ -70,7 +70,7 @@ struct receipt_group *receipt_group_add(struct receipt_group *group, struct rece
         receipt_init(&group->receipt, on_group_settled);
         group->receipt.is_abandoned = is_group_abandoned;
     }
-    group->members = memory_grow(group->members, group->count + 1, sizeof *group->members);
+    group->members = memory_grow(group->members, group->count + 1, sizeof(struct receipt *));
     group->members[group->count++] = receipt;
     return group;
 }
@@ -78,4 +78,18 @@ struct receipt_group *receipt_group_add(struct receipt_group *group, struct rece
 struct receipt *receipt_of_group(struct receipt_group *group)
 {
     return group ? &group->receipt : NULL;
+}
+
+void receipt_visit(const struct receipt *receipt,
+                   void (*visit)(const struct receipt *receipt, void *context), void *context)
+{
+    if (!receipt)
+        return;
+    if (receipt->on_settled != on_group_settled) {
+        visit(receipt, context);
+        return;
+    }
+    const struct receipt_group *group = (const struct receipt_group *)receipt;
+    for (size_t i = 0; i < group->count; i++)
+        receipt_visit(group->members[i], visit, context);
 }

@@ -45,5 +45,9 @@ struct receipt_group;
  * is settled. */
 struct receipt_group *receipt_group_add(struct receipt_group *group, struct receipt *receipt);
 struct receipt *receipt_of_group(struct receipt_group *group);
+/* Calls `visit` for the receipt, or for each that it stands for when it is a group's. NULL has
+ * none. */
+void receipt_visit(const struct receipt *receipt,
+                   void (*visit)(const struct receipt *receipt, void *context), void *context);
 
 #endif

@@ -53,6 +53,18 @@ struct reserving {
     struct node *full;
 };
 
+/* Whether a queue that is reached twice is full of this batch alone: waiting would not help. */
+static bool is_in_its_own_way(const struct reservation *reservation, struct delivery *delivery)
+{
+    struct room own = {.delivery = delivery};
+    for (size_t i = 0; i < reservation->count; i++)
+        if (reservation->rooms[i].delivery == delivery) {
+            own.queued_size += reservation->rooms[i].queued_size;
+            own.bytes += reservation->rooms[i].bytes;
+        }
+    return own.bytes > 0 && delivery_has_only(&own);
+}
+
 static bool reserve(struct visitor *visitor, struct delivery *delivery)
 {
     struct reserving *reserving = (struct reserving *)visitor;
@@ -62,7 +74,7 @@ static bool reserve(struct visitor *visitor, struct delivery *delivery)
         return true;
     if (!delivery_reserve(delivery, reserving->batch, &room)) {
         reserving->full = delivery->node;
-        return false;
+        return is_in_its_own_way(reservation, delivery);
     }
     reservation->rooms =
         memory_grow(reservation->rooms, reservation->count + 1, sizeof *reservation->rooms);

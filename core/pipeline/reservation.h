@@ -30,7 +30,8 @@ struct room {
     size_t bytes;
 };
 
-/* With one reference. NULL: a queue has no room; *full_out is its node, and nothing is reserved. */
+/* With one reference. NULL: a queue has no room; *full_out is its node, and nothing is reserved. A
+ * queue that is reached twice and has room for one only is reserved once. */
 struct reservation *reservation_new(const struct outlet *outlet, struct batch *batch,
                                     struct node **full_out);
 struct reservation *reservation_ref(struct reservation *reservation);

@@ -1,0 +1,1200 @@
+#include "core/base/container_of.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/pipeline/delivery.h"
+#include "tests/unit/graph_bench.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+extern const struct component_type batch_processor_type;
+
+#define MILLISECOND UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+
+static struct graph_bench bench;
+
+/* --- sink: an exporter that answers at once, as it is told --- */
+
+enum { OFFERS_MAX = 64 };
+
+struct sink {
+    struct node node;      /* first */
+    struct verdict answer; /* all-zero: OK */
+    enum refusal refusal;
+    uint64_t refuses_span; /* this one alone; 0: all, when the answer is not OK */
+    struct offered {
+        uint64_t span; /* first of the batch */
+        uint64_t at_ns;
+        bool was_taken;
+    } offers[OFFERS_MAX];
+    size_t count;
+};
+
+static void sink_consume(struct node *node, struct batch *batch)
+{
+    struct sink *self = (struct sink *)node;
+    assert(self->count < OFFERS_MAX);
+    struct offered *offered = &self->offers[self->count++];
+    *offered = (struct offered){.span = batch_first_span(batch), .at_ns = node->worker->now_ns};
+    bool refuses = !verdict_is_ok(&self->answer) &&
+                   (self->refuses_span == 0 || self->refuses_span == offered->span);
+    offered->was_taken = !refuses;
+    if (refuses)
+        node_refuse(node, batch, self->refusal, &self->answer);
+    else
+        batch_drop(batch, &verdict_ok);
+}
+
+static const struct field no_fields[] = {FIELD_END};
+
+#define CONFIG_TYPE(NAME, SECTION)                                                                 \
+    {                                                                                              \
+        .name = (NAME), .section = (SECTION), .stability = {STABILITY_STABLE, STABILITY_STABLE},   \
+        .help = "Of a test.", .fields = no_fields                                                  \
+    }
+
+static const struct component_type sink_type = {.config = CONFIG_TYPE("sink", CONFIG_EXPORTERS),
+                                                .node_size = sizeof(struct sink),
+                                                .consume = sink_consume};
+
+/* --- pass: a processor that hands on what comes --- */
+
+static void pass_consume(struct node *node, struct batch *batch)
+{
+    node_forward(node, batch);
+}
+
+static const struct component_type pass_type = {.config = CONFIG_TYPE("pass", CONFIG_PROCESSORS),
+                                                .consume = pass_consume};
+
+/* --- holder: a processor that acknowledges what comes --- */
+
+struct holder {
+    struct node node; /* first */
+    struct offers offers;
+    bool is_patient;     /* hands on the next one when the last one is settled */
+    struct batch *first; /* of those that wait for that */
+    unsigned settled;
+    unsigned taken;
+    unsigned lost; /* "try later" at the stop, or refused for good */
+};
+
+struct held_offer {
+    struct offer offer; /* first */
+    struct holder *holder;
+};
+
+static void on_held_settled(struct offer *offer, const struct verdict *verdict)
+{
+    struct holder *self = ((struct held_offer *)offer)->holder;
+    self->settled++;
+    if (verdict_is_ok(verdict))
+        self->taken++;
+    else
+        self->lost++;
+    free(offer);
+    offers_pump(&self->offers);
+}
+
+static bool hand_on(struct offers *offers)
+{
+    struct holder *self = container_of(offers, struct holder, offers);
+    struct batch *batch = self->first;
+    if (!batch || (self->is_patient && offers->under_way > 0))
+        return false;
+    struct held_offer *held = memory_zalloc(sizeof *held);
+    self->first = batch->next;
+    batch->next = NULL;
+    held->holder = self;
+    offer_send(&held->offer, offers, batch, true, on_held_settled);
+    return true;
+}
+
+static void holder_consume(struct node *node, struct batch *batch)
+{
+    struct holder *self = (struct holder *)node;
+    struct batch **last = &self->first;
+    while (*last)
+        last = &(*last)->next;
+    *last = batch;
+    batch_settle(batch, &verdict_ok);
+    offers_pump(&self->offers);
+}
+
+static bool holder_start(struct node *node, struct error *err)
+{
+    (void)err;
+    offers_init(&((struct holder *)node)->offers, node, hand_on);
+    return true;
+}
+
+static bool holder_is_idle(const struct node *node)
+{
+    const struct holder *self = (const struct holder *)node;
+    return !self->first && self->offers.under_way == 0;
+}
+
+static void holder_stop(struct node *node)
+{
+    struct holder *self = (struct holder *)node;
+    assert(!self->first);
+    offers_stop(&self->offers);
+}
+
+static const struct component_type holder_type = {.config =
+                                                      CONFIG_TYPE("holder", CONFIG_PROCESSORS),
+                                                  .node_size = sizeof(struct holder),
+                                                  .node_start = holder_start,
+                                                  .consume = holder_consume,
+                                                  .holds = true,
+                                                  .is_idle = holder_is_idle,
+                                                  .node_stop = holder_stop};
+
+/* --- backend: an exporter with a delivery, whose attempts the test answers --- */
+
+struct backend_settings {
+    struct sending_queue_settings sending_queue;
+    struct retry_settings retry_on_failure;
+};
+
+static const struct field backend_fields[] = {
+    FIELD_OPTIONAL(backend_settings, sending_queue, sending_queue_settings, sending_queue_fields,
+                   "What waits to be sent.", .fallback = "true"),
+    FIELD_OPTIONAL(backend_settings, retry_on_failure, retry_settings, retry_fields,
+                   "Sending again.", .fallback = "true"),
+    FIELD_END,
+};
+
+struct backend_component {
+    struct component component;
+    struct delivery_shared shared;
+};
+
+struct backend {
+    struct node node; /* first */
+    struct delivery delivery;
+    struct shipment *under_way[OFFERS_MAX]; /* attempts, oldest first */
+    size_t under_way_count;
+    uint64_t spans[OFFERS_MAX]; /* first of each attempt's batch */
+    size_t attempts;
+};
+
+static void backend_send(struct node *node, struct shipment *shipment)
+{
+    struct backend *self = (struct backend *)node;
+    assert(self->attempts < OFFERS_MAX);
+    self->under_way[self->under_way_count++] = shipment;
+    self->spans[self->attempts++] = batch_first_span(shipment->batch);
+}
+
+static void take_attempt(struct backend *self, const struct shipment *shipment)
+{
+    size_t i = 0;
+    while (self->under_way[i] != shipment)
+        i++;
+    assert(i < self->under_way_count);
+    for (self->under_way_count--; i < self->under_way_count; i++)
+        self->under_way[i] = self->under_way[i + 1];
+}
+
+static void backend_abort(struct node *node, struct shipment *shipment)
+{
+    take_attempt((struct backend *)node, shipment);
+}
+
+static void answer(struct backend *self, struct verdict verdict)
+{
+    assert_true(self->under_way_count > 0);
+    struct shipment *shipment = self->under_way[0];
+    take_attempt(self, shipment);
+    delivery_done(shipment, &verdict);
+}
+
+static bool backend_init(struct component *component, struct error *err)
+{
+    (void)err;
+    const struct backend_settings *settings = component->settings;
+    delivery_shared_init(&((struct backend_component *)component)->shared, component, SIGNAL_TRACES,
+                         &settings->sending_queue, "");
+    return true;
+}
+
+static void backend_deinit(struct component *component)
+{
+    struct delivery_shared *shared = &((struct backend_component *)component)->shared;
+    assert(atomic_load(&shared->queued) == 0 && budget_used(&shared->waiting) == 0);
+    assert(budget_used(shared->held) == 0);
+    delivery_shared_deinit(shared);
+}
+
+static bool backend_start(struct node *node, struct error *err)
+{
+    (void)err;
+    struct backend *self = (struct backend *)node;
+    const struct backend_settings *settings = node->component->settings;
+    self->delivery =
+        (struct delivery){.node = node,
+                          .queue = &settings->sending_queue,
+                          .retry = &settings->retry_on_failure,
+                          .shared = &((struct backend_component *)node->component)->shared,
+                          .send = backend_send,
+                          .abort = backend_abort};
+    delivery_start(&self->delivery);
+    return true;
+}
+
+static void backend_consume(struct node *node, struct batch *batch)
+{
+    delivery_consume(&((struct backend *)node)->delivery, batch);
+}
+
+static void backend_drain(struct node *node)
+{
+    delivery_drain(&((struct backend *)node)->delivery);
+}
+
+static void backend_stop(struct node *node)
+{
+    delivery_stop(&((struct backend *)node)->delivery);
+}
+
+static const struct component_type backend_type = {
+    .config = {.name = "backend",
+               .section = CONFIG_EXPORTERS,
+               .stability = {STABILITY_STABLE, STABILITY_STABLE},
+               .help = "Of a test.",
+               .fields = backend_fields,
+               .config_size = sizeof(struct backend_settings)},
+    .component_size = sizeof(struct backend_component),
+    .init = backend_init,
+    .deinit = backend_deinit,
+    .node_size = sizeof(struct backend),
+    .node_start = backend_start,
+    .consume = backend_consume,
+    .node_drain = backend_drain,
+    .is_idle = delivery_is_idle,
+    .node_stop = backend_stop,
+};
+
+/* --- the bench --- */
+
+#define COMPONENTS                                                                                 \
+    "receivers: {source: }\n"                                                                      \
+    "processors: {holder: , pass: , batch: {timeout: 0s, ack: delivered}}\n"
+#define PIPELINE(ID, PROCESSORS, EXPORTERS)                                                        \
+    ID ": {receivers: [source], processors: [" PROCESSORS "], exporters: [" EXPORTERS "]}"
+#define ONE_PIPELINE(PROCESSORS, EXPORTERS)                                                        \
+    "service: {pipelines: {" PIPELINE("traces", PROCESSORS, EXPORTERS) "}}\n"
+#define TWO_SINKS "exporters: {sink/a: , sink/b: }\n"
+/* Full with one request. */
+#define BLOCKING                                                                                   \
+    "{sending_queue: {queue_size: 1, block_on_overflow: true}, retry_on_failure: {enabled: "       \
+    "false}}"
+#define TWO_BLOCKING "exporters: {backend/a: " BLOCKING ", backend/b: " BLOCKING "}\n"
+
+static const struct verdict later = {GRPC_UNAVAILABLE, -1, "later"};
+static const struct verdict never = {GRPC_INVALID_ARGUMENT, -1, "never"};
+
+/* budget: of the process; 0: no limit. */
+static void begin_within(size_t budget, const char *yaml)
+{
+    static const struct config_type *const types[] = {&graph_bench_source_type.config,
+                                                      &pass_type.config,
+                                                      &holder_type.config,
+                                                      &batch_processor_type.config,
+                                                      &backend_type.config,
+                                                      &sink_type.config,
+                                                      NULL};
+    graph_bench_init(&bench, 1, false);
+    bench.budget.limit_bytes = budget;
+    graph_bench_begin(&bench, types, yaml);
+}
+
+static void begin(const char *yaml)
+{
+    begin_within(0, yaml);
+}
+
+static void end(void)
+{
+    graph_bench_stop(&bench);
+    graph_bench_end(&bench);
+}
+
+static uint64_t lost_items(void)
+{
+    return atomic_load(&bench.process.lost_items);
+}
+
+static void finish(void)
+{
+    assert_true(graph_bench_drain(&bench, 60 * SECOND));
+    graph_bench_stop(&bench);
+    assert_int_equal(lost_items(), 0);
+    graph_bench_end(&bench);
+}
+
+static void advance(uint64_t ns)
+{
+    graph_bench_advance(&bench, ns);
+}
+
+static struct sink *sink(const char *id)
+{
+    return (struct sink *)graph_bench_node(&bench, 0, id, NULL);
+}
+
+static struct backend *backend(const char *id)
+{
+    return (struct backend *)graph_bench_node(&bench, 0, id, NULL);
+}
+
+static struct holder *holder(void)
+{
+    return (struct holder *)graph_bench_node(&bench, 0, "holder", "traces");
+}
+
+static void refuse_with(struct sink *self, enum refusal refusal, struct verdict verdict)
+{
+    self->refusal = refusal;
+    self->answer = verdict;
+}
+
+static void take_all(struct sink *self)
+{
+    self->answer = verdict_ok;
+}
+
+/* Of two spans, `first` and the next one. */
+static void send_two(uint64_t first, struct sender *sender)
+{
+    struct numbered_request request = {.first = first, .count = 2};
+    graph_bench_send(&bench, 0, &request, sender);
+}
+
+/* Each of two spans, from 10 on: 10, 20, 30... */
+static void send_some(unsigned count)
+{
+    for (unsigned i = 1; i <= count; i++)
+        send_two(UINT64_C(10) * i, NULL);
+}
+
+static void assert_offers(const struct sink *self, size_t count, const uint64_t *spans)
+{
+    assert_int_equal(self->count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(self->offers[i].span, spans[i]);
+}
+
+static double lost_by(const char *from, const char *to)
+{
+    char labels[120];
+    snprintf(labels, sizeof labels, "from=\"%s\",to=\"%s\"", from, to);
+    return graph_bench_metric(&bench, "profcol_branch_lost_spans", labels);
+}
+
+static double overflow_of(const char *id)
+{
+    char labels[120];
+    snprintf(labels, sizeof labels, "exporter=\"%s\"", id);
+    return graph_bench_metric(&bench, "otelcol_exporter_enqueue_failed_spans", labels);
+}
+
+static size_t held_bytes(const char *id)
+{
+    return budget_used(&backend(id)->node.component->held[SIGNAL_TRACES]);
+}
+
+/* --- order and waiting --- */
+
+static void what_finds_no_room_keeps_its_place(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a"));
+    refuse_with(sink("sink/a"), REFUSED_FULL, later);
+    send_some(3);
+    assert_offers(sink("sink/a"), 1, (uint64_t[]){10});
+    take_all(sink("sink/a"));
+    advance(20 * MILLISECOND);
+    assert_offers(sink("sink/a"), 4, (uint64_t[]){10, 10, 20, 30});
+    assert_int_equal(holder()->taken, 3);
+    finish();
+}
+
+static void what_failed_is_overtaken(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED, later);
+    sink("sink/a")->refuses_span = 10;
+    send_some(3);
+    assert_offers(sink("sink/a"), 3, (uint64_t[]){10, 20, 30});
+    take_all(sink("sink/a"));
+    advance(99 * MILLISECOND);
+    assert_int_equal(sink("sink/a")->count, 3);
+    advance(MILLISECOND);
+    assert_offers(sink("sink/a"), 4, (uint64_t[]){10, 20, 30, 10});
+    finish();
+}
+
+/* b takes its time, so that nothing is decided yet. */
+static void what_one_branch_refuses_the_others_get(void **state)
+{
+    (void)state;
+    begin(COMPONENTS
+          "exporters: {sink/a: , backend/b: }\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED, later);
+    send_some(3);
+    assert_int_equal(backend("backend/b")->attempts, 3);
+    assert_int_equal(holder()->taken, 3);
+    take_all(sink("sink/a"));
+    advance(SECOND);
+    assert_int_equal(sink("sink/a")->count, 6);
+    for (int i = 0; i < 3; i++)
+        answer(backend("backend/b"), verdict_ok);
+    assert_int_equal(backend("backend/b")->attempts, 3);
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 0);
+    finish();
+}
+
+static void assert_waits(const struct sink *self, const uint64_t *waits_ms, size_t count)
+{
+    assert_int_equal(self->count, count + 1);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(self->offers[i + 1].at_ns - self->offers[i].at_ns,
+                         waits_ms[i] * MILLISECOND);
+}
+
+static void waits_double_up_to_a_bound(void **state)
+{
+    (void)state;
+    static const struct {
+        enum refusal refusal;
+        uint64_t total_ms;
+        uint64_t waits_ms[9];
+        size_t count;
+    } cases[] = {
+        {REFUSED_FULL, 700, {20, 40, 80, 160, 200, 200}, 6},
+        {REFUSED_BLOCKED, 500, {20, 40, 80, 160, 200}, 5},
+        {REFUSED_FAILED, 21300, {100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000}, 9},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a"));
+        refuse_with(sink("sink/a"), cases[i].refusal, later);
+        send_some(1);
+        advance(cases[i].total_ms * MILLISECOND);
+        assert_waits(sink("sink/a"), cases[i].waits_ms, cases[i].count);
+        take_all(sink("sink/a"));
+        finish();
+    }
+}
+
+static void a_taken_one_begins_the_waits_anew(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a"));
+    refuse_with(sink("sink/a"), REFUSED_FULL, later);
+    send_some(1);
+    advance(60 * MILLISECOND);
+    take_all(sink("sink/a"));
+    advance(80 * MILLISECOND);
+    refuse_with(sink("sink/a"), REFUSED_FULL, later);
+    send_two(20, NULL);
+    advance(20 * MILLISECOND);
+    assert_offers(sink("sink/a"), 6, (uint64_t[]){10, 10, 10, 10, 20, 20});
+    take_all(sink("sink/a"));
+    finish();
+}
+
+static void retry_after_is_a_floor(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t asked_s, wait_s;
+    } cases[] = {{7, 7}, {300, 300}, {3600, 300}};
+    for (size_t i = 0; i < 3; i++) {
+        begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a"));
+        refuse_with(
+            sink("sink/a"), REFUSED_FAILED,
+            verdict_try_later(GRPC_UNAVAILABLE, (int64_t)(cases[i].asked_s * SECOND), "busy"));
+        send_some(1);
+        take_all(sink("sink/a"));
+        advance(cases[i].wait_s * SECOND - 1);
+        assert_int_equal(sink("sink/a")->count, 1);
+        advance(1);
+        assert_int_equal(sink("sink/a")->count, 2);
+        finish();
+    }
+}
+
+/* --- several branches --- */
+
+static void who_took_it_is_not_asked_again(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a, sink/b"));
+    refuse_with(sink("sink/b"), REFUSED_FAILED, later);
+    send_some(1);
+    assert_int_equal(holder()->taken, 1);
+    advance(10 * SECOND);
+    assert_true(sink("sink/b")->count > 5);
+    assert_int_equal(sink("sink/a")->count, 1);
+    take_all(sink("sink/b"));
+    advance(10 * SECOND);
+    assert_true(sink("sink/b")->offers[sink("sink/b")->count - 1].was_taken);
+    assert_int_equal(holder()->settled, 1);
+    assert_int_equal(lost_by("processor holder", "exporter sink/b"), 0);
+    finish();
+}
+
+static void a_full_one_loses_what_another_took(void **state)
+{
+    (void)state;
+    begin(COMPONENTS
+          "exporters: {sink/a: , backend/b: {sending_queue: {queue_size: 1}}}\n" ONE_PIPELINE(
+              "holder", "sink/a, backend/b"));
+    send_some(3);
+    assert_int_equal(sink("sink/a")->count, 3);
+    assert_int_equal(backend("backend/b")->attempts, 1);
+    assert_int_equal(holder()->taken, 3);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 4);
+    assert_int_equal(overflow_of("backend/b"), 4);
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 0);
+    answer(backend("backend/b"), verdict_ok);
+    advance(SECOND);
+    assert_int_equal(backend("backend/b")->attempts, 1);
+    finish();
+}
+
+static void what_none_takes_is_kept_for_all(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a, sink/b"));
+    refuse_with(sink("sink/a"), REFUSED_FULL, later);
+    refuse_with(sink("sink/b"), REFUSED_FAILED, later);
+    send_some(1);
+    advance(10 * SECOND);
+    assert_int_equal(holder()->settled, 0);
+    assert_true(sink("sink/a")->count > 20 && sink("sink/b")->count > 5);
+    take_all(sink("sink/b"));
+    advance(5 * SECOND);
+    assert_int_equal(holder()->taken, 1);
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 2); /* it is full */
+    size_t offers = sink("sink/a")->count;
+    advance(SECOND);
+    assert_int_equal(sink("sink/a")->count, offers);
+    finish();
+}
+
+static void what_failed_is_kept_for_five_minutes(void **state)
+{
+    (void)state;
+    begin(COMPONENTS
+          "exporters: {sink/a: , backend/b: {sending_queue: {enabled: false}, "
+          "retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    send_some(1);
+    uint64_t began_ns = graph_bench_now(&bench);
+    while (lost_by("processor holder", "exporter backend/b") == 0) {
+        assert_true(graph_bench_now(&bench) - began_ns < BRANCH_AGE_MAX_NS + 10 * SECOND);
+        if (backend("backend/b")->under_way_count > 0) {
+            backend("backend/b")->attempts = 0;
+            answer(backend("backend/b"), later);
+        }
+        advance(100 * MILLISECOND);
+    }
+    assert_true(graph_bench_now(&bench) - began_ns > BRANCH_AGE_MAX_NS);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 2);
+    assert_int_equal(held_bytes("backend/b"), 0);
+    finish();
+}
+
+/* Half of the budget is for the two exporters: 3,000 bytes each, which is two requests. */
+static void what_failed_is_kept_within_a_bound(void **state)
+{
+    (void)state;
+    begin_within(
+        12000, COMPONENTS
+        "exporters: {sink/a: , backend/b: {sending_queue: {enabled: false}, "
+        "retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    for (unsigned i = 1; i <= 4; i++) {
+        send_two(UINT64_C(10) * i, NULL);
+        answer(backend("backend/b"), later);
+        assert_true(held_bytes("backend/b") <= 3000);
+    }
+    assert_int_equal(holder()->taken, 4);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 4);
+    advance(SECOND);
+    assert_int_equal(backend("backend/b")->under_way_count, 2);
+    answer(backend("backend/b"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
+/* --- who is refused --- */
+
+static void refusals_of_several_branches(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct verdict *a, *b;
+        const char *told;
+        double lost_by_a, lost_by_b;
+    } cases[] = {
+        {&verdict_ok, &verdict_ok, "", 0, 0}, {&never, &verdict_ok, "", 2, 0},
+        {&verdict_ok, &later, "", 0, 2},      {&never, &never, "never", 0, 0},
+        {&never, &later, "later", 0, 0},      {&later, &never, "later", 0, 0},
+        {&later, &later, "later", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sender sender;
+        begin(COMPONENTS TWO_SINKS ONE_PIPELINE("pass", "sink/a, sink/b"));
+        refuse_with(sink("sink/a"), REFUSED_FAILED, *cases[i].a);
+        refuse_with(sink("sink/b"), REFUSED_FAILED, *cases[i].b);
+        send_two(10, &sender);
+        assert_int_equal(sender.settled, 1);
+        assert_string_equal(sender.verdict.text, cases[i].told);
+        assert_int_equal(lost_by("processor pass", "exporter sink/a"), cases[i].lost_by_a);
+        assert_int_equal(lost_by("processor pass", "exporter sink/b"), cases[i].lost_by_b);
+        advance(10 * SECOND);
+        assert_int_equal(sink("sink/a")->count, 1); /* the sender sends it again, nobody else */
+        assert_int_equal(sink("sink/b")->count, 1);
+        finish();
+    }
+}
+
+static void what_all_refuse_for_good_is_given_up(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a, sink/b"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED, never);
+    refuse_with(sink("sink/b"), REFUSED_FAILED, never);
+    send_some(1);
+    assert_int_equal(holder()->lost, 1);
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 0); /* the holder's to count */
+    finish();
+}
+
+/* One refuses for good, the other for now: it is kept for the other. */
+static void a_refusal_for_good_is_not_the_last_word(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a, sink/b"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED, never);
+    refuse_with(sink("sink/b"), REFUSED_FAILED, later);
+    send_some(1);
+    assert_int_equal(holder()->settled, 0);
+    take_all(sink("sink/b"));
+    advance(SECOND);
+    assert_int_equal(holder()->taken, 1);
+    assert_int_equal(sink("sink/a")->count, 1);
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 2);
+    finish();
+}
+
+static void nobody_has_to_wait_for_an_answer(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("pass", "sink/a, sink/b"));
+    refuse_with(sink("sink/a"), REFUSED_FULL, later);
+    send_two(10, NULL);
+    assert_int_equal(lost_by("processor pass", "exporter sink/a"), 2);
+    refuse_with(sink("sink/b"), REFUSED_FAILED, later);
+    send_two(20, NULL);
+    advance(10 * SECOND);
+    assert_int_equal(sink("sink/b")->count, 2);
+    finish();
+}
+
+/* --- the same node twice, and fan-outs one behind the other --- */
+
+static void a_node_that_stands_twice_gets_it_twice(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS "exporters: {sink/a: }\n"
+                     "service: {pipelines: {" PIPELINE("traces", "", "sink/a") ", " PIPELINE(
+                         "traces/2", "", "sink/a") "}}\n");
+    send_two(10, &sender);
+    assert_offers(sink("sink/a"), 2, (uint64_t[]){10, 10});
+    assert_int_equal(sender.settled, 1);
+    refuse_with(sink("sink/a"), REFUSED_FAILED, later);
+    send_two(20, &sender);
+    assert_offers(sink("sink/a"), 4, (uint64_t[]){10, 10, 20, 20});
+    assert_string_equal(sender.verdict.text, "later");
+    finish();
+}
+
+#define TWO_FANOUTS                                                                                \
+    COMPONENTS                                                                                     \
+    "exporters: {sink/a: , sink/b: , sink/c: , sink/d: }\n"                                        \
+    "service: {pipelines: {" PIPELINE("traces", "pass", "sink/a, sink/b") ", " PIPELINE(           \
+        "traces/2", "pass", "sink/c, sink/d") "}}\n"
+
+static void fan_outs_stand_one_behind_the_other(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *refusing;
+        const char *told;
+        double lost_by_pipeline, lost_by_b, lost_by_d;
+    } cases[] = {
+        {"", "", 0, 0, 0},   {"b", "", 0, 2, 0},   {"bd", "", 0, 2, 2},
+        {"ab", "", 2, 0, 0}, {"abd", "", 2, 0, 2}, {"abcd", "later", 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sender sender;
+        begin(TWO_FANOUTS);
+        for (const char *c = cases[i].refusing; *c; c++)
+            refuse_with(sink((char[]){'s', 'i', 'n', 'k', '/', *c, 0}), REFUSED_FAILED, later);
+        send_two(10, &sender);
+        assert_int_equal(sender.settled, 1);
+        assert_string_equal(sender.verdict.text, cases[i].told);
+        for (const char *c = "abcd"; *c; c++)
+            assert_int_equal(sink((char[]){'s', 'i', 'n', 'k', '/', *c, 0})->count, 1);
+        assert_int_equal(graph_bench_metric(&bench, "profcol_branch_lost_spans",
+                                            "from=\"receiver source\",to=\"processor pass\","
+                                            "pipeline=\"traces\""),
+                         cases[i].lost_by_pipeline);
+        assert_int_equal(lost_by("processor pass", "exporter sink/b"), cases[i].lost_by_b);
+        assert_int_equal(lost_by("processor pass", "exporter sink/d"), cases[i].lost_by_d);
+        finish();
+    }
+}
+
+/* --- block_on_overflow --- */
+
+static void nobody_gets_it_before_all_have_room(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first);
+    assert_int_equal(first.settled, 1);
+    answer(backend("backend/a"), verdict_ok); /* b is full */
+    send_two(20, &second);
+    advance(4 * SECOND);
+    assert_int_equal(second.settled, 0);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    answer(backend("backend/b"), verdict_ok);
+    advance(20 * MILLISECOND);
+    assert_int_equal(second.verdict.code, GRPC_OK);
+    assert_int_equal(backend("backend/a")->attempts, 2);
+    assert_int_equal(backend("backend/b")->attempts, 2);
+    answer(backend("backend/a"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
+static void a_sender_waits_five_seconds(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first);
+    answer(backend("backend/a"), verdict_ok);
+    send_two(20, &second);
+    uint64_t sent_ns = graph_bench_now(&bench);
+    advance(6 * SECOND);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(second.at_ns - sent_ns, ROOM_WAIT_NS);
+    assert_int_equal(second.verdict.code, GRPC_UNAVAILABLE);
+    assert_string_equal(second.verdict.text, "sending queue is full");
+    assert_true(verdict_is_retryable(&second.verdict));
+    answer(backend("backend/b"), verdict_ok);
+    advance(SECOND);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    assert_int_equal(backend("backend/b")->attempts, 1);
+    assert_int_equal(lost_by("processor pass", "exporter backend/b"), 0);
+    finish();
+}
+
+static void what_is_acknowledged_waits_on(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("holder", "backend/a, backend/b"));
+    send_some(3);
+    answer(backend("backend/a"), verdict_ok);
+    advance(600 * SECOND);
+    assert_int_equal(holder()->settled, 1);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    for (size_t i = 2; i <= 3; i++) {
+        answer(backend("backend/b"), verdict_ok);
+        advance(20 * MILLISECOND);
+        assert_int_equal(backend("backend/a")->attempts, i);
+        assert_int_equal(backend("backend/a")->spans[i - 1], i * 10);
+        answer(backend("backend/a"), verdict_ok);
+    }
+    answer(backend("backend/b"), verdict_ok);
+    assert_int_equal(holder()->taken, 3);
+    finish();
+}
+
+/* A quarter of the exporter's 5,000 bytes: one request. */
+static void what_waits_for_room_is_bounded(void **state)
+{
+    (void)state;
+    struct sender first, second, third;
+    begin_within(20000, COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first);
+    send_two(20, &second);
+    send_two(30, &third);
+    assert_int_equal(second.settled, 0);
+    assert_int_equal(third.settled, 1);
+    assert_string_equal(third.verdict.text, "sending queue is full");
+    answer(backend("backend/a"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    advance(20 * MILLISECOND);
+    assert_int_equal(second.verdict.code, GRPC_OK);
+    answer(backend("backend/a"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
+static void who_gave_up_does_not_wait(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first);
+    send_two(20, &second);
+    second.has_given_up = true;
+    advance(20 * MILLISECOND);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(second.verdict.code, GRPC_CANCELLED);
+    answer(backend("backend/a"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    advance(SECOND);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    finish();
+}
+
+/* --- drain and stop --- */
+
+static void a_full_branch_does_not_hold_up_the_drain(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("holder", "backend/a, backend/b"));
+    send_some(3);
+    answer(backend("backend/a"), verdict_ok);
+    assert_false(graph_bench_drain(&bench, SECOND));
+    assert_int_equal(backend("backend/a")->attempts, 2); /* b has had one */
+    answer(backend("backend/a"), verdict_ok);
+    advance(SECOND);
+    assert_int_equal(backend("backend/a")->attempts, 3);
+    answer(backend("backend/a"), verdict_ok);
+    for (int i = 0; i < 3; i++) {
+        answer(backend("backend/b"), verdict_ok);
+        advance(SECOND);
+    }
+    assert_true(graph_is_drained(bench.graph));
+    assert_int_equal(holder()->taken, 3);
+    assert_int_equal(lost_items(), 0);
+    end();
+}
+
+static void the_drain_tries_again_at_once(void **state)
+{
+    (void)state;
+    begin(COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED,
+                verdict_try_later(GRPC_UNAVAILABLE, 100 * (int64_t)SECOND, "busy"));
+    send_some(1);
+    assert_false(graph_bench_drain(&bench, 0));
+    assert_int_equal(sink("sink/a")->count, 2);
+    advance(10 * SECOND);
+    assert_int_equal(sink("sink/a")->count, 12); /* every second */
+    take_all(sink("sink/a"));
+    advance(SECOND);
+    assert_true(graph_is_drained(bench.graph));
+    end();
+}
+
+static void what_the_stop_finds_is_counted_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exporters;
+        const struct verdict *answer_of_b;
+        unsigned settled, told_lost;
+        uint64_t lost_items;
+    } cases[] = {
+        /* The holder answers for what nobody took; the outlet for what another took. */
+        {"sink/a", &verdict_ok, 1, 1, 0},
+        {"sink/a, sink/b", &later, 1, 1, 0},
+        {"sink/a, sink/b", &verdict_ok, 1, 0, 2},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        begin(i == 0 ? COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a")
+                     : COMPONENTS TWO_SINKS ONE_PIPELINE("holder", "sink/a, sink/b"));
+        refuse_with(sink("sink/a"), REFUSED_FAILED, later);
+        if (i > 0)
+            refuse_with(sink("sink/b"), REFUSED_FAILED, *cases[i].answer_of_b);
+        struct holder *self = holder();
+        send_some(1);
+        graph_bench_stop(&bench);
+        assert_int_equal(self->settled, cases[i].settled);
+        assert_int_equal(self->lost, cases[i].told_lost);
+        assert_int_equal(lost_items(), cases[i].lost_items);
+        graph_bench_end(&bench);
+    }
+}
+
+static void what_its_sender_is_told_is_not_lost(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first); /* in both queues: acknowledged */
+    send_two(20, &second);
+    graph_bench_stop(&bench);
+    assert_int_equal(first.settled, 1);
+    assert_int_equal(second.settled, 1);
+    assert_string_equal(second.verdict.text, "shutting down");
+    assert_int_equal(lost_items(), 4); /* of the first, by both queues */
+    graph_bench_end(&bench);
+}
+
+/* --- what random schedules found --- */
+
+/* What waits to be tried again fills the bound, while nothing is being sent. */
+static void what_is_kept_does_not_shut_out_the_next(void **state)
+{
+    (void)state;
+    begin_within(12000, COMPONENTS
+                 "exporters: {sink/a: , backend/b: {sending_queue: {queue_size: 5, "
+                 "wait_for_result: true}, retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE(
+                     "holder", "sink/a, backend/b"));
+    for (unsigned i = 1; i <= 2; i++) {
+        send_two(UINT64_C(10) * i, NULL);
+        answer(backend("backend/b"),
+               verdict_try_later(GRPC_UNAVAILABLE, 200 * (int64_t)SECOND, "busy"));
+    }
+    send_two(30, NULL);
+    assert_int_equal(backend("backend/b")->attempts, 3);
+    answer(backend("backend/b"), verdict_ok);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    advance(200 * SECOND);
+    answer(backend("backend/b"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
+/* b has room for one, and bytes for two. */
+static void what_stands_behind_a_blocked_one_waits_too(void **state)
+{
+    (void)state;
+    begin_within(12000, COMPONENTS "exporters: {sink/a: , backend/b: " BLOCKING
+                                   "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    send_some(6);
+    assert_int_equal(sink("sink/a")->count, 1);
+    assert_false(graph_bench_drain(&bench, SECOND));
+    assert_int_equal(sink("sink/a")->count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(backend("backend/b")->spans[i], (i + 1) * 10);
+        answer(backend("backend/b"), verdict_ok);
+        advance(SECOND);
+    }
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    assert_true(graph_is_drained(bench.graph));
+    end();
+}
+
+/* With ack: delivered, the senders are behind what `batch` hands on. */
+static void who_gave_up_is_seen_through_a_holder(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    begin(COMPONENTS "exporters: {backend/a: {sending_queue: {num_consumers: 1, wait_for_result: "
+                     "true}}}\n" ONE_PIPELINE("batch", "backend/a"));
+    send_two(10, &first);
+    send_two(20, &second);
+    second.has_given_up = true;
+    answer(backend("backend/a"), verdict_ok);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(second.verdict.code, GRPC_CANCELLED);
+    finish();
+}
+
+#define JOINING                                                                                    \
+    "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
+    "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
+
+/* Two pipelines lead to the backend: what was acknowledged in one goes back there alone. */
+static void what_is_joined_goes_back_one_way(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS
+          "exporters: {backend/a: " JOINING "}\n"
+          "service: {pipelines: {" PIPELINE("traces", "holder", "backend/a") ", " PIPELINE(
+              "traces/2", "pass", "backend/a") "}}\n");
+    struct holder *self = holder();
+    send_two(10, &sender);
+    advance(SECOND);
+    assert_int_equal(backend("backend/a")->under_way_count, 1);
+    assert_int_equal(backend("backend/a")->under_way[0]->batch->items, 2);
+    answer(backend("backend/a"), later);
+    answer(backend("backend/a"), later);
+    assert_int_equal(sender.verdict.code, GRPC_OK); /* the holder has it */
+    graph_bench_stop(&bench);
+    assert_int_equal(self->lost, 1);
+    assert_int_equal(sender.settled, 1);
+    graph_bench_end(&bench);
+}
+
+/* What was joined finds no room the second time, and nobody else has taken it. */
+static void what_is_joined_is_kept_while_none_takes_it(void **state)
+{
+    (void)state;
+    begin(COMPONENTS "exporters: {sink/a: , backend/b: " JOINING
+                     "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    refuse_with(sink("sink/a"), REFUSED_FAILED, later);
+    send_some(2);
+    assert_int_equal(backend("backend/b")->under_way[0]->batch->items, 4);
+    answer(backend("backend/b"), later);
+    send_two(30, NULL);
+    send_two(40, NULL); /* its queue is full */
+    advance(SECOND);
+    assert_int_equal(holder()->settled, 0);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    answer(backend("backend/b"), verdict_ok);
+    advance(SECOND);
+    answer(backend("backend/b"), verdict_ok);
+    assert_int_equal(holder()->taken, 4);
+    take_all(sink("sink/a"));
+    advance(10 * SECOND);
+    finish();
+}
+
+/* The holder hands on the next one when it is told, which is in the midst of the stop. */
+static void nothing_is_handed_on_after_the_stop(void **state)
+{
+    (void)state;
+    begin(COMPONENTS "exporters: {sink/a: , backend/b: " BLOCKING
+                     "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
+    struct holder *self = holder();
+    send_some(1);
+    assert_false(graph_bench_drain(&bench, SECOND));
+    self->is_patient = true;
+    for (unsigned i = 2; i <= 5; i++)
+        send_two(UINT64_C(10) * i, NULL);
+    assert_int_equal(sink("sink/a")->count, 2);
+    graph_bench_stop(&bench);
+    assert_int_equal(self->settled, 5);
+    assert_int_equal(self->taken, 2);
+    assert_int_equal(self->lost, 3);
+    assert_int_equal(lost_items(), 4); /* one in b's queue, one that waited for it */
+    graph_bench_end(&bench);
+}
+
+/* b's 2,500 bytes are for two requests, so at the stop its attempt cannot be kept beside two that
+ * wait. All three are lost to the stop. */
+static void what_the_stop_finds_no_room_for_is_lost_too(void **state)
+{
+    (void)state;
+    begin_within(10000, COMPONENTS "exporters: {sink/a: , backend/b: {sending_queue: {enabled: "
+                                   "false}, retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE(
+                                       "holder", "sink/a, backend/b"));
+    struct holder *self = holder();
+    for (unsigned i = 1; i <= 2; i++) {
+        send_two(UINT64_C(10) * i, NULL);
+        answer(backend("backend/b"),
+               verdict_try_later(GRPC_UNAVAILABLE, 200 * (int64_t)SECOND, "busy"));
+    }
+    send_two(30, NULL);
+    assert_int_equal(backend("backend/b")->under_way_count, 1);
+    graph_bench_stop(&bench);
+    assert_int_equal(self->taken, 3);
+    assert_int_equal(lost_items(), 6);
+    graph_bench_end(&bench);
+}
+
+static void who_waited_in_vain_is_counted(void **state)
+{
+    (void)state;
+    struct sender first, second, third;
+    begin_within(20000, COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &first);
+    answer(backend("backend/a"), verdict_ok);
+    send_two(20, &second);
+    send_two(30, &third); /* one may wait */
+    assert_int_equal(third.settled, 1);
+    assert_int_equal(overflow_of("backend/b"), 2);
+    advance(5 * SECOND);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(overflow_of("backend/b"), 4);
+    assert_int_equal(overflow_of("backend/a"), 0);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
+/* A queue that two pipelines lead to never has room for both copies at once. */
+static void a_batch_does_not_wait_for_itself(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS "exporters: {backend/a: " BLOCKING "}\n"
+                     "service: {pipelines: {" PIPELINE("traces", "", "backend/a") ", " PIPELINE(
+                         "traces/2", "pass", "backend/a") "}}\n");
+    send_two(10, &sender);
+    assert_int_equal(sender.settled, 1);
+    assert_int_equal(sender.verdict.code, GRPC_OK);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    answer(backend("backend/a"), verdict_ok);
+    finish();
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    log_init(LOG_ERROR + 1, LOG_CONSOLE);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_finds_no_room_keeps_its_place),
+        cmocka_unit_test(what_failed_is_overtaken),
+        cmocka_unit_test(what_one_branch_refuses_the_others_get),
+        cmocka_unit_test(waits_double_up_to_a_bound),
+        cmocka_unit_test(a_taken_one_begins_the_waits_anew),
+        cmocka_unit_test(retry_after_is_a_floor),
+        cmocka_unit_test(who_took_it_is_not_asked_again),
+        cmocka_unit_test(a_full_one_loses_what_another_took),
+        cmocka_unit_test(what_none_takes_is_kept_for_all),
+        cmocka_unit_test(what_failed_is_kept_for_five_minutes),
+        cmocka_unit_test(what_failed_is_kept_within_a_bound),
+        cmocka_unit_test(refusals_of_several_branches),
+        cmocka_unit_test(what_all_refuse_for_good_is_given_up),
+        cmocka_unit_test(a_refusal_for_good_is_not_the_last_word),
+        cmocka_unit_test(nobody_has_to_wait_for_an_answer),
+        cmocka_unit_test(a_node_that_stands_twice_gets_it_twice),
+        cmocka_unit_test(fan_outs_stand_one_behind_the_other),
+        cmocka_unit_test(nobody_gets_it_before_all_have_room),
+        cmocka_unit_test(a_sender_waits_five_seconds),
+        cmocka_unit_test(what_is_acknowledged_waits_on),
+        cmocka_unit_test(what_waits_for_room_is_bounded),
+        cmocka_unit_test(who_gave_up_does_not_wait),
+        cmocka_unit_test(a_full_branch_does_not_hold_up_the_drain),
+        cmocka_unit_test(the_drain_tries_again_at_once),
+        cmocka_unit_test(what_the_stop_finds_is_counted_once),
+        cmocka_unit_test(what_its_sender_is_told_is_not_lost),
+        cmocka_unit_test(what_is_kept_does_not_shut_out_the_next),
+        cmocka_unit_test(what_stands_behind_a_blocked_one_waits_too),
+        cmocka_unit_test(who_gave_up_is_seen_through_a_holder),
+        cmocka_unit_test(what_is_joined_goes_back_one_way),
+        cmocka_unit_test(what_is_joined_is_kept_while_none_takes_it),
+        cmocka_unit_test(nothing_is_handed_on_after_the_stop),
+        cmocka_unit_test(what_the_stop_finds_no_room_for_is_lost_too),
+        cmocka_unit_test(who_waited_in_vain_is_counted),
+        cmocka_unit_test(a_batch_does_not_wait_for_itself),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
