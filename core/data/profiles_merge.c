@@ -6,6 +6,9 @@
 
 #include <assert.h>
 
+/* What is merged is mostly as large as what was merged before; growing towards it copies it. */
+enum { EXPECTED_MAX = 1 << 20 };
+
 struct profiles_merge {
     struct budget *budget;
     struct merge_target target;
@@ -15,6 +18,7 @@ struct profiles_merge {
     struct buffer **held;               /* requests: what is merged may still lie in there */
     size_t held_count;
     uint32_t items;
+    size_t expected; /* bytes of resources: as many as the last time, up to EXPECTED_MAX */
 };
 
 /* A message without those fields that are looked at one by one: their bytes, one behind the other.
@@ -81,6 +85,8 @@ static void hold(struct profiles_merge *merge, struct buffer *request)
 {
     if (merge->held_count > 0 && merge->held[merge->held_count - 1] == request)
         return;
+    if (merge->held_count == 0)
+        wire_out_room(&merge->resources, merge->expected + merge->expected / 8);
     merge->held = memory_grow(merge->held, merge->held_count + 1, sizeof(struct buffer *));
     merge->held[merge->held_count++] = buffer_ref(request);
 }
@@ -531,6 +537,7 @@ struct buffer *profiles_merge_finish(struct profiles_merge *merge)
         clear(merge);
         return buffer_new_charged(0, merge->budget);
     }
+    merge->expected = merge->resources.size < EXPECTED_MAX ? merge->resources.size : EXPECTED_MAX;
     merge_tables_complete(&merge->target.tables);
     size_t dictionary = dictionary_size(merge);
     size_t size = merge->resources.size + wire_size_bytes(PROFILES_DICTIONARY, dictionary);
