@@ -11,6 +11,7 @@
  * - several, none of which took it: the same; each is offered it again.
  * - several, one of which took it: a branch that is full loses it, counted and logged. One that
  *   could not deliver it keeps it within the branch's own bound (component.h) for five minutes.
+ *   While one waits for room in its queue with block_on_overflow, the batch is not settled.
  *
  * A batch whose sender still waits for the answer is never kept: the sender is refused when no
  * branch takes it. Behind queues with block_on_overflow, room is reserved in all of them before any

@@ -15,10 +15,12 @@
  * - For each backend, at the end: what senders were told is safe, minus what the counters say was
  *   lost on the way there, is exactly what it took. (At most that, where requests are cut, since
  *   the counters count them as a whole.) So a backend with room that is alive gets everything.
- * - With block_on_overflow everywhere, a sender who is refused was refused by all: no attempt was
- *   made.
+ * - Where all is acknowledged and a backend has room without bounds, it loses nothing but what it
+ *   refuses for good, however often it fails.
+ * - With block_on_overflow everywhere, all get a request or none: no attempt was made of what a
+ *   sender was refused, and no branch lost what another one took.
  * - queue_size, component->held, the bytes of requests that wait for room and all memory together
- *   stay within their bounds after every step.
+ *   stay within their bounds after every step, and so does what branches keep.
  * - Every receipt settles once; the counting processor sees a span once.
  * - When all backends return, everything drains and lost_items is 0. Else lost_items is what was
  *   acknowledged and was still missing somewhere, and 0 where nothing was.
@@ -51,8 +53,8 @@ enum { SCHEDULES = 4000, THREADED_SCHEDULES = 6 };
 enum { SCHEDULES = 10000, THREADED_SCHEDULES = 6 };
 #endif
 enum { BACKENDS = 3, PIPELINES = 2, WORKERS = 2, REQUESTS_MAX = 64, SPANS_MAX = 5 };
-/* The second is of what `batch` makes, with what its holders add. */
-enum { BALLAST_MAX = 500, REQUEST_BYTES_MAX = 7000 };
+/* The second is of what `batch` makes, with what its holders add; the third is what they add. */
+enum { BALLAST_MAX = 500, REQUEST_BYTES_MAX = 7000, KEPT_BYTES = 1024 };
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
@@ -85,7 +87,8 @@ struct lane {
     unsigned request_count;
     uint64_t newest[BACKENDS]; /* first attempts so far; the number of the last, plus 1 */
     uint64_t taken[BACKENDS];
-    uint64_t random; /* of what happens on the worker */
+    bool has_refused[BACKENDS]; /* something for good */
+    uint64_t random;            /* of what happens on the worker */
 };
 
 enum mood { MOOD_WELL, MOOD_MOODY, MOOD_DEAD, MOOD_SILENT, MOODS };
@@ -297,7 +300,7 @@ static void judge_end(void *context, uint64_t span)
         lane_of(self)->taken[self->number]++;
     }
     if (attempt->fate == FATE_REFUSED)
-        state->was_refused = true;
+        state->was_refused = lane_of(self)->has_refused[self->number] = true;
     if (attempt->fate == FATE_SILENCE && draw(&lane_of(self)->random, 2))
         state->unknown++;
     if (attempt->fate == FATE_LATER && attempt->retry_after_ns > 0)
@@ -716,42 +719,7 @@ static void change_mood(void)
         atomic_store(&model->mood, (enum mood)roll(MOODS));
 }
 
-static void judge_bounds(void)
-{
-    size_t all = 0, limit = schedule.bench.budget.limit_bytes;
-    for (unsigned i = 0; i < BACKENDS; i++) {
-        const struct component *component = schedule.backends[i].component;
-        const struct delivery_shared *shared = &((const struct backend *)component)->shared;
-        const struct budget *held = &component->held[SIGNAL_TRACES];
-        check(atomic_load(&shared->queued) <= shared->capacity);
-        if (limit == 0)
-            continue;
-        check(held->limit_bytes == limit / 2 / BACKENDS);
-        check(budget_used(held) <= held->limit_bytes + REQUEST_BYTES_MAX);
-        check(budget_used(&shared->waiting) <= held->limit_bytes / 4);
-        all += held->limit_bytes + REQUEST_BYTES_MAX + held->limit_bytes / 4;
-    }
-    for (unsigned p = 0; p < schedule.pipeline_count; p++)
-        all += schedule.pipelines[p].has_batch ? limit / 2 + (size_t)4 * REQUEST_BYTES_MAX : 0;
-    check(limit == 0 || budget_used(&schedule.bench.budget) <= all);
-}
-
-static void step(void)
-{
-    static const uint64_t longest[] = {1, 10, 100, 3000};
-    uint64_t dice = roll(20);
-    if (dice < 12)
-        send_request((unsigned)roll(schedule.workers));
-    else if (dice < 17)
-        graph_bench_advance(&schedule.bench, roll(longest[roll(4)]) * MILLISECOND);
-    else if (dice < 19)
-        change_mood();
-    else
-        give_up(&schedule.lanes[roll(schedule.workers)], roll(REQUESTS_MAX));
-    judge_bounds();
-}
-
-/* --- the end --- */
+/* --- bounds --- */
 
 static double metric(const char *name, const char *labels)
 {
@@ -787,13 +755,72 @@ static double lost_before(unsigned pipeline)
     return metric("profcol_branch_lost_spans", labels);
 }
 
-static double lost_behind(unsigned pipeline, unsigned backend)
+static double metric_behind(const char *name, unsigned pipeline, unsigned backend)
 {
     char labels[120];
     snprintf(labels, sizeof labels, "from=\"processor %s/%u\",to=\"exporter backend/%u\"",
              last_of(pipeline), pipeline, backend);
-    return metric("profcol_branch_lost_spans", labels);
+    return metric(name, labels);
 }
+
+static double lost_behind(unsigned pipeline, unsigned backend)
+{
+    return metric_behind("profcol_branch_lost_spans", pipeline, backend);
+}
+
+/* When `batch` holds nothing, each request that is kept is its branch's own to bound. */
+static void judge_kept(void)
+{
+    double kept[BACKENDS] = {0};
+    for (unsigned p = 0; p < schedule.pipeline_count; p++) {
+        if (metric_of("profcol_processor_batch_held_bytes", "processor", "batch", p) > 0)
+            return;
+        for (unsigned i = 0; i < BACKENDS; i++)
+            kept[i] += metric_behind("profcol_branch_kept_requests", p, i);
+    }
+    for (unsigned i = 0; i < BACKENDS; i++)
+        check(kept[i] * KEPT_BYTES <=
+              (double)schedule.backends[i].component->held[SIGNAL_TRACES].limit_bytes);
+}
+
+static void judge_bounds(void)
+{
+    size_t all = 0, limit = schedule.bench.budget.limit_bytes;
+    for (unsigned i = 0; i < BACKENDS; i++) {
+        const struct component *component = schedule.backends[i].component;
+        const struct delivery_shared *shared = &((const struct backend *)component)->shared;
+        const struct budget *held = &component->held[SIGNAL_TRACES];
+        check(atomic_load(&shared->queued) <= shared->capacity);
+        if (limit == 0)
+            continue;
+        check(held->limit_bytes == limit / 2 / BACKENDS);
+        check(budget_used(held) <= held->limit_bytes + REQUEST_BYTES_MAX);
+        check(budget_used(&shared->waiting) <= held->limit_bytes / 4);
+        all += held->limit_bytes + REQUEST_BYTES_MAX + held->limit_bytes / 4;
+    }
+    for (unsigned p = 0; p < schedule.pipeline_count; p++)
+        all += schedule.pipelines[p].has_batch ? limit / 2 + (size_t)4 * REQUEST_BYTES_MAX : 0;
+    check(limit == 0 || budget_used(&schedule.bench.budget) <= all);
+    if (limit > 0)
+        judge_kept();
+}
+
+static void step(void)
+{
+    static const uint64_t longest[] = {1, 10, 100, 3000};
+    uint64_t dice = roll(20);
+    if (dice < 12)
+        send_request((unsigned)roll(schedule.workers));
+    else if (dice < 17)
+        graph_bench_advance(&schedule.bench, roll(longest[roll(4)]) * MILLISECOND);
+    else if (dice < 19)
+        change_mood();
+    else
+        give_up(&schedule.lanes[roll(schedule.workers)], roll(REQUESTS_MAX));
+    judge_bounds();
+}
+
+/* --- the end --- */
 
 static double told_safe(void)
 {
@@ -872,6 +899,19 @@ static void judge_request(const struct model_request *request, bool blocks)
         }
 }
 
+/* Whether it has no reason to go without anything that another one took. */
+static bool has_to_get_all(unsigned i)
+{
+    const struct backend_model *model = &schedule.backends[i];
+    bool has_room =
+        schedule.bench.budget.limit_bytes == 0 && (model->is_roomy || !model->has_queue);
+    for (unsigned w = 0; w < schedule.workers; w++)
+        has_room &= !schedule.lanes[w].has_refused[i];
+    for (unsigned p = 0; p < schedule.pipeline_count; p++)
+        has_room &= !schedule.pipelines[p].has[i] || schedule.pipelines[p].acknowledges;
+    return has_room && !schedule.is_stopping;
+}
+
 static void judge_backend(unsigned i)
 {
     const struct backend_model *model = &schedule.backends[i];
@@ -881,6 +921,10 @@ static void judge_backend(unsigned i)
         check(missing == 0);
     }
     check(metric_of("otelcol_exporter_sent_spans", "exporter", "backend", i) == taken_by(i));
+    for (unsigned p = 0; p < schedule.pipeline_count; p++)
+        check(lost_behind(p, i) == 0 || !has_to_get_all(i));
+    for (unsigned p = 0; p < schedule.pipeline_count; p++)
+        check(!all_block() || model->ways > 1 || schedule.is_stopping || lost_behind(p, i) == 0);
     /* Without a queue that acknowledges, a sender who gives up may be why. */
     if (!model->is_reliable || !model->is_roomy || !model->acknowledges || schedule.is_stopping)
         return;

@@ -873,6 +873,42 @@ static void who_gave_up_does_not_wait(void **state)
     finish();
 }
 
+/* What is taken by one goes to all, whether its sender waits or not. */
+static void what_one_has_taken_is_not_given_up(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS
+          "exporters: {backend/a: {sending_queue: {enabled: false}}, backend/b: "
+          "{sending_queue: {enabled: false}}}\n" ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &sender);
+    answer(backend("backend/a"), later);
+    answer(backend("backend/b"), verdict_ok);
+    sender.has_given_up = true;
+    advance(10 * SECOND);
+    assert_int_equal(backend("backend/a")->attempts, 2);
+    answer(backend("backend/a"), verdict_ok);
+    assert_int_equal(sender.verdict.code, GRPC_OK);
+    finish();
+}
+
+static void what_none_has_taken_is_given_up(void **state)
+{
+    (void)state;
+    struct sender sender;
+    begin(COMPONENTS
+          "exporters: {backend/a: {sending_queue: {enabled: false}}, backend/b: "
+          "{sending_queue: {enabled: false}}}\n" ONE_PIPELINE("pass", "backend/a, backend/b"));
+    send_two(10, &sender);
+    answer(backend("backend/a"), later);
+    sender.has_given_up = true;
+    advance(10 * SECOND);
+    assert_int_equal(backend("backend/a")->attempts, 1);
+    answer(backend("backend/b"), never);
+    assert_int_equal(sender.verdict.code, GRPC_CANCELLED);
+    finish();
+}
+
 /* --- drain and stop --- */
 
 static void a_full_branch_does_not_hold_up_the_drain(void **state)
@@ -1182,6 +1218,8 @@ int main(void)
         cmocka_unit_test(what_is_acknowledged_waits_on),
         cmocka_unit_test(what_waits_for_room_is_bounded),
         cmocka_unit_test(who_gave_up_does_not_wait),
+        cmocka_unit_test(what_one_has_taken_is_not_given_up),
+        cmocka_unit_test(what_none_has_taken_is_given_up),
         cmocka_unit_test(a_full_branch_does_not_hold_up_the_drain),
         cmocka_unit_test(the_drain_tries_again_at_once),
         cmocka_unit_test(what_the_stop_finds_is_counted_once),

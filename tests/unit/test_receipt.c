@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,7 +106,8 @@ static char freed_with[300];
 static void on_settled_free(struct receipt *receipt, const struct verdict *verdict)
 {
     free(receipt);
-    strcpy(freed_with, verdict->text); /* the verdict outlives the receipt */
+    /* The verdict outlives the receipt. */
+    snprintf(freed_with, sizeof freed_with, "%s", verdict->text);
 }
 
 static void settling_may_free_the_receipt(void **state)
@@ -143,6 +145,33 @@ static void what_a_part_has_taken_is_not_abandoned(void **state)
     receipt_settle(&watched.receipt, &verdict_ok);
 }
 
+static void count_receipt(const struct receipt *receipt, void *context)
+{
+    (void)receipt;
+    ++*(unsigned *)context;
+}
+
+static void a_group_stands_for_its_members(void **state)
+{
+    (void)state;
+    struct receipt *members[3];
+    struct receipt_group *inner = NULL, *outer = NULL;
+    unsigned visited = 0;
+    for (int i = 0; i < 3; i++) {
+        members[i] = malloc(sizeof(struct receipt));
+        receipt_init(members[i], on_settled_free);
+    }
+    inner = receipt_group_add(receipt_group_add(inner, members[0]), members[1]);
+    outer = receipt_group_add(receipt_group_add(outer, receipt_of_group(inner)), members[2]);
+    receipt_visit(NULL, count_receipt, &visited);
+    assert_int_equal(visited, 0);
+    receipt_visit(members[0], count_receipt, &visited);
+    assert_int_equal(visited, 1);
+    receipt_visit(receipt_of_group(outer), count_receipt, &visited);
+    assert_int_equal(visited, 4);
+    receipt_settle(receipt_of_group(outer), &verdict_ok);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +180,7 @@ int main(void)
         cmocka_unit_test(parts_can_be_added_on_the_way),
         cmocka_unit_test(settling_may_free_the_receipt),
         cmocka_unit_test(what_a_part_has_taken_is_not_abandoned),
+        cmocka_unit_test(a_group_stands_for_its_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
