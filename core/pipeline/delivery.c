@@ -251,41 +251,17 @@ static void release_bytes(struct delivery_shared *shared, size_t size)
     assert(before >= size);
 }
 
-/* Lists */
-
-static void append(struct shipment_list *list, struct shipment *shipment)
+static struct shipment *shipment_of(struct list_link *link)
 {
-    shipment->next = NULL;
-    shipment->previous = list->last;
-    if (list->last)
-        list->last->next = shipment;
-    else
-        list->first = shipment;
-    list->last = shipment;
+    return link ? container_of(link, struct shipment, link) : NULL;
 }
 
-static void take_out(struct shipment_list *list, struct shipment *shipment)
+static struct shipment *first_waiting(const struct delivery *delivery)
 {
-    if (shipment->previous)
-        shipment->previous->next = shipment->next;
-    else
-        list->first = shipment->next;
-    if (shipment->next)
-        shipment->next->previous = shipment->previous;
-    else
-        list->last = shipment->previous;
-    shipment->previous = shipment->next = NULL;
+    return shipment_of(delivery->waiting.first);
 }
 
-static struct shipment *pop(struct shipment_list *list)
-{
-    struct shipment *first = list->first;
-    assert(first && !first->previous);
-    take_out(list, first);
-    return first;
-}
-
-/* Counting and saying */
+/* Counting and logging */
 
 /* As the Collector logs a status. */
 static const char *describe(const struct verdict *verdict, char *out, size_t size)
@@ -364,8 +340,7 @@ static void on_retry(struct timer *timer)
 static void activate(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
-    append(&delivery->active, shipment);
-    delivery->active_count++;
+    list_append(&delivery->active, &shipment->link);
     attempt(shipment);
 }
 
@@ -384,8 +359,7 @@ static struct batch *release(struct shipment *shipment)
 static struct batch *take_active(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
-    take_out(&delivery->active, shipment);
-    delivery->active_count--;
+    list_remove(&delivery->active, &shipment->link);
     return release(shipment);
 }
 
@@ -540,7 +514,7 @@ static void enqueue(struct delivery *delivery, struct batch *batch, const struct
         shipment->arrived_ns = now;
         shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, part) : 0;
         delivery->waiting_weight += shipment->weight;
-        append(&delivery->waiting, shipment);
+        list_append(&delivery->waiting, &shipment->link);
         if (!delivery->queue->wait_for_result)
             batch_settle(part, &verdict_ok);
         part = next;
@@ -549,7 +523,7 @@ static void enqueue(struct delivery *delivery, struct batch *batch, const struct
 
 static struct shipment *take_first(struct delivery *delivery)
 {
-    struct shipment *shipment = pop(&delivery->waiting);
+    struct shipment *shipment = shipment_of(list_pop(&delivery->waiting));
     delivery->waiting_weight -= shipment->weight;
     return shipment;
 }
@@ -573,7 +547,7 @@ static bool share_a_way_back(const struct batch *one, const struct batch *other)
 static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
-    const struct shipment *next = delivery->waiting.first;
+    const struct shipment *next = first_waiting(delivery);
     return next && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
@@ -617,23 +591,23 @@ static bool is_due(const struct delivery *delivery)
     const struct queue_batch_settings *batch = &delivery->queue->batch;
     if (!batch->enabled || delivery->draining || delivery->waiting_weight >= batch->min_size)
         return true;
-    return delivery->waiting.first->arrived_ns + (uint64_t)batch->flush_timeout <=
+    return first_waiting(delivery)->arrived_ns + (uint64_t)batch->flush_timeout <=
            delivery->node->worker->now_ns;
 }
 
 /* Those whose senders have given up while they waited (wait_for_result). */
 static void drop_abandoned(struct delivery *delivery)
 {
-    while (delivery->waiting.first && is_abandoned(delivery->waiting.first))
+    while (delivery->waiting.first && is_abandoned(first_waiting(delivery)))
         batch_drop(release(take_first(delivery)), &sender_is_gone);
 }
 
 static void pump(struct delivery *delivery)
 {
     drop_abandoned(delivery);
-    while (delivery->waiting.first && delivery->active_count < delivery->consumers) {
+    while (delivery->waiting.first && delivery->active.count < delivery->consumers) {
         if (!is_due(delivery)) {
-            uint64_t due = delivery->waiting.first->arrived_ns +
+            uint64_t due = first_waiting(delivery)->arrived_ns +
                            (uint64_t)delivery->queue->batch.flush_timeout;
             worker_set_timer(delivery->node->worker, &delivery->flush,
                              due - delivery->node->worker->now_ns);
@@ -762,9 +736,9 @@ void delivery_start(struct delivery *delivery)
 void delivery_drain(struct delivery *delivery)
 {
     delivery->draining = true;
-    for (struct shipment *s = delivery->active.first; s; s = s->next)
-        if (timer_is_set(&s->timer))
-            worker_set_timer(delivery->node->worker, &s->timer, 0);
+    for (struct list_link *link = delivery->active.first; link; link = link->next)
+        if (timer_is_set(&shipment_of(link)->timer))
+            worker_set_timer(delivery->node->worker, &shipment_of(link)->timer, 0);
     pump(delivery);
 }
 
@@ -774,12 +748,12 @@ bool delivery_is_idle(const struct node *node)
 }
 
 /* Returns the items that the queue had acknowledged. */
-static uint64_t give_up(struct delivery *delivery, struct shipment_list *list)
+static uint64_t give_up(struct delivery *delivery, struct list *list)
 {
     struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "interrupted due to shutdown");
     uint64_t lost = 0;
     while (list->first) {
-        struct shipment *shipment = pop(list);
+        struct shipment *shipment = shipment_of(list_pop(list));
         worker_cancel_timer(delivery->node->worker, &shipment->timer);
         if (shipment->attempting) {
             gauge_add(delivery->shared->in_flight, -1);
@@ -799,7 +773,6 @@ void delivery_stop(struct delivery *delivery)
     worker_cancel_timer(delivery->node->worker, &delivery->flush);
     uint64_t lost = give_up(delivery, &delivery->active) + give_up(delivery, &delivery->waiting);
     delivery->stopped = true;
-    delivery->active_count = 0;
     delivery->waiting_weight = 0;
     if (lost == 0)
         return;

@@ -18,6 +18,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_DELIVERY_H
 #define PROFCOL_CORE_PIPELINE_DELIVERY_H
 
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/pipeline/component.h"
 #include "core/pipeline/reservation.h"
@@ -97,13 +98,7 @@ struct shipment {
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
     struct timer timer;
-    struct shipment *previous;
-    struct shipment *next;
-};
-
-struct shipment_list {
-    struct shipment *first;
-    struct shipment *last;
+    struct list_link link; /* of waiting or active */
 };
 
 struct delivery {
@@ -123,10 +118,9 @@ struct delivery {
     const char *sent_by;
     uint64_t (*random)(void); /* NULL: random_u64 */
     /* the delivery's */
-    struct shipment_list waiting; /* queue, oldest first */
-    struct shipment_list active;  /* being sent, or waiting for their next attempt */
-    unsigned active_count;
-    unsigned consumers; /* this worker's share of num_consumers */
+    struct list waiting; /* queue, oldest first */
+    struct list active;  /* being sent, or waiting for their next attempt */
+    unsigned consumers;  /* this worker's share of num_consumers */
     uint64_t waiting_weight;
     struct timer flush; /* of sending_queue.batch */
     struct log_interval rejections;
