@@ -240,12 +240,16 @@ void holds_init(struct spanjoin_node *node)
     offers_init(&node->holds.offers, &node->node, send_next);
 }
 
-void holds_drain(struct spanjoin_node *node)
+static void line_up_all(struct holds *holds)
 {
-    struct holds *holds = &node->holds;
     while (holds->waiting.first)
         line_up(container_of(holds->waiting.first, struct hold, link));
-    offers_pump(&holds->offers);
+}
+
+void holds_drain(struct spanjoin_node *node)
+{
+    line_up_all(&node->holds);
+    offers_pump(&node->holds.offers);
 }
 
 bool holds_are_idle(const struct spanjoin_node *node)
@@ -256,11 +260,7 @@ bool holds_are_idle(const struct spanjoin_node *node)
 
 static void give_up(struct hold *hold)
 {
-    struct spanjoin_node *node = hold->node;
-    if (hold->link.list == &node->holds.waiting)
-        line_up(hold);
-    list_remove(&node->holds.leaving, &hold->link);
-    node->holds.lost += hold->items;
+    hold->node->holds.lost += hold->items;
     batch_free(hold->kept);
     hold->kept = NULL;
     end(hold);
@@ -270,10 +270,9 @@ uint64_t holds_give_up(struct spanjoin_node *node)
 {
     struct holds *holds = &node->holds;
     offers_stop(&holds->offers);
-    while (holds->waiting.first)
-        give_up(container_of(holds->waiting.first, struct hold, link));
-    while (holds->leaving.first)
-        give_up(container_of(holds->leaving.first, struct hold, link));
+    line_up_all(holds);
+    for (struct list_link *link; (link = list_pop(&holds->leaving));)
+        give_up(container_of(link, struct hold, link));
     free(holds->slots);
     uint64_t lost = holds->lost;
     *holds = (struct holds){.offers = holds->offers};
