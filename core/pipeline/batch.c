@@ -97,11 +97,9 @@ static void flatten_part(struct batch_part *part)
     set_part(part, flat);
 }
 
-void batch_flatten(struct batch *batch)
+void batch_compact(struct batch *batch)
 {
     assert_owned(batch);
-    if (!batch_is_changed(batch))
-        return;
     for (size_t i = 0; i < batch->part_count; i++)
         if (batch->parts[i].root.changed)
             flatten_part(&batch->parts[i]);
@@ -109,6 +107,13 @@ void batch_flatten(struct batch *batch)
             set_part(&batch->parts[i], batch->parts[i].buffer); /* nodes go with the arena */
     batch->dictionary = NULL;
     arena_deinit(&batch->arena);
+}
+
+void batch_flatten(struct batch *batch)
+{
+    assert_owned(batch);
+    if (batch_is_changed(batch))
+        batch_compact(batch);
 }
 
 /* A root has moved; nodes that were opened, though not changed, point to it. */

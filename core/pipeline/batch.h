@@ -79,6 +79,8 @@ struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer 
 struct batch *batch_clone(struct batch *batch);
 /* Replaces parts and their changes by the bytes they mean. */
 void batch_flatten(struct batch *batch);
+/* The same, and gives back what was opened but not changed: for a batch that will wait. */
+void batch_compact(struct batch *batch);
 /* Traces: takes over the parts of `other` and frees it (its receipt must be settled or NULL). */
 void batch_append(struct batch *batch, struct batch *other);
 bool batch_is_changed(const struct batch *batch);

@@ -43,7 +43,8 @@ const struct field sending_queue_fields[] = {
                "Batches that are sent at the same time, over all workers.", .fallback = "10",
                .min = "1", .max = "100000"),
     FIELD_UINT(sending_queue_settings, queue_size,
-               "How much the queue holds, in the unit of `sizer`, over all workers.",
+               "How much the queue holds, in the unit of `sizer`, over all workers, within the "
+               "exporter's share of the memory for requests (docs/architecture.md, Branches).",
                .fallback = "1000", .min = "1"),
     FIELD_ENUM(sending_queue_settings, sizer, "The unit of `queue_size`.", sizer_names,
                .fallback = "requests"),
@@ -673,6 +674,15 @@ void delivery_count_overflow(struct delivery *delivery, uint64_t items)
     count(delivery, delivery->shared->enqueue_failed, items);
 }
 
+/* Else it was the share of memory that was used up. */
+static bool has_queue_room(const struct delivery *delivery, struct batch *batch)
+{
+    const struct delivery_shared *shared = delivery->shared;
+    return !delivery->queue->enabled ||
+           atomic_load_explicit(&shared->queued, memory_order_relaxed) + size_of(delivery, batch) <=
+               shared->capacity;
+}
+
 /* The outlet logs it where there are several branches. */
 static void log_overflow(struct delivery *delivery, const char *error, uint64_t items)
 {
@@ -698,6 +708,8 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
 {
     struct room room;
     assert(!delivery->stopped);
+    if (delivery->queue->enabled && delivery->active.count >= delivery->consumers)
+        batch_compact(batch); /* it will wait */
     if (!could_ever_fit(delivery, batch)) {
         /* Sending it again cannot help. */
         struct verdict verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED, "element size too large");
@@ -706,9 +718,11 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
     }
     if (!reservation_take(batch->reservation, delivery, &room) &&
         !delivery_reserve(delivery, batch, &room)) {
-        struct verdict verdict = verdict_try_later(
-            GRPC_UNAVAILABLE, QUEUE_FULL_NS,
-            delivery->queue->enabled ? "sending queue is full" : "too much is being sent");
+        struct verdict verdict =
+            verdict_try_later(GRPC_UNAVAILABLE, QUEUE_FULL_NS,
+                              has_queue_room(delivery, batch)
+                                  ? "the exporter's share of the memory for requests is used up"
+                                  : "sending queue is full");
         refuse(delivery, batch, &verdict);
         return;
     }

@@ -135,14 +135,15 @@ static struct batch *kept_take(struct kept *kept)
 
 /* --- losing --- */
 
-static void log_lost(struct branch *branch, const char *why, uint64_t items)
+static void log_lost(struct branch *branch, uint64_t items)
 {
     uint64_t now = worker_of(branch->outlet)->now_ns;
     uint64_t count = log_interval_add(&branch->losses, items, now);
     if (count > 0)
         log_error(branch->to->component->label,
-                  "Dropping data that another branch took. (error: %s, dropped_items: %" PRIu64 ")",
-                  why, count);
+                  "Dropping data that was taken elsewhere. (error: code = %s desc = %s, "
+                  "dropped_items: %" PRIu64 ")",
+                  grpc_code_go_name(branch->loss.code), branch->loss.text, count);
 }
 
 /* Of parts that were refused for good while another one was taken. */
@@ -154,20 +155,24 @@ static void count_lost_parts(struct fanout *fanout)
             continue;
         part->counted = true;
         counter_add(part->branch->lost, worker_of(fanout->outlet)->index, fanout->items);
-        log_lost(part->branch, fanout->refusal.text, fanout->items);
+        log_lost(part->branch, fanout->items);
     }
 }
 
 /* --- the outcome of a fan-out --- */
 
-static void log_rejected(struct outlet *outlet, const char *why, uint32_t items)
+/* Not of a client that has given up: nobody refused its data. */
+static void log_rejected(struct outlet *outlet, const struct verdict *why, uint32_t items)
 {
+    if (why->code == GRPC_CANCELLED)
+        return;
     uint64_t now = worker_of(outlet)->now_ns;
     uint64_t count = log_interval_add(&outlet->rejections, items, now);
     if (count > 0)
         log_error(outlet->from->component->label,
-                  "Rejecting data that no branch takes. (error: %s, rejected_items: %" PRIu64 ")",
-                  why, count);
+                  "Rejecting data: every exporter or pipeline refuses it. (error: code = %s desc = "
+                  "%s, rejected_items: %" PRIu64 ")",
+                  grpc_code_go_name(why->code), why->text, count);
 }
 
 static void fanout_release(struct fanout *fanout)
@@ -178,7 +183,7 @@ static void fanout_release(struct fanout *fanout)
     struct receipt *outer = fanout->outer;
     struct verdict verdict = fanout->taken ? verdict_ok : fanout->refusal;
     if (!fanout->taken && !fanout->acknowledged)
-        log_rejected(fanout->outlet, fanout->refusal.text, fanout->items);
+        log_rejected(fanout->outlet, &fanout->refusal, fanout->items);
     fanout->outlet->fanouts--;
     free(fanout);
     if (outer)
@@ -203,10 +208,11 @@ static bool charge_branch(struct kept *kept)
     return true;
 }
 
-/* What a branch that is full may keep of a batch that another one took: nothing. */
+/* What a branch that is full may keep of a batch that another one took: nothing, but at the end,
+ * when there is time to wait for it. */
 static bool branch_keeps(struct kept *kept)
 {
-    return kept->reason != KEPT_FULL && charge_branch(kept);
+    return (kept->reason != KEPT_FULL || kept->outlet->draining) && charge_branch(kept);
 }
 
 /* The branch goes without the batch: by its own policy, or because it is stopped. */
@@ -223,11 +229,13 @@ static void lose(struct kept *kept)
     batch_drop(batch, &verdict);
 }
 
-/* Whether its queue wants whoever offers to wait. What has not been offered yet waits like the one
- * before it. */
+/* Whether its queue wants whoever offers to wait, as every full one does at the end. What has not
+ * been offered yet waits like the one before it. */
 static bool waits_for_queue(const struct kept *kept)
 {
     const struct delivery *delivery = kept->branch->to->delivery;
+    if (kept->outlet->draining)
+        return kept->reason != KEPT_FAILED;
     return kept->reason == KEPT_BLOCKED ||
            (kept->reason == KEPT_BEHIND && delivery && delivery_blocks(delivery));
 }
@@ -276,6 +284,7 @@ static void on_part_settled(struct receipt *receipt, const struct verdict *verdi
         fanout->taken = true;
     } else {
         part->refused = true;
+        part->branch->loss = *verdict;
         remember_refusal(fanout, verdict);
     }
     if (fanout->taken)
@@ -400,6 +409,7 @@ static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_r
 {
     struct part *part = part_of(branch, batch);
     struct kept *kept = memory_zalloc(sizeof *kept);
+    batch_compact(batch);
     kept->outlet = branch->outlet;
     kept->branch = branch;
     kept->batch = batch;
@@ -488,7 +498,7 @@ static void refuse_waiting(struct kept *kept)
     struct outlet *outlet = kept->outlet;
     struct batch *batch = kept_take(kept);
     delivery_count_overflow(outlet->full->delivery, batch->items);
-    log_rejected(outlet, no_room.text, batch->items);
+    log_rejected(outlet, &no_room, batch->items);
     batch_drop(batch, &no_room);
 }
 
@@ -513,6 +523,7 @@ static bool charge_waiting(struct kept *kept)
 static void wait_for_room(struct outlet *outlet, struct batch *batch)
 {
     struct kept *kept = memory_zalloc(sizeof *kept);
+    batch_compact(batch);
     kept->outlet = outlet;
     kept->batch = batch;
     kept->timer.on_timer = on_waited_enough;
@@ -671,7 +682,7 @@ static void stop_branch(struct branch *branch)
     give_up_list(branch->outlet, &branch->later);
     offers_stop(&branch->offers);
     branch->losses.logged_ns = 0; /* what is not logged yet, is now */
-    log_lost(branch, branch->refusal.text, 0);
+    log_lost(branch, 0);
 }
 
 /* What is given up may make the node hand on more: that ends at `stopped`. */

@@ -9,8 +9,9 @@
  * - one branch: until it is taken. Its receipt stays open, so it counts within the bounds of
  *   whoever holds it.
  * - several, none of which took it: the same; each is offered it again.
- * - several, one of which took it: a branch that is full loses it, counted and logged. One that
- *   could not deliver it keeps it within the branch's own bound (component.h) for five minutes.
+ * - several, one of which took it: a branch that is full loses it, counted and logged; at the end
+ *   of the process it is waited for instead. One that could not deliver it keeps it within the
+ *   branch's own bound (component.h) for five minutes.
  *   While one waits for room in its queue with block_on_overflow, the batch is not settled.
  *
  * A batch whose sender still waits for the answer is never kept: the sender is refused when no
@@ -58,6 +59,7 @@ struct branch {
     struct verdict refusal; /* the last "try later" */
     struct counter *lost;
     struct gauge *kept;
+    struct verdict loss; /* why the last one was lost */
     struct log_interval losses;
 };
 

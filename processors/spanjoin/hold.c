@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
+/* What a held request takes beside its bytes, here and behind it, about. */
+enum { HOLD_BYTES = 1536 };
 enum { WAITER_BYTES = 48 }; /* for each key that a request waits for, in the index and here */
 enum { LEAVING_PART = 4 };  /* at most a quarter of the bound leaves early at a time */
 
@@ -223,7 +225,7 @@ enum hold_room holds_make_room(struct spanjoin_node *node, const struct batch *k
 {
     struct spanjoin *join = node->join;
     size_t limit = join->held.limit_bytes;
-    size_t size = batch_memory(kept) + sizeof(struct hold) + waiters * WAITER_BYTES;
+    size_t size = batch_memory(kept) + HOLD_BYTES + waiters * WAITER_BYTES;
     *charged_out = size;
     if (size > limit)
         return HOLD_NEVER;

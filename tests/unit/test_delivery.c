@@ -299,7 +299,8 @@ static void bytes_are_bounded_too(void **state)
     consume(1, 1, NULL);
     consume(1, 1, &probe);
     assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
-    assert_string_equal(probe.verdict.text, "sending queue is full");
+    assert_string_equal(probe.verdict.text,
+                        "the exporter's share of the memory for requests is used up");
     assert_int_equal(counted("enqueue_failed"), 1);
     answer(0, verdict_ok);
     consume(1, 1, &probe);
