@@ -162,6 +162,27 @@ static void flattening_leaves_the_meaning(void **state)
     batch_free(batch);
 }
 
+static void what_was_only_opened_can_be_given_back(void **state)
+{
+    (void)state;
+    struct batch *batch = make_traces();
+    struct buffer *received = batch->parts[0].buffer;
+    struct message_iter it = message_iter(&batch->parts[0].root, &batch->arena);
+    struct message_field field;
+    assert_true(message_next(&it, &field));
+    arena_alloc(&batch->arena, 1000);
+    assert_true(batch_memory(batch) > received->capacity);
+    batch_compact(batch);
+    assert_ptr_equal(batch->parts[0].buffer, received);
+    assert_int_equal(batch_memory(batch), received->capacity);
+    assert_bytes(batch, SLICE(REQUEST));
+    change(batch);
+    batch_compact(batch);
+    assert_bytes(batch, SLICE(CHANGED));
+    assert_int_equal(batch_memory(batch), sizeof(CHANGED) - 1);
+    batch_free(batch);
+}
+
 static void a_batch_may_become_empty(void **state)
 {
     (void)state;
@@ -328,6 +349,7 @@ int main(void)
         TEST(clones_share_bytes_and_nothing_else),
         TEST(a_changed_batch_is_written_out_once_for_its_clones),
         TEST(flattening_leaves_the_meaning),
+        TEST(what_was_only_opened_can_be_given_back),
         TEST(a_batch_may_become_empty),
         TEST(traces_merge_by_standing_behind_each_other),
         TEST(what_is_open_survives_appending),

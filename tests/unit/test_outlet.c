@@ -933,6 +933,31 @@ static void a_full_branch_does_not_hold_up_the_drain(void **state)
     end();
 }
 
+/* Before, it loses what another one took: there is no end in sight for which it would have room. */
+static void a_full_branch_is_waited_for_at_the_end(void **state)
+{
+    (void)state;
+    begin(COMPONENTS
+          "exporters: {sink/a: , backend/b: {sending_queue: {queue_size: 1}}}\n" ONE_PIPELINE(
+              "holder", "sink/a, backend/b"));
+    send_two(10, NULL);
+    assert_false(graph_bench_drain(&bench, 0));
+    send_two(20, NULL); /* what still comes */
+    send_two(30, NULL);
+    assert_int_equal(sink("sink/a")->count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_false(graph_is_drained(bench.graph));
+        answer(backend("backend/b"), verdict_ok);
+        advance(SECOND);
+    }
+    assert_int_equal(backend("backend/b")->attempts, 3);
+    assert_int_equal(sink("sink/a")->count, 3);
+    assert_int_equal(lost_by("processor holder", "exporter backend/b"), 0);
+    assert_true(graph_is_drained(bench.graph));
+    assert_int_equal(lost_items(), 0);
+    end();
+}
+
 static void the_drain_tries_again_at_once(void **state)
 {
     (void)state;
@@ -1221,6 +1246,7 @@ int main(void)
         cmocka_unit_test(what_one_has_taken_is_not_given_up),
         cmocka_unit_test(what_none_has_taken_is_given_up),
         cmocka_unit_test(a_full_branch_does_not_hold_up_the_drain),
+        cmocka_unit_test(a_full_branch_is_waited_for_at_the_end),
         cmocka_unit_test(the_drain_tries_again_at_once),
         cmocka_unit_test(what_the_stop_finds_is_counted_once),
         cmocka_unit_test(what_its_sender_is_told_is_not_lost),
