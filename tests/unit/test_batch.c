@@ -178,8 +178,8 @@ static void what_was_only_opened_can_be_given_back(void **state)
     assert_bytes(batch, SLICE(REQUEST));
     change(batch);
     batch_compact(batch);
+    assert_int_equal(batch->arena.reserved_bytes, 0);
     assert_bytes(batch, SLICE(CHANGED));
-    assert_int_equal(batch_memory(batch), sizeof(CHANGED) - 1);
     batch_free(batch);
 }
 
