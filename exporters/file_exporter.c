@@ -173,9 +173,8 @@ static void check_settings(void *config, struct config_check *check)
 static bool create_directories(const char *path, mode_t mode, struct error *err)
 {
     char directory[PATH_MAX];
-    if (strlen(path) >= sizeof directory)
+    if ((size_t)snprintf(directory, sizeof directory, "%s", path) >= sizeof directory)
         return error_set(err, "%s: %s", path, strerror(ENAMETOOLONG));
-    strcpy(directory, path);
     for (char *slash = strchr(directory + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(directory, mode) != 0 && errno != EEXIST)
@@ -406,6 +405,7 @@ static void skip_written(struct iovec **vectors, int *count, size_t written)
         (*vectors)++;
         (*count)--;
     }
+    assert(written == 0 || *count > 0);
     if (written > 0) {
         (*vectors)->iov_base = (uint8_t *)(*vectors)->iov_base + written;
         (*vectors)->iov_len -= written;
@@ -567,6 +567,7 @@ static void link_record(struct file_node *node, struct file_record *record)
 static void drop_batch(struct file_record *record, const struct verdict *verdict)
 {
     struct file_node *node = record->node;
+    assert(node);
     struct counter *counter = verdict_is_ok(verdict) ? node->sent : node->send_failed;
     counter_add(counter, node->node.worker->index, record->batch->items);
     unlink_record(record);

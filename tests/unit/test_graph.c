@@ -210,14 +210,14 @@ static void pass_consume(struct node *node, struct batch *batch)
 
 #define TEST_TYPE(NAME, SECTION, CONSUME)                                                          \
     {                                                                                              \
-        .config = {.name = NAME,                                                                   \
-                   .section = SECTION,                                                             \
+        .config = {.name = (NAME),                                                                 \
+                   .section = (SECTION),                                                           \
                    .stability = {STABILITY_STABLE, STABILITY_STABLE},                              \
                    .help = "Tells what happens to it.",                                            \
                    .fields = test_fields,                                                          \
                    .config_size = sizeof(struct test_settings)},                                   \
         .init = test_init, .deinit = test_deinit, .node_size = sizeof(struct test_node),           \
-        .node_start = test_start, .consume = CONSUME, .node_drain = test_drain,                    \
+        .node_start = test_start, .consume = (CONSUME), .node_drain = test_drain,                  \
         .node_stop = test_stop,                                                                    \
     }
 

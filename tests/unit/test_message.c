@@ -49,6 +49,7 @@ static size_t field_size(const struct model_field *field)
 
 static size_t model_size(const struct model *model)
 {
+    assert_non_null(model);
     size_t size = 0;
     for (size_t i = 0; i < model->count; i++)
         if (!model->fields[i].removed)

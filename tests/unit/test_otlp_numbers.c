@@ -160,7 +160,7 @@ static void test_numbers(void **state)
                 protobuf_c_message_descriptor_get_field_by_name(message, known->field);
             if (!field)
                 fail_msg("%s has no field %s", message->name, known->field);
-            if (field->id != known->number)
+            else if (field->id != known->number)
                 fail_msg("%s.%s is %u, not %u", message->name, known->field, field->id,
                          known->number);
         }

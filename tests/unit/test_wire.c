@@ -69,7 +69,8 @@ static size_t write_example(uint8_t *to)
     uint8_t *at = wire_write_varint(wire_write_tag(to, 5, WIRE_VARINT), UINT64_MAX);
     at = wire_write_fixed64(at, 6, 0x1122334455667788);
     at = wire_write_tag(at, 7, WIRE_FIXED32);
-    memcpy(at, "\xd4\xc3\xb2\xa1", 4);
+    static const uint8_t fixed32[] = {0xd4, 0xc3, 0xb2, 0xa1};
+    memcpy(at, fixed32, sizeof fixed32);
     at = wire_write_bytes(at + 4, 300, SLICE("payload"));
     at = wire_write_bytes(at, 0x1fffffff, SLICE(""));
     return (size_t)(at - to);
