@@ -3,7 +3,7 @@
  */
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
-#include "core/net/h2_limits.h"
+#include "core/net/h2_guard.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -18,8 +18,6 @@ enum {
     HEADER_LIST_BYTES = 16 * 1024,
     HEADER_FIELDS_MAX = 64,
     SEND_BATCH_BYTES = 64 * 1024,
-    RESETS_BURST = 200,
-    RESETS_PER_SECOND = 20,
     FIRST_SETTINGS_S = 10,
     HEADER_BLOCK_S = 10,
     IDLE_S = 300,
@@ -32,7 +30,7 @@ enum {
 struct h2 {
     nghttp2_session *session;
     struct exchange *exchanges;
-    struct h2_limits limits;
+    struct h2_guard guard;
     size_t block_bytes; /* of the header block that is coming in */
     size_t block_fields;
     uint64_t block_ns;    /* when it began; 0: none */
@@ -110,8 +108,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     h2->next_length = hd->flags & NGHTTP2_FLAG_END_STREAM ? 0 : h2->data_length;
     h2->data_left = 0;
     h2->data_stream = hd->stream_id;
-    bool ok = h2_limits_on_frame(&h2->limits, hd->type, hd->flags, hd->length, now_of(connection));
-    return ok ? 0 : flooded(connection);
+    return 0;
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -234,6 +231,7 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
 {
     struct h2 *h2 = connection->session;
     h2->block_ns = 0;
+    h2_limits_on_block(&h2->guard.limits, frame->hd.length);
     if (!exchange)
         return;
     bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
@@ -311,6 +309,7 @@ static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t s
         if (h2->data_left == 0)
             h2->data_length = 0;
     }
+    h2_limits_on_payload(&h2->guard.limits, size);
     struct exchange *exchange = exchange_of(session, stream_id);
     if (!exchange || exchange->state != EXCHANGE_BODY)
         return 0;
@@ -329,7 +328,7 @@ static int on_invalid_frame_recv(nghttp2_session *session, const nghttp2_frame *
     (void)error;
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
-    bool ok = h2_limits_spend(&h2->limits, H2_COST_STREAM, now_of(connection));
+    bool ok = h2_limits_spend(&h2->guard.limits, H2_COST_STREAM, now_of(connection));
     return ok ? 0 : flooded(connection);
 }
 
@@ -381,7 +380,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 {
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
-    h2_limits_on_sent(&h2->limits, frame->hd.type);
+    h2_limits_on_sent(&h2->guard.limits, frame->hd.type);
     if (ends_stream(frame)) {
         struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
         if (exchange && !exchange->body_complete)
@@ -389,12 +388,13 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
         /* Resets that the client provoked count like its own. */
         if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
-            !h2_limits_spend(&h2->limits, H2_COST_STREAM, now_of(connection)))
+            !h2_limits_spend(&h2->guard.limits, H2_COST_STREAM, now_of(connection)))
             terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
     } else if (frame->hd.type == NGHTTP2_GOAWAY && !h2->terminated) {
         if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
             return 0;
-        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets. */
+        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets, where ours let them pass.
+         */
         h2->reason =
             frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR;
     }
@@ -426,20 +426,33 @@ static void h2_output(struct connection *connection)
         server_connection_finish(connection, (enum close_reason)h2->reason, true);
 }
 
+static void feed(struct connection *connection, struct slice data)
+{
+    struct h2 *h2 = connection->session;
+    ssize_t n = nghttp2_session_mem_recv(h2->session, data.data, data.size);
+    if (n >= 0 || h2->terminated)
+        return;
+    if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+        terminate(connection, NGHTTP2_PROTOCOL_ERROR, CLOSE_BAD_REQUEST);
+    else if (n == NGHTTP2_ERR_FLOODED)
+        terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
+    else
+        terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
+}
+
+/* What stands before a frame that ends the connection still counts. */
 static void h2_input(struct connection *connection, struct slice data)
 {
     struct h2 *h2 = connection->session;
     if (h2->terminated)
         return;
-    ssize_t n = nghttp2_session_mem_recv(h2->session, data.data, data.size);
-    if (n < 0 && !h2->terminated) {
-        if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-            terminate(connection, NGHTTP2_PROTOCOL_ERROR, CLOSE_BAD_REQUEST);
-        else if (n == NGHTTP2_ERR_FLOODED)
-            terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
-        else
-            terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
-    }
+    uint32_t code = NGHTTP2_NO_ERROR;
+    size_t good = h2_guard_input(&h2->guard, data, now_of(connection), &code);
+    if (good > 0)
+        feed(connection, slice_of(data.data, good));
+    if (good < data.size && nghttp2_session_want_read(h2->session))
+        terminate(connection, code,
+                  code == NGHTTP2_ENHANCE_YOUR_CALM ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR);
     server_connection_mark_dirty(connection);
 }
 
@@ -837,17 +850,6 @@ static void h2_drain(struct connection *connection)
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *option;
 
-/* Unknown frames are only shown to those who ask for them; we do to count them. */
-static int on_unknown_frame(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd,
-                            void *user_data)
-{
-    (void)session;
-    (void)payload;
-    (void)hd;
-    (void)user_data;
-    return NGHTTP2_ERR_CANCEL;
-}
-
 static void make_shared(void)
 {
     int rc = nghttp2_session_callbacks_new(&callbacks);
@@ -862,14 +864,8 @@ static void make_shared(void)
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame_recv);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
-    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, on_unknown_frame);
-    for (int type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
-        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_reserved_remote_streams(option, 0);
-#ifdef PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT
-    nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
-#endif
 }
 
 static void h2_open(struct connection *connection)
@@ -880,7 +876,7 @@ static void h2_open(struct connection *connection)
     connection->session = h2;
     h2->idle_ns = now_of(connection);
     h2->reason = CLOSE_PROTOCOL_ERROR;
-    h2_limits_init(&h2->limits, h2->idle_ns);
+    h2_guard_init(&h2->guard, H2_SERVER, h2->idle_ns);
     int rc = nghttp2_session_server_new2(&h2->session, callbacks, connection, option);
     assert(rc == 0);
     const nghttp2_settings_entry settings[] = {

@@ -16,6 +16,7 @@
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H
 
 #include "core/base/verdict.h"
+#include "core/net/h2_guard.h"
 #include "core/net/server.h"
 
 #include <netinet/in.h>
@@ -29,7 +30,6 @@ enum {
     SERVER_PIPELINE_MAX_BYTES = 16 * 1024, /* kept of the requests behind the one being answered */
     EXCHANGE_INLINE_BYTES = 1024,
     EXCHANGE_INLINE_HEADERS = 20,
-    H2_FRAME_HEAD_BYTES = 9,
     FRAMES_AHEAD_MAX = 16, /* read in one go with the one that has begun */
     BODY_PLACES_MAX = 1 + 2 * FRAMES_AHEAD_MAX,
 };

@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, connections, make, outputs, server, testing
+from tests.oracle import backend, canonical, client, connections, floods, make, outputs, server, testing
 
 CONFIG = """
 receivers:
@@ -33,7 +33,20 @@ service:
     traces: {receivers: [otlp], processors: [spanjoin, batch/traces], exporters: [otlp_http, debug, file/traces]}
     profiles: {receivers: [otlp], processors: [spanjoin, batch/profiles], exporters: [otlp_http, debug, file/profiles]}
 """
+FLOODED = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@"}
+exporters: {nop: {}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], exporters: [nop]}
+    profiles: {receivers: [otlp], exporters: [nop]}
+"""
 INVALID = 3
+CPU_MAX = 1     # seconds for a flood; a tenth of that is usual
 RANDOM = random.Random(11)
 
 
@@ -202,6 +215,27 @@ class AttacksTest(unittest.TestCase):
                 # What the crowd left in the kernel's queues is taken first, and counts until it is seen to be closed.
                 server.wait_until(lambda: self.is_served(profcol), what="a new client is served")
                 good.close()
+
+
+class FloodsTest(unittest.TestCase):
+    """Frames that cost the receiver more than the sender, for as long as they are sent."""
+
+    def check(self, name, closed, cpu):
+        """The connection was closed before it cost much."""
+        print(f"{name}: {cpu:.2f} s of CPU", flush=True)
+        self.assertTrue(closed, f"{name}: still open")
+        self.assertLess(cpu, CPU_MAX, name)
+
+    def test_floods_of_clients(self):
+        with server.Profcol(FLOODED, arguments=["--workers", "1"]) as profcol:
+            good = Good(self, profcol)
+            good.send()
+            for protocol in ("grpc", "http"):
+                for name, flood in floods.against_servers().items():
+                    with self.subTest(name, protocol=protocol):
+                        self.check(f"{protocol}, {name}", *floods.run(profcol.address(protocol), flood, profcol.process.pid))
+                        good.send()
+            good.close()
 
 
 class LimitedProfcol(server.Profcol):
