@@ -1,6 +1,7 @@
 #include "core/net/h2_guard.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <nghttp2/nghttp2.h>
 
 enum { CLIENT_PREFACE_BYTES = 24 }; /* nghttp2 compares it */
@@ -19,12 +20,14 @@ void h2_guard_opened(struct h2_guard *guard, int32_t stream_id)
 
 static struct h2_frame_head parse_head(const uint8_t *head)
 {
+    uint64_t first; /* all but the last byte of the stream's number */
+    memcpy(&first, head, sizeof(first));
+    first = be64toh(first);
     return (struct h2_frame_head){
-        .length = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2],
-        .type = head[3],
-        .flags = head[4],
-        .stream_id = (uint32_t)(head[5] & 0x7f) << 24 | (uint32_t)head[6] << 16 |
-                     (uint32_t)head[7] << 8 | head[8],
+        .length = (uint32_t)(first >> 40),
+        .type = (uint8_t)(first >> 32),
+        .flags = (uint8_t)(first >> 24),
+        .stream_id = (uint32_t)(first << 8 & 0x7fffff00) | head[8],
     };
 }
 
@@ -70,34 +73,39 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The next head, or what is there of it; true when it is whole. */
-static bool take_head(struct h2_guard *guard, struct slice rest, size_t *taken_out)
+/* The next head, where it stands or, when it came in pieces, in guard->head. NULL: there is more to
+ * come. */
+static const uint8_t *take_head(struct h2_guard *guard, struct slice rest, size_t *taken_out)
 {
-    size_t take = smaller(H2_FRAME_HEAD_BYTES - guard->head_size, rest.size);
-    memcpy(guard->head + guard->head_size, rest.data, take);
-    guard->head_size = (uint8_t)(guard->head_size + take);
-    *taken_out = take;
-    return guard->head_size == H2_FRAME_HEAD_BYTES;
+    *taken_out = smaller(H2_FRAME_HEAD_BYTES - guard->head_size, rest.size);
+    if (*taken_out == H2_FRAME_HEAD_BYTES)
+        return rest.data;
+    memcpy(guard->head + guard->head_size, rest.data, *taken_out);
+    guard->head_size = (uint8_t)(guard->head_size + *taken_out);
+    if (guard->head_size < H2_FRAME_HEAD_BYTES)
+        return NULL;
+    guard->head_size = 0;
+    return guard->head;
 }
 
 size_t h2_guard_input(struct h2_guard *guard, struct slice data, uint64_t now_ns,
                       uint32_t *code_out)
 {
     size_t at = 0;
-    while (at < data.size) {
+    for (;;) {
         size_t taken = smaller(guard->payload_left, data.size - at);
         guard->payload_left -= (uint32_t)taken;
         at += taken;
-        if (at == data.size ||
-            !take_head(guard, slice_of(data.data + at, data.size - at), &taken))
-            break;
-        struct h2_frame_head frame = parse_head(guard->head);
-        guard->head_size = 0;
+        if (at == data.size)
+            return at;
+        const uint8_t *head = take_head(guard, slice_of(data.data + at, data.size - at), &taken);
+        if (!head)
+            return data.size;
+        struct h2_frame_head frame = parse_head(head);
         guard->payload_left = frame.length;
         *code_out = check_frame(guard, &frame, now_ns);
         if (*code_out != NGHTTP2_NO_ERROR)
             return at;
         at += taken;
     }
-    return data.size;
 }

@@ -3,10 +3,15 @@
 #include <assert.h>
 #include <string.h>
 
+static uint64_t *word_of(struct h2_streams *streams, uint32_t index)
+{
+    return &streams->states[index % H2_STREAMS_KEPT / 32];
+}
+
 static void set_state(struct h2_streams *streams, uint32_t index, enum h2_stream_state state)
 {
-    uint64_t *word = &streams->states[index % H2_STREAMS_KEPT / 32];
     unsigned shift = index % 32 * 2;
+    uint64_t *word = word_of(streams, index);
     *word = (*word & ~(UINT64_C(3) << shift)) | (uint64_t)state << shift;
 }
 
@@ -43,6 +48,8 @@ enum h2_stream_state h2_streams_state(const struct h2_streams *streams, uint32_t
 
 void h2_streams_end(struct h2_streams *streams, uint32_t id)
 {
-    assert(h2_streams_state(streams, id) == H2_STREAM_OPEN);
-    set_state(streams, id / 2, H2_STREAM_ENDED);
+    unsigned shift = id / 2 % 32 * 2;
+    uint64_t *word = word_of(streams, id / 2);
+    assert((*word >> shift & 3) == H2_STREAM_OPEN);
+    *word += (uint64_t)(H2_STREAM_ENDED - H2_STREAM_OPEN) << shift;
 }

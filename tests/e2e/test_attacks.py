@@ -7,6 +7,8 @@ import os
 import random
 import socket
 import sys
+import threading
+import time
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
@@ -44,6 +46,19 @@ service:
   pipelines:
     traces: {receivers: [otlp], exporters: [nop]}
     profiles: {receivers: [otlp], exporters: [nop]}
+"""
+EXPORTING = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}
+exporters:
+  EXPORTER
+    endpoint: "http://BACKEND"
+    timeout: TIMEOUT
+    compression: none
+    retry_on_failure: {enabled: false}
+    sending_queue: {enabled: false}
+service:
+  pipelines: {traces: {receivers: [otlp], exporters: [NAME]}}
 """
 INVALID = 3
 CPU_MAX = 1     # seconds for a flood; a tenth of that is usual
@@ -236,6 +251,43 @@ class FloodsTest(unittest.TestCase):
                         self.check(f"{protocol}, {name}", *floods.run(profcol.address(protocol), flood, profcol.process.pid))
                         good.send()
             good.close()
+
+    def flood_exporter(self, name, flood, *, timeout="10s", wait=0.1):
+        """An exporter sends a request to a backend that answers with the flood, `wait` seconds later."""
+        config = EXPORTING.replace("EXPORTER", f"{name}:").replace("NAME", name).replace("TIMEOUT", timeout)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(20)
+            config = config.replace("BACKEND", "127.0.0.1:%d" % listener.getsockname()[1])
+            with server.Profcol(config, arguments=["--workers", "1"]) as profcol:
+                sender = threading.Thread(target=client.export, daemon=True, args=(
+                    "http", profcol.address("http"), make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}])))
+                sender.start()
+                connection = listener.accept()[0]
+                with connection:
+                    time.sleep(wait)
+                    before = floods.cpu_seconds(profcol.process.pid)
+                    closed = floods.send(connection, flood, 3)
+                    cpu = floods.cpu_seconds(profcol.process.pid) - before
+                sender.join(20)
+                self.assertFalse(sender.is_alive(), "the request was not answered")
+        return closed, cpu
+
+    def test_floods_of_backends(self):
+        settings = floods.settings()
+        for what, before, timeout, wait in [
+                ("before the answer", settings, "10s", 0.1),
+                ("in the answer", settings + floods.answer(1), "10s", 0.1),
+                ("after the answer", settings + floods.answer(1, end=True), "10s", 0.1),
+                ("after the timeout", settings, "200ms", 0.5)]:
+            for name, repeat in floods.against_clients().items():
+                with self.subTest(name, when=what):
+                    flood = floods.Flood(before, repeat)
+                    self.check(f"{what}, {name}", *self.flood_exporter("otlp_grpc", flood, timeout=timeout, wait=wait))
+
+    def test_floods_of_http1_backends(self):
+        for name, (before, repeat) in floods.against_http1_clients().items():
+            with self.subTest(name):
+                self.check(name, *self.flood_exporter("otlp_http", floods.Flood(before, repeat)))
 
 
 class LimitedProfcol(server.Profcol):

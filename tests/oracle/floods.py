@@ -183,3 +183,52 @@ def against_servers():
         "large unknown frames": Flood(start, frame(UNKNOWN, 0, 0, b"x" * 16384)),
         "goaway": Flood(start, frame(GOAWAY, 0, 0, b"\0" * 8)),
     }
+
+
+ANSWER = b"\x88" + literal(b"content-type", b"application/grpc")
+STATUS = literal(b"grpc-status", b"0")
+
+
+def answer(stream, end=False):
+    """The HEADERS of an answer; it is whole with end."""
+    return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, ANSWER + (STATUS if end else b""))
+
+
+def against_clients():
+    """name -> bytes that a hostile backend repeats on the stream of the first request."""
+    entry = literal(b"x", b"v" * 4000, index=True)
+    return {
+        "RST_STREAM": reset(1),
+        "PRIORITY": frame(PRIORITY, 0, 1, b"\0\0\0\3\1"),
+        "WINDOW_UPDATE": window_update(0, 1),
+        "unknown frames": frame(UNKNOWN, 0, 1, b"12345678"),
+        "ALTSVC": frame(ALTSVC, 0, 0, b"\0\1a" + b"h2=x"),
+        "empty DATA": frame(DATA, 0, 1),
+        "padded empty DATA": frame(DATA, PADDED, 1, b"\xff" + b"\0" * 255),
+        "DATA of one byte": frame(DATA, 0, 1, b"x"),
+        "informational answers": frame(HEADERS, END_HEADERS, 1, b"\x08\x03103"),
+        "header bombs": frame(HEADERS, END_HEADERS, 1, entry + b"\xbe" * 8000),
+        "PING": frame(PING, 0, 0, b"12345678"),
+        "PING acknowledgements": frame(PING, ACK, 0, b"12345678"),
+        "SETTINGS": settings(),
+        "GOAWAY": frame(GOAWAY, 0, 0, b"\x7f\xff\xff\xff" + b"\0" * 4),
+        "CONTINUATION": frame(HEADERS, 0, 1, b"\x08\x03103") + frame(CONTINUATION, 0, 1) * 1000,
+        "frames on an idle stream": frame(DATA, 0, 101, b"x"),
+    }
+
+
+def against_http1_clients():
+    """name -> (bytes of a hostile backend that go out once, bytes that it repeats)."""
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    whole = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    return {
+        "line ends before an answer": (b"", b"\r\n" * 1000),
+        "informational answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        "headers": (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
+        "a header": (b"HTTP/1.1 200 OK\r\na: ", b"b" * 1000),
+        "chunks of one byte": (chunked, b"1\r\nx\r\n"),
+        "an extension of a chunk": (chunked + b"1;", b"a" * 1000),
+        "trailers": (chunked + b"0\r\n", b"a: b\r\n"),
+        "line ends after an answer": (whole, b"\r\n" * 1000),
+        "answers after an answer": (whole, whole),
+    }

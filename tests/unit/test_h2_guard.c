@@ -23,9 +23,8 @@ static void test_states_of_streams(void **state)
     h2_streams_open(&streams, 1);
     h2_streams_open(&streams, 7);
     h2_streams_end(&streams, 1);
-    static const enum h2_stream_state expected[] = {H2_STREAM_ENDED, H2_STREAM_SKIPPED,
-                                                    H2_STREAM_SKIPPED, H2_STREAM_OPEN,
-                                                    H2_STREAM_IDLE};
+    static const enum h2_stream_state expected[] = {
+        H2_STREAM_ENDED, H2_STREAM_SKIPPED, H2_STREAM_SKIPPED, H2_STREAM_OPEN, H2_STREAM_IDLE};
     for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
         assert_int_equal(h2_streams_state(&streams, 2 * i + 1), expected[i]);
     assert_int_equal(h2_streams_state(&streams, 4), H2_STREAM_UNKNOWN);
@@ -65,10 +64,15 @@ static void test_states_of_many_streams(void **state)
 
 static void put(struct text *out, uint8_t type, uint8_t flags, uint32_t stream, size_t length)
 {
-    const uint8_t head[H2_FRAME_HEAD_BYTES] = {
-        (uint8_t)(length >> 16), (uint8_t)(length >> 8), (uint8_t)length,
-        type,                    flags,                  (uint8_t)(stream >> 24),
-        (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
+    const uint8_t head[H2_FRAME_HEAD_BYTES] = {(uint8_t)(length >> 16),
+                                               (uint8_t)(length >> 8),
+                                               (uint8_t)length,
+                                               type,
+                                               flags,
+                                               (uint8_t)(stream >> 24),
+                                               (uint8_t)(stream >> 16),
+                                               (uint8_t)(stream >> 8),
+                                               (uint8_t)stream};
     text_append_slice(out, slice_of(head, sizeof(head)));
     for (size_t i = 0; i < length; i++)
         text_append_char(out, 'x');
