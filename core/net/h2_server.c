@@ -15,8 +15,6 @@ enum {
     STREAM_WINDOW_BYTES = 1024 * 1024,
     CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
     FRAME_BYTES = 256 * 1024, /* the longer the frame, the more of it is read to its place */
-    HEADER_LIST_BYTES = 16 * 1024,
-    HEADER_FIELDS_MAX = 64,
     SEND_BATCH_BYTES = 64 * 1024,
     FIRST_SETTINGS_S = 10,
     HEADER_BLOCK_S = 10,
@@ -31,8 +29,10 @@ struct h2 {
     nghttp2_session *session;
     struct exchange *exchanges;
     struct h2_guard guard;
-    size_t block_bytes; /* of the header block that is coming in */
+    struct exchange *block_exchange; /* whose head is coming in; NULL: no request's */
+    size_t block_bytes;              /* of the header block that is coming in */
     size_t block_fields;
+    bool block_refused;   /* it is larger than a head may be */
     uint64_t block_ns;    /* when it began; 0: none */
     uint32_t data_length; /* of the DATA frame that has begun; 0: another frame, or padded */
     uint32_t next_length; /* of those that are likely to follow it; 0: it ends its stream */
@@ -116,6 +116,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     h2->block_bytes = h2->block_fields = 0;
+    h2->block_refused = false;
+    h2->block_exchange = NULL;
     h2->block_ns = now_of(connection);
     server_connection_watch(connection, h2->block_ns + HEADER_BLOCK_S * SECOND_NS);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
@@ -127,22 +129,39 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
     }
     exchange->stream_id = frame->hd.stream_id;
+    h2->block_exchange = exchange;
     link_exchange(h2, exchange);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
     return 0;
 }
 
-/* A block of references to large entries costs the sender next to nothing: stop at the limit, not
- * after the block. */
-static bool admit_field(struct connection *connection, size_t name_size, size_t value_size)
+static bool is_pseudo(struct slice name)
+{
+    return name.size > 0 && name.data[0] == ':';
+}
+
+/* What is too large is decoded to its end, which later blocks depend on, and costs its stream. A
+ * block of references to large entries costs the sender next to nothing: that may happen up to a
+ * limit. True: it is kept all the same, because it says in which words to refuse. */
+static bool refuse_field(struct connection *connection, struct slice name, size_t size)
 {
     struct h2 *h2 = connection->session;
-    h2->block_bytes += name_size + value_size + 32;
-    h2->block_fields++;
-    if (h2->block_bytes <= HEADER_LIST_BYTES && h2->block_fields <= HEADER_FIELDS_MAX)
+    h2->block_refused = true;
+    if (!h2_limits_on_excess(&h2->guard.limits, size + 32, now_of(connection)))
+        terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_HEADER_LIST);
+    return slice_is(name, "content-type") && size <= 256;
+}
+
+static bool admit_field(struct connection *connection, struct slice name, struct slice value)
+{
+    struct h2 *h2 = connection->session;
+    size_t size = name.size + value.size;
+    h2->block_bytes += size + 32;
+    h2->block_fields += !is_pseudo(name);
+    if (size <= HTTP_FIELD_MAX_BYTES && h2->block_bytes <= HTTP_HEAD_MAX_BYTES &&
+        h2->block_fields <= HTTP_FIELDS_MAX && !h2->block_refused)
         return true;
-    terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_HEADER_LIST);
-    return false;
+    return refuse_field(connection, name, size);
 }
 
 static bool store_path(struct exchange *exchange, struct slice value)
@@ -161,35 +180,37 @@ static bool store_path(struct exchange *exchange, struct slice value)
 
 static bool store_field(struct exchange *exchange, struct slice name, struct slice value)
 {
+    if (!is_pseudo(name))
+        return server_exchange_add_header(exchange, name, value);
     if (slice_is(name, ":method"))
         return server_exchange_store(exchange, value, &exchange->method);
     if (slice_is(name, ":path"))
         return store_path(exchange, value);
     if (slice_is(name, ":authority"))
         return server_exchange_add_header(exchange, SLICE("host"), value);
-    if (name.size > 0 && name.data[0] == ':')
-        return true;
-    return server_exchange_add_header(exchange, name, value);
+    return true;
 }
 
-static int keep_field(nghttp2_session *session, const nghttp2_frame *frame, struct slice name,
-                      struct slice value)
+static int take_field(struct connection *connection, struct slice name, struct slice value)
 {
-    struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
-    if (!exchange || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+    struct h2 *h2 = connection->session;
+    bool keep = admit_field(connection, name, value);
+    if (h2->terminated)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (!keep || !h2->block_exchange)
         return 0;
     /* Only the budget can be in the way: the block is within the limits. */
-    return store_field(exchange, name, value) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    return store_field(h2->block_exchange, name, value) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *user_data)
 {
+    (void)session;
+    (void)frame;
     (void)flags;
-    if (!admit_field(user_data, name_size, value_size))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    return keep_field(session, frame, slice_of(name, name_size), slice_of(value, value_size));
+    return take_field(user_data, slice_of(name, name_size), slice_of(value, value_size));
 }
 
 /* Ignored, except for a time limit: a client whose limit cannot be read is told so. */
@@ -197,12 +218,16 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
                              const uint8_t *name, size_t name_size, const uint8_t *value,
                              size_t value_size, uint8_t flags, void *user_data)
 {
+    (void)session;
+    (void)frame;
     (void)flags;
-    if (!admit_field(user_data, name_size, value_size))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    if (!slice_is(slice_of(name, name_size), "grpc-timeout"))
-        return 0;
-    return keep_field(session, frame, slice_of(name, name_size), slice_of(value, value_size));
+    struct slice name_slice = slice_of(name, name_size);
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    if (slice_is(name_slice, "grpc-timeout"))
+        return take_field(connection, name_slice, slice_of(value, value_size));
+    admit_field(connection, name_slice, slice_of(value, value_size));
+    return h2->terminated ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int64_t content_length(const struct exchange *exchange)
@@ -219,8 +244,29 @@ static int64_t content_length(const struct exchange *exchange)
     return length;
 }
 
+static void refuse_head(struct exchange *exchange)
+{
+    struct verdict verdict = verdict_of(
+        GRPC_RESOURCE_EXHAUSTED, "the headers exceed %d KiB in all, %d KiB in a field or %d fields",
+        HTTP_HEAD_MAX_BYTES / 1024, HTTP_FIELD_MAX_BYTES / 1024, HTTP_FIELDS_MAX);
+    if (exchange->state <= EXCHANGE_BODY)
+        server_exchange_refuse_head(exchange, 431, &verdict);
+}
+
+/* nghttp2 lets only characters of an authority pass; a user (RFC 9113, section 8.3.1) is one. */
+static bool names_a_user(const struct exchange *exchange)
+{
+    struct slice host = http_header_get(&exchange->headers, "host");
+    return host.size > 0 && memchr(host.data, '@', host.size);
+}
+
 static void on_request_head(struct connection *connection, struct exchange *exchange)
 {
+    if (names_a_user(exchange)) {
+        struct verdict verdict = verdict_of(GRPC_INTERNAL, "malformed :authority");
+        server_exchange_refuse_head(exchange, 400, &verdict);
+        return;
+    }
     server_exchange_head_done(exchange, content_length(exchange));
     if (exchange->state == EXCHANGE_BODY)
         server_connection_watch(connection, server_exchange_body_deadline(exchange));
@@ -231,12 +277,15 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
 {
     struct h2 *h2 = connection->session;
     h2->block_ns = 0;
+    h2->block_exchange = NULL;
     h2_limits_on_block(&h2->guard.limits, frame->hd.length);
     if (!exchange)
         return;
     bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     exchange->body_complete = ends;
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+    if (h2->block_refused)
+        refuse_head(exchange);
+    else if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         on_request_head(connection, exchange);
     if (ends && exchange->state == EXCHANGE_BODY)
         server_exchange_finish(exchange);
@@ -351,6 +400,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     if (!exchange)
         return 0;
     nghttp2_session_set_stream_user_data(session, stream_id, NULL);
+    if (h2->block_exchange == exchange)
+        h2->block_exchange = NULL;
     unlink_exchange(exchange);
     server_exchange_gone(exchange);
     if (!h2->exchanges) {
@@ -884,7 +935,7 @@ static void h2_open(struct connection *connection)
          connection->part->server->options.max_concurrent_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_BYTES},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP_HEAD_MAX_BYTES},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,

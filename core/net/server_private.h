@@ -280,11 +280,10 @@ struct exchange {
     struct slice method, path, query;
     struct http_headers headers;
     size_t header_capacity;
-    size_t header_bytes; /* as HTTP/2 counts them */
     size_t store_used;
-    uint8_t *store; /* where names and values are: inline, or all of SERVER's limit */
+    uint8_t *store; /* where the next name or value goes: inline, or in more_store */
     size_t store_capacity;
-    uint8_t *more_store;
+    struct exchange_store *more_store; /* the last one first */
     struct buffer *body;
     int64_t body_expected; /* size, when it is known; -1 */
     uint64_t body_received;
@@ -310,10 +309,13 @@ void server_exchange_free(struct exchange *exchange);
 void server_exchange_gone(struct exchange *exchange);
 /* Room for a whole HTTP/1 head and its headers; NULL when over budget. */
 uint8_t *server_exchange_head_room(struct exchange *exchange, size_t size);
-/* Copies; false when there are too many or they are too large. */
+/* Copies; false when over budget. */
 bool server_exchange_add_header(struct exchange *exchange, struct slice name, struct slice value);
 bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out);
 
+/* Instead of head_done: answers with the status; gRPC gets the verdict. */
+void server_exchange_refuse_head(struct exchange *exchange, int status,
+                                 const struct verdict *verdict);
 /* Each may end in an answer: look at state afterwards. length: -1 unknown. */
 void server_exchange_head_done(struct exchange *exchange, int64_t length);
 void server_exchange_body(struct exchange *exchange, struct slice data);

@@ -252,6 +252,23 @@ class FloodsTest(unittest.TestCase):
                         good.send()
             good.close()
 
+    def test_large_metadata_costs_its_own_stream(self):
+        message = make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}]).SerializeToString()
+        good, bad = ([("x-token", "v" * size * 1024)] for size in (12, 40))
+        with server.Profcol(FLOODED) as profcol:
+            for protocol in ("grpc", "http"):
+                address = profcol.address(protocol)
+                connection = connections.Http2(address)
+                send = client.call if protocol == "grpc" else client.post_h2c
+                where = client.METHOD["traces"] if protocol == "grpc" else client.PATH["traces"]
+                for _ in range(5):
+                    self.assertTrue(client.succeeded(send(address, where, message, headers=good, connection=connection)))
+                    answer = send(address, where, message, headers=bad, connection=connection)
+                    self.assertEqual((answer.status, answer.grpc_status), (200, 8) if protocol == "grpc" else (431, None))
+                connection.close()
+            self.assertTrue(client.succeeded(client.post(address, where, message, headers=good)))
+            self.assertEqual(client.post(address, where, message, headers=bad).status, 431)
+
     def flood_exporter(self, name, flood, *, timeout="10s", wait=0.1):
         """An exporter sends a request to a backend that answers with the flood, `wait` seconds later."""
         config = EXPORTING.replace("EXPORTER", f"{name}:").replace("NAME", name).replace("TIMEOUT", timeout)

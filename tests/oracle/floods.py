@@ -168,6 +168,7 @@ def against_servers():
         "unknown frames": Flood(start, frame(UNKNOWN, 0, 1, b"12345678")),
         "streams over the limit": Flood(full, rounds(lambda stream: request(stream + 200))),
         "header bomb": Flood(start, rounds(bomb, 1)),
+        "header bomb of small fields": Flood(start, rounds(lambda stream: request(stream, True, REQUEST + b"\x90" * 200_000), 1)),
         "headers on an old stream": Flood(ended + request(3, end=True), request(1)),
         "headers on a skipped stream": Flood(start + request(5, end=True), request(3)),
         "headers on a reset stream": Flood(over, request(1)),
