@@ -17,6 +17,7 @@
 
 #include "core/base/verdict.h"
 #include "core/net/h2_guard.h"
+#include "core/net/peer_counts.h"
 #include "core/net/server.h"
 
 #include <netinet/in.h>
@@ -53,6 +54,7 @@ enum close_reason {
     CLOSE_AGE,
     CLOSE_KEEPALIVE, /* no answer to our PING */
     CLOSE_NO_DESCRIPTOR,
+    CLOSE_PER_IP, /* its address has as many as it may have */
     CLOSE_SHUTDOWN,
     CLOSE_REASON_COUNT,
 };
@@ -117,6 +119,7 @@ struct server_part {
     struct connection *connections;
     size_t connection_count; /* those that drain waits for */
     struct connection *dirty;
+    unsigned handshakes;       /* TLS, that went on in this turn of the loop */
     struct connection *buried; /* closed ones without a libuv handle, freed next round */
     uint8_t *read_buffer;      /* SERVER_READ_BYTES; contents last for one input */
     uint8_t *plain_buffer;     /* decrypted */
@@ -154,6 +157,7 @@ struct server {
     atomic_bool accept_paused; /* by max_connections */
     atomic_uint connections;
     unsigned max_connections;
+    struct peer_counts *peers; /* NULL: no limit for each */
 
     atomic_uint references; /* server_free, each started part */
     struct gauge *open_gauge;
@@ -179,7 +183,7 @@ bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
 void listener_stop(struct server *server);  /* on the first worker; again is allowed */
 void listener_close(struct server *server); /* the descriptors, on main or the first worker */
-void listener_connection_ended(struct server *server);
+void listener_connection_ended(struct server *server, const struct sockaddr *address);
 
 /* server_connection.c */
 enum connection_phase {

@@ -3,17 +3,20 @@
 Limits of single parts have tests of their own; here requests go through everything that stands behind a receiver.
 """
 
+import concurrent.futures
 import os
 import random
 import socket
+import ssl
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, connections, floods, make, outputs, server, testing
+from tests.oracle import backend, canonical, certificates, client, connections, floods, make, outputs, server, testing
 
 CONFIG = """
 receivers:
@@ -305,6 +308,39 @@ class FloodsTest(unittest.TestCase):
         for name, (before, repeat) in floods.against_http1_clients().items():
             with self.subTest(name):
                 self.check(name, *self.flood_exporter("otlp_http", floods.Flood(before, repeat)))
+
+
+class CrowdsTest(unittest.TestCase):
+    """Many connections at once."""
+
+    def test_tls_handshakes_at_once(self):
+        """A few go on in each turn of the loop; all of them get their turn."""
+        with tempfile.TemporaryDirectory() as directory:
+            made = certificates.Certificates(directory)
+            tls = f'http: {{tls: {{cert_file: "{made.server[0]}", key_file: "{made.server[1]}"}}, endpoint'
+            with server.Profcol(FLOODED.replace("http: {endpoint", tls), arguments=["--workers", "1"]) as profcol:
+                context = ssl.create_default_context(cafile=made.ca)
+                plain = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(100)]
+                with concurrent.futures.ThreadPoolExecutor(len(plain)) as pool:
+                    crowd = list(pool.map(lambda one: context.wrap_socket(one, server_hostname="localhost"), plain))
+                for connection in crowd:
+                    connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                for connection in crowd:
+                    self.assertTrue(connection.recv(4096).startswith(b"HTTP/1.1 404"))
+                    connection.close()
+
+    def test_connections_of_one_address(self):
+        limit = "max_connections_per_ip: 5, endpoint"
+        with server.Profcol(FLOODED.replace("endpoint", limit)) as profcol:
+            good = Good(self, profcol)
+            good.send()
+            crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(50)]
+            server.wait_until(lambda: profcol.metric("profcol_server_connections_closed", reason="per_ip") >= 40,
+                              what="connections are closed")
+            for connection in crowd:
+                connection.close()
+            good.send()
+            good.close()
 
 
 class LimitedProfcol(server.Profcol):

@@ -1321,7 +1321,7 @@ static int32_t request_with(struct h2_client *client, const struct head_size *si
                             bool type_first)
 {
     static char values[64 * 1024];
-    memset(values, 'v', sizeof(values));
+    memset(values, 'v', sizeof(values) - 1);
     nghttp2_nv fields[160] = {field(":method", "POST"), field(":scheme", "http"),
                               field(":authority", "a"),
                               field(":path", is_grpc ? "/s/Echo" : "/echo")};
