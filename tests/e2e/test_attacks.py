@@ -310,6 +310,21 @@ class FloodsTest(unittest.TestCase):
                 self.check(name, *self.flood_exporter("otlp_http", floods.Flood(before, repeat)))
 
 
+class MetricsHostTest(unittest.TestCase):
+    """A page whose name resolves to this machine does not read the metrics."""
+
+    def test_host(self):
+        with server.Profcol(FLOODED) as profcol:
+            for host, expected in [("127.0.0.1:8888", 200), ("127.0.0.1", 200), ("localhost:8888", 200), ("LOCALHOST", 200),
+                                   ("[::1]:8888", 200), ("attacker.example", 403), ("attacker.example:8888", 403),
+                                   ("127.0.0.1.attacker.example", 403), ("localhost.attacker.example:80", 403), ("u@127.0.0.1", 400)]:
+                with self.subTest(host):
+                    connection = connections.Http1(profcol.address("metrics"))
+                    answer = connection.request(client.http1_head("GET", "/metrics", host, []))
+                    self.assertEqual(answer.status, expected)
+                    connection.close()
+
+
 class CrowdsTest(unittest.TestCase):
     """Many connections at once."""
 
