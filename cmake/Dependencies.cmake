@@ -1,5 +1,4 @@
 # Everything comes from the distribution's packages; ./setup.sh installs them.
-include(CheckSymbolExists)
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
@@ -45,13 +44,4 @@ else()
                             "or install the package libllhttp-dev or libhttp-parser-dev")
     endif()
     target_link_libraries(http1_parser INTERFACE "${HTTP_PARSER_LIBRARY}")
-endif()
-
-# Distributions added it to older versions, so the version number does not tell.
-set(CMAKE_REQUIRED_LIBRARIES PkgConfig::NGHTTP2)
-check_symbol_exists(nghttp2_option_set_stream_reset_rate_limit nghttp2/nghttp2.h
-    PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT)
-unset(CMAKE_REQUIRED_LIBRARIES)
-if(PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT)
-    add_compile_definitions(PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT=1)
 endif()

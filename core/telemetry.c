@@ -4,8 +4,10 @@
 #include "core/base/memory.h"
 #include "core/net/server.h"
 
+#include <arpa/inet.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -83,11 +85,37 @@ static void add_process_metrics(struct telemetry *telemetry)
         read_budget_limit, telemetry);
 }
 
+static bool is_address(const char *host)
+{
+    struct in6_addr address;
+    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
+}
+
+/* A page in a browser can have its own name resolve to this machine and then read what is served
+ * here; its name is what tells it. A listener on all addresses has no name of its own: it is
+ * reached by whatever the network calls it. */
+static bool accepts_host(const struct telemetry *telemetry, struct slice authority)
+{
+    const char *own = telemetry->settings->metrics_host;
+    char host[256];
+    if (own[0] == '\0' || strcmp(own, "0.0.0.0") == 0 || strcmp(own, "::") == 0)
+        return true;
+    bool bracketed = authority.size > 0 && authority.data[0] == '[';
+    const uint8_t *end =
+        authority.size > 0 ? memrchr(authority.data, bracketed ? ']' : ':', authority.size) : NULL;
+    size_t size = end ? (size_t)(end - authority.data) : authority.size;
+    snprintf(host, sizeof(host), "%.*s", (int)(size - bracketed),
+             size > bracketed ? (const char *)authority.data + bracketed : "");
+    return size == 0 || is_address(host) || strcasecmp(host, "localhost") == 0 ||
+           strcasecmp(host, own) == 0;
+}
+
 static bool on_head(void *context, struct exchange *exchange)
 {
-    (void)context;
     static const char *const text = "text/plain; charset=utf-8";
-    if (!slice_is(exchange_path(exchange), "/metrics"))
+    if (!accepts_host(context, http_header_get(exchange_headers(exchange), "host")))
+        exchange_respond(exchange, 403, text, SLICE("403 the host is not this server\n"), NULL, 0);
+    else if (!slice_is(exchange_path(exchange), "/metrics"))
         exchange_respond(exchange, 404, text, SLICE("404 page not found\n"), NULL, 0);
     else if (!slice_is(exchange_method(exchange), "GET") &&
              !slice_is(exchange_method(exchange), "HEAD"))

@@ -16,6 +16,10 @@ typedef http_parser parser_type;
 typedef http_parser_settings parser_settings_type;
 #endif
 
+/* Status lines, chunk sizes, extensions: what an answer may have besides its body, and for each
+ * byte of the body. */
+enum { FRAMING_BYTES_MAX = 256 * 1024, FRAMING_PER_BODY_MAX = 8 };
+
 /* One exchange at a time. */
 struct h1_session {
     parser_type parser;
@@ -24,7 +28,7 @@ struct h1_session {
     struct text value;
     bool in_value;
     bool keep_alive;
-    bool whole; /* the answer that was fed last is over */
+    uint64_t fed_bytes; /* of this answer */
 };
 
 static parser_settings_type settings;
@@ -263,6 +267,7 @@ static void h1_send(struct client_connection *connection, struct client_exchange
     const struct client_request *request = exchange->request;
     assert(!session->exchange);
     session->exchange = exchange;
+    session->fed_bytes = 0;
     struct text head = {0};
     print_head(exchange, &head);
     client_output_copy(&connection->output, text_slice(&head));
@@ -280,9 +285,21 @@ static void h1_cancel(struct client_connection *connection, struct client_exchan
     connection->hang_up = true;
 }
 
+/* The parsers pass over some bytes, without an end. */
+static const char *check_amount(struct h1_session *session, size_t size)
+{
+    if (!session->exchange)
+        return "bytes that nobody asked for";
+    session->fed_bytes += size;
+    uint64_t max = FRAMING_BYTES_MAX + FRAMING_PER_BODY_MAX * (session->exchange->body.size + size);
+    return session->fed_bytes > max ? "too little of it is its body" : NULL;
+}
+
 static bool h1_feed(struct client_connection *connection, struct slice bytes)
 {
-    const char *error = parser_feed(connection->session, bytes);
+    const char *error = check_amount(connection->session, bytes.size);
+    if (!error)
+        error = parser_feed(connection->session, bytes);
     if (!error || connection->state == CONNECTION_CLOSED)
         return true;
     if (connection->why[0] == '\0')

@@ -1,5 +1,6 @@
 #include "core/base/memory.h"
 #include "core/net/client_parts.h"
+#include "core/net/h2_guard.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
@@ -11,9 +12,24 @@ enum {
     HEADERS_PER_REQUEST_MAX = 64,
 };
 
+struct h2_session {
+    nghttp2_session *nghttp2;
+    struct h2_guard guard;
+};
+
 static nghttp2_session *session_of(const struct client_connection *connection)
 {
-    return connection->session;
+    return ((const struct h2_session *)connection->session)->nghttp2;
+}
+
+static struct h2_limits *limits_of(const struct client_connection *connection)
+{
+    return &((struct h2_session *)connection->session)->guard.limits;
+}
+
+static uint64_t now_of(const struct client_connection *connection)
+{
+    return connection->client->worker->now_ns;
 }
 
 static void set_why(struct client_connection *connection, const char *text)
@@ -99,7 +115,25 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
     return 0;
 }
 
+static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+    (void)session;
+    h2_limits_on_sent(limits_of(context), frame->hd.type);
+    return 0;
+}
+
 /* Receiving */
+
+static const char too_much[] = "the peer sends too much that brings nothing";
+
+/* Of a request that is over. */
+static int ignore_header(struct client_connection *connection, size_t size)
+{
+    if (h2_limits_on_excess(limits_of(connection), size, now_of(connection)))
+        return 0;
+    set_why(connection, too_much);
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
@@ -109,7 +143,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct client_exchange *exchange = exchange_of(session, frame->hd.stream_id);
     (void)flags;
     if (!exchange)
-        return 0;
+        return ignore_header(connection, name_size + value_size);
     struct slice name_slice = slice_of(name, name_size), value_slice = slice_of(value, value_size);
     bool fits;
     if (slice_is(name_slice, ":status")) {
@@ -136,7 +170,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
                    size_t size, void *context)
 {
     struct client_exchange *exchange = exchange_of(session, stream_id);
-    (void)flags, (void)context;
+    (void)flags;
+    h2_limits_on_payload(limits_of(context), size);
     if (!exchange || exchange_add_body(exchange, slice_of(data, size)))
         return 0;
     reset_stream(session, exchange);
@@ -174,6 +209,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         on_goaway(connection, &frame->goaway);
     if (frame->hd.type == NGHTTP2_SETTINGS)
         client_kick(connection->client); /* there may be more room */
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        h2_limits_on_block(limits_of(connection), frame->hd.length);
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     struct client_exchange *exchange = exchange_of(session, frame->hd.stream_id);
@@ -237,6 +274,7 @@ static nghttp2_session *new_session(struct client_connection *connection)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     int rc = nghttp2_session_client_new(&session, callbacks, connection);
     assert(rc == 0);
     nghttp2_session_callbacks_del(callbacks);
@@ -249,7 +287,10 @@ static void h2_start(struct client_connection *connection)
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, CLIENT_HEADERS_MAX},
     };
-    connection->session = new_session(connection);
+    struct h2_session *session = memory_zalloc(sizeof(*session));
+    connection->session = session;
+    session->nghttp2 = new_session(connection);
+    h2_guard_init(&session->guard, H2_CLIENT, now_of(connection));
     int rc = nghttp2_submit_settings(session_of(connection), NGHTTP2_FLAG_NONE, settings, 2);
     assert(rc == 0);
 }
@@ -299,7 +340,9 @@ static void h2_send(struct client_connection *connection, struct client_exchange
     int32_t id = nghttp2_submit_request(session_of(connection), NULL, head, count,
                                         exchange->request->body_size > 0 ? &body : NULL, exchange);
     if (id > 0) {
+        struct h2_session *session = connection->session;
         exchange->stream_id = id;
+        h2_guard_opened(&session->guard, id);
         return;
     }
     /* Out of stream ids, most likely. */
@@ -312,12 +355,27 @@ static void h2_cancel(struct client_connection *connection, struct client_exchan
     reset_stream(session_of(connection), exchange);
 }
 
-static bool h2_feed(struct client_connection *connection, struct slice bytes)
+static bool feed(struct client_connection *connection, struct slice bytes)
 {
     ssize_t used = nghttp2_session_mem_recv(session_of(connection), bytes.data, bytes.size);
     if (used < 0)
         set_why(connection, nghttp2_strerror((int)used));
     return used >= 0;
+}
+
+/* What stands before a frame that ends the connection still counts. */
+static bool h2_feed(struct client_connection *connection, struct slice bytes)
+{
+    struct h2_session *session = connection->session;
+    uint32_t code = NGHTTP2_NO_ERROR;
+    size_t good = h2_guard_input(&session->guard, bytes, now_of(connection), &code);
+    if (!feed(connection, slice_of(bytes.data, good)))
+        return false;
+    if (good == bytes.size || connection->state == CONNECTION_CLOSED)
+        return true;
+    set_why(connection,
+            code == NGHTTP2_ENHANCE_YOUR_CALM ? too_much : nghttp2_http2_strerror(code));
+    return false;
 }
 
 static void h2_end(struct client_connection *connection)
@@ -333,9 +391,11 @@ static bool h2_fill(struct client_connection *connection)
         set_why(connection, nghttp2_strerror(rc));
         return false;
     }
-    if (!nghttp2_session_want_read(session) && !nghttp2_session_want_write(session))
-        connection->retiring = true;
-    return true;
+    if (nghttp2_session_want_read(session) || nghttp2_session_want_write(session))
+        return true;
+    /* After our GOAWAY about an error of the peer's, nothing is answered any more. */
+    connection->retiring = true;
+    return connection->active == 0;
 }
 
 static void h2_ping(struct client_connection *connection)
@@ -346,6 +406,7 @@ static void h2_ping(struct client_connection *connection)
 static void h2_free(struct client_connection *connection)
 {
     nghttp2_session_del(session_of(connection));
+    free(connection->session);
 }
 
 const struct client_codec client_h2 = {

@@ -3,7 +3,7 @@
  */
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
-#include "core/net/h2_limits.h"
+#include "core/net/h2_guard.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -15,11 +15,7 @@ enum {
     STREAM_WINDOW_BYTES = 1024 * 1024,
     CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
     FRAME_BYTES = 256 * 1024, /* the longer the frame, the more of it is read to its place */
-    HEADER_LIST_BYTES = 16 * 1024,
-    HEADER_FIELDS_MAX = 64,
     SEND_BATCH_BYTES = 64 * 1024,
-    RESETS_BURST = 200,
-    RESETS_PER_SECOND = 20,
     FIRST_SETTINGS_S = 10,
     HEADER_BLOCK_S = 10,
     IDLE_S = 300,
@@ -32,9 +28,11 @@ enum {
 struct h2 {
     nghttp2_session *session;
     struct exchange *exchanges;
-    struct h2_limits limits;
-    size_t block_bytes; /* of the header block that is coming in */
+    struct h2_guard guard;
+    struct exchange *block_exchange; /* whose head is coming in; NULL: no request's */
+    size_t block_bytes;              /* of the header block that is coming in */
     size_t block_fields;
+    bool block_refused;   /* it is larger than a head may be */
     uint64_t block_ns;    /* when it began; 0: none */
     uint32_t data_length; /* of the DATA frame that has begun; 0: another frame, or padded */
     uint32_t next_length; /* of those that are likely to follow it; 0: it ends its stream */
@@ -110,8 +108,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     h2->next_length = hd->flags & NGHTTP2_FLAG_END_STREAM ? 0 : h2->data_length;
     h2->data_left = 0;
     h2->data_stream = hd->stream_id;
-    bool ok = h2_limits_on_frame(&h2->limits, hd->type, hd->flags, hd->length, now_of(connection));
-    return ok ? 0 : flooded(connection);
+    return 0;
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -119,6 +116,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     h2->block_bytes = h2->block_fields = 0;
+    h2->block_refused = false;
+    h2->block_exchange = NULL;
     h2->block_ns = now_of(connection);
     server_connection_watch(connection, h2->block_ns + HEADER_BLOCK_S * SECOND_NS);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
@@ -130,22 +129,39 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
     }
     exchange->stream_id = frame->hd.stream_id;
+    h2->block_exchange = exchange;
     link_exchange(h2, exchange);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
     return 0;
 }
 
-/* A block of references to large entries costs the sender next to nothing: stop at the limit, not
- * after the block. */
-static bool admit_field(struct connection *connection, size_t name_size, size_t value_size)
+static bool is_pseudo(struct slice name)
+{
+    return name.size > 0 && name.data[0] == ':';
+}
+
+/* What is too large is decoded to its end, which later blocks depend on, and costs its stream. A
+ * block of references to large entries costs the sender next to nothing: that may happen up to a
+ * limit. True: it is kept all the same, because it says in which words to refuse. */
+static bool refuse_field(struct connection *connection, struct slice name, size_t size)
 {
     struct h2 *h2 = connection->session;
-    h2->block_bytes += name_size + value_size + 32;
-    h2->block_fields++;
-    if (h2->block_bytes <= HEADER_LIST_BYTES && h2->block_fields <= HEADER_FIELDS_MAX)
+    h2->block_refused = true;
+    if (!h2_limits_on_excess(&h2->guard.limits, size + 32, now_of(connection)))
+        terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_HEADER_LIST);
+    return slice_is(name, "content-type") && size <= 256;
+}
+
+static bool admit_field(struct connection *connection, struct slice name, struct slice value)
+{
+    struct h2 *h2 = connection->session;
+    size_t size = name.size + value.size;
+    h2->block_bytes += size + 32;
+    h2->block_fields += !is_pseudo(name);
+    if (size <= HTTP_FIELD_MAX_BYTES && h2->block_bytes <= HTTP_HEAD_MAX_BYTES &&
+        h2->block_fields <= HTTP_FIELDS_MAX && !h2->block_refused)
         return true;
-    terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_HEADER_LIST);
-    return false;
+    return refuse_field(connection, name, size);
 }
 
 static bool store_path(struct exchange *exchange, struct slice value)
@@ -164,35 +180,37 @@ static bool store_path(struct exchange *exchange, struct slice value)
 
 static bool store_field(struct exchange *exchange, struct slice name, struct slice value)
 {
+    if (!is_pseudo(name))
+        return server_exchange_add_header(exchange, name, value);
     if (slice_is(name, ":method"))
         return server_exchange_store(exchange, value, &exchange->method);
     if (slice_is(name, ":path"))
         return store_path(exchange, value);
     if (slice_is(name, ":authority"))
         return server_exchange_add_header(exchange, SLICE("host"), value);
-    if (name.size > 0 && name.data[0] == ':')
-        return true;
-    return server_exchange_add_header(exchange, name, value);
+    return true;
 }
 
-static int keep_field(nghttp2_session *session, const nghttp2_frame *frame, struct slice name,
-                      struct slice value)
+static int take_field(struct connection *connection, struct slice name, struct slice value)
 {
-    struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
-    if (!exchange || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+    struct h2 *h2 = connection->session;
+    bool keep = admit_field(connection, name, value);
+    if (h2->terminated)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (!keep || !h2->block_exchange)
         return 0;
     /* Only the budget can be in the way: the block is within the limits. */
-    return store_field(exchange, name, value) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    return store_field(h2->block_exchange, name, value) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *user_data)
 {
+    (void)session;
+    (void)frame;
     (void)flags;
-    if (!admit_field(user_data, name_size, value_size))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    return keep_field(session, frame, slice_of(name, name_size), slice_of(value, value_size));
+    return take_field(user_data, slice_of(name, name_size), slice_of(value, value_size));
 }
 
 /* Ignored, except for a time limit: a client whose limit cannot be read is told so. */
@@ -200,12 +218,16 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
                              const uint8_t *name, size_t name_size, const uint8_t *value,
                              size_t value_size, uint8_t flags, void *user_data)
 {
+    (void)session;
+    (void)frame;
     (void)flags;
-    if (!admit_field(user_data, name_size, value_size))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    if (!slice_is(slice_of(name, name_size), "grpc-timeout"))
-        return 0;
-    return keep_field(session, frame, slice_of(name, name_size), slice_of(value, value_size));
+    struct slice name_slice = slice_of(name, name_size);
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    if (slice_is(name_slice, "grpc-timeout"))
+        return take_field(connection, name_slice, slice_of(value, value_size));
+    admit_field(connection, name_slice, slice_of(value, value_size));
+    return h2->terminated ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int64_t content_length(const struct exchange *exchange)
@@ -222,8 +244,29 @@ static int64_t content_length(const struct exchange *exchange)
     return length;
 }
 
+static void refuse_head(struct exchange *exchange)
+{
+    struct verdict verdict = verdict_of(
+        GRPC_RESOURCE_EXHAUSTED, "the headers exceed %d KiB in all, %d KiB in a field or %d fields",
+        HTTP_HEAD_MAX_BYTES / 1024, HTTP_FIELD_MAX_BYTES / 1024, HTTP_FIELDS_MAX);
+    if (exchange->state <= EXCHANGE_BODY)
+        server_exchange_refuse_head(exchange, 431, &verdict);
+}
+
+/* nghttp2 lets only characters of an authority pass; a user (RFC 9113, section 8.3.1) is one. */
+static bool names_a_user(const struct exchange *exchange)
+{
+    struct slice host = http_header_get(&exchange->headers, "host");
+    return host.size > 0 && memchr(host.data, '@', host.size);
+}
+
 static void on_request_head(struct connection *connection, struct exchange *exchange)
 {
+    if (names_a_user(exchange)) {
+        struct verdict verdict = verdict_of(GRPC_INTERNAL, "malformed :authority");
+        server_exchange_refuse_head(exchange, 400, &verdict);
+        return;
+    }
     server_exchange_head_done(exchange, content_length(exchange));
     if (exchange->state == EXCHANGE_BODY)
         server_connection_watch(connection, server_exchange_body_deadline(exchange));
@@ -234,11 +277,15 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
 {
     struct h2 *h2 = connection->session;
     h2->block_ns = 0;
+    h2->block_exchange = NULL;
+    h2_limits_on_block(&h2->guard.limits, frame->hd.length);
     if (!exchange)
         return;
     bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     exchange->body_complete = ends;
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+    if (h2->block_refused)
+        refuse_head(exchange);
+    else if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         on_request_head(connection, exchange);
     if (ends && exchange->state == EXCHANGE_BODY)
         server_exchange_finish(exchange);
@@ -311,6 +358,7 @@ static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t s
         if (h2->data_left == 0)
             h2->data_length = 0;
     }
+    h2_limits_on_payload(&h2->guard.limits, size);
     struct exchange *exchange = exchange_of(session, stream_id);
     if (!exchange || exchange->state != EXCHANGE_BODY)
         return 0;
@@ -329,7 +377,7 @@ static int on_invalid_frame_recv(nghttp2_session *session, const nghttp2_frame *
     (void)error;
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
-    bool ok = h2_limits_spend(&h2->limits, H2_COST_STREAM, now_of(connection));
+    bool ok = h2_limits_spend(&h2->guard.limits, H2_COST_STREAM, now_of(connection));
     return ok ? 0 : flooded(connection);
 }
 
@@ -352,6 +400,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     if (!exchange)
         return 0;
     nghttp2_session_set_stream_user_data(session, stream_id, NULL);
+    if (h2->block_exchange == exchange)
+        h2->block_exchange = NULL;
     unlink_exchange(exchange);
     server_exchange_gone(exchange);
     if (!h2->exchanges) {
@@ -381,7 +431,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 {
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
-    h2_limits_on_sent(&h2->limits, frame->hd.type);
+    h2_limits_on_sent(&h2->guard.limits, frame->hd.type);
     if (ends_stream(frame)) {
         struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
         if (exchange && !exchange->body_complete)
@@ -389,12 +439,13 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
         /* Resets that the client provoked count like its own. */
         if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
-            !h2_limits_spend(&h2->limits, H2_COST_STREAM, now_of(connection)))
+            !h2_limits_spend(&h2->guard.limits, H2_COST_STREAM, now_of(connection)))
             terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
     } else if (frame->hd.type == NGHTTP2_GOAWAY && !h2->terminated) {
         if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
             return 0;
-        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets. */
+        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets, where ours let them pass.
+         */
         h2->reason =
             frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR;
     }
@@ -426,20 +477,33 @@ static void h2_output(struct connection *connection)
         server_connection_finish(connection, (enum close_reason)h2->reason, true);
 }
 
+static void feed(struct connection *connection, struct slice data)
+{
+    struct h2 *h2 = connection->session;
+    ssize_t n = nghttp2_session_mem_recv(h2->session, data.data, data.size);
+    if (n >= 0 || h2->terminated)
+        return;
+    if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+        terminate(connection, NGHTTP2_PROTOCOL_ERROR, CLOSE_BAD_REQUEST);
+    else if (n == NGHTTP2_ERR_FLOODED)
+        terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
+    else
+        terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
+}
+
+/* What stands before a frame that ends the connection still counts. */
 static void h2_input(struct connection *connection, struct slice data)
 {
     struct h2 *h2 = connection->session;
     if (h2->terminated)
         return;
-    ssize_t n = nghttp2_session_mem_recv(h2->session, data.data, data.size);
-    if (n < 0 && !h2->terminated) {
-        if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-            terminate(connection, NGHTTP2_PROTOCOL_ERROR, CLOSE_BAD_REQUEST);
-        else if (n == NGHTTP2_ERR_FLOODED)
-            terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
-        else
-            terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
-    }
+    uint32_t code = NGHTTP2_NO_ERROR;
+    size_t good = h2_guard_input(&h2->guard, data, now_of(connection), &code);
+    if (good > 0)
+        feed(connection, slice_of(data.data, good));
+    if (good < data.size && nghttp2_session_want_read(h2->session))
+        terminate(connection, code,
+                  code == NGHTTP2_ENHANCE_YOUR_CALM ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR);
     server_connection_mark_dirty(connection);
 }
 
@@ -837,17 +901,6 @@ static void h2_drain(struct connection *connection)
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *option;
 
-/* Unknown frames are only shown to those who ask for them; we do to count them. */
-static int on_unknown_frame(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd,
-                            void *user_data)
-{
-    (void)session;
-    (void)payload;
-    (void)hd;
-    (void)user_data;
-    return NGHTTP2_ERR_CANCEL;
-}
-
 static void make_shared(void)
 {
     int rc = nghttp2_session_callbacks_new(&callbacks);
@@ -862,14 +915,8 @@ static void make_shared(void)
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame_recv);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
-    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, on_unknown_frame);
-    for (int type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
-        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_reserved_remote_streams(option, 0);
-#ifdef PROFCOL_HAVE_NGHTTP2_RESET_RATE_LIMIT
-    nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
-#endif
 }
 
 static void h2_open(struct connection *connection)
@@ -880,7 +927,7 @@ static void h2_open(struct connection *connection)
     connection->session = h2;
     h2->idle_ns = now_of(connection);
     h2->reason = CLOSE_PROTOCOL_ERROR;
-    h2_limits_init(&h2->limits, h2->idle_ns);
+    h2_guard_init(&h2->guard, H2_SERVER, h2->idle_ns);
     int rc = nghttp2_session_server_new2(&h2->session, callbacks, connection, option);
     assert(rc == 0);
     const nghttp2_settings_entry settings[] = {
@@ -888,7 +935,7 @@ static void h2_open(struct connection *connection)
          connection->part->server->options.max_concurrent_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_BYTES},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP_HEAD_MAX_BYTES},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,

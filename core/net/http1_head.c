@@ -24,7 +24,7 @@ enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, si
             return HTTP1_SCAN_BAD;
         bool line_is_empty = at == scan->line_start + 1;
         scan->scanned = scan->line_start = at + 1;
-        if (at >= HTTP1_HEAD_MAX_BYTES)
+        if (at >= HTTP_HEAD_MAX_BYTES)
             break;
         if (line_is_empty) {
             *size_out = at + 1;
@@ -35,7 +35,7 @@ enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, si
         *status_out = 414;
         return HTTP1_SCAN_BAD;
     }
-    if (data.size > HTTP1_HEAD_MAX_BYTES) {
+    if (data.size > HTTP_HEAD_MAX_BYTES) {
         *status_out = 431;
         return HTTP1_SCAN_BAD;
     }
@@ -115,13 +115,16 @@ static struct slice trim_blanks(struct slice text)
 }
 
 /* "http://host/path" becomes "/path": the form that proxies use (RFC 9112, section 3.2.2). */
-static struct slice strip_authority(struct slice target)
+static struct slice strip_authority(struct slice target, struct slice *authority_out)
 {
+    *authority_out = SLICE("");
     if (target.size < 7 || strncasecmp((const char *)target.data, "http://", 7) != 0)
         return target;
+    *authority_out = slice_of(target.data + 7, target.size - 7);
     const uint8_t *slash = memchr(target.data + 7, '/', target.size - 7);
     if (!slash)
         return SLICE("/");
+    authority_out->size = (size_t)(slash - authority_out->data);
     return slice_of(slash, target.size - (size_t)(slash - target.data));
 }
 
@@ -132,8 +135,10 @@ static int parse_target(struct slice target, struct http1_head *head)
     for (size_t i = 0; i < target.size; i++)
         if (target.data[i] <= 0x20 || target.data[i] >= 0x7f || target.data[i] == '#')
             return 400;
-    target = strip_authority(target);
-    if (target.size == 0 || (target.data[0] != '/' && !slice_is(target, "*")))
+    struct slice authority;
+    target = strip_authority(target, &authority);
+    if (!http_is_authority(authority) || target.size == 0 ||
+        (target.data[0] != '/' && !slice_is(target, "*")))
         return 400;
     head->path = target;
     const uint8_t *mark = memchr(target.data, '?', target.size);
@@ -172,7 +177,7 @@ static int parse_field(uint8_t *line, size_t size, struct http_headers *headers)
     struct slice value = trim_blanks(slice_of(colon + 1, size - name.size - 1));
     if (!is_token(name) || !is_field_value(value))
         return 400;
-    if (headers->count == HTTP1_HEADERS_MAX)
+    if (headers->count == HTTP_FIELDS_MAX || name.size + value.size > HTTP_FIELD_MAX_BYTES)
         return 431;
     for (uint8_t *c = line; c < colon; c++)
         *c = (uint8_t)tolower(*c);
@@ -237,7 +242,8 @@ static bool header_has_word(const struct http_headers *headers, const char *name
 static int decide_rest(const struct http_headers *headers, struct http1_head *head)
 {
     size_t hosts = http_header_count(headers, "host");
-    if (hosts > 1 || (hosts == 0 && head->minor == 1))
+    if (hosts > 1 || (hosts == 0 && head->minor == 1) ||
+        !http_is_authority(http_header_get(headers, "host")))
         return 400;
     head->keep_alive = head->minor == 1 ? !header_has_word(headers, "connection", "close")
                                         : header_has_word(headers, "connection", "keep-alive");

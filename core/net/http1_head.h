@@ -16,11 +16,7 @@
 
 #include "core/net/http_types.h"
 
-enum {
-    HTTP1_HEAD_MAX_BYTES = 16 * 1024,
-    HTTP1_TARGET_MAX_BYTES = 2 * 1024,
-    HTTP1_HEADERS_MAX = 64,
-};
+enum { HTTP1_TARGET_MAX_BYTES = 2 * 1024 };
 
 /* Finding where the head ends, as its bytes come in. Zeroed before the first. */
 struct http1_scan {
@@ -46,7 +42,7 @@ struct http1_head {
     uint64_t content_length;
 };
 
-/* A whole head. headers->items has room for HTTP1_HEADERS_MAX. 0, or the status to refuse it with.
+/* A whole head. headers->items has room for HTTP_FIELDS_MAX. 0, or the status to refuse it with.
  */
 int http1_head_parse(uint8_t *data, size_t size, struct http1_head *head,
                      struct http_headers *headers);

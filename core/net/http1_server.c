@@ -272,7 +272,7 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
 static void on_head(struct connection *connection, struct slice bytes)
 {
     struct http1 *http1 = connection->session;
-    struct http_header items[HTTP1_HEADERS_MAX];
+    struct http_header items[HTTP_FIELDS_MAX];
     struct http_headers headers = {items, 0};
     struct http1_head head;
     struct exchange *exchange = server_exchange_new(connection);

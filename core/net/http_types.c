@@ -27,6 +27,41 @@ size_t http_header_count(const struct http_headers *headers, const char *name)
     return count;
 }
 
+/* unreserved, "%" and sub-delims of RFC 3986, as bits. */
+static bool is_name_char(uint8_t c)
+{
+    static const uint64_t chars[4] = {UINT64_C(0x2bff7ff200000000), UINT64_C(0x47fffffe87fffffe)};
+    return chars[c / 64] >> c % 64 & 1;
+}
+
+/* "[" IP-literal "]"; its length, 0: it is none. */
+static size_t literal_size(struct slice text)
+{
+    size_t i = 1;
+    while (i < text.size && (is_name_char(text.data[i]) || text.data[i] == ':'))
+        i++;
+    return i > 1 && i < text.size && text.data[i] == ']' ? i + 1 : 0;
+}
+
+bool http_is_authority(struct slice text)
+{
+    size_t i = 0;
+    if (text.size > 0 && text.data[0] == '[') {
+        i = literal_size(text);
+        if (i == 0)
+            return false;
+    } else {
+        while (i < text.size && is_name_char(text.data[i]))
+            i++;
+    }
+    if (i < text.size && text.data[i] != ':')
+        return false;
+    for (i++; i < text.size; i++)
+        if (!isdigit(text.data[i]))
+            return false;
+    return true;
+}
+
 bool http_is_media_type(struct slice content_type, const char *type)
 {
     const uint8_t *semicolon =

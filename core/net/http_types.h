@@ -10,6 +10,14 @@
 
 #include "core/base/slice.h"
 
+/* Of a request's head, whichever protocol it comes by. In all: HTTP/1.1 counts the head as it
+ * stands, HTTP/2 names, values and 32 bytes for each field (RFC 9113, section 6.5.2). */
+enum {
+    HTTP_FIELD_MAX_BYTES = 16 * 1024, /* name and value */
+    HTTP_HEAD_MAX_BYTES = 32 * 1024,
+    HTTP_FIELDS_MAX = 128, /* without pseudo-fields */
+};
+
 struct http_header {
     struct slice name; /* lower case */
     struct slice value;
@@ -23,6 +31,8 @@ struct http_headers {
 /* First value by lower-case name; a NULL slice when there is none. */
 struct slice http_header_get(const struct http_headers *headers, const char *name);
 size_t http_header_count(const struct http_headers *headers, const char *name);
+/* host [":" port] (RFC 3986, section 3.2, without userinfo); may be empty. */
+bool http_is_authority(struct slice text);
 /* Of a Content-Type: the media type, without its parameters and without case. */
 bool http_is_media_type(struct slice content_type, const char *type);
 /* What Retry-After says, in seconds or as a date (RFC 9110, 10.2.3): how long from now, wall_ns.

@@ -87,6 +87,8 @@ struct server *server_new(const struct server_options *options,
     server->listen_fd = server->reserve_fd = -1;
     server->max_connections = connection_limit(options);
     server->descriptor_limit = descriptor_limit(options);
+    if (options->max_connections_per_ip > 0)
+        server->peers = peer_counts_new(options->max_connections_per_ip);
     atomic_init(&server->references, 1);
     for (unsigned i = 0; i < worker_count; i++) {
         server->parts[i].server = server;
@@ -107,6 +109,7 @@ void server_unref(struct server *server)
         return;
     listener_close(server);
     tls_context_free(server->tls);
+    peer_counts_free(server->peers);
     free(server->parts);
     free(server->label);
     free(server);
@@ -205,6 +208,7 @@ static void free_buried(struct server_part *part)
 
 void server_part_round(struct server_part *part)
 {
+    part->handshakes = 0;
     while (part->dirty) {
         struct connection *connection = part->dirty;
         part->dirty = connection->next_dirty;
@@ -324,6 +328,7 @@ static const char *const reason_names[CLOSE_REASON_COUNT] = {
     [CLOSE_AGE] = "age",
     [CLOSE_KEEPALIVE] = "keepalive",
     [CLOSE_NO_DESCRIPTOR] = "no_descriptor",
+    [CLOSE_PER_IP] = "per_ip",
     [CLOSE_SHUTDOWN] = "shutdown",
 };
 

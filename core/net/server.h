@@ -39,8 +39,9 @@ struct server_options {
     uint32_t max_concurrent_streams;
     uint32_t compression_mask; /* of plain HTTP: bit per enum compression that is accepted */
     bool include_metadata;
-    bool no_keep_alive;       /* HTTP/1.1: a connection serves one request */
-    uint32_t max_connections; /* 0: 1024 */
+    bool no_keep_alive;              /* HTTP/1.1: a connection serves one request */
+    uint32_t max_connections;        /* 0: 1024 */
+    uint32_t max_connections_per_ip; /* 0: no limit */
     int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns,
         idle_timeout_ns; /* 0: our own bounds */
     int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,

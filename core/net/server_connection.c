@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum {
-    READS_PER_EVENT = 4, /* then the others' turn */
+    READS_PER_EVENT = 4,     /* then the others' turn */
+    HANDSHAKES_PER_TURN = 4, /* of the loop; a signature of RSA takes 1 ms, with 4,096 bits 5 */
     READ_BEHIND_BYTES = 4 * 1024,
     HANDSHAKE_S = 10,
     WRITE_STALL_S = 30,
@@ -241,7 +242,7 @@ void server_connection_close(struct connection *connection, enum close_reason re
         part->buried = connection;
     } else {
         atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
-        listener_connection_ended(part->server);
+        listener_connection_ended(part->server, (struct sockaddr *)&connection->address);
         uv_close((uv_handle_t *)&connection->poll, on_poll_closed);
         close(connection->fd);
     }
@@ -487,6 +488,23 @@ static void look_whether_gone(struct connection *connection)
         server_connection_end_of_input(connection);
 }
 
+/* What does not have its turn stays readable, and is asked about again in the next. */
+static bool may_read(struct connection *connection)
+{
+    if (connection->phase != CONNECTION_HANDSHAKE)
+        return true;
+    return connection->part->handshakes++ < HANDSHAKES_PER_TURN;
+}
+
+static void read_input(struct connection *connection)
+{
+    if (!may_read(connection))
+        return;
+    for (int i = 0; i < READS_PER_EVENT && connection->reading && !connection->broken; i++)
+        if (!read_once(connection))
+            break;
+}
+
 static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct connection *connection = handle->data;
@@ -501,9 +519,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         if (events & UV_READABLE)
             throw_away(connection);
     } else if (connection->reading && (events & UV_READABLE)) {
-        for (int i = 0; i < READS_PER_EVENT && connection->reading && !connection->broken; i++)
-            if (!read_once(connection))
-                break;
+        read_input(connection);
     } else if (events & UV_DISCONNECT) {
         look_whether_gone(connection);
     } else if (events & UV_PRIORITIZED) {

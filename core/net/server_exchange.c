@@ -19,6 +19,11 @@ enum {
 static const struct verdict deadline_exceeded = {
     .code = GRPC_DEADLINE_EXCEEDED, .retry_after_ns = -1, .text = "context deadline exceeded"};
 
+struct exchange_store {
+    struct exchange_store *next;
+    uint8_t data[];
+};
+
 static void on_deadline(struct timer *timer);
 
 struct exchange *server_exchange_new(struct connection *connection)
@@ -49,6 +54,15 @@ static void cancel_deadline(struct exchange *exchange)
         worker_cancel_timer(exchange->part->worker, &exchange->deadline);
 }
 
+static void free_store(struct exchange *exchange)
+{
+    while (exchange->more_store) {
+        struct exchange_store *first = exchange->more_store;
+        exchange->more_store = first->next;
+        free(first);
+    }
+}
+
 void server_exchange_free(struct exchange *exchange)
 {
     struct server_part *part = exchange->part;
@@ -58,7 +72,7 @@ void server_exchange_free(struct exchange *exchange)
     buffer_unref(exchange->body);
     if (exchange->headers.items != exchange->inline_items)
         free(exchange->headers.items);
-    free(exchange->more_store);
+    free_store(exchange);
     if (exchange->answer != exchange->answer_inline)
         free(exchange->answer);
     free(exchange);
@@ -93,13 +107,16 @@ static bool charge(struct exchange *exchange, size_t size)
     return true;
 }
 
-/* The first store stays where it is: slices point into it. The second is as large as a head may be.
- */
+/* What is there stays where it is: slices point into it. */
 static bool grow_store(struct exchange *exchange, size_t size)
 {
-    if (exchange->more_store || !charge(exchange, size))
+    assert(size <= HTTP_HEAD_MAX_BYTES);
+    if (!charge(exchange, sizeof(struct exchange_store) + size))
         return false;
-    exchange->more_store = exchange->store = memory_alloc(size);
+    struct exchange_store *more = memory_alloc(sizeof(*more) + size);
+    more->next = exchange->more_store;
+    exchange->more_store = more;
+    exchange->store = more->data;
     exchange->store_capacity = size;
     exchange->store_used = 0;
     return true;
@@ -116,9 +133,9 @@ uint8_t *server_exchange_head_room(struct exchange *exchange, size_t size)
 
 bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out)
 {
-    enum { STORE_BYTES = 16 * 1024 };
+    enum { STORE_BYTES = 4 * 1024 };
     if (bytes.size > exchange->store_capacity - exchange->store_used &&
-        (bytes.size > STORE_BYTES || !grow_store(exchange, STORE_BYTES)))
+        !grow_store(exchange, bytes.size > STORE_BYTES ? bytes.size : STORE_BYTES))
         return false;
     uint8_t *to = exchange->store + exchange->store_used;
     if (bytes.size > 0)
@@ -132,7 +149,7 @@ bool server_exchange_add_header(struct exchange *exchange, struct slice name, st
 {
     struct http_headers *headers = &exchange->headers;
     if (headers->count == exchange->header_capacity) {
-        enum { MORE_HEADERS = 72 };
+        enum { MORE_HEADERS = HTTP_FIELDS_MAX + 2 }; /* :authority, content-type */
         if (headers->items != exchange->inline_items ||
             !charge(exchange, MORE_HEADERS * sizeof(struct http_header)))
             return false;
@@ -291,6 +308,13 @@ static bool start_deadline(struct exchange *exchange)
     return true;
 }
 
+static bool is_grpc(const struct exchange *exchange)
+{
+    return exchange->part->server->options.accept_grpc &&
+           exchange->connection->protocol == &h2_protocol &&
+           is_grpc_content_type(http_header_get(&exchange->headers, "content-type"));
+}
+
 /* What gRPC-Go answers; false after having answered. */
 static bool check_grpc_encoding(struct exchange *exchange)
 {
@@ -327,13 +351,24 @@ static bool check_content_encoding(struct exchange *exchange)
     return false;
 }
 
+void server_exchange_refuse_head(struct exchange *exchange, int status,
+                                 const struct verdict *verdict)
+{
+    assert(exchange->state == EXCHANGE_HEAD || exchange->state == EXCHANGE_BODY);
+    exchange->method_is_head = slice_is(exchange->method, "HEAD");
+    exchange->dialect = is_grpc(exchange) ? SERVER_GRPC : SERVER_HTTP;
+    if (exchange->dialect == SERVER_GRPC)
+        exchange_respond_grpc(exchange, verdict, (struct slice){NULL, 0});
+    else
+        exchange_respond(exchange, status, "text/plain; charset=utf-8",
+                         slice_of_string(verdict->text), NULL, 0);
+}
+
 /* A listener that speaks only one of the two says so. */
 static bool check_dialect(struct exchange *exchange)
 {
     const struct server_options *options = &exchange->part->server->options;
-    struct slice type = http_header_get(&exchange->headers, "content-type");
-    bool is_h2 = exchange->connection->protocol == &h2_protocol;
-    if (options->accept_grpc && is_h2 && is_grpc_content_type(type)) {
+    if (is_grpc(exchange)) {
         exchange->dialect = SERVER_GRPC;
         if (!read_grpc_timeout(exchange))
             return false;
@@ -348,6 +383,8 @@ static bool check_dialect(struct exchange *exchange)
     exchange->dialect = SERVER_HTTP;
     if (options->accept_http)
         return true;
+    struct slice type = http_header_get(&exchange->headers, "content-type");
+    bool is_h2 = exchange->connection->protocol == &h2_protocol;
     char text[192];
     int size = snprintf(text, sizeof(text), "invalid gRPC request content-type \"%.*s\"%s\n",
                         (int)(type.size > 64 ? 64 : type.size), (const char *)type.data,

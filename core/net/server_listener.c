@@ -210,17 +210,17 @@ struct handover {
     struct sockaddr_in6 address;
 };
 
-static void connection_lost(struct server_part *part, int fd)
+static void connection_lost(struct server_part *part, int fd, const struct sockaddr *address)
 {
     close(fd);
     atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
-    listener_connection_ended(part->server);
+    listener_connection_ended(part->server, address);
 }
 
 static void open_here(struct server_part *part, int fd, const struct sockaddr *address)
 {
     if (part->stopped || part->draining || !server_connection_open(part, fd, address, NULL, NULL))
-        connection_lost(part, fd);
+        connection_lost(part, fd, address);
 }
 
 static void on_handover(struct worker *worker, struct post *post)
@@ -250,6 +250,11 @@ static struct server_part *least_loaded(struct server *server)
 static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
 {
     int on = 1;
+    if (server->peers && !peer_counts_add(server->peers, (const struct sockaddr *)address)) {
+        close(fd);
+        server_count_closed(server, server->parts[0].worker->index, CLOSE_PER_IP);
+        return;
+    }
     if (!server->unix_path)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     atomic_fetch_add(&server->connections, 1);
@@ -364,8 +369,10 @@ static void on_resume(struct worker *worker, struct post *post)
     server_unref(server);
 }
 
-void listener_connection_ended(struct server *server)
+void listener_connection_ended(struct server *server, const struct sockaddr *address)
 {
+    if (server->peers)
+        peer_counts_remove(server->peers, address);
     atomic_fetch_sub(&server->connections, 1);
     if (server->open_gauge)
         gauge_add(server->open_gauge, -1);

@@ -16,6 +16,8 @@
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H
 
 #include "core/base/verdict.h"
+#include "core/net/h2_guard.h"
+#include "core/net/peer_counts.h"
 #include "core/net/server.h"
 
 #include <netinet/in.h>
@@ -29,7 +31,6 @@ enum {
     SERVER_PIPELINE_MAX_BYTES = 16 * 1024, /* kept of the requests behind the one being answered */
     EXCHANGE_INLINE_BYTES = 1024,
     EXCHANGE_INLINE_HEADERS = 20,
-    H2_FRAME_HEAD_BYTES = 9,
     FRAMES_AHEAD_MAX = 16, /* read in one go with the one that has begun */
     BODY_PLACES_MAX = 1 + 2 * FRAMES_AHEAD_MAX,
 };
@@ -53,6 +54,7 @@ enum close_reason {
     CLOSE_AGE,
     CLOSE_KEEPALIVE, /* no answer to our PING */
     CLOSE_NO_DESCRIPTOR,
+    CLOSE_PER_IP, /* its address has as many as it may have */
     CLOSE_SHUTDOWN,
     CLOSE_REASON_COUNT,
 };
@@ -117,6 +119,7 @@ struct server_part {
     struct connection *connections;
     size_t connection_count; /* those that drain waits for */
     struct connection *dirty;
+    unsigned handshakes;       /* TLS, that went on in this turn of the loop */
     struct connection *buried; /* closed ones without a libuv handle, freed next round */
     uint8_t *read_buffer;      /* SERVER_READ_BYTES; contents last for one input */
     uint8_t *plain_buffer;     /* decrypted */
@@ -154,6 +157,7 @@ struct server {
     atomic_bool accept_paused; /* by max_connections */
     atomic_uint connections;
     unsigned max_connections;
+    struct peer_counts *peers; /* NULL: no limit for each */
 
     atomic_uint references; /* server_free, each started part */
     struct gauge *open_gauge;
@@ -179,7 +183,7 @@ bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
 void listener_stop(struct server *server);  /* on the first worker; again is allowed */
 void listener_close(struct server *server); /* the descriptors, on main or the first worker */
-void listener_connection_ended(struct server *server);
+void listener_connection_ended(struct server *server, const struct sockaddr *address);
 
 /* server_connection.c */
 enum connection_phase {
@@ -280,11 +284,10 @@ struct exchange {
     struct slice method, path, query;
     struct http_headers headers;
     size_t header_capacity;
-    size_t header_bytes; /* as HTTP/2 counts them */
     size_t store_used;
-    uint8_t *store; /* where names and values are: inline, or all of SERVER's limit */
+    uint8_t *store; /* where the next name or value goes: inline, or in more_store */
     size_t store_capacity;
-    uint8_t *more_store;
+    struct exchange_store *more_store; /* the last one first */
     struct buffer *body;
     int64_t body_expected; /* size, when it is known; -1 */
     uint64_t body_received;
@@ -310,10 +313,13 @@ void server_exchange_free(struct exchange *exchange);
 void server_exchange_gone(struct exchange *exchange);
 /* Room for a whole HTTP/1 head and its headers; NULL when over budget. */
 uint8_t *server_exchange_head_room(struct exchange *exchange, size_t size);
-/* Copies; false when there are too many or they are too large. */
+/* Copies; false when over budget. */
 bool server_exchange_add_header(struct exchange *exchange, struct slice name, struct slice value);
 bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out);
 
+/* Instead of head_done: answers with the status; gRPC gets the verdict. */
+void server_exchange_refuse_head(struct exchange *exchange, int status,
+                                 const struct verdict *verdict);
 /* Each may end in an answer: look at state afterwards. length: -1 unknown. */
 void server_exchange_head_done(struct exchange *exchange, int64_t length);
 void server_exchange_body(struct exchange *exchange, struct slice data);

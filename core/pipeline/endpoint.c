@@ -13,6 +13,20 @@ static bool take_prefix(struct slice *text, const char *prefix)
     return true;
 }
 
+/* For messages: without the user, password, query and fragment that it may have, also where it is
+ * malformed. */
+static const char *mask(struct arena *arena, const char *text)
+{
+    static const char hidden[] = "[REDACTED]";
+    const char *at = strrchr(text, '@');
+    const char *scheme_end = strstr(text, "://");
+    size_t before = at && scheme_end && scheme_end < at ? (size_t)(scheme_end - text) + 3 : 0;
+    const char *rest = at ? at + 1 : text;
+    size_t shown = strcspn(rest, "?#");
+    return arena_printf(arena, "%.*s%s%.*s%s", (int)before, text, at ? "[REDACTED]@" : "",
+                        (int)shown, rest, rest[shown] != '\0' ? hidden : "");
+}
+
 static bool parse_host_port(struct arena *arena, struct slice text, struct endpoint *out,
                             struct error *err)
 {
@@ -30,11 +44,12 @@ bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint 
                          struct error *err)
 {
     *out = (struct endpoint){.path = "/"};
+    const char *shown = mask(arena, text);
     struct slice rest = slice_of_string(text);
     if (take_prefix(&rest, "unix://") || take_prefix(&rest, "unix:")) {
         out->unix_socket = true;
         out->host = arena_string(arena, rest);
-        return rest.size > 0 || error_set(err, "\"%s\": the path of the socket is missing", text);
+        return rest.size > 0 || error_set(err, "\"%s\": the path of the socket is missing", shown);
     }
     if (take_prefix(&rest, "https://"))
         out->scheme = ENDPOINT_HTTPS;
@@ -42,6 +57,8 @@ bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint 
         out->scheme = ENDPOINT_HTTP;
     else if (!take_prefix(&rest, "dns:///"))
         take_prefix(&rest, "passthrough:///");
+    if (strpbrk(text, "@?#"))
+        return error_set(err, "\"%s\": write host:port; credentials go into headers", shown);
     while (rest.size > 0 && out->scheme != ENDPOINT_NO_SCHEME && rest.data[rest.size - 1] == '/')
         rest.size--;
     return parse_host_port(arena, rest, out, err);
@@ -71,13 +88,14 @@ bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *
                         struct error *err)
 {
     *out = (struct endpoint){0};
+    const char *masked = mask(arena, text);
     struct slice rest = slice_of_string(text);
     if (take_prefix(&rest, "https://"))
         out->scheme = ENDPOINT_HTTPS;
     else if (take_prefix(&rest, "http://"))
         out->scheme = ENDPOINT_HTTP;
     else
-        return error_set(err, "\"%s\": a URL starts with http:// or https://", text);
+        return error_set(err, "\"%s\": a URL starts with http:// or https://", masked);
     size_t end = 0;
     while (end < rest.size && !strchr("/?#", rest.data[end]))
         end++;
@@ -87,13 +105,13 @@ bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *
         return error_set(err, "a name and password do not go into the URL; use headers");
     if (memchr(path.data, '#', path.size) || !path_is_clean(path))
         return error_set(err, "\"%s\": the path of the URL has a character that must be encoded",
-                         text);
+                         masked);
     const char *port = out->scheme == ENDPOINT_HTTPS ? "443" : "80";
     const char *full = has_port(authority)
                            ? arena_string(arena, authority)
                            : arena_printf(arena, "%.*s:%s", SLICE_ARG(authority), port);
     if (authority.size == 0)
-        return error_set(err, "\"%s\": the host is missing", text);
+        return error_set(err, "\"%s\": the host is missing", masked);
     if (!parse_host_port(arena, slice_of_string(full), out, err))
         return false;
     out->authority = arena_string(arena, authority);

@@ -71,6 +71,10 @@ const struct field grpc_server_fields[] = {
                "metadata_keys)."),
     FIELD_UINT(grpc_server_settings, max_connections,
                "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
+    FIELD_UINT(grpc_server_settings, max_connections_per_ip,
+               "Connections at once from one address, or one /64 of IPv6; over it, new ones are "
+               "closed; 0: no limit.",
+               .max = "1000000"),
     FIELD_NODE(grpc_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
     FIELD_END,
 };
@@ -103,6 +107,10 @@ const struct field http_server_fields[] = {
                "Whether HTTP/1.1 connections are kept for the next request.", .fallback = "true"),
     FIELD_UINT(http_server_settings, max_connections,
                "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
+    FIELD_UINT(http_server_settings, max_connections_per_ip,
+               "Connections at once from one address, or one /64 of IPv6; over it, new ones are "
+               "closed; 0: no limit.",
+               .max = "1000000"),
     FIELD_NODE(http_server_settings, cors, "Browsers' cross-origin requests are not answered yet.",
                .ignored = true),
     FIELD_NODE(http_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
@@ -202,6 +210,7 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
     options.max_concurrent_streams = (uint32_t)settings->max_concurrent_streams;
     options.include_metadata = settings->include_metadata;
     options.max_connections = (uint32_t)settings->max_connections;
+    options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
     if (settings->keepalive.enabled) {
         options.max_connection_idle_ns = parameters->max_connection_idle;
         options.max_connection_age_ns = parameters->max_connection_age;
@@ -227,6 +236,7 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.include_metadata = settings->include_metadata;
     options.response_headers = settings->response_headers;
     options.max_connections = (uint32_t)settings->max_connections;
+    options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
     options.read_timeout_ns = settings->read_timeout;
     options.read_header_timeout_ns = settings->read_header_timeout;
     options.write_timeout_ns = settings->write_timeout;

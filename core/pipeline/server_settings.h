@@ -44,6 +44,7 @@ struct grpc_server_settings {
     struct grpc_keepalive_settings keepalive;
     bool include_metadata;
     uint64_t max_connections;
+    uint64_t max_connections_per_ip;
     const struct config_node *dialer;
 };
 
@@ -57,6 +58,7 @@ struct http_server_settings {
     int64_t read_timeout, read_header_timeout, write_timeout, idle_timeout;
     bool keep_alives_enabled;
     uint64_t max_connections;
+    uint64_t max_connections_per_ip;
     const struct config_node *cors;
     const struct config_node *dialer;
 };

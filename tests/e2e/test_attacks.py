@@ -3,15 +3,20 @@
 Limits of single parts have tests of their own; here requests go through everything that stands behind a receiver.
 """
 
+import concurrent.futures
 import os
 import random
 import socket
+import ssl
 import sys
+import tempfile
+import threading
+import time
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, connections, make, outputs, server, testing
+from tests.oracle import backend, canonical, certificates, client, connections, floods, make, outputs, server, testing
 
 CONFIG = """
 receivers:
@@ -33,7 +38,33 @@ service:
     traces: {receivers: [otlp], processors: [spanjoin, batch/traces], exporters: [otlp_http, debug, file/traces]}
     profiles: {receivers: [otlp], processors: [spanjoin, batch/profiles], exporters: [otlp_http, debug, file/profiles]}
 """
+FLOODED = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@"}
+exporters: {nop: {}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], exporters: [nop]}
+    profiles: {receivers: [otlp], exporters: [nop]}
+"""
+EXPORTING = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}
+exporters:
+  EXPORTER
+    endpoint: "http://BACKEND"
+    timeout: TIMEOUT
+    compression: none
+    retry_on_failure: {enabled: false}
+    sending_queue: {enabled: false}
+service:
+  pipelines: {traces: {receivers: [otlp], exporters: [NAME]}}
+"""
 INVALID = 3
+CPU_MAX = 1     # seconds for a flood; a tenth of that is usual
 RANDOM = random.Random(11)
 
 
@@ -202,6 +233,129 @@ class AttacksTest(unittest.TestCase):
                 # What the crowd left in the kernel's queues is taken first, and counts until it is seen to be closed.
                 server.wait_until(lambda: self.is_served(profcol), what="a new client is served")
                 good.close()
+
+
+class FloodsTest(unittest.TestCase):
+    """Frames that cost the receiver more than the sender, for as long as they are sent."""
+
+    def check(self, name, closed, cpu):
+        """The connection was closed before it cost much."""
+        print(f"{name}: {cpu:.2f} s of CPU", flush=True)
+        self.assertTrue(closed, f"{name}: still open")
+        self.assertLess(cpu, CPU_MAX, name)
+
+    def test_floods_of_clients(self):
+        with server.Profcol(FLOODED, arguments=["--workers", "1"]) as profcol:
+            good = Good(self, profcol)
+            good.send()
+            for protocol in ("grpc", "http"):
+                for name, flood in floods.against_servers().items():
+                    with self.subTest(name, protocol=protocol):
+                        self.check(f"{protocol}, {name}", *floods.run(profcol.address(protocol), flood, profcol.process.pid))
+                        good.send()
+            good.close()
+
+    def test_large_metadata_costs_its_own_stream(self):
+        message = make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}]).SerializeToString()
+        good, bad = ([("x-token", "v" * size * 1024)] for size in (12, 40))
+        with server.Profcol(FLOODED) as profcol:
+            for protocol in ("grpc", "http"):
+                address = profcol.address(protocol)
+                connection = connections.Http2(address)
+                send = client.call if protocol == "grpc" else client.post_h2c
+                where = client.METHOD["traces"] if protocol == "grpc" else client.PATH["traces"]
+                for _ in range(5):
+                    self.assertTrue(client.succeeded(send(address, where, message, headers=good, connection=connection)))
+                    answer = send(address, where, message, headers=bad, connection=connection)
+                    self.assertEqual((answer.status, answer.grpc_status), (200, 8) if protocol == "grpc" else (431, None))
+                connection.close()
+            self.assertTrue(client.succeeded(client.post(address, where, message, headers=good)))
+            self.assertEqual(client.post(address, where, message, headers=bad).status, 431)
+
+    def flood_exporter(self, name, flood, *, timeout="10s", wait=0.1):
+        """An exporter sends a request to a backend that answers with the flood, `wait` seconds later."""
+        config = EXPORTING.replace("EXPORTER", f"{name}:").replace("NAME", name).replace("TIMEOUT", timeout)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(20)
+            config = config.replace("BACKEND", "127.0.0.1:%d" % listener.getsockname()[1])
+            with server.Profcol(config, arguments=["--workers", "1"]) as profcol:
+                sender = threading.Thread(target=client.export, daemon=True, args=(
+                    "http", profcol.address("http"), make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}])))
+                sender.start()
+                connection = listener.accept()[0]
+                with connection:
+                    time.sleep(wait)
+                    before = floods.cpu_seconds(profcol.process.pid)
+                    closed = floods.send(connection, flood, 3)
+                    cpu = floods.cpu_seconds(profcol.process.pid) - before
+                sender.join(20)
+                self.assertFalse(sender.is_alive(), "the request was not answered")
+        return closed, cpu
+
+    def test_floods_of_backends(self):
+        settings = floods.settings()
+        for what, before, timeout, wait in [
+                ("before the answer", settings, "10s", 0.1),
+                ("in the answer", settings + floods.answer(1), "10s", 0.1),
+                ("after the answer", settings + floods.answer(1, end=True), "10s", 0.1),
+                ("after the timeout", settings, "200ms", 0.5)]:
+            for name, repeat in floods.against_clients().items():
+                with self.subTest(name, when=what):
+                    flood = floods.Flood(before, repeat)
+                    self.check(f"{what}, {name}", *self.flood_exporter("otlp_grpc", flood, timeout=timeout, wait=wait))
+
+    def test_floods_of_http1_backends(self):
+        for name, (before, repeat) in floods.against_http1_clients().items():
+            with self.subTest(name):
+                self.check(name, *self.flood_exporter("otlp_http", floods.Flood(before, repeat)))
+
+
+class MetricsHostTest(unittest.TestCase):
+    """A page whose name resolves to this machine does not read the metrics."""
+
+    def test_host(self):
+        with server.Profcol(FLOODED) as profcol:
+            for host, expected in [("127.0.0.1:8888", 200), ("127.0.0.1", 200), ("localhost:8888", 200), ("LOCALHOST", 200),
+                                   ("[::1]:8888", 200), ("attacker.example", 403), ("attacker.example:8888", 403),
+                                   ("127.0.0.1.attacker.example", 403), ("localhost.attacker.example:80", 403), ("u@127.0.0.1", 400)]:
+                with self.subTest(host):
+                    connection = connections.Http1(profcol.address("metrics"))
+                    answer = connection.request(client.http1_head("GET", "/metrics", host, []))
+                    self.assertEqual(answer.status, expected)
+                    connection.close()
+
+
+class CrowdsTest(unittest.TestCase):
+    """Many connections at once."""
+
+    def test_tls_handshakes_at_once(self):
+        """A few go on in each turn of the loop; all of them get their turn."""
+        with tempfile.TemporaryDirectory() as directory:
+            made = certificates.Certificates(directory)
+            tls = f'http: {{tls: {{cert_file: "{made.server[0]}", key_file: "{made.server[1]}"}}, endpoint'
+            with server.Profcol(FLOODED.replace("http: {endpoint", tls), arguments=["--workers", "1"]) as profcol:
+                context = ssl.create_default_context(cafile=made.ca)
+                plain = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(100)]
+                with concurrent.futures.ThreadPoolExecutor(len(plain)) as pool:
+                    crowd = list(pool.map(lambda one: context.wrap_socket(one, server_hostname="localhost"), plain))
+                for connection in crowd:
+                    connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                for connection in crowd:
+                    self.assertTrue(connection.recv(4096).startswith(b"HTTP/1.1 404"))
+                    connection.close()
+
+    def test_connections_of_one_address(self):
+        limit = "max_connections_per_ip: 5, endpoint"
+        with server.Profcol(FLOODED.replace("endpoint", limit)) as profcol:
+            good = Good(self, profcol)
+            good.send()
+            crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(50)]
+            server.wait_until(lambda: profcol.metric("profcol_server_connections_closed", reason="per_ip") >= 40,
+                              what="connections are closed")
+            for connection in crowd:
+                connection.close()
+            good.send()
+            good.close()
 
 
 class LimitedProfcol(server.Profcol):

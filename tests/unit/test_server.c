@@ -719,6 +719,34 @@ static void test_connection_limit(void **state)
     site_free(site);
 }
 
+static void test_connection_limit_for_each_address(void **state)
+{
+    (void)state;
+    struct site *site = site_new(2, (struct server_options){.max_connections_per_ip = 3});
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = dial(server_port(site->server));
+        say(fds[i], GET("/now"));
+        assert_true(hear(fds[i], "\r\n\r\nok"));
+    }
+    int late = dial(server_port(site->server));
+    assert_false(hear(late, "x")); /* closed */
+    close(late);
+    close(fds[0]);
+    for (int i = 0;; i++) { /* until the server has seen that */
+        assert_in_range(i, 0, 1000);
+        fds[0] = dial(server_port(site->server));
+        say(fds[0], GET("/now"));
+        if (hear(fds[0], "\r\n\r\nok"))
+            break;
+        close(fds[0]);
+        usleep(5000);
+    }
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    site_free(site);
+}
+
 static void test_out_of_descriptors(void **state)
 {
     (void)state;
@@ -854,6 +882,7 @@ int main(void)
         cmocka_unit_test(test_body_in_pieces),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_connection_limit),
+        cmocka_unit_test(test_connection_limit_for_each_address),
         cmocka_unit_test(test_out_of_descriptors),
         cmocka_unit_test(test_unix_socket),
         cmocka_unit_test(test_endpoints),

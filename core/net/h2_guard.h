@@ -1,0 +1,38 @@
+/*
+ * h2_guard: reads the heads of the frames that the other side of an HTTP/2 connection sends, before
+ * nghttp2 does.
+ *
+ * nghttp2 shows its callbacks only the frames that it uses. The guard sees all of them: it counts
+ * them against h2_limits and refuses what RFC 9113, sections 5.1, 5.1.1 and 6.3, forbids on streams
+ * that are over. Servers and clients use it alike.
+ *
+ * Owner: part of the connection.
+ *
+ * Thread: its worker.
+ */
+#ifndef PROFCOL_CORE_NET_H2_GUARD_H
+#define PROFCOL_CORE_NET_H2_GUARD_H
+
+#include "core/base/slice.h"
+#include "core/net/h2_limits.h"
+#include "core/net/h2_streams.h"
+
+enum { H2_FRAME_HEAD_BYTES = 9 };
+
+struct h2_guard {
+    struct h2_limits limits;
+    struct h2_streams streams;
+    uint32_t payload_left; /* of the frame that is coming in */
+    uint8_t head_size;     /* how much of the next head is there */
+    uint8_t head[H2_FRAME_HEAD_BYTES];
+};
+
+void h2_guard_init(struct h2_guard *guard, enum h2_side side, uint64_t now_ns);
+/* How many of the bytes nghttp2 may have. Fewer than all: the frame behind them ends the
+ * connection, *code_out is the error code for the GOAWAY. Each byte is shown once. */
+size_t h2_guard_input(struct h2_guard *guard, struct slice data, uint64_t now_ns,
+                      uint32_t *code_out);
+/* A client has opened a stream. A server's guard sees that by itself. */
+void h2_guard_opened(struct h2_guard *guard, int32_t stream_id);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * h2_streams: what the other side has said of the streams of an HTTP/2 connection.
+ *
+ * nghttp2 forgets a stream when it closes, and then cannot tell a frame that crossed our reset on
+ * the wire from one that must not be there (RFC 9113, sections 5.1 and 5.1.1). Two bits for each of
+ * the last 1,024 streams of a client tell them apart.
+ *
+ * Owner: part of the connection. All-zero is empty.
+ *
+ * Thread: plain data.
+ */
+#ifndef PROFCOL_CORE_NET_H2_STREAMS_H
+#define PROFCOL_CORE_NET_H2_STREAMS_H
+
+#include <stdint.h>
+
+enum h2_stream_state {
+    H2_STREAM_SKIPPED, /* never opened, and a later one was: closed */
+    H2_STREAM_OPEN,    /* the other side may say more, even if we have reset it */
+    H2_STREAM_ENDED,   /* it sent END_STREAM or RST_STREAM */
+    H2_STREAM_UNKNOWN, /* too long ago, or not a client's */
+    H2_STREAM_IDLE,    /* not opened yet */
+};
+
+enum { H2_STREAMS_KEPT = 1024 };
+
+struct h2_streams {
+    uint32_t last; /* the highest that was opened; 0: none */
+    uint64_t states[H2_STREAMS_KEPT / 32];
+};
+
+/* id: odd, above `last`. */
+void h2_streams_open(struct h2_streams *streams, uint32_t id);
+/* An open one has ended. */
+void h2_streams_end(struct h2_streams *streams, uint32_t id);
+enum h2_stream_state h2_streams_state(const struct h2_streams *streams, uint32_t id);
+
+#endif
