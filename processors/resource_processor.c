@@ -56,9 +56,7 @@ static void edit_group(struct resource_node *node, struct message *group, struct
 {
     struct message_iter it = message_iter(group, &batch->arena);
     struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number != RESOURCE_SPANS_RESOURCE || field.wire.type != WIRE_BYTES)
-            continue;
+    if (message_next_bytes(&it, RESOURCE_SPANS_RESOURCE, &field)) {
         attribute_editor_apply(node->editor, message_open(&it, &field), RESOURCE_ATTRIBUTES,
                                &batch->arena, batch->context);
         return;
@@ -70,9 +68,8 @@ static void edit_part(struct resource_node *node, struct message *root, struct b
 {
     struct message_iter it = message_iter(root, &batch->arena);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
-            edit_group(node, message_open(&it, &field), batch);
+    while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field))
+        edit_group(node, message_open(&it, &field), batch);
 }
 
 static void resource_consume(struct node *node, struct batch *batch)

@@ -5,10 +5,6 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* Number and wire type of a field in one switch label: a known number with another type is an
- * unknown field. */
-#define FIELD_OF(number, type) ((uint32_t)(number) << 3 | (uint32_t)(type))
-
 /* A stack is printed with every sample that has it, so a small request can ask for a very large
  * text. */
 static bool is_full(const struct text *out)
@@ -22,20 +18,13 @@ static void end_text(struct text *out)
         text_append(out, "... and more, which is left out\n");
 }
 
-static uint32_t field_key(const struct message_field *field)
-{
-    return FIELD_OF(field->wire.number, field->wire.type);
-}
-
 uint32_t describe_count(struct message *root)
 {
     uint32_t count = 0;
     struct message_iter it = message_iter(root, NULL);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field_key(&field) ==
-            FIELD_OF(TRACES_RESOURCE_SPANS, WIRE_BYTES)) /* the number of both signals */
-            count++;
+    while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field)) /* both signals' number */
+        count++;
     return count;
 }
 
@@ -80,44 +69,35 @@ static void print_time(struct text *out, uint64_t unix_ns)
     text_printf(out, "%s.%09u +0000 UTC", text, (unsigned)(unix_ns % 1000000000));
 }
 
-static void print_double(struct text *out, uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    json_print_double(out, value);
-}
+static void print_any_value(struct text *out, struct slice any, bool nested);
 
-static void print_any_value(struct text *out, struct message_iter it, bool nested);
-
-static void print_array(struct text *out, struct message_iter it)
+static void print_array(struct text *out, struct slice array)
 {
-    struct message_field field;
+    struct wire_cursor cursor = wire_cursor(array);
+    struct wire_field field;
     const char *separator = "";
     text_append_char(out, '[');
-    while (message_next(&it, &field)) {
-        if (field_key(&field) != FIELD_OF(1, WIRE_BYTES))
-            continue;
+    while (!is_full(out) && wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field)) {
         text_append(out, separator);
-        print_any_value(out, message_iter_into(&field, NULL), true);
+        print_any_value(out, field.bytes, true);
         separator = ",";
     }
     text_append_char(out, ']');
 }
 
-static void print_kvlist(struct text *out, struct message_iter it)
+static void print_kvlist(struct text *out, struct slice list)
 {
-    struct message_field field;
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
     const char *separator = "";
     text_append_char(out, '{');
-    while (!is_full(out) && message_next(&it, &field)) {
-        if (field_key(&field) != FIELD_OF(1, WIRE_BYTES))
-            continue;
-        struct message_iter pair = message_iter_into(&field, NULL);
+    while (!is_full(out) && wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
+        struct key_value pair = key_value_read(field.bytes);
         text_append(out, separator);
         text_append_char(out, '"');
-        text_append_json(out, string_field(pair, KEY_VALUE_KEY));
+        text_append_json(out, pair.key);
         text_append(out, "\":");
-        print_any_value(out, message_field(pair, KEY_VALUE_VALUE), true);
+        print_any_value(out, pair.value, true);
         separator = ",";
     }
     text_append_char(out, '}');
@@ -133,33 +113,30 @@ static void print_string(struct text *out, struct slice string, bool nested)
 }
 
 /* Without its type: as in `k=v` and inside of lists and maps. */
-static void print_any_value(struct text *out, struct message_iter it, bool nested)
+static void print_any_value(struct text *out, struct slice any, bool nested)
 {
-    struct message_field field, value = {0};
-    while (!is_full(out) && message_next(&it, &field))
-        if (field.wire.number >= ANY_VALUE_STRING && field.wire.number <= ANY_VALUE_BYTES)
-            value = field; /* a oneof: the last one counts */
-    switch (value.wire.start ? field_key(&value) : 0) {
-    case FIELD_OF(ANY_VALUE_STRING, WIRE_BYTES):
-        print_string(out, value.wire.bytes, nested);
+    struct any_value value = any_value_read(any);
+    switch (value.kind) {
+    case ANY_VALUE_STRING:
+        print_string(out, value.bytes, nested);
         break;
-    case FIELD_OF(ANY_VALUE_BOOL, WIRE_VARINT):
-        text_append(out, value.wire.value ? "true" : "false");
+    case ANY_VALUE_BOOL:
+        text_append(out, value.truth ? "true" : "false");
         break;
-    case FIELD_OF(ANY_VALUE_INT, WIRE_VARINT):
-        text_printf(out, "%" PRId64, (int64_t)value.wire.value);
+    case ANY_VALUE_INT:
+        text_printf(out, "%" PRId64, value.integer);
         break;
-    case FIELD_OF(ANY_VALUE_DOUBLE, WIRE_FIXED64):
-        print_double(out, value.wire.value);
+    case ANY_VALUE_DOUBLE:
+        json_print_double(out, value.real);
         break;
-    case FIELD_OF(ANY_VALUE_ARRAY, WIRE_BYTES):
-        print_array(out, message_iter_into(&value, NULL));
+    case ANY_VALUE_ARRAY:
+        print_array(out, value.bytes);
         break;
-    case FIELD_OF(ANY_VALUE_KVLIST, WIRE_BYTES):
-        print_kvlist(out, message_iter_into(&value, NULL));
+    case ANY_VALUE_KVLIST:
+        print_kvlist(out, value.bytes);
         break;
-    case FIELD_OF(ANY_VALUE_BYTES, WIRE_BYTES):
-        text_append_hex(out, value.wire.bytes);
+    case ANY_VALUE_BYTES:
+        text_append_hex(out, value.bytes);
         break;
     default:
         if (nested)
@@ -167,21 +144,16 @@ static void print_any_value(struct text *out, struct message_iter it, bool neste
     }
 }
 
-static const char *any_value_type(struct message_iter it)
+static const char *any_value_type(struct slice any)
 {
     static const char *const types[] = {"Empty",  "Str",   "Bool", "Int",
                                         "Double", "Slice", "Map",  "Bytes"};
-    struct message_field field;
-    uint32_t number = 0;
-    while (message_next(&it, &field))
-        if (field.wire.number >= ANY_VALUE_STRING && field.wire.number <= ANY_VALUE_BYTES)
-            number = field.wire.number;
-    return types[number];
+    return types[any_value_read(any).kind];
 }
 
 /* `     -> key: Str(value)` on a line, or ` key=value`. */
 static void print_attribute(struct text *out, enum describe_detail detail, const char *indent,
-                            struct slice key, struct message_iter value, struct slice unit)
+                            struct slice key, struct slice value, struct slice unit)
 {
     if (detail == DESCRIBE_NORMAL) {
         text_append_char(out, ' ');
@@ -207,15 +179,12 @@ static void print_attributes(struct text *out, enum describe_detail detail, cons
 {
     struct message_field field;
     bool any = false;
-    while (!is_full(out) && message_next(&it, &field)) {
-        if (field_key(&field) != FIELD_OF(number, WIRE_BYTES))
-            continue;
+    while (!is_full(out) && message_next_bytes(&it, number, &field)) {
+        struct key_value pair = key_value_read(field.wire.bytes);
         if (!any && detail == DESCRIBE_DETAILED)
             text_printf(out, "%s:\n", title);
         any = true;
-        struct message_iter pair = message_iter_into(&field, NULL);
-        print_attribute(out, detail, indent, string_field(pair, KEY_VALUE_KEY),
-                        message_field(pair, KEY_VALUE_VALUE), (struct slice){0});
+        print_attribute(out, detail, indent, pair.key, pair.value, (struct slice){0});
     }
 }
 
@@ -366,9 +335,7 @@ static void print_span_parts(struct text *out, const char *title, struct message
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(out) && message_next(&it, &field)) {
-        if (field_key(&field) != FIELD_OF(number, WIRE_BYTES))
-            continue;
+    while (!is_full(out) && message_next_bytes(&it, number, &field)) {
         if (index == 0)
             text_printf(out, "%s:\n", title);
         print(out, index++, message_iter_into(&field, NULL));
@@ -403,9 +370,7 @@ static void print_spans(struct text *out, enum describe_detail detail, struct me
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(out) && message_next(&it, &field)) {
-        if (field_key(&field) != FIELD_OF(SCOPE_SPANS_SPANS, WIRE_BYTES))
-            continue;
+    while (!is_full(out) && message_next_bytes(&it, SCOPE_SPANS_SPANS, &field)) {
         struct message_iter span = message_iter_into(&field, NULL);
         if (detail == DESCRIBE_DETAILED)
             print_span_detailed(out, index++, span);
@@ -419,15 +384,11 @@ void describe_traces(struct message *root, enum describe_detail detail, uint32_t
 {
     struct message_iter it = message_iter(root, NULL);
     struct message_field group, scope;
-    while (!is_full(out) && message_next(&it, &group)) {
-        if (field_key(&group) != FIELD_OF(TRACES_RESOURCE_SPANS, WIRE_BYTES))
-            continue;
+    while (!is_full(out) && message_next_bytes(&it, TRACES_RESOURCE_SPANS, &group)) {
         struct message_iter scopes = message_iter_into(&group, NULL);
         uint32_t scope_index = 0;
         print_resource(out, detail, "Spans", first++, scopes);
-        while (!is_full(out) && message_next(&scopes, &scope)) {
-            if (field_key(&scope) != FIELD_OF(RESOURCE_SPANS_SCOPE_SPANS, WIRE_BYTES))
-                continue;
+        while (!is_full(out) && message_next_bytes(&scopes, RESOURCE_SPANS_SCOPE_SPANS, &scope)) {
             print_scope(out, detail, "Spans", scope_index++, message_iter_into(&scope, NULL));
             print_spans(out, detail, message_iter_into(&scope, NULL));
         }
@@ -483,14 +444,13 @@ static void print_indexed_attributes(struct profile_printer *printer, const char
     uint64_t index;
     bool any = false;
     while (!is_full(printer->out) && next_number(&indices, &index)) {
-        struct dictionary_attribute attribute =
+        struct key_value_and_unit attribute =
             dictionary_attribute(printer->dictionary, (uint32_t)index);
         if (!any && printer->detail == DESCRIBE_DETAILED)
             text_printf(printer->out, "%s    Attributes:\n", indent);
         any = true;
         print_attribute(printer->out, printer->detail, indent,
-                        dictionary_string(printer->dictionary, attribute.key),
-                        message_iter_bytes(attribute.value),
+                        dictionary_string(printer->dictionary, attribute.key), attribute.value,
                         dictionary_string(printer->dictionary, attribute.unit));
     }
 }
@@ -549,9 +509,7 @@ static void print_location(struct profile_printer *printer, uint32_t index)
     uint64_t address = number_field(location, LOCATION_ADDRESS, WIRE_VARINT);
     struct message_field field;
     bool any = false;
-    while (!is_full(printer->out) && message_next(&location, &field)) {
-        if (field_key(&field) != FIELD_OF(LOCATION_LINES, WIRE_BYTES))
-            continue;
+    while (!is_full(printer->out) && message_next_bytes(&location, LOCATION_LINES, &field)) {
         print_line(printer, message_iter_into(&field, NULL), binary);
         any = true;
     }
@@ -623,18 +581,16 @@ static void print_samples(struct profile_printer *printer, struct message_iter i
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(printer->out) && message_next(&it, &field))
-        if (field_key(&field) == FIELD_OF(PROFILE_SAMPLES, WIRE_BYTES))
-            print_sample(printer, index++, message_iter_into(&field, NULL));
+    while (!is_full(printer->out) && message_next_bytes(&it, PROFILE_SAMPLES, &field))
+        print_sample(printer, index++, message_iter_into(&field, NULL));
 }
 
 static uint32_t count_fields(struct message_iter it, uint32_t number)
 {
     struct message_field field;
     uint32_t count = 0;
-    while (message_next(&it, &field))
-        if (field_key(&field) == FIELD_OF(number, WIRE_BYTES))
-            count++;
+    while (message_next_bytes(&it, number, &field))
+        count++;
     return count;
 }
 
@@ -665,9 +621,7 @@ static void print_profiles(struct profile_printer *printer, struct message_iter 
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(printer->out) && message_next(&it, &field)) {
-        if (field_key(&field) != FIELD_OF(SCOPE_PROFILES_PROFILES, WIRE_BYTES))
-            continue;
+    while (!is_full(printer->out) && message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
         struct message_iter profile = message_iter_into(&field, NULL);
         if (printer->detail == DESCRIBE_DETAILED) {
             print_profile_detailed(printer, index++, profile);
@@ -687,15 +641,12 @@ void describe_profiles(struct message *root, struct dictionary *dictionary,
     struct message_iter it = message_iter(root, NULL);
     struct message_field group, scope;
     uint32_t index = 0;
-    while (!is_full(out) && message_next(&it, &group)) {
-        if (field_key(&group) != FIELD_OF(PROFILES_RESOURCE_PROFILES, WIRE_BYTES))
-            continue;
+    while (!is_full(out) && message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &group)) {
         struct message_iter scopes = message_iter_into(&group, NULL);
         uint32_t scope_index = 0;
         print_resource(out, detail, "Profiles", index++, scopes);
-        while (!is_full(out) && message_next(&scopes, &scope)) {
-            if (field_key(&scope) != FIELD_OF(RESOURCE_PROFILES_SCOPE_PROFILES, WIRE_BYTES))
-                continue;
+        while (!is_full(out) &&
+               message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
             print_scope(out, detail, "Profiles", scope_index++, message_iter_into(&scope, NULL));
             print_profiles(&printer, message_iter_into(&scope, NULL));
         }

@@ -58,10 +58,7 @@ static bool find_field(struct dictionary *dictionary, struct message_iter *it,
                        struct message_field *field)
 {
     *it = message_iter(dictionary->root, dictionary->arena);
-    while (message_next(it, field))
-        if (field->wire.number == PROFILES_DICTIONARY && field->wire.type == WIRE_BYTES)
-            return true;
-    return false;
+    return message_next_bytes(it, PROFILES_DICTIONARY, field);
 }
 
 static struct slice last_run(const struct message *message)
@@ -398,24 +395,17 @@ static uint8_t *reserve_scratch(struct dictionary *dictionary, size_t size)
     return dictionary->scratch;
 }
 
-/* An index; 0 is left out. */
-static uint8_t *write_index(uint8_t *to, uint32_t number, uint32_t index)
-{
-    if (index == 0)
-        return to;
-    return wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), index);
-}
-
 uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key,
                                   struct slice any_value, struct slice unit)
 {
-    uint32_t key_index = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, key);
-    uint32_t unit_index = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, unit);
-    uint8_t *payload = reserve_scratch(dictionary, any_value.size + (size_t)3 * WIRE_HEADER_MAX);
-    uint8_t *end = write_index(payload, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key_index);
+    struct key_value_and_unit entry = {.value = any_value};
+    uint8_t *payload;
+    uint8_t *end;
 
-    end = wire_write_bytes(end, KEY_VALUE_AND_UNIT_VALUE, any_value);
-    end = write_index(end, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, unit_index);
+    entry.key = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, key);
+    entry.unit = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, unit);
+    payload = reserve_scratch(dictionary, KEY_VALUE_AND_UNIT_ROOM + any_value.size);
+    end = key_value_and_unit_write(payload, &entry);
     return dictionary_add(dictionary, DICTIONARY_ATTRIBUTE_TABLE,
                           slice_of(payload, (size_t)(end - payload)));
 }
@@ -436,22 +426,9 @@ uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_i
                           slice_of(payload, (size_t)(end - payload)));
 }
 
-struct dictionary_attribute dictionary_attribute(struct dictionary *dictionary, uint32_t index)
+struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, uint32_t index)
 {
-    struct slice entry = dictionary_entry(dictionary, DICTIONARY_ATTRIBUTE_TABLE, index);
-    struct wire_cursor cursor = wire_cursor(entry);
-    struct dictionary_attribute attribute = {0};
-    struct wire_field field;
-
-    while (wire_next(&cursor, &field)) {
-        if (field.number == KEY_VALUE_AND_UNIT_KEY_STRINDEX)
-            attribute.key = (uint32_t)field.value;
-        else if (field.number == KEY_VALUE_AND_UNIT_VALUE)
-            attribute.value = field.bytes;
-        else if (field.number == KEY_VALUE_AND_UNIT_UNIT_STRINDEX)
-            attribute.unit = (uint32_t)field.value;
-    }
-    return attribute;
+    return key_value_and_unit_read(dictionary_entry(dictionary, DICTIONARY_ATTRIBUTE_TABLE, index));
 }
 
 struct dictionary_link dictionary_link(struct dictionary *dictionary, uint32_t index)

@@ -13,6 +13,7 @@
 #ifndef PROFCOL_CORE_DATA_DICTIONARY_H
 #define PROFCOL_CORE_DATA_DICTIONARY_H
 
+#include "core/data/any_value.h"
 #include "core/data/message.h"
 #include "core/data/otlp.h"
 
@@ -46,12 +47,7 @@ uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice ke
 uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,
                              struct slice span_id);
 
-struct dictionary_attribute {
-    uint32_t key;
-    uint32_t unit;
-    struct slice value; /* AnyValue payload */
-};
-struct dictionary_attribute dictionary_attribute(struct dictionary *dictionary, uint32_t index);
+struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, uint32_t index);
 
 struct dictionary_link {
     struct slice trace_id; /* 16 bytes or empty */

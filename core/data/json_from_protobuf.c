@@ -135,17 +135,6 @@ static bool is_fixed64(const ProtobufCFieldDescriptor *field)
 
 /* ---- google.protobuf.Any: only RetryInfo is ever in one of ours ---- */
 
-static struct slice last_bytes(struct slice message, uint32_t number)
-{
-    struct wire_cursor cursor = wire_cursor(message);
-    struct wire_field field;
-    struct slice found = {0};
-    while (wire_next(&cursor, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            found = field.bytes;
-    return found;
-}
-
 /* google.protobuf.Duration: seconds 1, nanos 2; "1.500s" */
 static void print_duration(struct text *out, struct slice duration)
 {
@@ -167,13 +156,13 @@ static void print_duration(struct text *out, struct slice duration)
 static void print_any(struct slice bytes, struct text *out)
 {
     static const char retry_info[] = "type.googleapis.com/google.rpc.RetryInfo";
-    struct slice type = last_bytes(bytes, 1), value = last_bytes(bytes, 2);
+    struct slice type = wire_last_bytes(bytes, 1), value = wire_last_bytes(bytes, 2);
     text_append(out, "{\"@type\":\"");
     text_append_json(out, type);
     text_append_char(out, '"');
     if (slice_is(type, retry_info)) {
         text_append(out, ",\"retryDelay\":");
-        print_duration(out, last_bytes(value, 1));
+        print_duration(out, wire_last_bytes(value, 1));
     } else {
         text_append(out, ",\"value\":\"");
         print_base64(out, value);

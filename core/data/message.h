@@ -87,6 +87,16 @@ static inline bool message_next(struct message_iter *it, struct message_field *f
     return false;
 }
 
+/* The next field of this number that has a payload, as wire_next_bytes. */
+static inline bool message_next_bytes(struct message_iter *it, uint32_t number,
+                                      struct message_field *field)
+{
+    while (message_next(it, field))
+        if (field->wire.number == number && field->wire.type == WIRE_BYTES)
+            return true;
+    return false;
+}
+
 /* The node of the field the iterator just returned; made when it does not exist yet. Opening is no
  * change. */
 struct message *message_open(struct message_iter *it, struct message_field *field);

@@ -7,6 +7,7 @@
 
 #include "core/base/budget.h"
 #include "core/base/memory.h"
+#include "core/data/any_value.h"
 #include "core/data/scan_schema.h"
 #include "core/data/scan_tables.h"
 #include "core/data/wire.h"
@@ -293,6 +294,7 @@ static void rewrite_child(struct normaliser *n, const struct scan_schema *parent
 {
     struct open_field open;
 
+    assert(field->type == WIRE_BYTES); /* its rule says that it is a message */
     if (!n->plans[schema].changes || stays_zero(parent, &n->set->schemas[schema], field)) {
         copy_field(n, field);
         return;
@@ -357,15 +359,11 @@ static void find_strings(struct normaliser *n)
     struct wire_field entry;
     uint32_t count = 0;
 
-    while (wire_next(&request, &dictionary)) {
-        struct wire_cursor cursor;
+    while (wire_next_bytes(&request, PROFILES_DICTIONARY, &dictionary)) {
+        struct wire_cursor cursor = wire_cursor(dictionary.bytes);
 
-        if (dictionary.number != PROFILES_DICTIONARY)
-            continue;
-        cursor = wire_cursor(dictionary.bytes);
-        while (wire_next(&cursor, &entry))
-            if (entry.number == DICTIONARY_STRING_TABLE)
-                n->strings[count++] = (uint32_t)(entry.start - n->request.data);
+        while (wire_next_bytes(&cursor, DICTIONARY_STRING_TABLE, &entry))
+            n->strings[count++] = (uint32_t)(entry.start - n->request.data);
     }
     assert(count == n->scan->table_sizes[DICTIONARY_STRING_TABLE]);
 }
@@ -387,24 +385,11 @@ static struct slice string_at(const struct normaliser *n, uint64_t index)
     return field.bytes;
 }
 
-/* key_strindex as it counts: the last one; 0 when it is not there. */
-static uint64_t key_reference(struct slice key_value)
-{
-    struct wire_cursor cursor = wire_cursor(key_value);
-    struct wire_field field;
-    uint64_t reference = 0;
-
-    while (wire_next(&cursor, &field))
-        if (field.number == KEY_VALUE_KEY_STRINDEX)
-            reference = field.value;
-    return reference;
-}
-
 static void rewrite_key_value(struct normaliser *n, unsigned schema_number, struct slice payload)
 {
     const struct scan_schema *schema = &n->set->schemas[schema_number];
     struct wire_cursor cursor = wire_cursor(payload);
-    uint64_t reference = key_reference(payload);
+    uint64_t reference = key_value_reference(payload);
     struct wire_field field;
 
     if (reference != 0)
@@ -422,29 +407,16 @@ static void rewrite_key_value(struct normaliser *n, unsigned schema_number, stru
     }
 }
 
-/* Of a oneof the last member on the wire counts. */
-static struct wire_field last_member(const struct scan_schema *schema, struct slice any_value)
-{
-    struct wire_cursor cursor = wire_cursor(any_value);
-    struct wire_field last = {0};
-    struct wire_field field;
-
-    while (wire_next(&cursor, &field))
-        if (rule_of(schema, field.number, field.type))
-            last = field;
-    return last;
-}
-
 static void rewrite_any_value(struct normaliser *n, unsigned schema_number, struct slice payload)
 {
     const struct scan_schema *schema = &n->set->schemas[schema_number];
     struct wire_cursor cursor = wire_cursor(payload);
-    struct wire_field member = last_member(schema, payload);
-    bool is_reference = member.number == ANY_VALUE_STRING_STRINDEX;
+    struct any_value value = any_value_read_received(payload);
+    bool is_reference = value.kind == ANY_VALUE_STRING_STRINDEX;
     struct wire_field field;
 
     if (is_reference)
-        emit_bytes(n, ANY_VALUE_STRING, string_at(n, member.value));
+        emit_bytes(n, ANY_VALUE_STRING, string_at(n, value.reference));
     while (wire_next(&cursor, &field)) {
         const struct scan_rule *rule = rule_of(schema, field.number, field.type);
 
@@ -525,9 +497,7 @@ static void write_dictionary(struct normaliser *n)
 
     n->dictionary_written = true;
     write_zero_entries(n);
-    while (wire_next(&cursor, &field)) {
-        if (field.number != PROFILES_DICTIONARY)
-            continue;
+    while (wire_next_bytes(&cursor, PROFILES_DICTIONARY, &field)) {
         if (n->plans[rule->argument].changes)
             rewrite_message(n, rule->argument, field.bytes);
         else

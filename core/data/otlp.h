@@ -70,6 +70,7 @@ enum {
     ANY_VALUE_STRING_STRINDEX = 8,
 };
 enum { ARRAY_VALUE_VALUES = 1 };
+enum { KEY_VALUE_LIST_VALUES = 1 };
 
 /* opentelemetry.proto.profiles.v1development */
 enum { PROFILES_RESOURCE_PROFILES = 1, PROFILES_DICTIONARY = 2 };

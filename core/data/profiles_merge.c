@@ -73,10 +73,7 @@ static struct slice find_dictionary(struct slice request)
 {
     struct wire_cursor cursor = wire_cursor(request);
     struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.number == PROFILES_DICTIONARY)
-            return payload_of(&field);
-    return (struct slice){0};
+    return wire_next_bytes(&cursor, PROFILES_DICTIONARY, &field) ? field.bytes : (struct slice){0};
 }
 
 /* Until the result is written. */
@@ -95,8 +92,8 @@ static uint32_t count_fields(struct slice message, uint32_t number)
     struct wire_cursor cursor = wire_cursor(message);
     struct wire_field field;
     uint32_t count = 0;
-    while (wire_next(&cursor, &field))
-        count += field.number == number;
+    while (wire_next_bytes(&cursor, number, &field))
+        count++;
     return count;
 }
 
@@ -105,13 +102,10 @@ static uint32_t count_samples(struct slice group)
     struct wire_cursor scopes = wire_cursor(group);
     struct wire_field scope, profile;
     uint32_t count = 0;
-    while (wire_next(&scopes, &scope)) {
-        if (scope.number != RESOURCE_PROFILES_SCOPE_PROFILES)
-            continue;
-        struct wire_cursor profiles = wire_cursor(payload_of(&scope));
-        while (wire_next(&profiles, &profile))
-            if (profile.number == SCOPE_PROFILES_PROFILES)
-                count += count_fields(payload_of(&profile), PROFILE_SAMPLES);
+    while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
+        struct wire_cursor profiles = wire_cursor(scope.bytes);
+        while (wire_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
+            count += count_fields(profile.bytes, PROFILE_SAMPLES);
     }
     return count;
 }
@@ -121,9 +115,8 @@ static uint32_t count_items(struct slice request)
     struct wire_cursor cursor = wire_cursor(request);
     struct wire_field field;
     uint32_t count = 0;
-    while (wire_next(&cursor, &field))
-        if (field.number == PROFILES_RESOURCE_PROFILES)
-            count += count_samples(payload_of(&field));
+    while (wire_next_bytes(&cursor, PROFILES_RESOURCE_PROFILES, &field))
+        count += count_samples(field.bytes);
     return count;
 }
 
@@ -198,8 +191,8 @@ static void count_profile(struct profiles_source *source, struct slice profile)
     struct wire_cursor cursor = wire_cursor(profile);
     struct wire_field field;
     source->profile_count++;
-    while (wire_next(&cursor, &field))
-        source->sample_count += field.number == PROFILE_SAMPLES;
+    while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field))
+        source->sample_count++;
 }
 
 static void count_group(struct profiles_source *source, struct slice group)
@@ -207,14 +200,11 @@ static void count_group(struct profiles_source *source, struct slice group)
     struct wire_cursor scopes = wire_cursor(group);
     struct wire_field scope, profile;
     source->group_count++;
-    while (wire_next(&scopes, &scope)) {
-        if (scope.number != RESOURCE_PROFILES_SCOPE_PROFILES)
-            continue;
-        struct wire_cursor profiles = wire_cursor(payload_of(&scope));
+    while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
+        struct wire_cursor profiles = wire_cursor(scope.bytes);
         source->scope_count++;
-        while (wire_next(&profiles, &profile))
-            if (profile.number == SCOPE_PROFILES_PROFILES)
-                count_profile(source, payload_of(&profile));
+        while (wire_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
+            count_profile(source, profile.bytes);
     }
 }
 
@@ -293,9 +283,8 @@ struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct
             wire_out_put(&source->unknown, whole_field(&field));
     allocate_arrays(source);
     cursor = wire_cursor(buffer_slice(request));
-    while (wire_next(&cursor, &field))
-        if (field.number == PROFILES_RESOURCE_PROFILES)
-            read_group(source, payload_of(&field));
+    while (wire_next_bytes(&cursor, PROFILES_RESOURCE_PROFILES, &field))
+        read_group(source, field.bytes);
     assert(!cursor.broken);
     return source;
 }

@@ -75,11 +75,10 @@ void scan_tables_count(struct slice request, struct scan_tables *tables)
     bool is_whole = true;
 
     *tables = (struct scan_tables){0};
-    while (is_whole && wire_next(&cursor, &field))
-        if (field.number == PROFILES_DICTIONARY && field.type == WIRE_BYTES) {
-            tables->dictionaries++;
-            is_whole = count_dictionary(field.bytes, tables);
-        }
+    while (is_whole && wire_next_bytes(&cursor, PROFILES_DICTIONARY, &field)) {
+        tables->dictionaries++;
+        is_whole = count_dictionary(field.bytes, tables);
+    }
     if (!is_whole || cursor.broken)
         for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
             tables->sizes[table] = UINT32_MAX;

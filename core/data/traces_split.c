@@ -28,13 +28,11 @@ static void count_group(struct traces_source *source, struct slice group)
     struct wire_cursor scopes = wire_cursor(group);
     struct wire_field scope, span;
     source->group_count++;
-    while (wire_next(&scopes, &scope)) {
-        if (scope.number != RESOURCE_SPANS_SCOPE_SPANS)
-            continue;
+    while (wire_next_bytes(&scopes, RESOURCE_SPANS_SCOPE_SPANS, &scope)) {
         struct wire_cursor spans = wire_cursor(scope.bytes);
         source->scope_count++;
-        while (wire_next(&spans, &span))
-            source->span_count += span.number == SCOPE_SPANS_SPANS;
+        while (wire_next_bytes(&spans, SCOPE_SPANS_SPANS, &span))
+            source->span_count++;
     }
 }
 
@@ -86,9 +84,8 @@ static void each_group(struct traces_source *source, struct slice piece,
 {
     struct wire_cursor cursor = wire_cursor(piece);
     struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.number == TRACES_RESOURCE_SPANS)
-            visit(source, field.bytes);
+    while (wire_next_bytes(&cursor, TRACES_RESOURCE_SPANS, &field))
+        visit(source, field.bytes);
     assert(!cursor.broken);
 }
 

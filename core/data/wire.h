@@ -65,7 +65,7 @@ static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *fiel
     const uint8_t *at = cursor->next, *end;
     ptrdiff_t room = cursor->end - at - 2;
     if (cursor->broken || room < 0 || at[0] < 8 || at[0] >= 0x80)
-        return wire_next_any(cursor, field);
+        return __builtin_expect(room != -2, 0) && wire_next_any(cursor, field); /* -2: the end */
     enum wire_type type = (enum wire_type)(at[0] & 7);
     if (type == WIRE_BYTES && at[1] < 0x80 && at[1] <= room) {
         field->bytes = (struct slice){at + 2, at[1]};
@@ -84,6 +84,27 @@ static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *fiel
     field->start = at;
     field->end = cursor->next = end;
     return true;
+}
+
+/* The next field of this number that has a payload: a string, a list or a message. */
+static inline bool wire_next_bytes(struct wire_cursor *cursor, uint32_t number,
+                                   struct wire_field *field)
+{
+    while (wire_next(cursor, field))
+        if (field->number == number && field->type == WIRE_BYTES)
+            return true;
+    return false;
+}
+
+/* The payload of the last such field, which is the one that counts; empty when there is none. */
+static inline struct slice wire_last_bytes(struct slice message, uint32_t number)
+{
+    struct wire_cursor cursor = wire_cursor(message);
+    struct wire_field field;
+    struct slice last = {0};
+    while (wire_next_bytes(&cursor, number, &field))
+        last = field.bytes;
+    return last;
 }
 
 /* The next number of a packed (or, one at a time, unpacked) repeated varint / fixed64 field. */

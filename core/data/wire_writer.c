@@ -2,9 +2,10 @@
 
 #include "core/base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-static uint8_t *reserve(struct wire_writer *writer, size_t more)
+uint8_t *wire_writer_room(struct wire_writer *writer, size_t more)
 {
     if (writer->capacity - writer->size < more) {
         size_t capacity = writer->capacity * 2 > 256 ? writer->capacity * 2 : 256;
@@ -17,8 +18,9 @@ static uint8_t *reserve(struct wire_writer *writer, size_t more)
     return writer->data + writer->size;
 }
 
-static void wrote_to(struct wire_writer *writer, const uint8_t *end)
+void wire_writer_wrote(struct wire_writer *writer, const uint8_t *end)
 {
+    assert((size_t)(end - writer->data) <= writer->capacity);
     writer->size = (size_t)(end - writer->data);
 }
 
@@ -30,8 +32,8 @@ void wire_writer_deinit(struct wire_writer *writer)
 
 void wire_writer_varint_set(struct wire_writer *writer, uint32_t number, uint64_t value)
 {
-    uint8_t *to = reserve(writer, WIRE_HEADER_MAX);
-    wrote_to(writer, wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value));
+    uint8_t *to = wire_writer_room(writer, WIRE_HEADER_MAX);
+    wire_writer_wrote(writer, wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value));
 }
 
 void wire_writer_varint(struct wire_writer *writer, uint32_t number, uint64_t value)
@@ -43,13 +45,14 @@ void wire_writer_varint(struct wire_writer *writer, uint32_t number, uint64_t va
 void wire_writer_fixed64(struct wire_writer *writer, uint32_t number, uint64_t value)
 {
     if (value != 0)
-        wrote_to(writer, wire_write_fixed64(reserve(writer, WIRE_HEADER_MAX), number, value));
+        wire_writer_wrote(
+            writer, wire_write_fixed64(wire_writer_room(writer, WIRE_HEADER_MAX), number, value));
 }
 
 void wire_writer_bytes(struct wire_writer *writer, uint32_t number, struct slice payload)
 {
-    uint8_t *to = reserve(writer, WIRE_HEADER_MAX + payload.size);
-    wrote_to(writer, wire_write_bytes(to, number, payload));
+    uint8_t *to = wire_writer_room(writer, WIRE_HEADER_MAX + payload.size);
+    wire_writer_wrote(writer, wire_write_bytes(to, number, payload));
 }
 
 void wire_writer_packed_u32(struct wire_writer *writer, uint32_t number, const uint32_t *values,
@@ -58,10 +61,10 @@ void wire_writer_packed_u32(struct wire_writer *writer, uint32_t number, const u
     if (count == 0)
         return;
     size_t begun = wire_writer_begin(writer, number);
-    uint8_t *to = reserve(writer, count * 5);
+    uint8_t *to = wire_writer_room(writer, count * 5);
     for (size_t i = 0; i < count; i++)
         to = wire_write_varint(to, values[i]);
-    wrote_to(writer, to);
+    wire_writer_wrote(writer, to);
     wire_writer_end(writer, begun);
 }
 
@@ -71,10 +74,10 @@ void wire_writer_packed_u64(struct wire_writer *writer, uint32_t number, const u
     if (count == 0)
         return;
     size_t begun = wire_writer_begin(writer, number);
-    uint8_t *to = reserve(writer, count * 10);
+    uint8_t *to = wire_writer_room(writer, count * 10);
     for (size_t i = 0; i < count; i++)
         to = wire_write_varint(to, values[i]);
-    wrote_to(writer, to);
+    wire_writer_wrote(writer, to);
     wire_writer_end(writer, begun);
 }
 
@@ -82,13 +85,14 @@ void wire_writer_raw(struct wire_writer *writer, struct slice fields)
 {
     if (fields.size == 0)
         return; /* a writer without memory stays so */
-    memcpy(reserve(writer, fields.size), fields.data, fields.size);
+    memcpy(wire_writer_room(writer, fields.size), fields.data, fields.size);
     writer->size += fields.size;
 }
 
 size_t wire_writer_begin(struct wire_writer *writer, uint32_t number)
 {
-    wrote_to(writer, wire_write_tag(reserve(writer, WIRE_HEADER_MAX), number, WIRE_BYTES));
+    wire_writer_wrote(
+        writer, wire_write_tag(wire_writer_room(writer, WIRE_HEADER_MAX), number, WIRE_BYTES));
     writer->data[writer->size++] = 0; /* most lengths are one byte; else wire_writer_end moves */
     return writer->size;
 }
@@ -98,7 +102,7 @@ void wire_writer_end(struct wire_writer *writer, size_t begun)
     size_t payload = writer->size - begun;
     size_t more = wire_size_varint(payload) - 1;
     if (more > 0) {
-        reserve(writer, more);
+        wire_writer_room(writer, more);
         memmove(writer->data + begun + more, writer->data + begun, payload);
         writer->size += more;
     }

@@ -43,6 +43,10 @@ void wire_writer_packed_u32(struct wire_writer *writer, uint32_t number, const u
                             size_t count);
 void wire_writer_packed_u64(struct wire_writer *writer, uint32_t number, const uint64_t *values,
                             size_t count);
+/* Room for `more` bytes behind what was written, for the wire_write_ functions; then the end of
+ * what they wrote. */
+uint8_t *wire_writer_room(struct wire_writer *writer, size_t more);
+void wire_writer_wrote(struct wire_writer *writer, const uint8_t *end);
 /* Bytes as they are: whole fields. */
 void wire_writer_raw(struct wire_writer *writer, struct slice fields);
 

@@ -175,10 +175,8 @@ static void read_sample(struct otlp_samples *samples, const struct message_field
 bool otlp_samples_next(struct otlp_samples *samples, struct otlp_sample *sample)
 {
     struct message_field field = {.node = NULL};
-    while (message_next(&samples->fields, &field))
-        if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES) {
-            read_sample(samples, &field, sample);
-            return true;
-        }
-    return false;
+    if (!message_next_bytes(&samples->fields, PROFILE_SAMPLES, &field))
+        return false;
+    read_sample(samples, &field, sample);
+    return true;
 }

@@ -297,12 +297,9 @@ static bool each_record(struct reader *reader, uint32_t number,
     struct wire_cursor cursor = wire_cursor(reader->pprof);
     struct wire_field field;
     reader->index = 0;
-    while (wire_next(&cursor, &field))
-        if (field.number == number && field.type == WIRE_BYTES) {
-            if (!read(reader, field.bytes))
-                return false;
-            reader->index++;
-        }
+    for (; wire_next_bytes(&cursor, number, &field); reader->index++)
+        if (!read(reader, field.bytes))
+            return false;
     return true;
 }
 
@@ -317,8 +314,8 @@ static struct slice find_string(const struct reader *reader, uint64_t index)
 {
     struct wire_cursor cursor = wire_cursor(reader->pprof);
     struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.number == PPROF_STRING_TABLE && field.type == WIRE_BYTES && index-- == 0)
+    while (wire_next_bytes(&cursor, PPROF_STRING_TABLE, &field))
+        if (index-- == 0)
             return field.bytes;
     return SLICE("");
 }

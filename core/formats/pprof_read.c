@@ -318,13 +318,9 @@ static bool each_record(struct reader *reader, uint32_t number,
     struct wire_cursor cursor = wire_cursor(reader->pprof);
     struct wire_field field;
     reader->place = (struct place){.record = profile_schema.fields[number].name};
-    while (wire_next(&cursor, &field)) {
-        if (field.number != number)
-            continue;
+    for (; wire_next_bytes(&cursor, number, &field); reader->place.index++)
         if (!read(reader, field.bytes))
             return false;
-        reader->place.index++;
-    }
     reader->place = (struct place){0};
     return true;
 }
@@ -779,9 +775,7 @@ static void find_strings(struct slice pprof, struct wanted_string *wanted, size_
     struct wire_field field;
     uint64_t index = 0;
     qsort(wanted, count, sizeof *wanted, by_index);
-    while (count > 0 && wire_next(&cursor, &field)) {
-        if (field.number != PPROF_STRING_TABLE)
-            continue;
+    while (count > 0 && wire_next_bytes(&cursor, PPROF_STRING_TABLE, &field)) {
         for (; count > 0 && wanted->index == index; wanted++, count--)
             *wanted->out = field.bytes;
         index++;

@@ -200,16 +200,6 @@ static bool next_index(struct index_walk *walk, uint32_t *index)
     return true;
 }
 
-/* What an AnyValue holds; its last field counts. */
-static struct wire_field any_value(struct slice any)
-{
-    struct wire_cursor cursor = wire_cursor(any);
-    struct wire_field field, last = {.number = 0};
-    while (wire_next(&cursor, &field))
-        last = field;
-    return last;
-}
-
 static struct id_table make_id_table(struct pprof_writer *writer, int table)
 {
     uint32_t count = dictionary_count(writer->dictionary, table);
@@ -255,9 +245,7 @@ static uint8_t flags_of_location(struct pprof_writer *writer, struct slice locat
     struct wire_cursor cursor = wire_cursor(location);
     struct wire_field field;
     unsigned lines = 0, flags = 0;
-    while (wire_next(&cursor, &field)) {
-        if (field.number != LOCATION_LINES)
-            continue;
+    while (wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
         uint64_t line[LINE_COLUMN] = {0}, function[FUNCTION_START_LINE] = {0};
         read_numbers(field.bytes, line, LINE_COLUMN);
         read_numbers(dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE,
@@ -299,17 +287,17 @@ static uint8_t read_mapping_attributes(struct pprof_writer *writer, uint32_t map
     unsigned flags = 0;
     bool has_flags = false;
     while (next_index(&walk, &index)) {
-        struct dictionary_attribute attribute = dictionary_attribute(writer->dictionary, index);
+        struct key_value_and_unit attribute = dictionary_attribute(writer->dictionary, index);
         struct slice key = dictionary_string(writer->dictionary, attribute.key);
-        struct wire_field value = any_value(attribute.value);
+        struct any_value value = any_value_read(attribute.value);
         bool is_gnu = slice_is(key, "process.executable.build_id.gnu");
-        if (value.number == ANY_VALUE_STRING &&
+        if (value.kind == ANY_VALUE_STRING &&
             (is_gnu || (slice_is(key, "process.executable.build_id.go") && build_id->size == 0)))
             *build_id = value.bytes;
         for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++)
-            if (value.number == ANY_VALUE_BOOL && slice_is(key, flag_keys[i])) {
+            if (value.kind == ANY_VALUE_BOOL && slice_is(key, flag_keys[i])) {
                 has_flags = true;
-                flags |= value.value ? flag_bit(i) : 0u;
+                flags |= value.truth ? flag_bit(i) : 0u;
             }
     }
     return has_flags ? (uint8_t)flags : found_flags(writer, mapping);
@@ -384,9 +372,9 @@ static bool is_folded(struct pprof_writer *writer, struct slice location)
     struct index_walk walk = walk_indices(location, LOCATION_ATTRIBUTE_INDICES);
     uint32_t index;
     while (next_index(&walk, &index)) {
-        struct dictionary_attribute attribute = dictionary_attribute(writer->dictionary, index);
-        struct wire_field value = any_value(attribute.value);
-        if (value.number == ANY_VALUE_BOOL && value.value != 0 &&
+        struct key_value_and_unit attribute = dictionary_attribute(writer->dictionary, index);
+        struct any_value value = any_value_read(attribute.value);
+        if (value.kind == ANY_VALUE_BOOL && value.truth &&
             slice_is(dictionary_string(writer->dictionary, attribute.key),
                      "pprof.location.is_folded"))
             return true;
@@ -410,9 +398,8 @@ static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
     wire_writer_varint(out, PPROF_LOCATION_ADDRESS, from[LOCATION_ADDRESS]);
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.number == LOCATION_LINES)
-            write_line(writer, field.bytes);
+    while (wire_next_bytes(&cursor, LOCATION_LINES, &field))
+        write_line(writer, field.bytes);
     wire_writer_varint(out, PPROF_LOCATION_IS_FOLDED, is_folded(writer, entry));
     wire_writer_end(out, begun);
     return id;
@@ -420,14 +407,14 @@ static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
 
 /* ---- adding samples ---- */
 
-static void read_label_value(struct pprof_label *label, struct wire_field value)
+static void read_label_value(struct pprof_label *label, struct any_value value)
 {
-    if (value.number == ANY_VALUE_STRING)
+    if (value.kind == ANY_VALUE_STRING)
         label->text = value.bytes;
-    else if (value.number == ANY_VALUE_INT)
-        label->number = (int64_t)value.value;
-    else if (value.number == ANY_VALUE_BOOL)
-        label->text = value.value ? SLICE("true") : SLICE("false");
+    else if (value.kind == ANY_VALUE_INT)
+        label->number = value.integer;
+    else if (value.kind == ANY_VALUE_BOOL)
+        label->text = value.truth ? SLICE("true") : SLICE("false");
 }
 
 static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t attribute)
@@ -439,11 +426,11 @@ static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t 
         kept = writer->attributes[attribute] = arena_alloc(writer->arena, sizeof *kept);
     *kept = (struct kept_label){.generation = writer->generation};
     struct pprof_label *label = &kept->label;
-    struct dictionary_attribute entry = dictionary_attribute(writer->dictionary, attribute);
-    struct wire_field value = any_value(entry.value);
+    struct key_value_and_unit entry = dictionary_attribute(writer->dictionary, attribute);
+    struct any_value value = any_value_read(entry.value);
     label->name = dictionary_string(writer->dictionary, entry.key);
     read_label_value(label, value);
-    if (value.number == ANY_VALUE_INT)
+    if (value.kind == ANY_VALUE_INT)
         label->unit = dictionary_string(writer->dictionary, entry.unit);
     /* A pprof cannot tell an empty text, or 0 without a unit, from nothing. */
     bool is_something = label->text.size > 0 || label->number != 0 || label->unit.size > 0;
@@ -844,11 +831,11 @@ struct pprof_header pprof_header_of(const struct otlp_profile *profile,
     struct slice *comments =
         arena_array(arena, profile->attribute_count + (size_t)1, sizeof *comments);
     for (uint32_t i = 0; i < profile->attribute_count; i++) {
-        struct dictionary_attribute attribute =
+        struct key_value_and_unit attribute =
             dictionary_attribute(dictionary, profile->attributes[i]);
         struct slice key = dictionary_string(dictionary, attribute.key);
-        struct wire_field value = any_value(attribute.value);
-        if (value.number != ANY_VALUE_STRING)
+        struct any_value value = any_value_read(attribute.value);
+        if (value.kind != ANY_VALUE_STRING)
             continue;
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
             if (slice_is(key, texts[k].key))

@@ -200,12 +200,10 @@ uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice 
     return dictionary_add(builder->dictionary, DICTIONARY_STRING_TABLE, text);
 }
 
-/* The scratch holds an AnyValue field. */
-static uint32_t intern_attribute(struct profiles_builder *builder, uint32_t key, uint32_t unit)
+static uint32_t intern_attribute(struct profiles_builder *builder, uint32_t key,
+                                 struct any_value value, uint32_t unit)
 {
-    struct wire_writer *entry = &builder->scratch;
-    wire_writer_varint(entry, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key);
-    wire_writer_varint(entry, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, unit);
+    key_value_and_unit_append(start_entry(builder), key, value, unit);
     return intern_scratch(builder, DICTIONARY_ATTRIBUTE_TABLE);
 }
 
@@ -215,38 +213,29 @@ uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, str
     uint32_t key_index = profiles_builder_string(builder, key);
     if (!has_room(builder))
         return 0;
-    value = utf8_text(builder, value);
-    struct wire_writer *entry = start_entry(builder);
-    size_t any = wire_writer_begin(entry, KEY_VALUE_AND_UNIT_VALUE);
-    wire_writer_bytes(entry, ANY_VALUE_STRING, value);
-    wire_writer_end(entry, any);
-    return intern_attribute(builder, key_index, 0);
+    return intern_attribute(builder, key_index, any_value_string(utf8_text(builder, value)), 0);
 }
 
 static uint32_t number_attribute(struct profiles_builder *builder, struct slice key,
-                                 uint32_t any_field, uint64_t value, struct slice unit)
+                                 struct any_value value, struct slice unit)
 {
     uint32_t key_index = profiles_builder_string(builder, key);
     uint32_t unit_index = profiles_builder_string(builder, unit);
     if (!has_room(builder))
         return 0;
-    struct wire_writer *entry = start_entry(builder);
-    size_t any = wire_writer_begin(entry, KEY_VALUE_AND_UNIT_VALUE);
-    wire_writer_varint_set(entry, any_field, value);
-    wire_writer_end(entry, any);
-    return intern_attribute(builder, key_index, unit_index);
+    return intern_attribute(builder, key_index, value, unit_index);
 }
 
 uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, struct slice key,
                                         int64_t value, struct slice unit)
 {
-    return number_attribute(builder, key, ANY_VALUE_INT, (uint64_t)value, unit);
+    return number_attribute(builder, key, any_value_int(value), unit);
 }
 
 uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
                                          bool value)
 {
-    return number_attribute(builder, key, ANY_VALUE_BOOL, value, (struct slice){0});
+    return number_attribute(builder, key, any_value_bool(value), (struct slice){0});
 }
 
 uint32_t profiles_builder_link(struct profiles_builder *builder, const uint8_t *trace_id,
@@ -334,12 +323,7 @@ static struct slice encode_resource(struct profiles_builder *builder,
     for (size_t i = 0; i < from->attribute_count; i++) {
         struct slice key = utf8_text(builder, from->attributes[i].key);
         struct slice value = utf8_text(builder, from->attributes[i].value);
-        size_t attribute = wire_writer_begin(&resource, RESOURCE_ATTRIBUTES);
-        wire_writer_bytes(&resource, KEY_VALUE_KEY, key);
-        size_t any = wire_writer_begin(&resource, KEY_VALUE_VALUE);
-        wire_writer_bytes(&resource, ANY_VALUE_STRING, value);
-        wire_writer_end(&resource, any);
-        wire_writer_end(&resource, attribute);
+        key_value_append(&resource, RESOURCE_ATTRIBUTES, key, any_value_string(value));
     }
     struct slice kept = arena_copy(&builder->arena, wire_writer_slice(&resource));
     wire_writer_deinit(&resource);

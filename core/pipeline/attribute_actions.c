@@ -1,10 +1,12 @@
 #include "core/pipeline/attribute_actions.h"
 
 #include "core/base/memory.h"
+#include "core/data/any_value.h"
 #include "core/data/json.h"
 #include "core/data/utf8.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -73,120 +75,50 @@ static bool is_set(const struct config_node *node)
     return node && config_node_kind(node) != CONFIG_NODE_NULL;
 }
 
-/* Builds a protobuf message in an arena; small, at start only. */
-struct builder {
-    struct arena *arena;
-    uint8_t *data;
-    size_t size;
-    size_t capacity;
-};
-
-static uint8_t *build_room(struct builder *builder, size_t more)
-{
-    if (builder->capacity - builder->size < more) {
-        size_t capacity = (builder->size + more) * 2;
-        uint8_t *data = arena_alloc(builder->arena, capacity);
-        if (builder->data)
-            memcpy(data, builder->data, builder->size);
-        builder->data = data;
-        builder->capacity = capacity;
-    }
-    return builder->data + builder->size;
-}
-
-static void build_bytes(struct builder *builder, uint32_t number, struct slice bytes)
-{
-    uint8_t *to = build_room(builder, wire_size_bytes(number, bytes.size));
-    builder->size = (size_t)(wire_write_bytes(to, number, bytes) - builder->data);
-}
-
-static void build_varint(struct builder *builder, uint32_t number, uint64_t value)
-{
-    uint8_t *to = build_room(builder, WIRE_HEADER_MAX);
-    to = wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value);
-    builder->size = (size_t)(to - builder->data);
-}
-
-static void build_double(struct builder *builder, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint8_t *to = build_room(builder, WIRE_HEADER_MAX);
-    builder->size = (size_t)(wire_write_fixed64(to, ANY_VALUE_DOUBLE, bits) - builder->data);
-}
-
-static struct slice built(const struct builder *builder)
-{
-    return slice_of(builder->data, builder->size);
-}
-
 static struct slice encode_string(struct arena *arena, struct slice text)
 {
-    struct builder builder = {.arena = arena};
-    build_bytes(&builder, ANY_VALUE_STRING, text);
-    return built(&builder);
-}
-
-static struct slice encode_int(struct arena *arena, int64_t value)
-{
-    struct builder builder = {.arena = arena};
-    build_varint(&builder, ANY_VALUE_INT, (uint64_t)value);
-    return built(&builder);
-}
-
-static struct slice encode_double(struct arena *arena, double value)
-{
-    struct builder builder = {.arena = arena};
-    build_double(&builder, value);
-    return built(&builder);
-}
-
-/* key and value as the payload of a KeyValue */
-static struct slice encode_pair(struct arena *arena, struct slice key, struct slice value)
-{
-    struct builder builder = {.arena = arena};
-    build_bytes(&builder, KEY_VALUE_KEY, key);
-    build_bytes(&builder, KEY_VALUE_VALUE, value);
-    return built(&builder);
+    return any_value_encode(arena, any_value_string(text));
 }
 
 /* YAML's own types: what is quoted is a string; 1 an integer, 1.0 a double. */
-static struct slice encode_scalar(struct arena *arena, const struct config_node *node)
+static struct any_value value_of_scalar(const struct config_node *node)
 {
     struct slice text = slice_of_string(config_node_text(node));
-    struct builder builder = {.arena = arena};
     bool truth, plain = !config_node_quoted(node);
     double real;
     int64_t whole;
     bool has_point = text.size > 0 && strpbrk(config_node_text(node), ".eE");
     if (plain && config_parse_bool(text, &truth))
-        build_varint(&builder, ANY_VALUE_BOOL, truth);
-    else if (plain && !has_point && config_parse_int(text, &whole))
-        return encode_int(arena, whole);
-    else if (plain && config_parse_double(text, &real))
-        return encode_double(arena, real);
-    else
-        return encode_string(arena, text);
-    return built(&builder);
+        return any_value_bool(truth);
+    if (plain && !has_point && config_parse_int(text, &whole))
+        return any_value_int(whole);
+    if (plain && config_parse_double(text, &real))
+        return any_value_double(real);
+    return any_value_string(text);
 }
 
 static struct slice encode_node(struct arena *arena, const struct config_node *node)
 {
     enum config_node_kind kind = config_node_kind(node);
-    struct builder items = {.arena = arena}, value = {.arena = arena};
     if (kind == CONFIG_NODE_NULL)
         return (struct slice){0};
     if (kind == CONFIG_NODE_SCALAR)
-        return encode_scalar(arena, node);
+        return any_value_encode(arena, value_of_scalar(node));
+    struct wire_writer items = {0};
     for (size_t i = 0; i < config_node_count(node); i++) {
         struct slice item = encode_node(arena, config_node_at(node, i));
         if (kind == CONFIG_NODE_MAP)
-            item = encode_pair(arena, slice_of_string(config_node_key(node, i)), item);
-        build_bytes(&items, 1, item); /* ArrayValue.values, KeyValueList.values */
+            wire_writer_bytes(
+                &items, KEY_VALUE_LIST_VALUES,
+                key_value_encode(arena, slice_of_string(config_node_key(node, i)), item));
+        else
+            wire_writer_bytes(&items, ARRAY_VALUE_VALUES, item);
     }
-    build_bytes(&value, kind == CONFIG_NODE_MAP ? ANY_VALUE_KVLIST : ANY_VALUE_ARRAY,
-                built(&items));
-    return built(&value);
+    struct any_value list = {.kind = kind == CONFIG_NODE_MAP ? ANY_VALUE_KVLIST : ANY_VALUE_ARRAY,
+                             .bytes = wire_writer_slice(&items)};
+    struct slice encoded = any_value_encode(arena, list);
+    wire_writer_deinit(&items);
+    return encoded;
 }
 
 /* ---- checks ---- */
@@ -377,8 +309,7 @@ struct edit {
 struct attribute {
     struct message_iter it;
     struct message_field field;
-    struct slice key;
-    struct slice value; /* AnyValue payload */
+    struct key_value pair;
 };
 
 static struct attribute first_attribute(struct edit *edit)
@@ -388,44 +319,32 @@ static struct attribute first_attribute(struct edit *edit)
 
 static bool next_attribute(struct edit *edit, struct attribute *attribute)
 {
-    while (message_next(&attribute->it, &attribute->field)) {
-        if (attribute->field.wire.number != edit->number ||
-            attribute->field.wire.type != WIRE_BYTES)
-            continue;
-        struct message_iter pair = message_iter_into(&attribute->field, NULL);
-        struct message_field part;
-        attribute->key = attribute->value = (struct slice){0};
-        while (message_next(&pair, &part))
-            if (part.wire.type == WIRE_BYTES && part.wire.number == KEY_VALUE_KEY)
-                attribute->key = part.wire.bytes;
-            else if (part.wire.type == WIRE_BYTES && part.wire.number == KEY_VALUE_VALUE)
-                attribute->value = part.wire.bytes;
-        return true;
-    }
-    return false;
+    if (!message_next_bytes(&attribute->it, edit->number, &attribute->field))
+        return false;
+    attribute->pair = key_value_read(attribute->field.wire.bytes);
+    return true;
 }
 
 static bool find_attribute(struct edit *edit, struct slice key, struct attribute *attribute)
 {
     *attribute = first_attribute(edit);
     while (next_attribute(edit, attribute))
-        if (slice_equal(attribute->key, key))
+        if (slice_equal(attribute->pair.key, key))
             return true;
     return false;
 }
 
 static void set_value(struct edit *edit, struct attribute *attribute, struct slice value)
 {
-    if (!slice_equal(attribute->value, value))
+    if (!slice_equal(attribute->pair.value, value))
         message_replace(&attribute->it, &attribute->field,
-                        encode_pair(edit->arena, attribute->key, value));
+                        key_value_encode(edit->arena, attribute->pair.key, value));
 }
 
 static void append_attribute(struct edit *edit, struct slice key, struct slice value)
 {
-    struct builder field = {.arena = edit->arena};
-    build_bytes(&field, edit->number, encode_pair(edit->arena, key, value));
-    message_append(edit->message, edit->arena, built(&field));
+    message_append(edit->message, edit->arena,
+                   key_value_encode_field(edit->arena, edit->number, key, value));
 }
 
 static void upsert(struct edit *edit, struct slice key, struct slice value)
@@ -467,7 +386,7 @@ static bool source_value(struct edit *edit, const struct attribute_action *actio
     }
     if (is_given(action->from_attribute) &&
         find_attribute(edit, slice_of_string(action->from_attribute), &source)) {
-        *out = source.value;
+        *out = source.pair.value;
         return true;
     }
     if (is_given(action->from_context) && value_from_context(edit, action->from_context, out))
@@ -507,36 +426,44 @@ static void apply_delete(struct edit *edit, const struct attribute_action *actio
 {
     struct attribute attribute = first_attribute(edit);
     while (next_attribute(edit, &attribute))
-        if (is_meant(edit, action, attribute.key))
+        if (is_meant(edit, action, attribute.pair.key))
             message_remove(&attribute.it, &attribute.field);
 }
 
-/* What an AnyValue holds; number 0: nothing. */
-static struct wire_field value_field(struct slice value)
+/* What the Collector hashes of each kind, numbers as little-endian `number`; false: nothing, for
+ * lists, maps, bytes and the empty value. */
+static bool hash_input(const struct any_value *value, uint64_t *number, struct slice *input)
 {
-    struct wire_cursor cursor = wire_cursor(value);
-    struct wire_field field, last = {0};
-    while (wire_next(&cursor, &field))
-        if (field.number >= ANY_VALUE_STRING && field.number <= ANY_VALUE_BYTES)
-            last = field;
-    return last;
+    *input = slice_of(number, sizeof *number);
+    switch (value->kind) {
+    case ANY_VALUE_STRING:
+        *input = value->bytes;
+        return true;
+    case ANY_VALUE_BOOL:
+        *number = htole64(value->truth);
+        input->size = 1;
+        return true;
+    case ANY_VALUE_INT:
+        *number = htole64((uint64_t)value->integer);
+        return true;
+    case ANY_VALUE_DOUBLE:
+        memcpy(number, &value->real, sizeof *number);
+        *number = htole64(*number);
+        return true;
+    default:
+        return false;
+    }
 }
 
-/* SHA-256 in hex of what the Collector takes of each type; "" for lists, maps, bytes and nothing.
- */
-static struct slice hash_value(struct arena *arena, struct slice value)
+/* SHA-256 in hex; "" where there is nothing to hash. */
+static struct slice hash_value(struct arena *arena, struct slice any)
 {
-    struct wire_field field = value_field(value);
-    uint8_t bytes[8], digest[32];
-    struct slice input = slice_of(bytes, sizeof bytes);
+    struct any_value value = any_value_read(any);
+    uint64_t number;
+    uint8_t digest[32];
+    struct slice input;
     struct text hex = {0};
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (uint8_t)(field.value >> (8 * i));
-    if (field.number == ANY_VALUE_STRING)
-        input = field.bytes;
-    else if (field.number == ANY_VALUE_BOOL)
-        input = slice_of(bytes, 1);
-    else if (field.number != ANY_VALUE_INT && field.number != ANY_VALUE_DOUBLE)
+    if (!hash_input(&value, &number, &input))
         return encode_string(arena, (struct slice){0});
     int ok = EVP_Digest(input.data, input.size, digest, NULL, EVP_sha256(), NULL);
     assert(ok == 1);
@@ -550,8 +477,8 @@ static void apply_hash(struct edit *edit, const struct attribute_action *action)
 {
     struct attribute attribute = first_attribute(edit);
     while (next_attribute(edit, &attribute))
-        if (is_meant(edit, action, attribute.key))
-            set_value(edit, &attribute, hash_value(edit->arena, attribute.value));
+        if (is_meant(edit, action, attribute.pair.key))
+            set_value(edit, &attribute, hash_value(edit->arena, attribute.pair.value));
 }
 
 static void apply_extract(struct edit *edit, const struct attribute_action *action)
@@ -559,8 +486,8 @@ static void apply_extract(struct edit *edit, const struct attribute_action *acti
     struct attribute attribute;
     if (!find_attribute(edit, slice_of_string(action->key), &attribute))
         return;
-    struct wire_field value = value_field(attribute.value);
-    if (value.number != ANY_VALUE_STRING || !matches(edit, action->compiled, value.bytes))
+    struct any_value value = any_value_read(attribute.pair.value);
+    if (value.kind != ANY_VALUE_STRING || !matches(edit, action->compiled, value.bytes))
         return;
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(edit->editor->match);
     for (uint32_t i = 1; i <= action->compiled->group_count; i++) {
@@ -570,13 +497,6 @@ static void apply_extract(struct edit *edit, const struct attribute_action *acti
             group = slice_of(value.bytes.data + at[0], at[1] - at[0]);
         upsert(edit, action->compiled->group_names[i], encode_string(edit->arena, group));
     }
-}
-
-static double double_of(const struct wire_field *field)
-{
-    double value;
-    memcpy(&value, &field->value, sizeof value);
-    return value;
 }
 
 /* Go's strconv, as far as it can differ: no spaces, all of the text. */
@@ -597,26 +517,26 @@ static bool parse_number(struct slice text, bool real, int64_t *whole_out, doubl
     return errno == 0 && *end == '\0';
 }
 
-static struct slice convert_to_number(struct arena *arena, const struct wire_field *from, bool real,
+static struct slice convert_to_number(struct arena *arena, const struct any_value *from, bool real,
                                       struct slice old)
 {
     int64_t whole = 0;
     double value = 0;
-    switch (from->number) {
+    switch (from->kind) {
     case ANY_VALUE_STRING:
         if (!parse_number(from->bytes, real, &whole, &value))
             return old;
         break;
     case ANY_VALUE_BOOL:
-        whole = from->value != 0;
+        whole = from->truth;
         value = (double)whole;
         break;
     case ANY_VALUE_INT:
-        whole = (int64_t)from->value;
+        whole = from->integer;
         value = (double)whole;
         break;
     case ANY_VALUE_DOUBLE:
-        value = double_of(from);
+        value = from->real;
         if (!real && !(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
             return old;
         whole = real ? 0 : (int64_t)value;
@@ -624,22 +544,22 @@ static struct slice convert_to_number(struct arena *arena, const struct wire_fie
     default:
         return old;
     }
-    return real ? encode_double(arena, value) : encode_int(arena, whole);
+    return any_value_encode(arena, real ? any_value_double(value) : any_value_int(whole));
 }
 
-static struct slice convert_to_string(struct arena *arena, const struct wire_field *from,
+static struct slice convert_to_string(struct arena *arena, const struct any_value *from,
                                       struct slice old)
 {
     struct text text = {0};
-    switch (from->number) {
+    switch (from->kind) {
     case ANY_VALUE_BOOL:
-        text_append(&text, from->value ? "true" : "false");
+        text_append(&text, from->truth ? "true" : "false");
         break;
     case ANY_VALUE_INT:
-        text_printf(&text, "%" PRId64, (int64_t)from->value);
+        text_printf(&text, "%" PRId64, from->integer);
         break;
     case ANY_VALUE_DOUBLE:
-        json_print_double(&text, double_of(from));
+        json_print_double(&text, from->real);
         break;
     default: /* is one already; lists and maps stay what they are */
         return old;
@@ -654,13 +574,14 @@ static void apply_convert(struct edit *edit, const struct attribute_action *acti
     struct attribute attribute;
     if (!find_attribute(edit, slice_of_string(action->key), &attribute))
         return;
-    struct wire_field from = value_field(attribute.value);
+    struct slice old = attribute.pair.value;
+    struct any_value from = any_value_read(old);
     if (action->converted_type == CONVERTED_STRING)
-        set_value(edit, &attribute, convert_to_string(edit->arena, &from, attribute.value));
+        set_value(edit, &attribute, convert_to_string(edit->arena, &from, old));
     else
-        set_value(edit, &attribute,
-                  convert_to_number(edit->arena, &from, action->converted_type == CONVERTED_DOUBLE,
-                                    attribute.value));
+        set_value(
+            edit, &attribute,
+            convert_to_number(edit->arena, &from, action->converted_type == CONVERTED_DOUBLE, old));
 }
 
 static void apply(struct edit *edit, const struct attribute_action *action)

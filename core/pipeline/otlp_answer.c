@@ -45,13 +45,7 @@ static int64_t read_duration(struct slice bytes)
 
 static int64_t read_retry_info(struct slice bytes)
 {
-    struct wire_cursor cursor = wire_cursor(bytes);
-    struct wire_field field;
-    int64_t ns = 0;
-    while (wire_next(&cursor, &field))
-        if (field.type == WIRE_BYTES && field.number == RETRY_INFO_FIELD_DELAY)
-            ns = read_duration(field.bytes);
-    return ns < 0 ? 0 : ns;
+    return read_duration(wire_last_bytes(bytes, RETRY_INFO_FIELD_DELAY));
 }
 
 static void read_detail(struct slice bytes, struct rpc_status *status)

@@ -147,7 +147,7 @@ static struct slice metric_name(struct pushes *pushes, const struct otlp_profile
 {
     struct slice name = {0};
     for (uint32_t i = 0; i < profile->attribute_count; i++) {
-        struct dictionary_attribute attribute =
+        struct key_value_and_unit attribute =
             dictionary_attribute(pushes->dictionary, profile->attributes[i]);
         if (slice_is(dictionary_string(pushes->dictionary, attribute.key), "__name__"))
             label_value(attribute.value, &pushes->arena, &name);
@@ -306,10 +306,7 @@ static void add_services(struct pushes *pushes, const struct service_split *spli
 static struct slice member(struct message_iter it, uint32_t number)
 {
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == number && field.wire.type == WIRE_BYTES)
-            return field.wire.bytes;
-    return (struct slice){0};
+    return message_next_bytes(&it, number, &field) ? field.wire.bytes : (struct slice){0};
 }
 
 static uint32_t read_profiles(struct pushes *pushes, struct message_iter it,
@@ -318,12 +315,11 @@ static uint32_t read_profiles(struct pushes *pushes, struct message_iter it,
     struct message_field field;
     struct message_iter counting = it;
     uint32_t count = 0;
-    while (message_next(&counting, &field))
-        count += field.wire.number == SCOPE_PROFILES_PROFILES;
+    while (message_next_bytes(&counting, SCOPE_PROFILES_PROFILES, &field))
+        count++;
     *out = arena_array(&pushes->arena, count, sizeof **out);
-    for (count = 0; message_next(&it, &field);)
-        if (field.wire.number == SCOPE_PROFILES_PROFILES)
-            otlp_profile_read(&(*out)[count++], &field, &pushes->arena);
+    for (count = 0; message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field); count++)
+        otlp_profile_read(&(*out)[count], &field, &pushes->arena);
     return count;
 }
 
@@ -353,14 +349,11 @@ static void add_request(struct pushes *pushes, struct message *root)
 {
     struct message_iter groups = message_iter(root, NULL);
     struct message_field group, field;
-    while (message_next(&groups, &group)) {
-        if (group.wire.number != PROFILES_RESOURCE_PROFILES)
-            continue;
+    while (message_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
         struct message_iter it = message_iter_into(&group, NULL);
         struct slice resource = member(it, RESOURCE_PROFILES_RESOURCE);
-        while (message_next(&it, &field))
-            if (field.wire.number == RESOURCE_PROFILES_SCOPE_PROFILES)
-                add_scope(pushes, resource, message_iter_into(&field, NULL));
+        while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
+            add_scope(pushes, resource, message_iter_into(&field, NULL));
     }
 }
 

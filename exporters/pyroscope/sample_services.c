@@ -21,7 +21,7 @@ struct sample_services sample_services_of(struct dictionary *dictionary, struct 
     uint32_t count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
     struct slice *names = arena_array(arena, count, sizeof *names);
     for (uint32_t i = 0; i < count; i++) {
-        struct dictionary_attribute attribute = dictionary_attribute(dictionary, i);
+        struct key_value_and_unit attribute = dictionary_attribute(dictionary, i);
         if (attribute.key == key && !label_value(attribute.value, arena, &names[i]))
             names[i] = (struct slice){0};
     }

@@ -1,7 +1,6 @@
 #include "exporters/pyroscope/series_labels.h"
 
-#include "core/data/otlp.h"
-#include "core/data/wire.h"
+#include "core/data/any_value.h"
 
 #include <inttypes.h>
 
@@ -62,35 +61,28 @@ static bool only_element(struct slice array, struct slice *element)
     struct wire_field field;
     size_t count = 0;
     *element = (struct slice){0};
-    while (wire_next(&cursor, &field))
-        if (field.number == ARRAY_VALUE_VALUES) {
-            *element = field.bytes;
-            count++;
-        }
+    while (wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field)) {
+        *element = field.bytes;
+        count++;
+    }
     return count == 1;
 }
 
 bool label_value(struct slice any, struct arena *arena, struct slice *out)
 {
-    struct wire_cursor cursor = wire_cursor(any);
-    struct wire_field field;
-    if (!wire_next(&cursor, &field))
-        return false;
-    struct slice element = {0};
-    if (field.number == ANY_VALUE_ARRAY && only_element(field.bytes, &element)) {
-        cursor = wire_cursor(element);
-        if (!wire_next(&cursor, &field))
-            return false;
-    }
-    switch (field.number) {
+    struct any_value value = any_value_read(any);
+    struct slice element;
+    if (value.kind == ANY_VALUE_ARRAY && only_element(value.bytes, &element))
+        value = any_value_read(element);
+    switch (value.kind) {
     case ANY_VALUE_STRING:
-        *out = field.bytes;
+        *out = value.bytes;
         return out->size > 0;
     case ANY_VALUE_INT:
-        *out = slice_of_string(arena_printf(arena, "%" PRId64, (int64_t)field.value));
+        *out = slice_of_string(arena_printf(arena, "%" PRId64, value.integer));
         return true;
     case ANY_VALUE_BOOL:
-        *out = field.value ? SLICE("true") : SLICE("false");
+        *out = value.truth ? SLICE("true") : SLICE("false");
         return true;
     default:
         return false;
@@ -129,20 +121,11 @@ struct attribute {
 static bool next_attribute(struct wire_cursor *cursor, uint32_t number, struct arena *arena,
                            struct attribute *out)
 {
-    struct wire_field field, part;
-    while (wire_next(cursor, &field)) {
-        if (field.number != number || field.type != WIRE_BYTES)
-            continue;
-        struct wire_cursor inside = wire_cursor(field.bytes);
-        struct slice any = {0};
-        out->key = (struct slice){0};
-        while (wire_next(&inside, &part)) {
-            if (part.number == KEY_VALUE_KEY)
-                out->key = part.bytes;
-            else if (part.number == KEY_VALUE_VALUE)
-                any = part.bytes;
-        }
-        if (label_value(any, arena, &out->value))
+    struct wire_field field;
+    while (wire_next_bytes(cursor, number, &field)) {
+        struct key_value pair = key_value_read(field.bytes);
+        out->key = pair.key;
+        if (label_value(pair.value, arena, &out->value))
             return true;
     }
     return false;

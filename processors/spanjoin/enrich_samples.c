@@ -1,6 +1,7 @@
 #include "processors/spanjoin/enrich_samples.h"
 
 #include "core/base/hash.h"
+#include "core/data/any_value.h"
 
 #include <assert.h>
 
@@ -253,7 +254,7 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
                                          const struct profile_plan *profile,
                                          const struct wire_field *field, uint8_t *to)
 {
-    bool single = field->type == WIRE_VARINT;
+    bool single = field->type != WIRE_BYTES; /* a varint then: it was scanned */
     uint64_t number = single ? field->value : 0;
     struct slice list = single ? (struct slice){0} : field->bytes;
     struct wire_cursor packed = wire_cursor(list);
@@ -315,9 +316,8 @@ static void apply_to_scope(struct sample_plan *plan, struct message *scope_profi
 {
     struct message_iter it = message_iter(scope_profiles, &plan->batch->arena);
     struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number != SCOPE_PROFILES_PROFILES || field.wire.type != WIRE_BYTES ||
-            !profile_has_samples(field.wire.bytes))
+    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
+        if (!profile_has_samples(field.wire.bytes))
             continue;
         const struct profile_plan *profile = &plan->profiles[(*profile_position)++];
         uint32_t changes = count_changes(plan, profile);
@@ -327,17 +327,6 @@ static void apply_to_scope(struct sample_plan *plan, struct message *scope_profi
 }
 
 /* --- resources --- */
-
-static struct slice key_of_attribute(struct slice key_value)
-{
-    struct message_iter it = message_iter_bytes(key_value);
-    struct message_field field;
-    struct slice key = {0};
-    while (message_next(&it, &field))
-        if (field.wire.number == KEY_VALUE_KEY && field.wire.type == WIRE_BYTES)
-            key = field.wire.bytes;
-    return key;
-}
 
 static bool is_source(struct slice key, const struct config_strings *sources)
 {
@@ -352,10 +341,8 @@ static void remove_ids(struct sample_plan *plan, struct message *resource, bool 
     const struct spanjoin_settings *settings = plan->settings;
     struct message_iter it = message_iter(resource, &plan->batch->arena);
     struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number != RESOURCE_ATTRIBUTES || field.wire.type != WIRE_BYTES)
-            continue;
-        struct slice key = key_of_attribute(field.wire.bytes);
+    while (message_next_bytes(&it, RESOURCE_ATTRIBUTES, &field)) {
+        struct slice key = key_value_read(field.wire.bytes).key;
         if (is_source(key, &settings->trace_sources) ||
             (span_taken && is_source(key, &settings->sources)))
             message_remove(&it, &field);
@@ -399,9 +386,8 @@ void sample_plan_apply(struct sample_plan *plan)
     uint32_t position = 0;
     struct message_iter it = message_iter(&plan->batch->parts[0].root, &plan->batch->arena);
     struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number != PROFILES_RESOURCE_PROFILES || field.wire.type != WIRE_BYTES ||
-            !resource_has_samples(field.wire.bytes))
+    while (message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &field)) {
+        if (!resource_has_samples(field.wire.bytes))
             continue;
         const struct resource_plan *resource = &plan->resources[position++];
         if (resource_changes(plan, resource))

@@ -1,18 +1,8 @@
 #include "processors/spanjoin/enrich_spans.h"
 
-#include <assert.h>
+#include "core/data/any_value.h"
 
-/* The payload of the field `number`; empty when there is none. */
-static struct slice field_of(struct slice message, uint32_t number)
-{
-    struct message_iter it = message_iter_bytes(message);
-    struct message_field field;
-    struct slice found = {0};
-    while (message_next(&it, &field))
-        if (field.wire.number == number && field.wire.type == WIRE_BYTES)
-            found = field.wire.bytes;
-    return found;
-}
+#include <assert.h>
 
 /* --- reading --- */
 
@@ -83,22 +73,20 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
 
 static void read_scope(struct reading *reading, struct slice scope_spans, struct slice resource)
 {
-    struct span_place place = {resource, field_of(scope_spans, SCOPE_SPANS_SCOPE)};
+    struct span_place place = {resource, wire_last_bytes(scope_spans, SCOPE_SPANS_SCOPE)};
     struct message_iter it = message_iter_bytes(scope_spans);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == SCOPE_SPANS_SPANS && field.wire.type == WIRE_BYTES)
-            read_span(reading, field.wire.bytes, &place);
+    while (message_next_bytes(&it, SCOPE_SPANS_SPANS, &field))
+        read_span(reading, field.wire.bytes, &place);
 }
 
 static void read_resource(struct reading *reading, struct slice resource_spans)
 {
-    struct slice resource = field_of(resource_spans, RESOURCE_SPANS_RESOURCE);
+    struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
     struct message_iter it = message_iter_bytes(resource_spans);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == RESOURCE_SPANS_SCOPE_SPANS && field.wire.type == WIRE_BYTES)
-            read_scope(reading, field.wire.bytes, resource);
+    while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
+        read_scope(reading, field.wire.bytes, resource);
 }
 
 struct request_spans request_spans_read(struct batch *batch,
@@ -117,9 +105,8 @@ struct request_spans request_spans_read(struct batch *batch,
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter_bytes(batch->parts[i].root.raw);
         struct message_field field;
-        while (message_next(&it, &field))
-            if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
-                read_resource(&reading, field.wire.bytes);
+        while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field))
+            read_resource(&reading, field.wire.bytes);
     }
     read_block(&reading);
     return spans;
@@ -149,27 +136,13 @@ static bool has_key(struct slice raw)
     return span_view_key(&span, &key);
 }
 
-static void append_attribute(struct message *span, struct arena *arena, struct slice key,
-                             struct slice value)
-{
-    size_t inner =
-        wire_size_bytes(KEY_VALUE_KEY, key.size) + wire_size_bytes(KEY_VALUE_VALUE, value.size);
-    size_t size = wire_size_bytes(SPAN_ATTRIBUTES, inner);
-    uint8_t *fields = arena_alloc(arena, size);
-    uint8_t *to = wire_write_header(fields, SPAN_ATTRIBUTES, inner);
-    to = wire_write_bytes(to, KEY_VALUE_KEY, key);
-    wire_write_bytes(to, KEY_VALUE_VALUE, value);
-    message_append(span, arena, slice_of(fields, size));
-}
-
 /* Whether the key is among the span's attributes, with or without a value. */
 static bool has_attribute(struct slice span, struct slice key)
 {
     struct message_iter it = message_iter_bytes(span);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == SPAN_ATTRIBUTES && field.wire.type == WIRE_BYTES &&
-            slice_equal(field_of(field.wire.bytes, KEY_VALUE_KEY), key))
+    while (message_next_bytes(&it, SPAN_ATTRIBUTES, &field))
+        if (slice_equal(key_value_read(field.wire.bytes).key, key))
             return true;
     return false;
 }
@@ -189,7 +162,9 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
             continue;
         if (!node)
             node = message_open(it, field);
-        append_attribute(node, enriching->arena, side->joined[i].key, value);
+        message_append(
+            node, enriching->arena,
+            key_value_encode_field(enriching->arena, SPAN_ATTRIBUTES, side->joined[i].key, value));
     }
     enriching->enriched += node != NULL;
 }
@@ -198,13 +173,12 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
 static void enrich_scope(struct enriching *enriching, struct message_iter *parent,
                          struct message_field *scope, struct slice resource)
 {
-    struct span_place place = {resource, field_of(scope->wire.bytes, SCOPE_SPANS_SCOPE)};
+    struct span_place place = {resource, wire_last_bytes(scope->wire.bytes, SCOPE_SPANS_SCOPE)};
     struct message *node = message_open(parent, scope);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
-    while (enriching->next < enriching->end && message_next(&it, &field)) {
-        if (field.wire.number != SCOPE_SPANS_SPANS || field.wire.type != WIRE_BYTES ||
-            !has_key(field.wire.bytes))
+    while (enriching->next < enriching->end && message_next_bytes(&it, SCOPE_SPANS_SPANS, &field)) {
+        if (!has_key(field.wire.bytes))
             continue;
         if (enriching->number++ == enriching->next->number)
             enrich_span(enriching, &it, &field, &place, enriching->next++->totals);
@@ -214,13 +188,12 @@ static void enrich_scope(struct enriching *enriching, struct message_iter *paren
 static void enrich_resource(struct enriching *enriching, struct message_iter *parent,
                             struct message_field *resource_spans)
 {
-    struct slice resource = field_of(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE);
+    struct slice resource = wire_last_bytes(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE);
     struct message *node = message_open(parent, resource_spans);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == RESOURCE_SPANS_SCOPE_SPANS && field.wire.type == WIRE_BYTES)
-            enrich_scope(enriching, &it, &field, resource);
+    while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
+        enrich_scope(enriching, &it, &field, resource);
 }
 
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
@@ -235,9 +208,8 @@ uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_setting
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field field;
-        while (message_next(&it, &field))
-            if (field.wire.number == TRACES_RESOURCE_SPANS && field.wire.type == WIRE_BYTES)
-                enrich_resource(&enriching, &it, &field);
+        while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field))
+            enrich_resource(&enriching, &it, &field);
     }
     assert(enriching.next == enriching.end);
     return enriching.enriched;

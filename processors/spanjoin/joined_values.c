@@ -1,5 +1,6 @@
 #include "processors/spanjoin/joined_values.h"
 
+#include "core/data/any_value.h"
 #include "core/data/message.h"
 
 #include <assert.h>
@@ -8,18 +9,12 @@
 
 static struct slice any_string(struct arena *arena, struct slice text)
 {
-    size_t size = wire_size_bytes(ANY_VALUE_STRING, text.size);
-    uint8_t *payload = arena_alloc(arena, size);
-    wire_write_bytes(payload, ANY_VALUE_STRING, text);
-    return slice_of(payload, size);
+    return any_value_encode(arena, any_value_string(text));
 }
 
 static struct slice any_int(struct arena *arena, uint64_t value)
 {
-    size_t size = wire_size_tag(ANY_VALUE_INT) + wire_size_varint(value);
-    uint8_t *payload = arena_alloc(arena, size);
-    wire_write_varint(wire_write_tag(payload, ANY_VALUE_INT, WIRE_VARINT), value);
-    return slice_of(payload, size);
+    return any_value_encode(arena, any_value_int((int64_t)value));
 }
 
 static struct slice any_hex(struct arena *arena, struct slice bytes)
@@ -118,34 +113,14 @@ struct slice attribute_value(struct slice message, uint32_t number, struct slice
 {
     struct message_iter it = message_iter_bytes(message);
     struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number != number || field.wire.type != WIRE_BYTES ||
-            field.wire.bytes.size < key.size)
+    while (message_next_bytes(&it, number, &field)) {
+        if (field.wire.bytes.size < key.size)
             continue;
-        struct slice name = {0}, value = {0};
-        struct message_iter inner = message_iter_bytes(field.wire.bytes);
-        struct message_field part;
-        while (message_next(&inner, &part)) {
-            if (part.wire.number == KEY_VALUE_KEY && part.wire.type == WIRE_BYTES)
-                name = part.wire.bytes;
-            else if (part.wire.number == KEY_VALUE_VALUE && part.wire.type == WIRE_BYTES)
-                value = part.wire.bytes;
-        }
-        if (slice_equal(name, key))
-            return value;
+        struct key_value pair = key_value_read(field.wire.bytes);
+        if (slice_equal(pair.key, key))
+            return pair.value;
     }
     return (struct slice){0};
-}
-
-static struct slice scope_name(struct slice scope)
-{
-    struct message_iter it = message_iter_bytes(scope);
-    struct message_field field;
-    struct slice name = {0};
-    while (message_next(&it, &field))
-        if (field.wire.number == SCOPE_NAME && field.wire.type == WIRE_BYTES)
-            name = field.wire.bytes;
-    return name;
 }
 
 /* --- paths --- */
@@ -183,7 +158,7 @@ static struct slice own_value(const struct joined_attribute *joined, const struc
     case JOIN_SPAN_STATUS_MESSAGE:
         return text_or_nothing(arena, span->status_message);
     case JOIN_SCOPE_NAME:
-        return text_or_nothing(arena, scope_name(place->scope));
+        return text_or_nothing(arena, wire_last_bytes(place->scope, SCOPE_NAME));
     case JOIN_SPAN_ATTRIBUTE:
         return attribute_value(span->attributes, SPAN_ATTRIBUTES, joined->name);
     case JOIN_RESOURCE_ATTRIBUTE:

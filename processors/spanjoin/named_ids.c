@@ -1,5 +1,6 @@
 #include "processors/spanjoin/named_ids.h"
 
+#include "core/data/any_value.h"
 #include "core/data/id_text.h"
 
 #include <assert.h>
@@ -7,16 +8,13 @@
 /* From an AnyValue payload. */
 static bool parse_id(const struct id_source *source, struct slice any, uint8_t *id, size_t size)
 {
-    struct wire_cursor cursor = wire_cursor(any);
-    struct wire_field field;
-    if (!wire_next(&cursor, &field))
+    struct any_value value = any_value_read(any);
+    bool is_decimal = source->is_decimal && size == SPAN_ID_SIZE;
+    if (value.kind == ANY_VALUE_INT)
+        return is_decimal && id_from_number((uint64_t)value.integer, id);
+    if (value.kind != ANY_VALUE_STRING)
         return false;
-    if (field.number == ANY_VALUE_INT && field.type == WIRE_VARINT)
-        return source->is_decimal && size == SPAN_ID_SIZE && id_from_number(field.value, id);
-    if (field.number != ANY_VALUE_STRING || field.type != WIRE_BYTES)
-        return false;
-    return source->is_decimal && size == SPAN_ID_SIZE ? id_from_decimal(field.bytes, id)
-                                                      : id_from_hex(field.bytes, id, size);
+    return is_decimal ? id_from_decimal(value.bytes, id) : id_from_hex(value.bytes, id, size);
 }
 
 /* --- attributes --- */
@@ -61,7 +59,7 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
     assert(attribute < plan->class_count || attribute == 0);
     struct attribute_class *class = &plan->classes[attribute];
     if (class->role == ATTRIBUTE_UNREAD) {
-        struct dictionary_attribute entry = dictionary_attribute(plan->dictionary, attribute);
+        struct key_value_and_unit entry = dictionary_attribute(plan->dictionary, attribute);
         *class = class_of_key(plan->settings, dictionary_string(plan->dictionary, entry.key));
         class->is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
     }

@@ -345,9 +345,8 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
                                                        header->profile_id, plan->request, false));
     struct message_iter it = message_iter_bytes(header->raw);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES)
-            plan_sample(plan, around, field.wire.bytes, with_totals);
+    while (message_next_bytes(&it, PROFILE_SAMPLES, &field))
+        plan_sample(plan, around, field.wire.bytes, with_totals);
     around->profile->sample_count = plan->sample_count - around->profile->first_sample;
 }
 
@@ -362,25 +361,19 @@ static void plan_scope(struct sample_plan *plan, struct surroundings *around,
 
 bool profile_has_samples(struct slice profile)
 {
-    struct message_iter it = message_iter_bytes(profile);
-    struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == PROFILE_SAMPLES && field.wire.type == WIRE_BYTES)
-            return true;
-    return false;
+    struct wire_cursor cursor = wire_cursor(profile);
+    struct wire_field field;
+    return wire_next_bytes(&cursor, PROFILE_SAMPLES, &field);
 }
 
 bool resource_has_samples(struct slice resource_profiles)
 {
-    struct message_iter it = message_iter_bytes(resource_profiles);
-    struct message_field scope, profile;
-    while (message_next(&it, &scope)) {
-        if (scope.wire.number != RESOURCE_PROFILES_SCOPE_PROFILES || scope.wire.type != WIRE_BYTES)
-            continue;
-        struct message_iter inner = message_iter_bytes(scope.wire.bytes);
-        while (message_next(&inner, &profile))
-            if (profile.wire.number == SCOPE_PROFILES_PROFILES && profile.wire.type == WIRE_BYTES &&
-                profile_has_samples(profile.wire.bytes))
+    struct wire_cursor scopes = wire_cursor(resource_profiles);
+    struct wire_field scope, profile;
+    while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
+        struct wire_cursor profiles = wire_cursor(scope.bytes);
+        while (wire_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
+            if (profile_has_samples(profile.bytes))
                 return true;
     }
     return false;
@@ -397,13 +390,11 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     *around.resource = (struct resource_plan){.first_profile = plan->profile_count};
     struct message_iter it = message_iter_bytes(resource_profiles);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == RESOURCE_PROFILES_RESOURCE && field.wire.type == WIRE_BYTES)
-            around.resource_ids = named_ids_of_resource(plan->settings, field.wire.bytes);
+    while (message_next_bytes(&it, RESOURCE_PROFILES_RESOURCE, &field))
+        around.resource_ids = named_ids_of_resource(plan->settings, field.wire.bytes);
     it = message_iter_bytes(resource_profiles);
-    while (message_next(&it, &field))
-        if (field.wire.number == RESOURCE_PROFILES_SCOPE_PROFILES && field.wire.type == WIRE_BYTES)
-            plan_scope(plan, &around, field.wire.bytes);
+    while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
+        plan_scope(plan, &around, field.wire.bytes);
     around.resource->profile_count = plan->profile_count - around.resource->first_profile;
 }
 
@@ -423,9 +414,8 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_s
     plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);
     struct message_iter it = message_iter_bytes(batch->parts[0].root.raw);
     struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == PROFILES_RESOURCE_PROFILES && field.wire.type == WIRE_BYTES)
-            plan_resource(plan, field.wire.bytes);
+    while (message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &field))
+        plan_resource(plan, field.wire.bytes);
     return plan;
 }
 

@@ -146,9 +146,9 @@ void profile_window_init(struct profile_window *window, struct sample_plan *plan
 const struct profile_header *profile_window_next(struct profile_window *window)
 {
     struct message_field field;
-    while (window->read <= window->next + PROFILE_SIBLINGS && message_next(&window->ahead, &field))
-        if (field.wire.number == SCOPE_PROFILES_PROFILES && field.wire.type == WIRE_BYTES &&
-            profile_has_samples(field.wire.bytes))
+    while (window->read <= window->next + PROFILE_SIBLINGS &&
+           message_next_bytes(&window->ahead, SCOPE_PROFILES_PROFILES, &field))
+        if (profile_has_samples(field.wire.bytes))
             read_header(window->plan, header_at(window, window->read++), field.wire.bytes);
     if (window->next == window->read)
         return NULL;

@@ -54,7 +54,7 @@ static void check_written(struct fixture *f, const char *expected)
 static void test_reading(void **state)
 {
     struct fixture f;
-    struct dictionary_attribute attribute;
+    struct key_value_and_unit attribute;
     struct dictionary_link link;
 
     (void)state;

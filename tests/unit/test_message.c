@@ -423,6 +423,37 @@ static void an_iterator_sees_what_is_appended_meanwhile(void **state)
     arena_deinit(&arena);
 }
 
+/* As the tree is now: without what was removed, with what was replaced and appended. */
+static void fields_of_one_number_are_found(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct message root;
+    message_init(&root, SLICE("\x0a\x01"
+                              "a\x08\x05\x12\x01"
+                              "x\x0a\x01"
+                              "b\x0a\x01"
+                              "c"));
+    struct message_iter it = message_iter(&root, &arena);
+    struct message_field field;
+    assert_true(message_next_bytes(&it, 1, &field) && slice_is(field.wire.bytes, "a"));
+    message_remove(&it, &field);
+    assert_true(message_next_bytes(&it, 1, &field) && slice_is(field.wire.bytes, "b"));
+    message_replace(&it, &field, SLICE("B"));
+    message_append(&root, &arena,
+                   SLICE("\x0a\x01"
+                         "d"));
+    it = message_iter(&root, NULL);
+    assert_true(message_next_bytes(&it, 1, &field) && slice_is(field.wire.bytes, "B"));
+    assert_true(message_next_bytes(&it, 1, &field) && slice_is(field.wire.bytes, "c"));
+    assert_true(message_next_bytes(&it, 1, &field) && slice_is(field.wire.bytes, "d"));
+    assert_false(message_next_bytes(&it, 1, &field));
+    it = message_iter_bytes(root.raw);
+    assert_true(message_next_bytes(&it, 2, &field) && slice_is(field.wire.bytes, "x"));
+    assert_false(message_next_bytes(&it, 2, &field));
+    arena_deinit(&arena);
+}
+
 static void lengths_above_a_change_grow(void **state)
 {
     (void)state;
@@ -451,6 +482,7 @@ int main(void)
         cmocka_unit_test(what_was_appended_can_be_changed),
         cmocka_unit_test(iterators_may_be_at_different_runs),
         cmocka_unit_test(an_iterator_sees_what_is_appended_meanwhile),
+        cmocka_unit_test(fields_of_one_number_are_found),
         cmocka_unit_test(lengths_above_a_change_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

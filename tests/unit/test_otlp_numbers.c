@@ -81,6 +81,8 @@ static const struct {
       {"kvlist_value", ANY_VALUE_KVLIST},
       {"bytes_value", ANY_VALUE_BYTES},
       {"string_value_strindex", ANY_VALUE_STRING_STRINDEX}}},
+    {COMMON(array_value), {{"values", ARRAY_VALUE_VALUES}}},
+    {COMMON(key_value_list), {{"values", KEY_VALUE_LIST_VALUES}}},
     {&opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor,
      {{"resource_profiles", PROFILES_RESOURCE_PROFILES}, {"dictionary", PROFILES_DICTIONARY}}},
     {PROFILES(resource_profiles),

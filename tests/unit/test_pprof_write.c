@@ -88,7 +88,7 @@ static void test_recordings_come_back(void **state)
     "5\"process.executable.build_id.go\" 5\"pprof.location.is_folded\" "                           \
     "6{} 6{1=4 2{1\"v\"}} 6{1=4 2{3=5} 3=5} 6{1=4 2{2=1}} 6{1=4 2{4#0}} 6{1=4 2{5{}}} "            \
     "6{1=4 2{1\"\"}} 6{1=4 2{3=0}} 6{1=9 2{1\"x\"}} 6{1=10 2{2=0}} 6{1=11 2{1\"ab\"}} "            \
-    "6{1=12 2{1\"c\"}} 6{1=13 2{2=1}} "                                                            \
+    "6{1=12 2{1\"c\"}} 6{1=13 2{2=1}} 6{1=4 2{1\"first\" 3=5 9\"new\"} 3=5} "                      \
     "7{} 7{1[1]} 7{1=2 1[1]} 7{1[3]}} "
 #define PROFILE(fields) "1{2{2{" fields "}}}" DICTIONARY
 #define CPU "1{1=1 2=2} "
@@ -156,6 +156,8 @@ static void test_labels_and_links(void **state)
                       "2{2[7] 4[32]} 2{2[0] 4[64]} 2{3=2 4[128]} 2{2[8] 4[3]}"),
           "cpu/nanoseconds 0+0\n124  /\n128  03000000000000000000000000000000/\n"
           "1  k=5 bytes /\n2  k=true /\n3  span_id=x /\n");
+    /* the last member of a value, behind which stands a field that nobody knows */
+    check(PROFILE(CPU "2{2[13] 4[1]}"), "cpu/nanoseconds 0+0\n1  k=5 bytes /\n");
     /* the link goes first */
     check(PROFILE(CPU "2{2[8] 3=1 4[1]}"),
           "cpu/nanoseconds 0+0\n1  01000000000000000000000000000000/0200000000000000\n");

@@ -187,7 +187,15 @@ static void test_which_values_become_labels(void **state)
     expect_label("5{1{1\"one\"} 1{1\"two\"}}", "none");
     expect_label("5{1{}}", "none");
     expect_label("5{}", "none");
-    /* Fields that nobody knows yet are not its elements. */
+    /* Of several members the last one counts, behind it may be fields that nobody knows yet. */
+    expect_label("1\"first\" 1\"last\"", "last");
+    expect_label("3=5 1\"last\"", "last");
+    expect_label("1\"first\" 3=5 9\"new\"", "5");
+    expect_label("9\"new\" 1\"text\"", "text");
+    expect_label("1\"first\" 4#1", "none");
+    expect_label("5{1{1\"first\" 1\"last\"}}", "last");
+    expect_label("1\"first\" 5{1{2=1}}", "true");
+    /* Such fields are not a list's elements either. */
     expect_label("5{2=1}", "none");
     expect_label("5{2#1}", "none");
     expect_label("5{2=1 1{1\"only\"} 3\"new\"}", "only");

@@ -69,6 +69,8 @@ static const struct edit {
     {"{key: a, action: insert, value: -5}", "", ATTRIBUTE("a", "\"intValue\":\"-5\"")},
     {"{key: a, action: insert, value: '5'}", "", STRING("a", "5")},
     {"{key: a, action: insert, value: 5.0}", "", ATTRIBUTE("a", "\"doubleValue\":5")},
+    {"{key: a, action: insert, value: 0.0}", "", ATTRIBUTE("a", "\"doubleValue\":0")},
+    {"{key: a, action: insert, value: []}", "", ATTRIBUTE("a", "\"arrayValue\":{}")},
     {"{key: a, action: insert, value: 1e3}", "", ATTRIBUTE("a", "\"doubleValue\":1000")},
     {"{key: a, action: insert, value: true}", "", ATTRIBUTE("a", "\"boolValue\":true")},
     {"{key: a, action: insert, value: \"\"}", "", STRING("a", "")},
@@ -102,6 +104,8 @@ static const struct edit {
      STRING("xa", "4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a")},
     {"{key: a, action: hash}", ATTRIBUTE("a", "\"intValue\":\"1\""),
      STRING("a", "7c9fa136d4413fa6173637e883b6998d32e1d675f88cddff9dcbcf331820f4b8")},
+    {"{key: a, action: hash}", ATTRIBUTE("a", "\"doubleValue\":1"),
+     STRING("a", "6c3c396ed6b5c36dcae172271f462051b1266b851e92df3deea8ac65478fd712")},
     {"{key: a, action: hash}", ATTRIBUTE("a", "\"arrayValue\":{}"), STRING("a", "")},
     {"{key: a, action: hash}", STRING("b", "abc"), NULL},
     /* extract */

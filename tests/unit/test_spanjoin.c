@@ -1035,6 +1035,40 @@ static void test_old_layout_and_unpacked_values(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Attribute 1 of the table, with these members of its value. */
+#define NAMED_BY(key, members)                                                                     \
+    "1{2{2{1{1=1 2=2} 2{1=1 2[1] 4[30]}}}} 2{ 5\"\" 5\"cpu\" 5\"nanoseconds\" 5\"" key             \
+    "\" 4{} 6{} 6{1=3 2{" members "}} 7{} 7{} 1{} 2{} 3{} }"
+
+static void test_the_last_member_of_a_value_names_the_span(void **state)
+{
+    (void)state;
+    static const char *const requests[] = {
+        NAMED_BY("span_id", "1\"000000000000002b\" 1\"000000000000002a\""),
+        NAMED_BY("span_id", "3=43 1\"000000000000002a\" 9\"new\""),
+        NAMED_BY("span id", "1\"43\" 3=42"),
+        NAMED_BY("span_id", "9\"new\" 1\"000000000000002a\""),
+    };
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, SPAN, "last");
+    send_span(&join, TRACE, SPAN_B, "first");
+    size_t count = sizeof requests / sizeof *requests;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(send_text(&join, requests[i]));
+        read_profiles(&join, i, &out);
+        expect_joined(&out, 0, 0, TRACE, SPAN, "last");
+        request_free(&out);
+    }
+    /* The last one is no id, so there is none. */
+    assert_true(send_text(&join, NAMED_BY("span_id", "1\"000000000000002a\" 2=1")));
+    read_profiles(&join, count, &out);
+    expect_unjoined(&out, 0, 0);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 static void test_invalid_requests_do_not_get_here(void **state)
 {
     (void)state;
@@ -1297,6 +1331,7 @@ int main(void)
         cmocka_unit_test(test_existing_attributes_are_kept),
         cmocka_unit_test(test_every_path),
         cmocka_unit_test(test_old_layout_and_unpacked_values),
+        cmocka_unit_test(test_the_last_member_of_a_value_names_the_span),
         cmocka_unit_test(test_invalid_requests_do_not_get_here),
         cmocka_unit_test(test_more_ids_than_a_request_may_name),
         cmocka_unit_test(test_what_goes_on_is_not_larger_than_it_came),

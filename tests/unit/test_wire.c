@@ -177,6 +177,34 @@ static void what_is_no_message_is_broken(void **state)
     }
 }
 
+static void fields_of_one_number_are_found(void **state)
+{
+    (void)state;
+    /* 1="a" 2="b" 1=5 (a varint) 1="c" 1="" */
+    struct slice message = SLICE("\x0a\x01"
+                                 "a\x12\x01"
+                                 "b\x08\x05\x0a\x01"
+                                 "c\x0a\x00");
+    struct wire_cursor cursor = wire_cursor(message);
+    struct wire_field field;
+    assert_true(wire_next_bytes(&cursor, 1, &field) && slice_is(field.bytes, "a"));
+    assert_true(wire_next_bytes(&cursor, 1, &field) && slice_is(field.bytes, "c"));
+    assert_ptr_equal(field.end, message.data + 11);
+    assert_true(wire_next_bytes(&cursor, 1, &field) && slice_is(field.bytes, ""));
+    assert_false(wire_next_bytes(&cursor, 1, &field));
+    assert_false(cursor.broken);
+    message.size -= 2;
+    assert_true(slice_is(wire_last_bytes(message, 1), "c"));
+    assert_true(slice_is(wire_last_bytes(message, 2), "b"));
+    assert_int_equal(wire_last_bytes(message, 3).size, 0);
+    assert_int_equal(wire_last_bytes((struct slice){0}, 1).size, 0);
+    /* What is cut off is noticed. */
+    cursor = wire_cursor(slice_of(message.data, message.size - 1));
+    assert_true(wire_next_bytes(&cursor, 1, &field));
+    assert_false(wire_next_bytes(&cursor, 1, &field));
+    assert_true(cursor.broken);
+}
+
 static void packed_numbers_are_read(void **state)
 {
     (void)state;
@@ -215,7 +243,7 @@ static void sizes_are_those_of_what_is_written(void **state)
             assert_in_range(wire_write_header(to, numbers[i], payloads[j]) - to, 2,
                             WIRE_HEADER_MAX);
             struct wire_cursor cursor = wire_cursor(slice_of(to, size));
-            struct wire_field field;
+            struct wire_field field = {0};
             assert_true(wire_next(&cursor, &field));
             assert_int_equal(field.bytes.size, payloads[j]);
             assert_false(wire_next(&cursor, &field));
@@ -233,6 +261,7 @@ int main(void)
         cmocka_unit_test(fields_of_all_types_are_read),
         cmocka_unit_test(a_message_cut_anywhere_is_not_misread),
         cmocka_unit_test(what_is_no_message_is_broken),
+        cmocka_unit_test(fields_of_one_number_are_found),
         cmocka_unit_test(packed_numbers_are_read),
         cmocka_unit_test(sizes_are_those_of_what_is_written),
     };

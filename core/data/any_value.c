@@ -1,0 +1,176 @@
+#include "core/data/any_value.h"
+
+#include "core/base/arena.h"
+
+#include <assert.h>
+
+/* --- reading --- */
+
+static bool take_varint(struct any_value *value, uint32_t kind, uint64_t number)
+{
+    if (kind == ANY_VALUE_INT)
+        value->integer = (int64_t)number;
+    else if (kind == ANY_VALUE_BOOL)
+        value->truth = number != 0;
+    else if (kind == ANY_VALUE_STRING_STRINDEX)
+        value->reference = number;
+    else
+        return false;
+    return true;
+}
+
+static bool take_bytes(struct any_value *value, uint32_t kind, struct slice bytes)
+{
+    if (kind != ANY_VALUE_STRING && kind != ANY_VALUE_ARRAY && kind != ANY_VALUE_KVLIST &&
+        kind != ANY_VALUE_BYTES)
+        return false;
+    value->bytes = bytes;
+    return true;
+}
+
+/* False: the field is no member, and the value stays as it is. */
+static bool take_member(struct any_value *value, const struct wire_field *field)
+{
+    if (field->type == WIRE_BYTES)
+        return take_bytes(value, field->number, field->bytes);
+    if (field->type == WIRE_VARINT)
+        return take_varint(value, field->number, field->value);
+    if (field->type != WIRE_FIXED64 || field->number != ANY_VALUE_DOUBLE)
+        return false;
+    memcpy(&value->real, &field->value, sizeof value->real);
+    return true;
+}
+
+struct any_value any_value_read_members(struct slice payload, uint32_t last_kind)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct any_value value = {.kind = ANY_VALUE_EMPTY};
+    while (wire_next(&cursor, &field))
+        if (field.number <= last_kind && take_member(&value, &field))
+            value.kind = field.number;
+    assert(!cursor.broken);
+    return value;
+}
+
+/* --- writing --- */
+
+size_t any_value_size(const struct any_value *value)
+{
+    switch (value->kind) {
+    case ANY_VALUE_STRING:
+    case ANY_VALUE_BYTES:
+    case ANY_VALUE_ARRAY:
+    case ANY_VALUE_KVLIST:
+        return wire_size_bytes(value->kind, value->bytes.size);
+    case ANY_VALUE_BOOL:
+        return wire_size_tag(ANY_VALUE_BOOL) + 1;
+    case ANY_VALUE_INT:
+        return wire_size_tag(ANY_VALUE_INT) + wire_size_varint((uint64_t)value->integer);
+    case ANY_VALUE_DOUBLE:
+        return wire_size_tag(ANY_VALUE_DOUBLE) + sizeof value->real;
+    default:
+        assert(value->kind == ANY_VALUE_EMPTY); /* references are never written */
+        return 0;
+    }
+}
+
+static uint8_t *write_varint_field(uint8_t *to, uint32_t number, uint64_t value)
+{
+    return wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value);
+}
+
+uint8_t *any_value_write(uint8_t *to, const struct any_value *value)
+{
+    uint64_t bits;
+    switch (value->kind) {
+    case ANY_VALUE_STRING:
+    case ANY_VALUE_BYTES:
+    case ANY_VALUE_ARRAY:
+    case ANY_VALUE_KVLIST:
+        return wire_write_bytes(to, value->kind, value->bytes);
+    case ANY_VALUE_BOOL:
+        return write_varint_field(to, ANY_VALUE_BOOL, value->truth);
+    case ANY_VALUE_INT:
+        return write_varint_field(to, ANY_VALUE_INT, (uint64_t)value->integer);
+    case ANY_VALUE_DOUBLE:
+        memcpy(&bits, &value->real, sizeof bits);
+        return wire_write_fixed64(to, ANY_VALUE_DOUBLE, bits);
+    default:
+        assert(value->kind == ANY_VALUE_EMPTY);
+        return to;
+    }
+}
+
+struct slice any_value_encode(struct arena *arena, struct any_value value)
+{
+    size_t size = any_value_size(&value);
+    uint8_t *payload = arena_alloc(arena, size);
+    uint8_t *end = any_value_write(payload, &value);
+    assert(end == payload + size);
+    return slice_of(payload, size);
+}
+
+static size_t key_value_size(struct slice key, size_t value_size)
+{
+    return wire_size_bytes(KEY_VALUE_KEY, key.size) + wire_size_bytes(KEY_VALUE_VALUE, value_size);
+}
+
+static void write_key_value(uint8_t *to, struct slice key, struct slice value)
+{
+    to = wire_write_bytes(to, KEY_VALUE_KEY, key);
+    wire_write_bytes(to, KEY_VALUE_VALUE, value);
+}
+
+struct slice key_value_encode(struct arena *arena, struct slice key, struct slice value)
+{
+    size_t size = key_value_size(key, value.size);
+    uint8_t *payload = arena_alloc(arena, size);
+    write_key_value(payload, key, value);
+    return slice_of(payload, size);
+}
+
+struct slice key_value_encode_field(struct arena *arena, uint32_t number, struct slice key,
+                                    struct slice value)
+{
+    size_t payload_size = key_value_size(key, value.size);
+    size_t size = wire_size_bytes(number, payload_size);
+    uint8_t *field = arena_alloc(arena, size);
+    write_key_value(wire_write_header(field, number, payload_size), key, value);
+    return slice_of(field, size);
+}
+
+void key_value_append(struct wire_writer *writer, uint32_t number, struct slice key,
+                      struct any_value value)
+{
+    size_t value_size = any_value_size(&value);
+    size_t size = key_value_size(key, value_size);
+    uint8_t *to = wire_writer_room(writer, wire_size_bytes(number, size));
+    to = wire_write_header(to, number, size);
+    to = wire_write_bytes(to, KEY_VALUE_KEY, key);
+    to = wire_write_header(to, KEY_VALUE_VALUE, value_size);
+    wire_writer_wrote(writer, any_value_write(to, &value));
+}
+
+static uint8_t *write_index(uint8_t *to, uint32_t number, uint32_t index)
+{
+    return index == 0 ? to : write_varint_field(to, number, index);
+}
+
+void key_value_and_unit_append(struct wire_writer *writer, uint32_t key, struct any_value value,
+                               uint32_t unit)
+{
+    size_t value_size = any_value_size(&value);
+    uint8_t *to = wire_writer_room(writer, KEY_VALUE_AND_UNIT_ROOM + value_size);
+    to = write_index(to, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key);
+    to = wire_write_header(to, KEY_VALUE_AND_UNIT_VALUE, value_size);
+    to = any_value_write(to, &value);
+    wire_writer_wrote(writer, write_index(to, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, unit));
+}
+
+uint8_t *key_value_and_unit_write(uint8_t *to, const struct key_value_and_unit *entry)
+{
+    to = write_index(to, KEY_VALUE_AND_UNIT_KEY_STRINDEX, entry->key);
+    to = wire_write_bytes(to, KEY_VALUE_AND_UNIT_VALUE, entry->value);
+    return write_index(to, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, entry->unit);
+}

@@ -1,0 +1,165 @@
+/*
+ * any_value: OTLP's AnyValue, KeyValue and KeyValueAndUnit, read from and written to the wire.
+ *
+ * The value of an AnyValue is a oneof: the last member on the wire counts, whichever it is. Other
+ * fields that are there more than once count with their last occurrence too. What is read was
+ * scanned (scan.h), which refuses the one case that protobuf would merge: the same message twice
+ * (`value`, `array_value`, `kvlist_value`). A member with another wire type is an unknown field.
+ *
+ * Owner: slices point into the bytes that were read; what is encoded lives in the given arena.
+ *
+ * Thread: plain data.
+ */
+#ifndef PROFCOL_CORE_DATA_ANY_VALUE_H
+#define PROFCOL_CORE_DATA_ANY_VALUE_H
+
+#include "core/data/otlp.h"
+#include "core/data/wire_writer.h"
+
+struct arena;
+
+enum { ANY_VALUE_EMPTY = 0 }; /* no member is set */
+
+/* What an AnyValue holds. All zero: it is empty. */
+struct any_value {
+    uint32_t kind; /* ANY_VALUE_EMPTY, or the member: ANY_VALUE_STRING and so on */
+    union {
+        struct slice bytes; /* STRING, BYTES; ARRAY and KVLIST: the encoded list */
+        bool truth;         /* BOOL */
+        int64_t integer;    /* INT */
+        double real;        /* DOUBLE */
+        uint64_t reference; /* STRING_STRINDEX: only any_value_read_received has it */
+    };
+};
+
+/* --- reading --- */
+
+/* Reads any value, with the members up to number last_kind. */
+struct any_value any_value_read_members(struct slice payload, uint32_t last_kind);
+
+/* One string and nothing else, which is what most values are: they need no call. */
+static inline bool any_value_is_short_string(struct slice payload)
+{
+    return payload.size >= 2 && payload.data[0] == (ANY_VALUE_STRING << 3 | WIRE_BYTES) &&
+           payload.data[1] < 0x80 && payload.data[1] == payload.size - 2;
+}
+
+/* From the payload of an AnyValue. A string_value_strindex counts as absent: normalise.h puts the
+ * text in its place, and in traces it means nothing. */
+static inline struct any_value any_value_read(struct slice payload)
+{
+    if (any_value_is_short_string(payload))
+        return (struct any_value){.kind = ANY_VALUE_STRING,
+                                  .bytes = {payload.data + 2, payload.size - 2}};
+    return any_value_read_members(payload, ANY_VALUE_BYTES);
+}
+
+/* The same before normalise.h, where STRING_STRINDEX is a member like the others. */
+static inline struct any_value any_value_read_received(struct slice payload)
+{
+    if (any_value_is_short_string(payload))
+        return any_value_read(payload);
+    return any_value_read_members(payload, ANY_VALUE_STRING_STRINDEX);
+}
+
+struct key_value {
+    struct slice key;
+    struct slice value; /* the payload of an AnyValue; empty when there is none */
+};
+
+/* From the payload of a KeyValue. */
+static inline struct key_value key_value_read(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct key_value pair = {0};
+    while (wire_next(&cursor, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == KEY_VALUE_KEY)
+            pair.key = field.bytes;
+        else if (field.number == KEY_VALUE_VALUE)
+            pair.value = field.bytes;
+    }
+    return pair;
+}
+
+/* The key_strindex of a KeyValue before normalise.h; 0: it has none. */
+static inline uint64_t key_value_reference(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    uint64_t reference = 0;
+    while (wire_next(&cursor, &field))
+        if (field.number == KEY_VALUE_KEY_STRINDEX && field.type == WIRE_VARINT)
+            reference = field.value;
+    return reference;
+}
+
+struct key_value_and_unit {
+    uint32_t key; /* in the string_table */
+    uint32_t unit;
+    struct slice value; /* the payload of an AnyValue; empty when there is none */
+};
+
+/* From the payload of a KeyValueAndUnit, an entry of the attribute_table. */
+static inline struct key_value_and_unit key_value_and_unit_read(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct key_value_and_unit entry = {0};
+    while (wire_next(&cursor, &field)) {
+        if (field.type == WIRE_BYTES && field.number == KEY_VALUE_AND_UNIT_VALUE)
+            entry.value = field.bytes;
+        else if (field.type == WIRE_VARINT && field.number == KEY_VALUE_AND_UNIT_KEY_STRINDEX)
+            entry.key = (uint32_t)field.value;
+        else if (field.type == WIRE_VARINT && field.number == KEY_VALUE_AND_UNIT_UNIT_STRINDEX)
+            entry.unit = (uint32_t)field.value;
+    }
+    return entry;
+}
+
+/* --- writing --- */
+
+static inline struct any_value any_value_string(struct slice text)
+{
+    return (struct any_value){.kind = ANY_VALUE_STRING, .bytes = text};
+}
+
+static inline struct any_value any_value_bool(bool truth)
+{
+    return (struct any_value){.kind = ANY_VALUE_BOOL, .truth = truth};
+}
+
+static inline struct any_value any_value_int(int64_t integer)
+{
+    return (struct any_value){.kind = ANY_VALUE_INT, .integer = integer};
+}
+
+static inline struct any_value any_value_double(double real)
+{
+    return (struct any_value){.kind = ANY_VALUE_DOUBLE, .real = real};
+}
+
+/* To memory: the payload of an AnyValue; returns behind what was written. */
+size_t any_value_size(const struct any_value *value);
+uint8_t *any_value_write(uint8_t *to, const struct any_value *value);
+
+/* To an arena: the payload of an AnyValue or KeyValue, or a KeyValue as field `number`. `value` is
+ * the payload of an AnyValue. */
+struct slice any_value_encode(struct arena *arena, struct any_value value);
+struct slice key_value_encode(struct arena *arena, struct slice key, struct slice value);
+struct slice key_value_encode_field(struct arena *arena, uint32_t number, struct slice key,
+                                    struct slice value);
+
+/* To a writer: a KeyValue as field `number`; the fields of a KeyValueAndUnit. */
+void key_value_append(struct wire_writer *writer, uint32_t number, struct slice key,
+                      struct any_value value);
+void key_value_and_unit_append(struct wire_writer *writer, uint32_t key, struct any_value value,
+                               uint32_t unit);
+
+/* To memory of KEY_VALUE_AND_UNIT_ROOM and the value's size: the payload of a KeyValueAndUnit. */
+#define KEY_VALUE_AND_UNIT_ROOM ((size_t)3 * WIRE_HEADER_MAX)
+uint8_t *key_value_and_unit_write(uint8_t *to, const struct key_value_and_unit *entry);
+
+#endif
