@@ -64,16 +64,16 @@ static bool note_entry(struct jfr_labels *labels, const struct wire_field *field
     uint64_t id = 0;
     struct wire_field value = {0};
     bool is_string = field->number == SNAPSHOT_STRINGS;
-    struct jfr_map *map = is_string ? &labels->strings : &labels->contexts;
+    struct id_map *map = is_string ? &labels->strings : &labels->contexts;
     if (field->type != WIRE_BYTES || !read_entry(field->bytes, WIRE_BYTES, &id, &value) ||
         (!is_string && !is_context(value.bytes)))
         return error_set(err, "labels: the entry at %zu is no entry of a LabelsSnapshot",
                          (size_t)(field->start - labels->snapshot.data));
     if (!value.start)
         return true;
-    if (!profiles_builder_has_room(builder, jfr_map_growth(map)))
+    if (!profiles_builder_has_room(builder, id_map_growth(map)))
         return error_set(err, "labels: there is no room for them");
-    jfr_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
+    id_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
     return true;
 }
 
@@ -98,13 +98,13 @@ bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
 void jfr_labels_deinit(struct jfr_labels *labels)
 {
     arena_deinit(&labels->arena);
-    jfr_map_deinit(&labels->contexts);
-    jfr_map_deinit(&labels->strings);
+    id_map_deinit(&labels->contexts);
+    id_map_deinit(&labels->strings);
 }
 
 /* ---- looking up ---- */
 
-static struct slice value_of(const struct jfr_labels *labels, const struct jfr_entry *entry)
+static struct slice value_of(const struct jfr_labels *labels, const struct id_entry *entry)
 {
     size_t at = entry->place - 1;
     struct wire_cursor cursor =
@@ -117,7 +117,7 @@ static struct slice value_of(const struct jfr_labels *labels, const struct jfr_e
 
 static struct slice string_of(const struct jfr_labels *labels, uint64_t id)
 {
-    const struct jfr_entry *entry = jfr_map_find(&labels->strings, id);
+    const struct id_entry *entry = id_map_find(&labels->strings, id);
     return entry ? value_of(labels, entry) : (struct slice){0};
 }
 
@@ -176,7 +176,7 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
                                              struct profiles_builder *builder, struct error *err)
 {
     static const struct jfr_context nothing;
-    struct jfr_entry *entry = jfr_map_find(&labels->contexts, id);
+    struct id_entry *entry = id_map_find(&labels->contexts, id);
     if (!entry)
         return &nothing;
     if (entry->built == 0) {
@@ -195,7 +195,7 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
 bool jfr_labels_span_name(struct jfr_labels *labels, uint64_t id, struct profiles_builder *builder,
                           uint32_t *attribute_out, struct error *err)
 {
-    struct jfr_entry *entry = jfr_map_find(&labels->strings, id);
+    struct id_entry *entry = id_map_find(&labels->strings, id);
     *attribute_out = 0;
     if (!entry)
         return true;

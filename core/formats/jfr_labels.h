@@ -15,7 +15,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/error.h"
-#include "core/formats/jfr_map.h"
+#include "core/formats/id_map.h"
 #include "core/formats/profiles_builder.h"
 #include "core/formats/span_labels.h"
 
@@ -32,7 +32,7 @@ struct jfr_context {
 struct jfr_labels {
     struct slice snapshot;
     struct arena arena;
-    struct jfr_map contexts, strings;    /* place: 1 + that of the value's field in the snapshot */
+    struct id_map contexts, strings;     /* place: 1 + that of the value's field in the snapshot */
     const struct jfr_context **resolved; /* built of an entry of contexts: 1 + its index */
     uint32_t resolved_count;
     uint64_t text_bytes; /* written into the builder so far */

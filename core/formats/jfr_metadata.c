@@ -175,7 +175,7 @@ static void set_shape(struct jfr_class *type)
 static bool add_class(struct jfr_metadata *metadata, const struct element *element,
                       struct error *err)
 {
-    if (!has_room(metadata, jfr_map_growth(&metadata->by_id), err))
+    if (!has_room(metadata, id_map_growth(&metadata->by_id), err))
         return false;
     struct jfr_class *type = arena_zalloc(&metadata->arena, sizeof *type);
     type->name = element->name;
@@ -189,7 +189,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
             memory_grow(metadata->classes, metadata->class_capacity, sizeof *metadata->classes);
     }
     metadata->classes[metadata->class_count++] = type;
-    jfr_map_put(&metadata->by_id, type->id, metadata->class_count);
+    id_map_put(&metadata->by_id, type->id, metadata->class_count);
     return true;
 }
 
@@ -271,14 +271,14 @@ void jfr_metadata_deinit(struct jfr_metadata *metadata)
 {
     arena_deinit(&metadata->arena);
     free(metadata->classes);
-    jfr_map_deinit(&metadata->by_id);
+    id_map_deinit(&metadata->by_id);
 }
 
 /* ---- classes ---- */
 
 struct jfr_class *jfr_metadata_class(const struct jfr_metadata *metadata, uint64_t id)
 {
-    const struct jfr_entry *entry = jfr_map_find(&metadata->by_id, id);
+    const struct id_entry *entry = id_map_find(&metadata->by_id, id);
     return entry ? metadata->classes[entry->place - 1] : NULL;
 }
 

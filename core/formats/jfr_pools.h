@@ -29,7 +29,7 @@ struct jfr_pools {
     const struct jfr_chunk *chunk;
     struct jfr_metadata *metadata;
     const struct jfr_class *classes[JFR_POOL_COUNT]; /* NULL: not described */
-    struct jfr_map maps[JFR_POOL_COUNT];
+    struct id_map maps[JFR_POOL_COUNT];
     uint64_t bytes_left; /* of constants, that may still be looked at; set by who reads chunks */
 };
 
@@ -38,8 +38,8 @@ bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
 void jfr_pools_deinit(struct jfr_pools *pools);
 
 /* NULL: there is none. `built` of the entry is the caller's. */
-struct jfr_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id);
-void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct jfr_entry *entry,
+struct id_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id);
+void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct id_entry *entry,
                         struct jfr_record *record);
 /* The text at a place, through the string pool where it refers to that; place 0: no text. */
 struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place);

@@ -213,7 +213,7 @@ static struct slice short_text(struct reader *r, uint64_t place)
 
 static enum thread_state state_of(struct reader *r, uint64_t id)
 {
-    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_THREAD_STATE, id);
+    struct id_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_THREAD_STATE, id);
     if (entry && entry->built == STATE_UNKNOWN) {
         struct jfr_record state;
         jfr_pools_constant(&r->pools, JFR_POOL_THREAD_STATE, entry, &state);

@@ -8,7 +8,7 @@ enum { NAME_BYTES_MAX = 64 << 20 };
 
 static bool append_symbol(struct jfr_stacks *stacks, uint64_t id, struct error *err)
 {
-    const struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_SYMBOL, id);
+    const struct id_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_SYMBOL, id);
     if (!entry)
         return true;
     struct jfr_record symbol;
@@ -36,13 +36,13 @@ static bool append_symbol(struct jfr_stacks *stacks, uint64_t id, struct error *
 static bool build_function(struct jfr_stacks *stacks, uint64_t id, uint32_t *function_out,
                            struct error *err)
 {
-    struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_METHOD, id);
+    struct id_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_METHOD, id);
     *function_out = entry ? entry->built : 0;
     if (!entry || entry->built != 0)
         return true;
     struct jfr_record method, type;
     jfr_pools_constant(stacks->pools, JFR_POOL_METHOD, entry, &method);
-    const struct jfr_entry *class_entry =
+    const struct id_entry *class_entry =
         jfr_pools_find(stacks->pools, JFR_POOL_CLASS, method.values[JFR_TYPE]);
     if (!class_entry)
         return true;
@@ -97,7 +97,7 @@ static bool build_frames(struct jfr_stacks *stacks, const struct jfr_record *tra
 bool jfr_stacks_build(struct jfr_stacks *stacks, uint64_t id, uint32_t *stack_out, bool *found_out,
                       struct error *err)
 {
-    struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_STACK_TRACE, id);
+    struct id_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_STACK_TRACE, id);
     *found_out = entry != NULL;
     if (entry && entry->built == 0) {
         struct jfr_record trace;

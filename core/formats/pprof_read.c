@@ -93,7 +93,7 @@ static const struct schema function_schema = {
 
 /* The ids of a table, each with its index in the builder. Nearly everybody numbers from 1, so most
  * stand in an array. */
-struct id_map {
+struct record_ids {
     uint32_t *dense; /* index + 1; 0: not there */
     uint64_t dense_size;
     struct id_slot {
@@ -121,7 +121,7 @@ struct reader {
     uint32_t counts[PPROF_FIELD_COUNT]; /* of records */
     struct slice *strings;
     uint32_t *string_indices; /* in the builder; 0: not asked for, or "" */
-    struct id_map mappings, functions, locations;
+    struct record_ids mappings, functions, locations;
 
     struct value_type types[PPROF_SAMPLE_TYPES_MAX];
     uint32_t type_count;
@@ -207,7 +207,7 @@ static bool each_number(struct reader *reader, const char *name, const struct wi
 
 /* ---- ids ---- */
 
-static bool make_map(struct reader *reader, struct id_map *map, uint32_t table_size)
+static bool make_map(struct reader *reader, struct record_ids *map, uint32_t table_size)
 {
     map->table_size = table_size;
     map->dense_size = (uint64_t)table_size * 2 + 16;
@@ -215,7 +215,7 @@ static bool make_map(struct reader *reader, struct id_map *map, uint32_t table_s
     return map->dense != NULL;
 }
 
-static struct id_slot *find_slot(const struct id_map *map, uint64_t id)
+static struct id_slot *find_slot(const struct record_ids *map, uint64_t id)
 {
     uint64_t at = hash_u64(id) & map->sparse_mask;
     while (map->sparse[at].id != 0 && map->sparse[at].id != id)
@@ -223,7 +223,7 @@ static struct id_slot *find_slot(const struct id_map *map, uint64_t id)
     return &map->sparse[at];
 }
 
-static bool find_id(const struct id_map *map, uint64_t id, uint32_t *index_out)
+static bool find_id(const struct record_ids *map, uint64_t id, uint32_t *index_out)
 {
     if (id < map->dense_size) {
         *index_out = map->dense[id] - 1;
@@ -236,7 +236,7 @@ static bool find_id(const struct id_map *map, uint64_t id, uint32_t *index_out)
     return slot->id == id;
 }
 
-static bool check_new_id(struct reader *reader, const struct id_map *map, uint64_t id)
+static bool check_new_id(struct reader *reader, const struct record_ids *map, uint64_t id)
 {
     uint32_t index;
     if (id == 0)
@@ -247,7 +247,7 @@ static bool check_new_id(struct reader *reader, const struct id_map *map, uint64
 }
 
 /* False: there is no room. */
-static bool put_new_id(struct reader *reader, struct id_map *map, uint64_t id, uint32_t index)
+static bool put_new_id(struct reader *reader, struct record_ids *map, uint64_t id, uint32_t index)
 {
     if (id < map->dense_size) {
         map->dense[id] = index + 1;
@@ -265,7 +265,7 @@ static bool put_new_id(struct reader *reader, struct id_map *map, uint64_t id, u
     return map->sparse != NULL;
 }
 
-static bool find_reference(struct reader *reader, const struct id_map *map, const char *field,
+static bool find_reference(struct reader *reader, const struct record_ids *map, const char *field,
                            uint64_t id, uint32_t *index_out)
 {
     return find_id(map, id, index_out) ||
