@@ -101,16 +101,18 @@ static uint32_t open_profile(struct reader *r, enum kind kind, const char *type,
                        : 0,
     };
     struct built_profile profile = {
-        .sample_type = slice_of_string(type),
-        .sample_unit = slice_of_string(unit),
-        .period_type = slice_of_string(kinds[kind].period_type),
-        .period_unit = slice_of_string(kinds[kind].period_unit),
         .period = kind == CPU || kind == WALL ? (int64_t)period_of(r, kind) : 0,
         .time_unix_nano = r->time_unix_nano,
         .duration_nano = r->duration_nano,
         .attributes = attributes,
         .attribute_count = event.size > 0 ? 2 : 1,
     };
+    profile.sample_type = profiles_builder_string(r->builder, slice_of_string(type));
+    profile.sample_unit = profiles_builder_string(r->builder, slice_of_string(unit));
+    profile.period_type =
+        profiles_builder_string(r->builder, slice_of_string(kinds[kind].period_type));
+    profile.period_unit =
+        profiles_builder_string(r->builder, slice_of_string(kinds[kind].period_unit));
     return profiles_builder_profile(r->builder, &profile);
 }
 
@@ -430,6 +432,7 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
               const struct jfr_options *options, struct error *err)
 {
     struct reader r = {.builder = builder, .options = options, .stacks = {.builder = builder}};
+    profiles_builder_admit(builder, jfr.size + labels_snapshot.size);
     if (!check_chunks(&r, jfr, err))
         return false;
     r.pools.bytes_left = CONSTANT_BYTES_MIN + (uint64_t)CONSTANTS_PER_BYTE * jfr.size;

@@ -295,7 +295,7 @@ static uint32_t string_index(struct reader *reader, uint64_t index)
 {
     uint32_t *known = &reader->string_indices[index];
     if (*known == 0)
-        *known = profiles_builder_string(reader->builder, reader->strings[index]);
+        *known = profiles_builder_utf8_string(reader->builder, reader->strings[index]);
     return *known;
 }
 
@@ -577,8 +577,6 @@ static void begin_profiles(struct reader *reader)
     enum { HEADER_TEXTS_MAX = 5 };
     uint32_t attributes[PPROF_COMMENTS_MAX + HEADER_TEXTS_MAX];
     struct built_profile profile = {
-        .period_type = reader->strings[reader->period_type.type],
-        .period_unit = reader->strings[reader->period_type.unit],
         .period = (int64_t)reader->numbers[PPROF_PERIOD],
         .time_unix_nano =
             positive_or(reader->numbers[PPROF_TIME_NANOS], reader->options->time_unix_nano),
@@ -589,8 +587,10 @@ static void begin_profiles(struct reader *reader)
     for (uint32_t i = 0; i < reader->type_count; i++) {
         uint32_t last = reader->type_count - 1;
         uint32_t type = i == 0 ? last : i == last ? 0 : i;
-        profile.sample_type = reader->strings[reader->types[type].type];
-        profile.sample_unit = reader->strings[reader->types[type].unit];
+        profile.sample_type = string_index(reader, reader->types[type].type);
+        profile.sample_unit = string_index(reader, reader->types[type].unit);
+        profile.period_type = string_index(reader, reader->period_type.type);
+        profile.period_unit = string_index(reader, reader->period_type.unit);
         profile.is_sibling = i > 0;
         reader->profiles[type] = profiles_builder_profile(reader->builder, &profile);
     }
@@ -642,11 +642,14 @@ static void keep_label(struct reader *reader, const uint64_t *numbers)
     if (is_text ? span_labels_take(&reader->ids, key, text)
                 : span_labels_take_number(&reader->ids, key, number))
         return;
-    if (!is_new_attribute(reader, string_index(reader, numbers[PPROF_LABEL_KEY])))
+    uint32_t key_index = string_index(reader, numbers[PPROF_LABEL_KEY]);
+    if (!is_new_attribute(reader, key_index))
         return;
     reader->attributes[reader->attribute_count++] =
-        is_text ? profiles_builder_attribute_string(reader->builder, key, text)
-                : profiles_builder_attribute_int(reader->builder, key, number, unit);
+        is_text
+            ? profiles_builder_attribute_string(reader->builder, key, text)
+            : profiles_builder_attribute_int(reader->builder, key_index, number,
+                                             string_index(reader, numbers[PPROF_LABEL_NUM_UNIT]));
 }
 
 static bool read_label(struct reader *reader, struct slice record)
@@ -751,6 +754,7 @@ bool pprof_read(struct profiles_builder *builder, struct slice pprof,
     reader->pprof = pprof;
     reader->options = options;
     reader->err = err;
+    profiles_builder_admit(builder, pprof.size);
     bool ok = read_profile(reader);
     free(reader->frames);
     free(reader);
