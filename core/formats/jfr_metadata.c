@@ -151,9 +151,13 @@ static struct element take_element(const struct jfr_metadata *metadata, struct j
     return element;
 }
 
+/* Many fields can name one text: it must not be long. */
 static bool parse_id(struct slice digits, uint64_t *out)
 {
+    enum { DIGITS_MAX = 20 };
     *out = 0;
+    if (digits.size > DIGITS_MAX)
+        return false;
     for (size_t i = 0; i < digits.size; i++) {
         uint64_t digit = (uint64_t)digits.data[i] - '0';
         if (digit > 9 || __builtin_mul_overflow(*out, 10, out) ||

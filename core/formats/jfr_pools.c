@@ -1,5 +1,6 @@
 #include "core/formats/jfr_pools.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum { CHECKPOINT_EVENT = 1 };
@@ -98,8 +99,7 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
                     struct jfr_metadata *metadata, struct budget *budget, struct error *err)
 {
-    *pools =
-        (struct jfr_pools){.chunk = chunk, .metadata = metadata, .bytes_left = pools->bytes_left};
+    *pools = (struct jfr_pools){.chunk = chunk, .metadata = metadata};
     for (int i = 0; i < JFR_POOL_COUNT; i++) {
         pools->maps[i].budget = budget;
         pools->classes[i] = jfr_metadata_class_named(metadata, class_names[i]);
@@ -129,8 +129,7 @@ struct id_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool poo
 
 static void count_bytes(struct jfr_pools *pools, size_t from, const struct jfr_cursor *cursor)
 {
-    uint64_t bytes = jfr_place(pools->chunk, cursor) - from;
-    pools->bytes_left -= bytes < pools->bytes_left ? bytes : pools->bytes_left;
+    profiles_builder_work(pools->metadata->builder, jfr_place(pools->chunk, cursor) - from);
 }
 
 void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct id_entry *entry,
@@ -149,6 +148,14 @@ static struct jfr_text text_at(struct jfr_pools *pools, uint64_t place)
     return text;
 }
 
+struct id_entry *jfr_pools_reference(struct jfr_pools *pools, uint64_t place)
+{
+    assert(place < pools->chunk->bytes.size); /* it was passed over before */
+    if (place == 0 || pools->chunk->bytes.data[place] != JFR_TEXT_REFERENCE)
+        return NULL;
+    return jfr_pools_find(pools, JFR_POOL_STRING, text_at(pools, place).reference);
+}
+
 struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place)
 {
     if (place == 0)
@@ -158,10 +165,4 @@ struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place)
         return text;
     const struct id_entry *entry = jfr_pools_find(pools, JFR_POOL_STRING, text.reference);
     return entry ? text_at(pools, entry->place) : (struct jfr_text){0};
-}
-
-bool jfr_pools_check(const struct jfr_pools *pools, struct error *err)
-{
-    return pools->bytes_left > 0 ||
-           error_set(err, "refers to large constants more often than its size can mean");
 }
