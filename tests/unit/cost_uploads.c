@@ -2,10 +2,12 @@
 
 #include "core/base/budget.h"
 #include "core/base/memory.h"
+#include "core/data/message.h"
 #include "core/pipeline/received_profiles.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
 #include "receivers/pyroscope/push.h"
+#include "receivers/pyroscope/service_names.h"
 
 static const struct pyroscope_settings *settings(void)
 {
@@ -108,6 +110,24 @@ static bool read_grpc_web(struct upload *upload, struct slice body, struct verdi
 bool send_grpc_web(struct slice body, struct verdict *why)
 {
     return send_upload(read_grpc_web, "application/grpc-web", body, why);
+}
+
+/* As much of the receiver as is its own: what a request gains, written out. */
+bool send_otlp(struct slice body, struct verdict *why)
+{
+    struct arena arena = {0};
+    struct message root;
+    if (!service_names_fit(body, long_name())) {
+        *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "too many resources");
+        return false;
+    }
+    message_init(&root, body);
+    service_names_set(&root, &arena, long_name());
+    struct buffer *request = buffer_new_charged(message_measure(&root), NULL);
+    message_write(&root, request->data);
+    buffer_unref(request);
+    arena_deinit(&arena);
+    return true;
 }
 
 void put_record(struct wire_writer *out, uint32_t number, const uint64_t *numbers, uint32_t count)

@@ -28,6 +28,8 @@ bool send_jfr_form(struct slice body, struct verdict *why);
 bool send_push(struct slice body, struct verdict *why);
 bool send_push_json(struct slice body, struct verdict *why);
 bool send_grpc_web(struct slice body, struct verdict *why);
+/* OTLP whose resources name no service. */
+bool send_otlp(struct slice body, struct verdict *why);
 
 /* A message of numbers: fields 1 to count, zeros left out. */
 void put_record(struct wire_writer *out, uint32_t number, const uint64_t *numbers, uint32_t count);
