@@ -8,7 +8,7 @@ LINT_FILES ?= $(shell git ls-files '*.c')
 # The thread sanitizer wants more predictable addresses than some kernels choose.
 PLAIN_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help build run test asan tsan fuzz interop bench format format-check lint install clean \
+.PHONY: help build run test asan tsan fuzz cost interop bench format format-check lint install clean \
         setup-tests
 
 help: ## show this list
@@ -53,6 +53,10 @@ fuzz: ## replay the fuzz seeds, then fuzz each target for FUZZ_SECONDS (20)
 	    build/fuzz/tests/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 \
 	        -print_final_stats=1 -artifact_prefix=build/corpus/ build/corpus/$$name $$seeds; \
 	done
+
+cost: build ## count the instructions of the dearest requests, by callgrind, some five minutes
+	@cmake --build --preset release -j$(JOBS)
+	@tests/cost/run --jobs $(JOBS) $(COST_ARGUMENTS)
 
 interop: build ## run against other collectors, backends and SDKs
 	@[ -x tests/interop/run.sh ] || { echo "tests/interop/run.sh is not there yet" >&2; exit 1; }

@@ -46,6 +46,7 @@ static bool read_text(struct profiles_builder *builder, struct slice rest,
     struct stacks stacks;
     struct slice line;
     bool fine = true;
+    profiles_builder_admit(builder, rest.size);
     stacks_begin(&stacks, builder, options);
     for (size_t number = 1; fine && next_line(&rest, &line); number++) {
         struct slice stack = line;
@@ -60,7 +61,7 @@ static bool read_text(struct profiles_builder *builder, struct slice rest,
             break; /* finish says so */
     }
     stacks_end(&stacks);
-    return fine;
+    return fine || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }
 
 bool folded_read(struct profiles_builder *builder, struct slice body,

@@ -14,8 +14,8 @@
 
 #include "core/formats/stacks.h"
 
-/* Into the builder's resource. Empty lines are passed over, one without a count is an error that
- * names it. */
+/* Into the builder's resource. True also when the builder is full (profiles_builder_state). Empty
+ * lines are passed over, one without a count is an error that names it. */
 bool folded_read(struct profiles_builder *builder, struct slice body,
                  const struct stacks_options *options, struct error *err);
 /* A line is one sample. */

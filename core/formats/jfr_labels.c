@@ -8,8 +8,6 @@
 enum { SNAPSHOT_CONTEXTS = 1, SNAPSHOT_STRINGS = 2, CONTEXT_LABELS = 1 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
-enum { TEXT_BYTES_MAX = 64 << 20 }; /* many contexts can name one large text */
-
 /* ---- reading ---- */
 
 /* An entry of a map; what it does not have stays as it is. False: no message, or a wrong type. */
@@ -64,16 +62,16 @@ static bool note_entry(struct jfr_labels *labels, const struct wire_field *field
     uint64_t id = 0;
     struct wire_field value = {0};
     bool is_string = field->number == SNAPSHOT_STRINGS;
-    struct jfr_map *map = is_string ? &labels->strings : &labels->contexts;
+    struct id_map *map = is_string ? &labels->strings : &labels->contexts;
     if (field->type != WIRE_BYTES || !read_entry(field->bytes, WIRE_BYTES, &id, &value) ||
         (!is_string && !is_context(value.bytes)))
         return error_set(err, "labels: the entry at %zu is no entry of a LabelsSnapshot",
                          (size_t)(field->start - labels->snapshot.data));
     if (!value.start)
         return true;
-    if (!profiles_builder_has_room(builder, jfr_map_growth(map)))
+    if (!profiles_builder_has_room(builder, id_map_growth(map)))
         return error_set(err, "labels: there is no room for them");
-    jfr_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
+    id_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
     return true;
 }
 
@@ -82,7 +80,7 @@ bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
 {
     *labels = (struct jfr_labels){.snapshot = snapshot};
     arena_init(&labels->arena, budget);
-    labels->contexts.budget = labels->strings.budget = budget;
+    labels->contexts.budget = labels->strings.budget = labels->attributes.budget = budget;
     if (snapshot.size >= UINT32_MAX)
         return error_set(err, "labels: are larger than 4 GiB");
     struct wire_cursor cursor = wire_cursor(snapshot);
@@ -98,13 +96,14 @@ bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
 void jfr_labels_deinit(struct jfr_labels *labels)
 {
     arena_deinit(&labels->arena);
-    jfr_map_deinit(&labels->contexts);
-    jfr_map_deinit(&labels->strings);
+    id_map_deinit(&labels->contexts);
+    id_map_deinit(&labels->strings);
+    id_map_deinit(&labels->attributes);
 }
 
 /* ---- looking up ---- */
 
-static struct slice value_of(const struct jfr_labels *labels, const struct jfr_entry *entry)
+static struct slice value_of(const struct jfr_labels *labels, const struct id_entry *entry)
 {
     size_t at = entry->place - 1;
     struct wire_cursor cursor =
@@ -115,43 +114,86 @@ static struct slice value_of(const struct jfr_labels *labels, const struct jfr_e
     return value.bytes;
 }
 
-static struct slice string_of(const struct jfr_labels *labels, uint64_t id)
+/* ---- attributes ---- */
+
+/* A string of the snapshot; all-zero: there is no such string, which is like "". */
+struct label_text {
+    struct slice bytes;
+    uint32_t place;
+};
+
+static struct label_text text_of(const struct jfr_labels *labels, uint64_t id)
 {
-    const struct jfr_entry *entry = jfr_map_find(&labels->strings, id);
-    return entry ? value_of(labels, entry) : (struct slice){0};
+    const struct id_entry *entry = id_map_find(&labels->strings, id);
+    return entry ? (struct label_text){value_of(labels, entry), entry->place}
+                 : (struct label_text){.place = 0};
 }
 
-static bool count_text(struct jfr_labels *labels, size_t bytes, struct error *err)
+static bool remember(struct jfr_labels *labels, uint64_t id, uint32_t index,
+                     struct profiles_builder *builder)
 {
-    labels->text_bytes += bytes;
-    return labels->text_bytes <= TEXT_BYTES_MAX ||
-           error_set(err, "labels: their texts are larger than %d MiB when they are unfolded",
-                     TEXT_BYTES_MAX >> 20);
+    if (!profiles_builder_has_room(builder, id_map_growth(&labels->attributes)))
+        return false;
+    id_map_put(&labels->attributes, id, index + 1);
+    return true;
 }
+
+/* Many contexts can name one large text: an attribute is made once for its key and value, by their
+ * places. The string of a key alone is remembered as if it had a value at place 0, where none is.
+ * Both 0 when the builder has no room. */
+static uint32_t key_string(struct jfr_labels *labels, const struct label_text *key,
+                           struct profiles_builder *builder)
+{
+    uint64_t id = (uint64_t)key->place << 32;
+    const struct id_entry *known = id_map_find(&labels->attributes, id);
+    if (known)
+        return known->place - 1;
+    uint32_t string = profiles_builder_work(builder, key->bytes.size)
+                          ? profiles_builder_string(builder, key->bytes)
+                          : 0;
+    return remember(labels, id, string, builder) ? string : 0;
+}
+
+static uint32_t attribute_of(struct jfr_labels *labels, const struct label_text *key,
+                             const struct label_text *value, struct profiles_builder *builder)
+{
+    enum { NO_PLACE = UINT32_MAX }; /* snapshots are smaller */
+    uint32_t place = value->place ? value->place : NO_PLACE;
+    uint64_t id = (uint64_t)key->place << 32 | place;
+    const struct id_entry *known = id_map_find(&labels->attributes, id);
+    if (known)
+        return known->place - 1;
+    uint32_t attribute = profiles_builder_work(builder, key->bytes.size + value->bytes.size)
+                             ? profiles_builder_attribute_string(builder, key->bytes, value->bytes)
+                             : 0;
+    return remember(labels, id, attribute, builder) ? attribute : 0;
+}
+
+/* ---- contexts ---- */
 
 /* A context while it is put together. */
 struct resolving {
     struct jfr_context head;
     uint32_t attributes[JFR_CONTEXT_LABELS_MAX];
-    struct slice keys[JFR_CONTEXT_LABELS_MAX];
+    uint32_t keys[JFR_CONTEXT_LABELS_MAX]; /* strings of the builder */
 };
 
-static bool add_label(struct jfr_labels *labels, struct resolving *context, struct slice key,
-                      struct slice value, struct profiles_builder *builder, struct error *err)
+static bool add_label(struct jfr_labels *labels, struct resolving *context,
+                      const struct label_text *key, const struct label_text *value,
+                      struct profiles_builder *builder, struct error *err)
 {
     uint32_t *count = &context->head.attribute_count;
-    if (!count_text(labels, key.size + value.size, err))
-        return false;
-    if (key.size == 0 || span_labels_take(&context->head.ids, key, value))
+    if (key->bytes.size == 0 || span_labels_take(&context->head.ids, key->bytes, value->bytes))
         return true;
+    uint32_t string = key_string(labels, key, builder);
     for (uint32_t i = 0; i < *count; i++)
-        if (slice_equal(context->keys[i], key))
+        if (context->keys[i] == string)
             return true; /* two strings with one text: the first is it */
     if (*count == JFR_CONTEXT_LABELS_MAX)
         return error_set(err, "labels: a context has more than %d", JFR_CONTEXT_LABELS_MAX);
-    context->head.has_span_name |= slice_is(key, "span_name");
-    context->keys[*count] = key;
-    context->attributes[(*count)++] = profiles_builder_attribute_string(builder, key, value);
+    context->head.has_span_name |= slice_is(key->bytes, "span_name");
+    context->keys[*count] = string;
+    context->attributes[(*count)++] = attribute_of(labels, key, value, builder);
     return true;
 }
 
@@ -160,11 +202,12 @@ static const struct jfr_context *resolve(struct jfr_labels *labels, struct slice
 {
     struct wire_cursor cursor = wire_cursor(bytes);
     struct resolving context = {.head = {.attribute_count = 0}};
-    uint64_t key, value;
-    while (next_label(&cursor, &key, &value))
-        if (!add_label(labels, &context, string_of(labels, key), string_of(labels, value), builder,
-                       err))
+    uint64_t key_id, value_id;
+    while (next_label(&cursor, &key_id, &value_id)) {
+        struct label_text key = text_of(labels, key_id), value = text_of(labels, value_id);
+        if (!add_label(labels, &context, &key, &value, builder, err))
             return NULL;
+    }
     size_t list = context.head.attribute_count * sizeof *context.attributes;
     struct jfr_context *kept = arena_alloc(&labels->arena, sizeof *kept + list);
     *kept = context.head;
@@ -176,7 +219,7 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
                                              struct profiles_builder *builder, struct error *err)
 {
     static const struct jfr_context nothing;
-    struct jfr_entry *entry = jfr_map_find(&labels->contexts, id);
+    struct id_entry *entry = id_map_find(&labels->contexts, id);
     if (!entry)
         return &nothing;
     if (entry->built == 0) {
@@ -192,20 +235,16 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
     return labels->resolved[entry->built - 1];
 }
 
-bool jfr_labels_span_name(struct jfr_labels *labels, uint64_t id, struct profiles_builder *builder,
-                          uint32_t *attribute_out, struct error *err)
+uint32_t jfr_labels_span_name(struct jfr_labels *labels, uint64_t id,
+                              struct profiles_builder *builder)
 {
-    struct jfr_entry *entry = jfr_map_find(&labels->strings, id);
-    *attribute_out = 0;
+    struct id_entry *entry = id_map_find(&labels->strings, id);
     if (!entry)
-        return true;
+        return 0;
     if (entry->built == 0) {
         struct slice name = value_of(labels, entry);
-        if (!count_text(labels, name.size, err))
-            return false;
-        if (name.size > 0)
+        if (name.size > 0 && profiles_builder_work(builder, name.size))
             entry->built = profiles_builder_attribute_string(builder, SLICE("span_name"), name);
     }
-    *attribute_out = entry->built;
-    return true;
+    return entry->built;
 }

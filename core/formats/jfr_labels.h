@@ -15,7 +15,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/error.h"
-#include "core/formats/jfr_map.h"
+#include "core/formats/id_map.h"
 #include "core/formats/profiles_builder.h"
 #include "core/formats/span_labels.h"
 
@@ -32,10 +32,10 @@ struct jfr_context {
 struct jfr_labels {
     struct slice snapshot;
     struct arena arena;
-    struct jfr_map contexts, strings;    /* place: 1 + that of the value's field in the snapshot */
+    struct id_map contexts, strings;     /* place: 1 + that of the value's field in the snapshot */
     const struct jfr_context **resolved; /* built of an entry of contexts: 1 + its index */
     uint32_t resolved_count;
-    uint64_t text_bytes; /* written into the builder so far */
+    struct id_map attributes; /* place: 1 + string or attribute in the builder */
 };
 
 /* Where there is no room, the builder's state says so. */
@@ -48,7 +48,7 @@ void jfr_labels_deinit(struct jfr_labels *labels);
 const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t id,
                                              struct profiles_builder *builder, struct error *err);
 /* The attribute span_name, 0 when the id means no text. */
-bool jfr_labels_span_name(struct jfr_labels *labels, uint64_t id, struct profiles_builder *builder,
-                          uint32_t *attribute_out, struct error *err);
+uint32_t jfr_labels_span_name(struct jfr_labels *labels, uint64_t id,
+                              struct profiles_builder *builder);
 
 #endif

@@ -151,9 +151,13 @@ static struct element take_element(const struct jfr_metadata *metadata, struct j
     return element;
 }
 
+/* Many fields can name one text: it must not be long. */
 static bool parse_id(struct slice digits, uint64_t *out)
 {
+    enum { DIGITS_MAX = 20 };
     *out = 0;
+    if (digits.size > DIGITS_MAX)
+        return false;
     for (size_t i = 0; i < digits.size; i++) {
         uint64_t digit = (uint64_t)digits.data[i] - '0';
         if (digit > 9 || __builtin_mul_overflow(*out, 10, out) ||
@@ -175,7 +179,7 @@ static void set_shape(struct jfr_class *type)
 static bool add_class(struct jfr_metadata *metadata, const struct element *element,
                       struct error *err)
 {
-    if (!has_room(metadata, jfr_map_growth(&metadata->by_id), err))
+    if (!has_room(metadata, id_map_growth(&metadata->by_id), err))
         return false;
     struct jfr_class *type = arena_zalloc(&metadata->arena, sizeof *type);
     type->name = element->name;
@@ -189,7 +193,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
             memory_grow(metadata->classes, metadata->class_capacity, sizeof *metadata->classes);
     }
     metadata->classes[metadata->class_count++] = type;
-    jfr_map_put(&metadata->by_id, type->id, metadata->class_count);
+    id_map_put(&metadata->by_id, type->id, metadata->class_count);
     return true;
 }
 
@@ -271,14 +275,14 @@ void jfr_metadata_deinit(struct jfr_metadata *metadata)
 {
     arena_deinit(&metadata->arena);
     free(metadata->classes);
-    jfr_map_deinit(&metadata->by_id);
+    id_map_deinit(&metadata->by_id);
 }
 
 /* ---- classes ---- */
 
 struct jfr_class *jfr_metadata_class(const struct jfr_metadata *metadata, uint64_t id)
 {
-    const struct jfr_entry *entry = jfr_map_find(&metadata->by_id, id);
+    const struct id_entry *entry = id_map_find(&metadata->by_id, id);
     return entry ? metadata->classes[entry->place - 1] : NULL;
 }
 

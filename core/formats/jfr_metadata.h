@@ -17,8 +17,8 @@
 #define PROFCOL_CORE_FORMATS_JFR_METADATA_H
 
 #include "core/base/arena.h"
+#include "core/formats/id_map.h"
 #include "core/formats/jfr_chunk.h"
-#include "core/formats/jfr_map.h"
 #include "core/formats/profiles_builder.h"
 
 /* What we read of records, by the names and types that fields have there. */
@@ -75,8 +75,8 @@ struct jfr_metadata {
     size_t string_count;
     struct jfr_class **classes;
     uint32_t class_count, class_capacity;
-    struct jfr_map by_id; /* place: 1 + index in classes */
-    size_t steps_left;    /* fields that layouts may still look at */
+    struct id_map by_id; /* place: 1 + index in classes */
+    size_t steps_left;   /* fields that layouts may still look at */
 };
 
 /* Where there is no room, here or below, the error is the builder's: its state says so. */

@@ -1,5 +1,6 @@
 #include "core/formats/jfr_pools.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum { CHECKPOINT_EVENT = 1 };
@@ -14,7 +15,7 @@ static const char *const class_names[JFR_POOL_COUNT] = {
 };
 
 /* NULL: constants that nobody here asks for. */
-static struct jfr_map *map_of(struct jfr_pools *pools, const struct jfr_class *type)
+static struct id_map *map_of(struct jfr_pools *pools, const struct jfr_class *type)
 {
     for (int i = 0; i < JFR_POOL_COUNT; i++)
         if (pools->classes[i] == type)
@@ -27,7 +28,7 @@ static bool check_size(const struct jfr_pools *pools, struct error *err)
 {
     size_t bytes = 0;
     for (int i = 0; i < JFR_POOL_COUNT; i++)
-        bytes += jfr_map_bytes(&pools->maps[i]);
+        bytes += id_map_bytes(&pools->maps[i]);
     return bytes <= 8 * pools->chunk->bytes.size + 65536 ||
            error_set(err, "has more constants than its size can mean");
 }
@@ -35,16 +36,16 @@ static bool check_size(const struct jfr_pools *pools, struct error *err)
 static bool read_constants(struct jfr_pools *pools, const struct jfr_class *type, uint64_t count,
                            struct jfr_cursor *cursor, struct error *err)
 {
-    struct jfr_map *map = map_of(pools, type);
+    struct id_map *map = map_of(pools, type);
     for (; count > 0 && !cursor->broken; count--) {
         uint64_t id = jfr_number(cursor);
         uint32_t place = jfr_place(pools->chunk, cursor);
         jfr_class_skip(type, cursor);
         if (map && !cursor->broken) {
             size_t capacity = map->capacity;
-            if (!profiles_builder_has_room(pools->metadata->builder, jfr_map_growth(map)))
+            if (!profiles_builder_has_room(pools->metadata->builder, id_map_growth(map)))
                 return error_set(err, "there is no room for its constants");
-            jfr_map_put(map, id, place);
+            id_map_put(map, id, place);
             if (map->capacity != capacity && !check_size(pools, err))
                 return false;
         }
@@ -98,8 +99,7 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
                     struct jfr_metadata *metadata, struct budget *budget, struct error *err)
 {
-    *pools =
-        (struct jfr_pools){.chunk = chunk, .metadata = metadata, .bytes_left = pools->bytes_left};
+    *pools = (struct jfr_pools){.chunk = chunk, .metadata = metadata};
     for (int i = 0; i < JFR_POOL_COUNT; i++) {
         pools->maps[i].budget = budget;
         pools->classes[i] = jfr_metadata_class_named(metadata, class_names[i]);
@@ -119,21 +119,20 @@ bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
 void jfr_pools_deinit(struct jfr_pools *pools)
 {
     for (int i = 0; i < JFR_POOL_COUNT; i++)
-        jfr_map_deinit(&pools->maps[i]);
+        id_map_deinit(&pools->maps[i]);
 }
 
-struct jfr_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id)
+struct id_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id)
 {
-    return jfr_map_find(&pools->maps[pool], id);
+    return id_map_find(&pools->maps[pool], id);
 }
 
 static void count_bytes(struct jfr_pools *pools, size_t from, const struct jfr_cursor *cursor)
 {
-    uint64_t bytes = jfr_place(pools->chunk, cursor) - from;
-    pools->bytes_left -= bytes < pools->bytes_left ? bytes : pools->bytes_left;
+    profiles_builder_work(pools->metadata->builder, jfr_place(pools->chunk, cursor) - from);
 }
 
-void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct jfr_entry *entry,
+void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct id_entry *entry,
                         struct jfr_record *record)
 {
     struct jfr_cursor cursor = jfr_cursor(pools->chunk, entry->place, pools->chunk->bytes.size);
@@ -149,6 +148,14 @@ static struct jfr_text text_at(struct jfr_pools *pools, uint64_t place)
     return text;
 }
 
+struct id_entry *jfr_pools_reference(struct jfr_pools *pools, uint64_t place)
+{
+    assert(place < pools->chunk->bytes.size); /* it was passed over before */
+    if (place == 0 || pools->chunk->bytes.data[place] != JFR_TEXT_REFERENCE)
+        return NULL;
+    return jfr_pools_find(pools, JFR_POOL_STRING, text_at(pools, place).reference);
+}
+
 struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place)
 {
     if (place == 0)
@@ -156,12 +163,6 @@ struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place)
     struct jfr_text text = text_at(pools, place);
     if (text.encoding != JFR_TEXT_REFERENCE)
         return text;
-    const struct jfr_entry *entry = jfr_pools_find(pools, JFR_POOL_STRING, text.reference);
+    const struct id_entry *entry = jfr_pools_find(pools, JFR_POOL_STRING, text.reference);
     return entry ? text_at(pools, entry->place) : (struct jfr_text){0};
-}
-
-bool jfr_pools_check(const struct jfr_pools *pools, struct error *err)
-{
-    return pools->bytes_left > 0 ||
-           error_set(err, "refers to large constants more often than its size can mean");
 }

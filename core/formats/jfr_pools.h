@@ -3,7 +3,8 @@
  *
  * They stand in checkpoint events, from the last one backwards, each telling how far before it the
  * next one begins. Constants are not decoded but noted by id, with the place where they begin; what
- * no event refers to is never looked at again.
+ * no event refers to is never looked at again. A few bytes can refer to one large constant again
+ * and again: the bytes that are looked at count as the builder's work.
  *
  * Owner: the caller initialises with jfr_pools_read, also when that fails, and frees with
  * jfr_pools_deinit; chunk and metadata have to live as long.
@@ -29,8 +30,7 @@ struct jfr_pools {
     const struct jfr_chunk *chunk;
     struct jfr_metadata *metadata;
     const struct jfr_class *classes[JFR_POOL_COUNT]; /* NULL: not described */
-    struct jfr_map maps[JFR_POOL_COUNT];
-    uint64_t bytes_left; /* of constants, that may still be looked at; set by who reads chunks */
+    struct id_map maps[JFR_POOL_COUNT];
 };
 
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
@@ -38,12 +38,13 @@ bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
 void jfr_pools_deinit(struct jfr_pools *pools);
 
 /* NULL: there is none. `built` of the entry is the caller's. */
-struct jfr_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id);
-void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct jfr_entry *entry,
+struct id_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool pool, uint64_t id);
+void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct id_entry *entry,
                         struct jfr_record *record);
+/* The constant that the text at a place refers to; NULL: it is none that refers to one, or place
+ * is 0. */
+struct id_entry *jfr_pools_reference(struct jfr_pools *pools, uint64_t place);
 /* The text at a place, through the string pool where it refers to that; place 0: no text. */
 struct jfr_text jfr_pools_text(struct jfr_pools *pools, uint64_t place);
-/* For loops: a few bytes can refer to one large constant again and again. False: error. */
-bool jfr_pools_check(const struct jfr_pools *pools, struct error *err);
 
 #endif

@@ -56,9 +56,6 @@ enum thread_state { STATE_UNKNOWN, STATE_SLEEPING, STATE_RUNNABLE, STATE_OTHER }
 enum {
     DEFAULT_PERIOD_NANO = 10 * 1000 * 1000,
     SHORT_TEXT_MAX = 256,
-    /* Constants are read where something refers to them. */
-    CONSTANT_BYTES_MIN = 128 << 20,
-    CONSTANTS_PER_BYTE = 4,
 };
 
 struct reader {
@@ -101,16 +98,18 @@ static uint32_t open_profile(struct reader *r, enum kind kind, const char *type,
                        : 0,
     };
     struct built_profile profile = {
-        .sample_type = slice_of_string(type),
-        .sample_unit = slice_of_string(unit),
-        .period_type = slice_of_string(kinds[kind].period_type),
-        .period_unit = slice_of_string(kinds[kind].period_unit),
         .period = kind == CPU || kind == WALL ? (int64_t)period_of(r, kind) : 0,
         .time_unix_nano = r->time_unix_nano,
         .duration_nano = r->duration_nano,
         .attributes = attributes,
         .attribute_count = event.size > 0 ? 2 : 1,
     };
+    profile.sample_type = profiles_builder_string(r->builder, slice_of_string(type));
+    profile.sample_unit = profiles_builder_string(r->builder, slice_of_string(unit));
+    profile.period_type =
+        profiles_builder_string(r->builder, slice_of_string(kinds[kind].period_type));
+    profile.period_unit =
+        profiles_builder_string(r->builder, slice_of_string(kinds[kind].period_unit));
     return profiles_builder_profile(r->builder, &profile);
 }
 
@@ -157,12 +156,11 @@ static struct span_labels ids_of(const struct reader *r, const struct jfr_record
 static bool correlate(struct reader *r, const struct jfr_record *event, uint32_t *attributes,
                       struct built_sample *sample, struct error *err)
 {
-    uint32_t span_name;
     const struct jfr_context *context =
         jfr_labels_context(&r->labels, event->values[JFR_CONTEXT_ID], r->builder, err);
-    if (!context || !jfr_labels_span_name(&r->labels, event->values[JFR_SPAN_NAME], r->builder,
-                                          &span_name, err))
+    if (!context)
         return false;
+    uint32_t span_name = jfr_labels_span_name(&r->labels, event->values[JFR_SPAN_NAME], r->builder);
     memcpy(attributes, context->attributes, context->attribute_count * sizeof *attributes);
     sample->attributes = attributes;
     sample->attribute_count = context->attribute_count;
@@ -213,7 +211,7 @@ static struct slice short_text(struct reader *r, uint64_t place)
 
 static enum thread_state state_of(struct reader *r, uint64_t id)
 {
-    struct jfr_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_THREAD_STATE, id);
+    struct id_entry *entry = jfr_pools_find(&r->pools, JFR_POOL_THREAD_STATE, id);
     if (entry && entry->built == STATE_UNKNOWN) {
         struct jfr_record state;
         jfr_pools_constant(&r->pools, JFR_POOL_THREAD_STATE, entry, &state);
@@ -350,7 +348,7 @@ static bool read_events(struct reader *r, struct error *err)
 {
     uint64_t size = 0;
     for (uint64_t at = JFR_HEADER_SIZE; at < r->chunk->bytes.size; at += size) {
-        if (!read_event(r, at, &size, err) || !jfr_pools_check(&r->pools, err))
+        if (!read_event(r, at, &size, err))
             return error_prefix(err, "event at %" PRIu64, at);
         if (profiles_builder_state(r->builder) != PROFILES_BUILDER_FINE)
             break;
@@ -387,8 +385,8 @@ static bool assign_roles(struct reader *r, struct error *err)
 static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct error *err)
 {
     struct budget *budget = r->options->budget;
-    r->chunk = r->stacks.chunk = chunk;
-    r->stacks.pools = &r->pools;
+    r->chunk = chunk;
+    jfr_stacks_begin_chunk(&r->stacks, chunk, &r->pools);
     bool done = jfr_metadata_read(&r->metadata, chunk, r->builder, budget, err);
     if (done) {
         done = jfr_pools_read(&r->pools, chunk, &r->metadata, budget, err) &&
@@ -430,9 +428,9 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
               const struct jfr_options *options, struct error *err)
 {
     struct reader r = {.builder = builder, .options = options, .stacks = {.builder = builder}};
+    profiles_builder_admit(builder, jfr.size + labels_snapshot.size);
     if (!check_chunks(&r, jfr, err))
         return false;
-    r.pools.bytes_left = CONSTANT_BYTES_MIN + (uint64_t)CONSTANTS_PER_BYTE * jfr.size;
     bool done = jfr_labels_read(&r.labels, labels_snapshot, builder, options->budget, err) &&
                 read_chunks(&r, jfr, err);
     jfr_labels_deinit(&r.labels);

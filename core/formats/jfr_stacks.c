@@ -3,61 +3,164 @@
 #include "core/base/memory.h"
 #include "core/formats/jfr_names.h"
 
-/* Few bytes of methods can name large symbols again and again. */
-enum { NAME_BYTES_MAX = 64 << 20 };
-
-static bool append_symbol(struct jfr_stacks *stacks, uint64_t id, struct error *err)
+void jfr_stacks_begin_chunk(struct jfr_stacks *stacks, const struct jfr_chunk *chunk,
+                            struct jfr_pools *pools)
 {
-    const struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_SYMBOL, id);
-    if (!entry)
-        return true;
-    struct jfr_record symbol;
-    jfr_pools_constant(stacks->pools, JFR_POOL_SYMBOL, entry, &symbol);
-    struct jfr_text text = jfr_pools_text(stacks->pools, symbol.values[JFR_STRING]);
-    size_t start = stacks->name.size;
-    stacks->name_bytes += text.bytes.size;
-    if (stacks->name_bytes > NAME_BYTES_MAX)
-        return error_set(err, "the names of its methods are larger than %d MiB",
-                         NAME_BYTES_MAX >> 20);
+    stacks->chunk = chunk;
+    stacks->pools = pools;
+    stacks->text_count = 0;
+}
+
+/* ---- symbols ---- */
+
+/* Decoded; in the chunk where that is enough. */
+static struct slice decode(struct jfr_stacks *stacks, const struct jfr_text *text)
+{
+    if (text->encoding == JFR_TEXT_UTF8)
+        return text->bytes;
+    wire_writer_clear(&stacks->text);
+    jfr_text_append(text, &stacks->text);
+    return wire_writer_slice(&stacks->text);
+}
+
+/* With its settled ending, as UTF-8. It lives as long as the builder, or the chunk. */
+static struct slice keep_text(struct jfr_stacks *stacks, struct slice name, bool is_in_chunk)
+{
+    struct jfr_name settled = jfr_name_settled(name);
+    size_t ending = strlen(settled.ending), size = settled.kept + ending;
+    if (is_in_chunk && ending == 0)
+        return profiles_builder_repair(stacks->builder, slice_of(name.data, settled.kept));
+    uint8_t *kept = profiles_builder_scratch(stacks->builder, size, 1);
+    if (!kept)
+        return (struct slice){0};
+    memcpy(kept, name.data, settled.kept);
+    memcpy(kept + settled.kept, settled.ending, ending);
+    return profiles_builder_repair(stacks->builder, slice_of(kept, size));
+}
+
+static bool read_text(struct jfr_stacks *stacks, uint64_t place, struct slice *text_out,
+                      struct error *err)
+{
+    struct jfr_text text = jfr_pools_text(stacks->pools, place);
+    *text_out = (struct slice){0};
     if (text.bytes.size > PROFILES_BUILDER_REPAIR_MAX)
         return error_set(err, "a name has %zu bytes, at most %d are allowed", text.bytes.size,
                          PROFILES_BUILDER_REPAIR_MAX);
-    if (text.bytes.size == 0)
-        return true;
-    jfr_text_append(&text, &stacks->name);
-    struct slice name = slice_of(stacks->name.data + start, stacks->name.size - start);
-    struct jfr_name settled = jfr_name_settled(name);
-    stacks->name.size = start + settled.kept;
-    wire_writer_raw(&stacks->name, slice_of_string(settled.ending));
+    if (text.bytes.size > 0)
+        *text_out = keep_text(stacks, decode(stacks, &text), text.encoding == JFR_TEXT_UTF8);
     return true;
 }
 
-/* function_out: 0 when there is no such method, or it has no class. */
+/* 1 + its index. */
+static uint32_t add_text(struct jfr_stacks *stacks, struct slice text)
+{
+    if (stacks->text_count == stacks->text_capacity) {
+        stacks->text_capacity = stacks->text_capacity ? stacks->text_capacity * 2 : 256;
+        stacks->texts = memory_grow(stacks->texts, stacks->text_capacity, sizeof *stacks->texts);
+    }
+    stacks->texts[stacks->text_count++] = text;
+    return stacks->text_count;
+}
+
+/* Many symbols can be one text of the pool of strings, whose entry remembers it then. */
+static bool read_symbol(struct jfr_stacks *stacks, struct id_entry *entry, struct error *err)
+{
+    struct jfr_record symbol;
+    struct slice text;
+    jfr_pools_constant(stacks->pools, JFR_POOL_SYMBOL, entry, &symbol);
+    struct id_entry *string = jfr_pools_reference(stacks->pools, symbol.values[JFR_STRING]);
+    entry->built = string ? string->built : 0;
+    if (entry->built != 0)
+        return true;
+    if (!read_text(stacks, symbol.values[JFR_STRING], &text, err))
+        return false;
+    entry->built = add_text(stacks, text);
+    if (string)
+        string->built = entry->built;
+    return true;
+}
+
+/* Empty: there is no such symbol. */
+static bool find_symbol(struct jfr_stacks *stacks, uint64_t id, struct slice *text_out,
+                        struct error *err)
+{
+    struct id_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_SYMBOL, id);
+    *text_out = (struct slice){0};
+    if (!entry)
+        return true;
+    if (entry->built == 0 && !read_symbol(stacks, entry, err))
+        return false;
+    *text_out = stacks->texts[entry->built - 1];
+    return true;
+}
+
+/* The name of a class; its entry remembers it as that of its symbol does. */
+static bool find_class(struct jfr_stacks *stacks, struct id_entry *entry, struct slice *text_out,
+                       struct error *err)
+{
+    if (entry->built == 0) {
+        struct jfr_record type;
+        jfr_pools_constant(stacks->pools, JFR_POOL_CLASS, entry, &type);
+        if (!find_symbol(stacks, type.values[JFR_NAME], text_out, err))
+            return false;
+        entry->built = add_text(stacks, *text_out);
+    }
+    *text_out = stacks->texts[entry->built - 1];
+    return true;
+}
+
+/* ---- methods ---- */
+
+static uint32_t make_function(struct jfr_stacks *stacks, struct slice class, struct slice method)
+{
+    if (!profiles_builder_work(stacks->builder, class.size + method.size))
+        return 0;
+    wire_writer_clear(&stacks->name);
+    wire_writer_raw(&stacks->name, class);
+    wire_writer_raw(&stacks->name, SLICE("."));
+    wire_writer_raw(&stacks->name, method);
+    struct built_function function = {
+        .name = profiles_builder_utf8_string(stacks->builder, wire_writer_slice(&stacks->name))};
+    return profiles_builder_function(stacks->builder, &function);
+}
+
+/* 0: it has no class. */
+static bool build_method(struct jfr_stacks *stacks, const struct id_entry *entry,
+                         uint32_t *function_out, struct error *err)
+{
+    struct jfr_record method;
+    struct slice class_name, name;
+    *function_out = 0;
+    jfr_pools_constant(stacks->pools, JFR_POOL_METHOD, entry, &method);
+    struct id_entry *class = jfr_pools_find(stacks->pools, JFR_POOL_CLASS, method.values[JFR_TYPE]);
+    if (!class)
+        return true;
+    if (!find_class(stacks, class, &class_name, err) ||
+        !find_symbol(stacks, method.values[JFR_NAME], &name, err))
+        return false;
+    *function_out = make_function(stacks, class_name, name);
+    return true;
+}
+
+/* function_out: 0 when there is no such method, or it has no class. `built` of its entry: 1 +
+ * function. */
 static bool build_function(struct jfr_stacks *stacks, uint64_t id, uint32_t *function_out,
                            struct error *err)
 {
-    struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_METHOD, id);
-    *function_out = entry ? entry->built : 0;
-    if (!entry || entry->built != 0)
+    struct id_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_METHOD, id);
+    *function_out = 0;
+    if (!entry)
         return true;
-    struct jfr_record method, type;
-    jfr_pools_constant(stacks->pools, JFR_POOL_METHOD, entry, &method);
-    const struct jfr_entry *class_entry =
-        jfr_pools_find(stacks->pools, JFR_POOL_CLASS, method.values[JFR_TYPE]);
-    if (!class_entry)
-        return true;
-    jfr_pools_constant(stacks->pools, JFR_POOL_CLASS, class_entry, &type);
-    wire_writer_clear(&stacks->name);
-    if (!append_symbol(stacks, type.values[JFR_NAME], err))
-        return false;
-    wire_writer_raw(&stacks->name, SLICE("."));
-    if (!append_symbol(stacks, method.values[JFR_NAME], err))
-        return false;
-    struct built_function function = {
-        .name = profiles_builder_string(stacks->builder, wire_writer_slice(&stacks->name))};
-    *function_out = entry->built = profiles_builder_function(stacks->builder, &function);
+    if (entry->built == 0) {
+        if (!build_method(stacks, entry, function_out, err))
+            return false;
+        entry->built = 1 + *function_out;
+    }
+    *function_out = entry->built - 1;
     return true;
 }
+
+/* ---- stacks ---- */
 
 static void add_location(struct jfr_stacks *stacks, size_t count, uint32_t function,
                          uint64_t line_number)
@@ -84,8 +187,7 @@ static bool build_frames(struct jfr_stacks *stacks, const struct jfr_record *tra
         struct jfr_record frame;
         uint32_t function;
         jfr_class_read(trace->list_of, stacks->chunk, &cursor, &frame);
-        if (!build_function(stacks, frame.values[JFR_METHOD], &function, err) ||
-            !jfr_pools_check(stacks->pools, err))
+        if (!build_function(stacks, frame.values[JFR_METHOD], &function, err))
             return false;
         if (function != 0)
             add_location(stacks, count++, function, frame.values[JFR_LINE_NUMBER]);
@@ -97,7 +199,7 @@ static bool build_frames(struct jfr_stacks *stacks, const struct jfr_record *tra
 bool jfr_stacks_build(struct jfr_stacks *stacks, uint64_t id, uint32_t *stack_out, bool *found_out,
                       struct error *err)
 {
-    struct jfr_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_STACK_TRACE, id);
+    struct id_entry *entry = jfr_pools_find(stacks->pools, JFR_POOL_STACK_TRACE, id);
     *found_out = entry != NULL;
     if (entry && entry->built == 0) {
         struct jfr_record trace;
@@ -113,6 +215,8 @@ bool jfr_stacks_build(struct jfr_stacks *stacks, uint64_t id, uint32_t *stack_ou
 
 void jfr_stacks_deinit(struct jfr_stacks *stacks)
 {
+    wire_writer_deinit(&stacks->text);
     wire_writer_deinit(&stacks->name);
+    free(stacks->texts);
     free(stacks->locations);
 }

@@ -3,10 +3,11 @@
  *
  * Made when an event first refers to them. Frames are called package/Class.method, with names
  * settled (jfr_names.h) and with their line. A frame without a method is left out, as Pyroscope's
- * server does; no stack is cut.
+ * server does; no stack is cut. A symbol is decoded and settled once; a method whose symbols are
+ * large takes them into its name, which counts as the builder's work.
  *
- * Owner: the caller initialises (all-zero but for builder is valid), sets chunk and pools for each
- * chunk, and frees with jfr_stacks_deinit.
+ * Owner: the caller initialises (all-zero but for builder is valid), calls jfr_stacks_begin_chunk
+ * for each chunk, and frees with jfr_stacks_deinit.
  *
  * Thread: one at a time.
  */
@@ -20,11 +21,17 @@ struct jfr_stacks {
     struct profiles_builder *builder;
     const struct jfr_chunk *chunk;
     struct jfr_pools *pools;
+    struct slice
+        *texts; /* names in the chunk; `built` of symbols, classes, strings: 1 + its index */
+    uint32_t text_count, text_capacity;
+    struct wire_writer text; /* of the symbol at hand */
     struct wire_writer name; /* of the method at hand */
     uint32_t *locations;     /* of the stack at hand */
     size_t location_capacity;
-    uint64_t name_bytes; /* looked at so far */
 };
+
+void jfr_stacks_begin_chunk(struct jfr_stacks *stacks, const struct jfr_chunk *chunk,
+                            struct jfr_pools *pools);
 
 /* found_out: whether there is such a stack. False: error. */
 bool jfr_stacks_build(struct jfr_stacks *stacks, uint64_t id, uint32_t *stack_out, bool *found_out,

@@ -210,6 +210,7 @@ struct reader {
     size_t charged;
     uint32_t index; /* of the record that is being read */
     uint64_t types; /* hash */
+    struct sample_type_name names[PPROF_SAMPLE_TYPES_MAX];
     uint32_t type_count;
     enum pprof_delta_kind kinds[PPROF_SAMPLE_TYPES_MAX];
     uint32_t width;
@@ -309,17 +310,6 @@ static bool read_string(struct reader *reader, struct slice text)
     return true;
 }
 
-/* The sample type's name is wanted as text, once. */
-static struct slice find_string(const struct reader *reader, uint64_t index)
-{
-    struct wire_cursor cursor = wire_cursor(reader->pprof);
-    struct wire_field field;
-    while (wire_next_bytes(&cursor, PPROF_STRING_TABLE, &field))
-        if (index-- == 0)
-            return field.bytes;
-    return SLICE("");
-}
-
 static bool read_sample_type(struct reader *reader, struct slice record)
 {
     uint64_t numbers[PPROF_VALUE_TYPE_FIELD_COUNT] = {0};
@@ -328,11 +318,10 @@ static bool read_sample_type(struct reader *reader, struct slice record)
                          PPROF_SAMPLE_TYPES_MAX);
     if (!read_numbers(reader, record, numbers, PPROF_VALUE_TYPE_FIELD_COUNT))
         return false;
-    struct slice name = find_string(reader, numbers[PPROF_VALUE_TYPE_TYPE]);
-    enum pprof_delta_kind kind = reader->delta->kind_of(name);
+    enum pprof_delta_kind kind = reader->delta->kind_of(reader->names[reader->index].type);
     reader->kinds[reader->type_count++] = kind;
     reader->width += kind == PPROF_DELTA_DIFFERENCE;
-    reader->types = mix(mix(reader->types, hash_bytes(name)),
+    reader->types = mix(mix(reader->types, string_hash(reader, numbers[PPROF_VALUE_TYPE_TYPE])),
                         string_hash(reader, numbers[PPROF_VALUE_TYPE_UNIT]));
     return true;
 }
@@ -574,6 +563,7 @@ bool pprof_delta_next(struct pprof_delta *delta, struct slice pprof, struct wire
                       struct error *err)
 {
     struct reader reader = {.delta = delta, .pprof = pprof, .err = err};
+    pprof_sample_types(pprof, reader.names, PPROF_SAMPLE_TYPES_MAX);
     bool fine = count_records(&reader) && read_tables(&reader) && note_samples(&reader);
     if (fine) {
         delta->has_base = continues(&delta->base, &delta->now);

@@ -1,10 +1,10 @@
 #include "core/formats/pprof_read.h"
 
-#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/utf8.h"
 #include "core/data/wire.h"
+#include "core/formats/id_map.h"
 #include "core/formats/pprof.h"
 #include "core/formats/profiles_builder.h"
 
@@ -93,15 +93,10 @@ static const struct schema function_schema = {
 
 /* The ids of a table, each with its index in the builder. Nearly everybody numbers from 1, so most
  * stand in an array. */
-struct id_map {
+struct record_ids {
     uint32_t *dense; /* index + 1; 0: not there */
     uint64_t dense_size;
-    struct id_slot {
-        uint64_t id; /* 0: free */
-        uint32_t index;
-    } * sparse; /* made with the first id that is too large for the array */
-    uint64_t sparse_mask;
-    uint32_t table_size;
+    struct id_map sparse; /* ids that are too large for the array; place: index + 1 */
 };
 
 struct value_type {
@@ -121,17 +116,22 @@ struct reader {
     uint32_t counts[PPROF_FIELD_COUNT]; /* of records */
     struct slice *strings;
     uint32_t *string_indices; /* in the builder; 0: not asked for, or "" */
-    struct id_map mappings, functions, locations;
+    struct record_ids mappings, functions, locations;
+    struct id_map attributes_of; /* id: attribute_id; place: attribute in the builder + 1 */
+    uint32_t flags[PPROF_MAPPING_FIELD_COUNT]; /* attributes of mappings; 0: not made yet */
+    uint32_t folded;                           /* attribute of locations; 0: not made yet */
 
     struct value_type types[PPROF_SAMPLE_TYPES_MAX];
     uint32_t type_count;
     struct value_type period_type;
     uint64_t numbers[PPROF_FIELD_COUNT]; /* of the header's fields */
-    uint64_t comments[PPROF_COMMENTS_MAX];
-    uint32_t comment_count;
+    uint64_t *comments;
+    uint32_t comment_count, comment_capacity;
 
     uint32_t profiles[PPROF_SAMPLE_TYPES_MAX]; /* in the builder, by sample type */
-    struct built_line lines[PPROF_LINES_MAX];
+
+    struct built_line *lines; /* of the location that is being read */
+    uint32_t line_capacity;
 
     /* of the sample that is being read */
     uint32_t *frames;
@@ -207,68 +207,56 @@ static bool each_number(struct reader *reader, const char *name, const struct wi
 
 /* ---- ids ---- */
 
-static bool make_map(struct reader *reader, struct id_map *map, uint32_t table_size)
+static bool make_ids(struct reader *reader, struct record_ids *ids, uint32_t table_size)
 {
-    map->table_size = table_size;
-    map->dense_size = (uint64_t)table_size * 2 + 16;
-    map->dense = profiles_builder_scratch(reader->builder, map->dense_size, sizeof *map->dense);
-    return map->dense != NULL;
+    ids->dense_size = (uint64_t)table_size * 2 + 16;
+    ids->dense = profiles_builder_scratch(reader->builder, ids->dense_size, sizeof *ids->dense);
+    ids->sparse.budget = profiles_builder_budget(reader->builder);
+    return ids->dense != NULL;
 }
 
-static struct id_slot *find_slot(const struct id_map *map, uint64_t id)
+static bool find_id(const struct record_ids *ids, uint64_t id, uint32_t *index_out)
 {
-    uint64_t at = hash_u64(id) & map->sparse_mask;
-    while (map->sparse[at].id != 0 && map->sparse[at].id != id)
-        at = (at + 1) & map->sparse_mask;
-    return &map->sparse[at];
-}
-
-static bool find_id(const struct id_map *map, uint64_t id, uint32_t *index_out)
-{
-    if (id < map->dense_size) {
-        *index_out = map->dense[id] - 1;
-        return map->dense[id] != 0;
+    if (id < ids->dense_size) {
+        *index_out = ids->dense[id] - 1;
+        return ids->dense[id] != 0;
     }
-    if (!map->sparse)
-        return false;
-    const struct id_slot *slot = find_slot(map, id);
-    *index_out = slot->index;
-    return slot->id == id;
+    const struct id_entry *entry = id_map_find(&ids->sparse, id);
+    *index_out = entry ? entry->place - 1 : 0;
+    return entry != NULL;
 }
 
-static bool check_new_id(struct reader *reader, const struct id_map *map, uint64_t id)
+static bool check_new_id(struct reader *reader, const struct record_ids *ids, uint64_t id)
 {
     uint32_t index;
     if (id == 0)
         return refuse(reader, "id", "is 0");
-    if (find_id(map, id, &index))
+    if (find_id(ids, id, &index))
         return refuse(reader, "id", "%" PRIu64 " is there twice", id);
     return true;
 }
 
 /* False: there is no room. */
-static bool put_new_id(struct reader *reader, struct id_map *map, uint64_t id, uint32_t index)
+static bool put_in_map(struct reader *reader, struct id_map *map, uint64_t id, uint32_t index)
 {
-    if (id < map->dense_size) {
-        map->dense[id] = index + 1;
-        return true;
-    }
-    if (!map->sparse) {
-        uint64_t size = 16;
-        while (size < (uint64_t)map->table_size * 2)
-            size *= 2;
-        map->sparse_mask = size - 1;
-        map->sparse = profiles_builder_scratch(reader->builder, size, sizeof *map->sparse);
-    }
-    if (map->sparse)
-        *find_slot(map, id) = (struct id_slot){id, index};
-    return map->sparse != NULL;
+    if (!profiles_builder_has_room(reader->builder, id_map_growth(map)))
+        return false;
+    id_map_put(map, id, index + 1);
+    return true;
 }
 
-static bool find_reference(struct reader *reader, const struct id_map *map, const char *field,
+static bool put_new_id(struct reader *reader, struct record_ids *ids, uint64_t id, uint32_t index)
+{
+    if (id >= ids->dense_size)
+        return put_in_map(reader, &ids->sparse, id, index);
+    ids->dense[id] = index + 1;
+    return true;
+}
+
+static bool find_reference(struct reader *reader, const struct record_ids *ids, const char *field,
                            uint64_t id, uint32_t *index_out)
 {
-    return find_id(map, id, index_out) ||
+    return find_id(ids, id, index_out) ||
            refuse(reader, field, "%" PRIu64 " is not in the profile", id);
 }
 
@@ -295,8 +283,35 @@ static uint32_t string_index(struct reader *reader, uint64_t index)
 {
     uint32_t *known = &reader->string_indices[index];
     if (*known == 0)
-        *known = profiles_builder_string(reader->builder, reader->strings[index]);
+        *known = profiles_builder_utf8_string(reader->builder, reader->strings[index]);
     return *known;
+}
+
+/* Attributes with a text. An attribute holds all of its value, so each is made once, however many
+ * labels or mappings say the same. Keys are strings of the builder, of which no two are equal;
+ * values are those of the string_table, of which two may be. */
+static uint64_t attribute_id(uint32_t key, uint64_t value)
+{
+    return (uint64_t)key << 32 | value;
+}
+
+static uint32_t make_attribute(struct reader *reader, struct slice key, struct slice text)
+{
+    if (!profiles_builder_work(reader->builder, key.size + text.size))
+        return 0;
+    return profiles_builder_attribute_string(reader->builder, key, text);
+}
+
+static uint32_t attribute_of(struct reader *reader, uint32_t key_index, struct slice key,
+                             uint64_t value)
+{
+    uint64_t id = attribute_id(key_index, value);
+    const struct id_entry *known = id_map_find(&reader->attributes_of, id);
+    if (known)
+        return known->place - 1;
+    uint32_t attribute = make_attribute(reader, key, reader->strings[value]);
+    put_in_map(reader, &reader->attributes_of, id, attribute);
+    return attribute;
 }
 
 static bool read_string(struct reader *reader, struct slice text)
@@ -344,6 +359,19 @@ static bool is_hex(struct slice text)
     return true;
 }
 
+/* Which of the two keys it has is remembered with it. */
+static uint32_t build_id_attribute(struct reader *reader, uint64_t value)
+{
+    enum { BUILD_ID = 0 }; /* no string of the builder that is a key */
+    const struct id_entry *known =
+        id_map_find(&reader->attributes_of, attribute_id(BUILD_ID, value));
+    if (known)
+        return known->place - 1;
+    struct slice key = is_hex(reader->strings[value]) ? SLICE("process.executable.build_id.gnu")
+                                                      : SLICE("process.executable.build_id.go");
+    return attribute_of(reader, BUILD_ID, key, value);
+}
+
 static size_t mapping_attributes(struct reader *reader, const uint64_t *numbers, uint32_t *out)
 {
     static const char *const flags[PPROF_MAPPING_FIELD_COUNT] = {
@@ -352,18 +380,17 @@ static size_t mapping_attributes(struct reader *reader, const uint64_t *numbers,
         [PPROF_MAPPING_HAS_LINE_NUMBERS] = "pprof.mapping.has_line_numbers",
         [PPROF_MAPPING_HAS_INLINE_FRAMES] = "pprof.mapping.has_inline_frames",
     };
-    struct slice build_id = reader->strings[numbers[PPROF_MAPPING_BUILD_ID]];
     size_t count = 0;
-    if (build_id.size > 0)
-        out[count++] = profiles_builder_attribute_string(
-            reader->builder,
-            is_hex(build_id) ? SLICE("process.executable.build_id.gnu")
-                             : SLICE("process.executable.build_id.go"),
-            build_id);
-    for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++)
-        if (numbers[i])
-            out[count++] =
+    if (reader->strings[numbers[PPROF_MAPPING_BUILD_ID]].size > 0)
+        out[count++] = build_id_attribute(reader, numbers[PPROF_MAPPING_BUILD_ID]);
+    for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++) {
+        if (!numbers[i])
+            continue;
+        if (reader->flags[i] == 0)
+            reader->flags[i] =
                 profiles_builder_attribute_bool(reader->builder, slice_of_string(flags[i]), true);
+        out[count++] = reader->flags[i];
+    }
     return count;
 }
 
@@ -416,6 +443,15 @@ static bool read_line(struct reader *reader, struct slice record, struct built_l
     return true;
 }
 
+/* Room for one more. */
+static void grow_lines(struct reader *reader, size_t count)
+{
+    if (count < reader->line_capacity)
+        return;
+    reader->line_capacity = reader->line_capacity ? reader->line_capacity * 2 : 16;
+    reader->lines = memory_grow(reader->lines, reader->line_capacity, sizeof *reader->lines);
+}
+
 static bool read_lines(struct reader *reader, struct slice record, struct built_location *location,
                        uint64_t *numbers)
 {
@@ -428,6 +464,7 @@ static bool read_lines(struct reader *reader, struct slice record, struct built_
         }
         if (location->line_count == PPROF_LINES_MAX)
             return refuse(reader, "line", "there are more than %d", PPROF_LINES_MAX);
+        grow_lines(reader, location->line_count);
         reader->place.part = "line";
         reader->place.part_index = (uint32_t)location->line_count;
         if (!read_line(reader, field.bytes, &reader->lines[location->line_count++]))
@@ -440,7 +477,7 @@ static bool read_lines(struct reader *reader, struct slice record, struct built_
 static bool read_location(struct reader *reader, struct slice record)
 {
     uint64_t numbers[PPROF_LOCATION_FIELD_COUNT] = {0};
-    struct built_location location = {.lines = reader->lines};
+    struct built_location location = {.line_count = 0};
     if (!read_lines(reader, record, &location, numbers) ||
         !check_new_id(reader, &reader->locations, numbers[PPROF_LOCATION_ID]))
         return false;
@@ -448,12 +485,13 @@ static bool read_location(struct reader *reader, struct slice record)
         !find_reference(reader, &reader->mappings, "mapping_id", numbers[PPROF_LOCATION_MAPPING_ID],
                         &location.mapping))
         return false;
+    location.lines = reader->lines;
     location.address = numbers[PPROF_LOCATION_ADDRESS];
-    uint32_t folded = 0;
     if (numbers[PPROF_LOCATION_IS_FOLDED]) {
-        folded = profiles_builder_attribute_bool(reader->builder, SLICE("pprof.location.is_folded"),
-                                                 true);
-        location.attributes = &folded;
+        if (reader->folded == 0)
+            reader->folded = profiles_builder_attribute_bool(
+                reader->builder, SLICE("pprof.location.is_folded"), true);
+        location.attributes = &reader->folded;
         location.attribute_count = 1;
     }
     return put_new_id(reader, &reader->locations, numbers[PPROF_LOCATION_ID],
@@ -466,6 +504,11 @@ static bool take_comment(struct reader *reader, uint64_t string)
 {
     if (reader->comment_count == PPROF_COMMENTS_MAX)
         return refuse(reader, "comment", "there are more than %d", PPROF_COMMENTS_MAX);
+    if (reader->comment_count == reader->comment_capacity) {
+        reader->comment_capacity = reader->comment_capacity ? reader->comment_capacity * 2 : 16;
+        reader->comments =
+            memory_grow(reader->comments, reader->comment_capacity, sizeof *reader->comments);
+    }
     reader->comments[reader->comment_count++] = string;
     return true;
 }
@@ -560,8 +603,8 @@ static size_t profile_attributes(struct reader *reader, uint32_t *out)
     for (uint32_t i = 0; i < reader->comment_count; i++) {
         char key[64];
         snprintf(key, sizeof key, "pprof.profile.comment.%" PRIu32, i);
-        out[count++] = profiles_builder_attribute_string(reader->builder, slice_of_string(key),
-                                                         reader->strings[reader->comments[i]]);
+        out[count++] =
+            make_attribute(reader, slice_of_string(key), reader->strings[reader->comments[i]]);
     }
     return count;
 }
@@ -577,8 +620,6 @@ static void begin_profiles(struct reader *reader)
     enum { HEADER_TEXTS_MAX = 5 };
     uint32_t attributes[PPROF_COMMENTS_MAX + HEADER_TEXTS_MAX];
     struct built_profile profile = {
-        .period_type = reader->strings[reader->period_type.type],
-        .period_unit = reader->strings[reader->period_type.unit],
         .period = (int64_t)reader->numbers[PPROF_PERIOD],
         .time_unix_nano =
             positive_or(reader->numbers[PPROF_TIME_NANOS], reader->options->time_unix_nano),
@@ -589,8 +630,10 @@ static void begin_profiles(struct reader *reader)
     for (uint32_t i = 0; i < reader->type_count; i++) {
         uint32_t last = reader->type_count - 1;
         uint32_t type = i == 0 ? last : i == last ? 0 : i;
-        profile.sample_type = reader->strings[reader->types[type].type];
-        profile.sample_unit = reader->strings[reader->types[type].unit];
+        profile.sample_type = string_index(reader, reader->types[type].type);
+        profile.sample_unit = string_index(reader, reader->types[type].unit);
+        profile.period_type = string_index(reader, reader->period_type.type);
+        profile.period_unit = string_index(reader, reader->period_type.unit);
         profile.is_sibling = i > 0;
         reader->profiles[type] = profiles_builder_profile(reader->builder, &profile);
     }
@@ -642,11 +685,14 @@ static void keep_label(struct reader *reader, const uint64_t *numbers)
     if (is_text ? span_labels_take(&reader->ids, key, text)
                 : span_labels_take_number(&reader->ids, key, number))
         return;
-    if (!is_new_attribute(reader, string_index(reader, numbers[PPROF_LABEL_KEY])))
+    uint32_t key_index = string_index(reader, numbers[PPROF_LABEL_KEY]);
+    if (!is_new_attribute(reader, key_index))
         return;
     reader->attributes[reader->attribute_count++] =
-        is_text ? profiles_builder_attribute_string(reader->builder, key, text)
-                : profiles_builder_attribute_int(reader->builder, key, number, unit);
+        is_text
+            ? attribute_of(reader, key_index, key, numbers[PPROF_LABEL_STR])
+            : profiles_builder_attribute_int(reader->builder, key_index, number,
+                                             string_index(reader, numbers[PPROF_LABEL_NUM_UNIT]));
 }
 
 static bool read_label(struct reader *reader, struct slice record)
@@ -726,9 +772,21 @@ static bool make_tables(struct reader *reader)
     reader->string_indices =
         profiles_builder_scratch(reader->builder, strings, sizeof *reader->string_indices);
     return reader->strings && reader->string_indices &&
-           make_map(reader, &reader->mappings, reader->counts[PPROF_MAPPING]) &&
-           make_map(reader, &reader->functions, reader->counts[PPROF_FUNCTION]) &&
-           make_map(reader, &reader->locations, reader->counts[PPROF_LOCATION]);
+           make_ids(reader, &reader->mappings, reader->counts[PPROF_MAPPING]) &&
+           make_ids(reader, &reader->functions, reader->counts[PPROF_FUNCTION]) &&
+           make_ids(reader, &reader->locations, reader->counts[PPROF_LOCATION]);
+}
+
+static void free_reader(struct reader *reader)
+{
+    id_map_deinit(&reader->mappings.sparse);
+    id_map_deinit(&reader->functions.sparse);
+    id_map_deinit(&reader->locations.sparse);
+    id_map_deinit(&reader->attributes_of);
+    free(reader->frames);
+    free(reader->lines);
+    free(reader->comments);
+    free(reader);
 }
 
 static bool read_profile(struct reader *reader)
@@ -751,9 +809,10 @@ bool pprof_read(struct profiles_builder *builder, struct slice pprof,
     reader->pprof = pprof;
     reader->options = options;
     reader->err = err;
+    reader->attributes_of.budget = profiles_builder_budget(builder);
+    profiles_builder_admit(builder, pprof.size);
     bool ok = read_profile(reader);
-    free(reader->frames);
-    free(reader);
+    free_reader(reader);
     return ok || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }
 
@@ -798,6 +857,6 @@ size_t pprof_sample_types(struct slice pprof, struct sample_type_name *out, size
         wanted[2 * i + 1] = (struct wanted_string){reader->types[i].unit, &out[i].unit};
     }
     find_strings(pprof, wanted, 2 * count);
-    free(reader);
+    free_reader(reader);
     return count;
 }

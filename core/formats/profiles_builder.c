@@ -46,17 +46,22 @@ struct open_profile {
     struct wire_writer samples;
     uint32_t sample_count;
     bool is_sibling;
+    bool is_wanted; /* it or a sibling has samples */
 };
 
 struct open_resource {
     struct open_resource *next;
     struct slice resource, scope; /* payloads */
     struct open_profile *first, *last;
+    size_t scope_size, size; /* of the payloads of ScopeProfiles and ResourceProfiles */
+    uint32_t sample_count;   /* 0: nobody needs it */
 };
 
 struct profiles_builder {
     struct budget *budget;
     size_t max_bytes;
+    size_t admitted_bytes;
+    uint64_t work;
     size_t charged_bytes; /* for the samples; the arena charges itself */
     enum profiles_builder_state state;
     struct arena arena;
@@ -70,6 +75,8 @@ struct profiles_builder {
     uint64_t sums_mask; /* their number is a power of two */
     uint32_t sum_count;
     struct sum *first_sum, *last_sum;
+    uint32_t *frames; /* of profiles_builder_frame: 1 + location, by the name's string */
+    uint32_t frame_capacity;
 };
 
 struct profiles_builder *profiles_builder_new(struct budget *budget, size_t max_bytes)
@@ -94,6 +101,7 @@ void profiles_builder_free(struct profiles_builder *builder)
     wire_writer_deinit(&builder->scratch);
     free(builder->profiles);
     free(builder->sums);
+    free(builder->frames);
     arena_deinit(&builder->arena);
     free(builder);
 }
@@ -103,20 +111,52 @@ enum profiles_builder_state profiles_builder_state(const struct profiles_builder
     return builder->state;
 }
 
+struct budget *profiles_builder_budget(const struct profiles_builder *builder)
+{
+    return builder->budget;
+}
+
+void profiles_builder_admit(struct profiles_builder *builder, size_t plain_bytes)
+{
+    assert(plain_bytes <= SIZE_MAX / PROFILES_BUILDER_BYTES_PER_BYTE / 4);
+    builder->admitted_bytes += plain_bytes;
+}
+
+bool profiles_builder_work(struct profiles_builder *builder, uint64_t amount)
+{
+    uint64_t most = PROFILES_BUILDER_WORK_MIN +
+                    (uint64_t)PROFILES_BUILDER_WORK_PER_BYTE * builder->admitted_bytes;
+    if (most > PROFILES_BUILDER_WORK_MAX)
+        most = PROFILES_BUILDER_WORK_MAX;
+    builder->work += amount;
+    if (builder->work > most && builder->state == PROFILES_BUILDER_FINE)
+        builder->state = PROFILES_BUILDER_TOO_LARGE;
+    return builder->state == PROFILES_BUILDER_FINE;
+}
+
+static size_t most_bytes(const struct profiles_builder *builder)
+{
+    size_t most = PROFILES_BUILDER_BYTES_MIN +
+                  (size_t)PROFILES_BUILDER_BYTES_PER_BYTE * builder->admitted_bytes;
+    return most < builder->max_bytes ? most : builder->max_bytes;
+}
+
 bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes)
 {
     const struct budget *budget = builder->budget;
     size_t held = builder->arena.reserved_bytes + builder->charged_bytes;
+    size_t most = most_bytes(builder);
     if (builder->state != PROFILES_BUILDER_FINE)
         return false;
-    if (held > builder->max_bytes || bytes > builder->max_bytes - held)
+    if (held > most || bytes > most - held)
         builder->state = PROFILES_BUILDER_TOO_LARGE;
     else if (budget && budget->limit_bytes > 0 && budget_used(budget) + bytes > budget->limit_bytes)
         builder->state = PROFILES_BUILDER_OVER_BUDGET;
     return builder->state == PROFILES_BUILDER_FINE;
 }
 
-/* Whether there is room for what comes next. What came last may have gone a block over a bound. */
+/* Whether there is room for something small. What came last may have gone over a bound by a block,
+ * or by a table that doubled. */
 static bool has_room(struct profiles_builder *builder)
 {
     return profiles_builder_has_room(builder, 0);
@@ -146,9 +186,13 @@ static uint32_t intern_scratch(struct profiles_builder *builder, int table)
     return dictionary_add(builder->dictionary, table, wire_writer_slice(&builder->scratch));
 }
 
+/* What a large one needed is not kept. */
 static struct wire_writer *start_entry(struct profiles_builder *builder)
 {
+    enum { KEPT_MAX = 64 << 10 };
     wire_writer_clear(&builder->scratch);
+    if (builder->scratch.capacity > KEPT_MAX)
+        wire_writer_deinit(&builder->scratch);
     return &builder->scratch;
 }
 
@@ -169,16 +213,18 @@ static struct slice keep_scratch(struct profiles_builder *builder)
     return arena_copy(&builder->arena, wire_writer_slice(&builder->scratch));
 }
 
-/* Repairing a text of nothing but wrong bytes takes three times its size. */
+/* Repairing a text of nothing but wrong bytes takes three times its size, and much more work than
+ * looking at it. */
 static bool may_repair(struct profiles_builder *builder, struct slice text)
 {
+    enum { WORK_PER_BYTE = 4 };
     if (text.size > PROFILES_BUILDER_REPAIR_MAX && builder->state == PROFILES_BUILDER_FINE)
         builder->state = PROFILES_BUILDER_TOO_LARGE;
-    return text.size <= PROFILES_BUILDER_REPAIR_MAX;
+    return text.size <= PROFILES_BUILDER_REPAIR_MAX &&
+           profiles_builder_work(builder, WORK_PER_BYTE * text.size);
 }
 
-/* In the arena when it had to be repaired. */
-static struct slice utf8_text(struct profiles_builder *builder, struct slice text)
+struct slice profiles_builder_repair(struct profiles_builder *builder, struct slice text)
 {
     if (utf8_is_valid(text))
         return text;
@@ -188,9 +234,16 @@ static struct slice utf8_text(struct profiles_builder *builder, struct slice tex
     return keep_scratch(builder);
 }
 
+uint32_t profiles_builder_utf8_string(struct profiles_builder *builder, struct slice text)
+{
+    if (text.size == 0 || !profiles_builder_has_room(builder, text.size))
+        return 0;
+    return dictionary_add(builder->dictionary, DICTIONARY_STRING_TABLE, text);
+}
+
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text)
 {
-    if (text.size == 0 || !has_room(builder))
+    if (text.size == 0 || !profiles_builder_has_room(builder, text.size))
         return 0;
     if (!utf8_is_valid(text)) {
         if (!may_repair(builder, text))
@@ -211,31 +264,27 @@ uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, str
                                            struct slice value)
 {
     uint32_t key_index = profiles_builder_string(builder, key);
-    if (!has_room(builder))
+    if (!profiles_builder_has_room(builder, value.size))
         return 0;
-    return intern_attribute(builder, key_index, any_value_string(utf8_text(builder, value)), 0);
+    return intern_attribute(builder, key_index,
+                            any_value_string(profiles_builder_repair(builder, value)), 0);
 }
 
-static uint32_t number_attribute(struct profiles_builder *builder, struct slice key,
-                                 struct any_value value, struct slice unit)
+uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, uint32_t key,
+                                        int64_t value, uint32_t unit)
 {
-    uint32_t key_index = profiles_builder_string(builder, key);
-    uint32_t unit_index = profiles_builder_string(builder, unit);
     if (!has_room(builder))
         return 0;
-    return intern_attribute(builder, key_index, value, unit_index);
-}
-
-uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, struct slice key,
-                                        int64_t value, struct slice unit)
-{
-    return number_attribute(builder, key, any_value_int(value), unit);
+    return intern_attribute(builder, key, any_value_int(value), unit);
 }
 
 uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
                                          bool value)
 {
-    return number_attribute(builder, key, any_value_bool(value), (struct slice){0});
+    uint32_t key_index = profiles_builder_string(builder, key);
+    if (!has_room(builder))
+        return 0;
+    return intern_attribute(builder, key_index, any_value_bool(value), 0);
 }
 
 uint32_t profiles_builder_link(struct profiles_builder *builder, const uint8_t *trace_id,
@@ -296,12 +345,34 @@ uint32_t profiles_builder_location(struct profiles_builder *builder,
     return intern_scratch(builder, DICTIONARY_LOCATION_TABLE);
 }
 
+/* The place of a string in `frames`; NULL: there is no room for it. */
+static uint32_t *frame_of(struct profiles_builder *builder, uint32_t string)
+{
+    if (string >= builder->frame_capacity) {
+        size_t capacity = string < 128 ? 256 : (size_t)string * 2;
+        size_t more = (capacity - builder->frame_capacity) * sizeof *builder->frames;
+        if (!profiles_builder_has_room(builder, more))
+            return NULL;
+        charge(builder, more);
+        builder->frames = memory_grow(builder->frames, capacity, sizeof *builder->frames);
+        memset(builder->frames + builder->frame_capacity, 0, more);
+        builder->frame_capacity = (uint32_t)capacity;
+    }
+    return &builder->frames[string];
+}
+
 uint32_t profiles_builder_frame(struct profiles_builder *builder, struct slice function_name)
 {
     struct built_function function = {.name = profiles_builder_string(builder, function_name)};
-    struct built_line line = {.function = profiles_builder_function(builder, &function)};
-    struct built_location location = {.lines = &line, .line_count = 1};
-    return profiles_builder_location(builder, &location);
+    uint32_t *known = frame_of(builder, function.name);
+    if (!known)
+        return 0;
+    if (*known == 0) {
+        struct built_line line = {.function = profiles_builder_function(builder, &function)};
+        struct built_location location = {.lines = &line, .line_count = 1};
+        *known = 1 + profiles_builder_location(builder, &location);
+    }
+    return *known - 1;
 }
 
 uint32_t profiles_builder_stack(struct profiles_builder *builder, const uint32_t *locations,
@@ -321,8 +392,8 @@ static struct slice encode_resource(struct profiles_builder *builder,
 {
     struct wire_writer resource = {0};
     for (size_t i = 0; i < from->attribute_count; i++) {
-        struct slice key = utf8_text(builder, from->attributes[i].key);
-        struct slice value = utf8_text(builder, from->attributes[i].value);
+        struct slice key = profiles_builder_repair(builder, from->attributes[i].key);
+        struct slice value = profiles_builder_repair(builder, from->attributes[i].value);
         key_value_append(&resource, RESOURCE_ATTRIBUTES, key, any_value_string(value));
     }
     struct slice kept = arena_copy(&builder->arena, wire_writer_slice(&resource));
@@ -330,14 +401,22 @@ static struct slice encode_resource(struct profiles_builder *builder,
     return kept;
 }
 
+static size_t resource_bytes(const struct built_resource *from)
+{
+    size_t bytes = from->scope_name.size + from->scope_version.size;
+    for (size_t i = 0; i < from->attribute_count; i++)
+        bytes += from->attributes[i].key.size + from->attributes[i].value.size;
+    return bytes;
+}
+
 void profiles_builder_resource(struct profiles_builder *builder, const struct built_resource *from)
 {
-    if (!has_room(builder))
+    if (!profiles_builder_has_room(builder, resource_bytes(from)))
         return;
     struct open_resource *resource = arena_zalloc(&builder->arena, sizeof *resource);
     resource->resource = encode_resource(builder, from);
-    struct slice name = utf8_text(builder, from->scope_name);
-    struct slice version = utf8_text(builder, from->scope_version);
+    struct slice name = profiles_builder_repair(builder, from->scope_name);
+    struct slice version = profiles_builder_repair(builder, from->scope_version);
     struct wire_writer *scope = start_entry(builder);
     if (name.size > 0)
         wire_writer_bytes(scope, SCOPE_NAME, name);
@@ -360,16 +439,12 @@ static void write_value_type(struct wire_writer *header, uint32_t field, uint32_
 static struct slice encode_profile(struct profiles_builder *builder,
                                    const struct built_profile *from)
 {
-    uint32_t sample_type = profiles_builder_string(builder, from->sample_type);
-    uint32_t sample_unit = profiles_builder_string(builder, from->sample_unit);
-    uint32_t period_type = profiles_builder_string(builder, from->period_type);
-    uint32_t period_unit = profiles_builder_string(builder, from->period_unit);
     struct wire_writer *header = start_entry(builder);
-    write_value_type(header, PROFILE_SAMPLE_TYPE, sample_type, sample_unit);
+    write_value_type(header, PROFILE_SAMPLE_TYPE, from->sample_type, from->sample_unit);
     wire_writer_fixed64(header, PROFILE_TIME_UNIX_NANO, from->time_unix_nano);
     wire_writer_varint(header, PROFILE_DURATION_NANO, from->duration_nano);
-    if (period_type != 0 || period_unit != 0)
-        write_value_type(header, PROFILE_PERIOD_TYPE, period_type, period_unit);
+    if (from->period_type != 0 || from->period_unit != 0)
+        write_value_type(header, PROFILE_PERIOD_TYPE, from->period_type, from->period_unit);
     wire_writer_varint(header, PROFILE_PERIOD, (uint64_t)from->period);
     wire_writer_packed_u32(header, PROFILE_ATTRIBUTE_INDICES, from->attributes,
                            from->attribute_count);
@@ -399,14 +474,24 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
 
 /* ---- samples ---- */
 
+/* What a writer grows by when that many bytes come next; they double. */
+static size_t growth_for(const struct wire_writer *writer, size_t more)
+{
+    return writer->capacity - writer->size < more ? writer->capacity + more : 0;
+}
+
 void profiles_builder_sample(struct profiles_builder *builder, uint32_t number,
                              const struct built_sample *sample, int64_t value)
 {
-    if (!has_room(builder))
+    enum { SAMPLE_ROOM = 64, ATTRIBUTE_ROOM = 5 };
+    if (builder->state != PROFILES_BUILDER_FINE)
         return;
     assert(number < builder->profile_count);
     struct open_profile *profile = builder->profiles[number];
     struct wire_writer *samples = &profile->samples;
+    if (!profiles_builder_has_room(
+            builder, growth_for(samples, SAMPLE_ROOM + ATTRIBUTE_ROOM * sample->attribute_count)))
+        return;
     size_t capacity = samples->capacity;
     const uint64_t values[] = {(uint64_t)value};
     size_t begun = wire_writer_begin(samples, PROFILE_SAMPLES);
@@ -424,9 +509,11 @@ static uint64_t sample_hash(uint32_t profile, const struct built_sample *sample)
 {
     const uint32_t head[] = {profile, sample->stack, sample->link};
     uint64_t hash = hash_bytes(slice_of(head, sizeof head));
-    for (size_t i = 0; i < sample->attribute_count; i++)
-        hash = hash_u64(hash ^ sample->attributes[i]);
-    return hash;
+    if (sample->attribute_count == 0)
+        return hash;
+    return hash_u64(hash ^
+                    hash_bytes(slice_of(sample->attributes,
+                                        sample->attribute_count * sizeof *sample->attributes)));
 }
 
 static bool is_of(const struct sum *sum, uint32_t profile, const struct built_sample *sample)
@@ -514,55 +601,96 @@ static bool has_samples(const struct open_profile *profile)
     return false;
 }
 
-static void write_profiles(struct wire_writer *out, const struct open_resource *resource,
-                           uint32_t *samples)
+/* What a profile takes in its scope, with its tag and length. */
+static size_t profile_size(const struct open_profile *profile)
 {
-    bool are_wanted = false;
-    for (const struct open_profile *p = resource->first; p; p = p->next) {
-        if (!p->is_sibling)
-            are_wanted = has_samples(p);
-        if (!are_wanted)
-            continue;
-        *samples += p->sample_count;
-        size_t begun = wire_writer_begin(out, SCOPE_PROFILES_PROFILES);
-        wire_writer_raw(out, p->header);
-        wire_writer_raw(out, wire_writer_slice(&p->samples));
-        wire_writer_end(out, begun);
-    }
+    return wire_size_bytes(SCOPE_PROFILES_PROFILES, profile->header.size + profile->samples.size);
 }
 
-static void write_resource(struct wire_writer *out, const struct open_resource *resource,
-                           uint32_t *samples)
+/* Sizes from the inside out; what it takes in the request, 0 when nobody needs it. */
+static size_t measure_resource(struct open_resource *resource)
 {
-    size_t before = out->size;
-    uint32_t samples_before = *samples;
-    size_t group = wire_writer_begin(out, PROFILES_RESOURCE_PROFILES);
-    wire_writer_bytes(out, RESOURCE_PROFILES_RESOURCE, resource->resource);
-    size_t scope = wire_writer_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
+    bool are_wanted = false;
+    resource->scope_size =
+        resource->scope.size > 0 ? wire_size_bytes(SCOPE_PROFILES_SCOPE, resource->scope.size) : 0;
+    for (struct open_profile *p = resource->first; p; p = p->next) {
+        if (!p->is_sibling)
+            are_wanted = has_samples(p);
+        p->is_wanted = are_wanted;
+        resource->sample_count += p->sample_count;
+        resource->scope_size += are_wanted ? profile_size(p) : 0;
+    }
+    resource->size = wire_size_bytes(RESOURCE_PROFILES_RESOURCE, resource->resource.size) +
+                     wire_size_bytes(RESOURCE_PROFILES_SCOPE_PROFILES, resource->scope_size);
+    return resource->sample_count > 0 ? wire_size_bytes(PROFILES_RESOURCE_PROFILES, resource->size)
+                                      : 0;
+}
+
+static uint8_t *write_begin(uint8_t *to, uint32_t number, size_t payload)
+{
+    return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);
+}
+
+static uint8_t *write_raw(uint8_t *to, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    return to + bytes.size;
+}
+
+/* Its samples are given back, so that they are not held twice. */
+static uint8_t *write_profile(uint8_t *to, struct open_profile *profile)
+{
+    to = write_begin(to, SCOPE_PROFILES_PROFILES, profile->header.size + profile->samples.size);
+    to = write_raw(to, profile->header);
+    to = write_raw(to, wire_writer_slice(&profile->samples));
+    wire_writer_deinit(&profile->samples);
+    return to;
+}
+
+static uint8_t *write_resource(uint8_t *to, const struct open_resource *resource)
+{
+    to = write_begin(to, PROFILES_RESOURCE_PROFILES, resource->size);
+    to = wire_write_bytes(to, RESOURCE_PROFILES_RESOURCE, resource->resource);
+    to = write_begin(to, RESOURCE_PROFILES_SCOPE_PROFILES, resource->scope_size);
     if (resource->scope.size > 0)
-        wire_writer_bytes(out, SCOPE_PROFILES_SCOPE, resource->scope);
-    write_profiles(out, resource, samples);
-    wire_writer_end(out, scope);
-    wire_writer_end(out, group);
-    if (*samples == samples_before)
-        out->size = before; /* nobody needs a resource of nothing */
+        to = wire_write_bytes(to, SCOPE_PROFILES_SCOPE, resource->scope);
+    for (struct open_profile *p = resource->first; p; p = p->next)
+        if (p->is_wanted)
+            to = write_profile(to, p);
+    return to;
+}
+
+static struct buffer *take_buffer(struct profiles_builder *builder, size_t size)
+{
+    struct buffer *request = buffer_new(size, builder->budget);
+    if (!request)
+        builder->state = PROFILES_BUILDER_OVER_BUDGET;
+    return request;
 }
 
 struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_t *samples)
 {
+    size_t size = 0;
     *samples = 0;
     write_sums(builder);
     if (!has_room(builder))
         return NULL;
-    struct wire_writer groups = {0};
-    for (const struct open_resource *r = builder->first; r; r = r->next)
-        write_resource(&groups, r, samples);
+    wire_writer_deinit(&builder->scratch);
+    for (struct open_resource *r = builder->first; r; r = r->next) {
+        size += measure_resource(r);
+        *samples += r->sample_count;
+    }
     size_t dictionary_size = message_measure(&builder->root);
-    struct buffer *request = buffer_new_charged(groups.size + dictionary_size, builder->budget);
-    if (groups.size > 0)
-        memcpy(request->data, groups.data, groups.size);
-    message_write(&builder->root, request->data + groups.size);
-    request->size = groups.size + dictionary_size;
-    wire_writer_deinit(&groups);
+    struct buffer *request = take_buffer(builder, size + dictionary_size);
+    if (!request)
+        return NULL;
+    uint8_t *to = request->data;
+    for (const struct open_resource *r = builder->first; r; r = r->next)
+        if (r->sample_count > 0)
+            to = write_resource(to, r);
+    assert(to == request->data + size);
+    message_write(&builder->root, to);
+    request->size = size + dictionary_size;
     return request;
 }

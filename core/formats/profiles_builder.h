@@ -14,6 +14,11 @@
  *
  * It never fails in the middle: over its bounds it takes nothing more, and finish says so.
  *
+ * What a request may unfold to follows its plain size, which readers say with
+ * profiles_builder_admit: so many bytes in tables and samples, and so much work beyond a constant
+ * for each reference, which they count with profiles_builder_work. Each bound has a floor, because
+ * small requests are seldom dear.
+ *
  * Owner: the caller owns the builder; arguments are copied.
  *
  * Thread: one at a time.
@@ -26,17 +31,33 @@
 
 struct profiles_builder;
 
-/* max_bytes bounds what the builder itself holds: tables, samples, hashes. */
+enum {
+    PROFILES_BUILDER_BYTES_MIN = 4 << 20,
+    PROFILES_BUILDER_BYTES_PER_BYTE = 32,
+    PROFILES_BUILDER_WORK_MIN = 4 << 20,
+    PROFILES_BUILDER_WORK_PER_BYTE = 32,
+    PROFILES_BUILDER_WORK_MAX = 256 << 20,
+};
+
+/* The builder holds at most max_bytes (tables, samples, hashes), however much is admitted. */
 struct profiles_builder *profiles_builder_new(struct budget *budget, size_t max_bytes);
 void profiles_builder_free(struct profiles_builder *builder); /* NULL is allowed */
 
 enum profiles_builder_state {
     PROFILES_BUILDER_FINE,
-    PROFILES_BUILDER_TOO_LARGE,   /* over max_bytes */
+    PROFILES_BUILDER_TOO_LARGE,   /* unfolds to too many bytes or too much work */
     PROFILES_BUILDER_OVER_BUDGET, /* the process has no memory for it now */
 };
 /* For loops that want to stop early. */
 enum profiles_builder_state profiles_builder_state(const struct profiles_builder *builder);
+/* A reader begins with so many plain bytes. They add up. */
+void profiles_builder_admit(struct profiles_builder *builder, size_t plain_bytes);
+/* Before a reader looks again at what it has looked at before: the bytes of a text that something
+ * refers to, the frames of a stack. False: it is too much in all, which the state says from then
+ * on. */
+bool profiles_builder_work(struct profiles_builder *builder, uint64_t amount);
+/* NULL: there is none. */
+struct budget *profiles_builder_budget(const struct profiles_builder *builder);
 /* Zeroed memory for a reader's own tables, held and counted like the rest. NULL: over the bounds,
  * which the state says from then on. */
 void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size);
@@ -50,11 +71,16 @@ enum { PROFILES_BUILDER_REPAIR_MAX = 1 << 20 };
 /* Bytes that are not UTF-8 become U+FFFD, in a text of at most PROFILES_BUILDER_REPAIR_MAX bytes,
  * here or as a value; one of more is too large. "" is 0. */
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text);
+/* The same of a text that is known to be UTF-8, which is not looked at again. */
+uint32_t profiles_builder_utf8_string(struct profiles_builder *builder, struct slice text);
+/* The text as it stands in the table: itself, or repaired, and as long as the builder. */
+struct slice profiles_builder_repair(struct profiles_builder *builder, struct slice text);
 /* Attributes of samples, profiles, mappings and locations. unit may be empty. */
 uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,
                                            struct slice value);
-uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, struct slice key,
-                                        int64_t value, struct slice unit);
+/* key and unit are indices of profiles_builder_string. */
+uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, uint32_t key,
+                                        int64_t value, uint32_t unit);
 uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
                                          bool value);
 /* trace_id: 16 bytes or NULL; span_id: 8 bytes or NULL. */
@@ -112,7 +138,7 @@ void profiles_builder_resource(struct profiles_builder *builder,
                                const struct built_resource *resource);
 
 struct built_profile {
-    struct slice sample_type, sample_unit, period_type, period_unit;
+    uint32_t sample_type, sample_unit, period_type, period_unit; /* strings */
     int64_t period;
     uint64_t time_unix_nano, duration_nano;
     const uint32_t *attributes;

@@ -58,6 +58,14 @@ static void keep_trace(struct span_labels *labels, uint8_t spelling, const uint8
     memcpy(labels->trace_id, id, TRACE_ID_SIZE);
 }
 
+/* A label is looked at for each sample that refers to it, so a text of nothing but zeros in front
+ * of an id must not be long. */
+static bool is_decimal_id(struct slice text, uint8_t *id)
+{
+    enum { DIGITS_MAX = 64 };
+    return text.size <= DIGITS_MAX && id_from_decimal(text, id);
+}
+
 bool span_labels_take(struct span_labels *labels, struct slice key, struct slice value)
 {
     uint8_t id[TRACE_ID_SIZE];
@@ -70,7 +78,7 @@ bool span_labels_take(struct span_labels *labels, struct slice key, struct slice
         keep_trace(labels, spelling, id);
         return true;
     }
-    if (spellings[spelling].is_decimal ? !id_from_decimal(value, id)
+    if (spellings[spelling].is_decimal ? !is_decimal_id(value, id)
                                        : !id_from_hex(value, id, SPAN_ID_SIZE))
         return false;
     keep_span(labels, spelling, id);

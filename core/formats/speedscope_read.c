@@ -88,12 +88,28 @@ static bool open_list(struct slice list, const char *name, struct json_reader *r
     return json_peek(reader) == JSON_LIST || error_set(err, "%s is no list", name);
 }
 
+/* Nearly all numbers are digits, few enough to be exact. */
+static bool read_digits(struct slice text, double *number)
+{
+    enum { EXACT_DIGITS = 15 };
+    uint64_t value = 0;
+    if (text.size == 0 || text.size > EXACT_DIGITS || (text.data[0] == '0' && text.size > 1))
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    *number = (double)value;
+    return true;
+}
+
 /* A missing one and null are 0. */
 static bool read_number(struct slice text, double *number, struct error *err)
 {
     char digits[64];
     *number = 0;
-    if (text.size == 0 || slice_is(text, "null"))
+    if (read_digits(text, number) || text.size == 0 || slice_is(text, "null"))
         return true;
     if (!json_is_number(text) || text.size >= sizeof digits)
         return error_set(err, "%.*s is no number", (int)(text.size < 40 ? text.size : 40),
@@ -388,8 +404,9 @@ bool speedscope_read(struct profiles_builder *builder, struct slice body,
                      const struct stacks_options *options, struct error *err)
 {
     struct speedscope file = {.builder = builder, .options = options};
+    profiles_builder_admit(builder, body.size);
     bool fine = read_file(&file, body, err);
     free(file.frames);
     free(file.text);
-    return fine;
+    return fine || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }

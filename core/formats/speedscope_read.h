@@ -15,7 +15,8 @@
 
 #include "core/formats/stacks.h"
 
-/* Into the builder's resource. Errors name the place: "profiles[0].events[3]: ...". */
+/* Into the builder's resource. True also when the builder is full (profiles_builder_state). Errors
+ * name the place: "profiles[0].events[3]: ...". */
 bool speedscope_read(struct profiles_builder *builder, struct slice body,
                      const struct stacks_options *options, struct error *err);
 

@@ -67,16 +67,16 @@ void stacks_begin(struct stacks *stacks, struct profiles_builder *builder,
     uint32_t name =
         profiles_builder_attribute_string(builder, SLICE("__name__"), options->kind.metric_name);
     struct built_profile profile = {
-        .sample_type = options->kind.sample_type,
-        .sample_unit = options->kind.sample_unit,
         .time_unix_nano = options->time_unix_nano,
         .duration_nano = options->duration_nano,
         .attributes = &name,
         .attribute_count = 1,
     };
+    profile.sample_type = profiles_builder_string(builder, options->kind.sample_type);
+    profile.sample_unit = profiles_builder_string(builder, options->kind.sample_unit);
     if (options->kind.is_time) {
-        profile.period_type = SLICE("cpu");
-        profile.period_unit = SLICE("nanoseconds");
+        profile.period_type = profiles_builder_string(builder, SLICE("cpu"));
+        profile.period_unit = profiles_builder_string(builder, SLICE("nanoseconds"));
         profile.period = stacks_period(options);
     }
     *stacks = (struct stacks){
@@ -92,12 +92,10 @@ void stacks_end(struct stacks *stacks)
     free(stacks->reversed);
 }
 
-static bool count_work(struct stacks *stacks, uint64_t work, struct error *err)
+static bool count_work(const struct stacks *stacks, uint64_t work, struct error *err)
 {
-    stacks->work += work;
-    return stacks->work <= STACKS_WORK_MAX ||
-           error_set(err, "the stacks are larger than %d MiB when they are unfolded",
-                     STACKS_WORK_MAX >> 20);
+    return profiles_builder_work(stacks->builder, work) ||
+           error_set(err, "the stacks unfold to too much");
 }
 
 bool stacks_push_location(struct stacks *stacks, uint32_t location, struct error *err)

@@ -4,8 +4,9 @@
  *
  * What such a profile measures is said by the suffix of the application's name
  * ("shop.alloc_space"), as in Pyroscope's /ingest; samples of time are counted at a rate and become
- * nanoseconds. The readers of the formats put their stacks together here, root first, and are
- * bounded here: a small tree can mean very long stacks.
+ * nanoseconds. The readers of the formats put their stacks together here, root first. A small tree
+ * can mean very long stacks: frames of a sample and bytes of names are counted as the builder's
+ * work, and where that is too much, its state says so.
  *
  * Owner: struct stacks belongs to its reader for the time of one body; names are the caller's.
  *
@@ -50,13 +51,9 @@ struct stacks {
     uint32_t depth;
     uint32_t capacity;
     uint32_t *reversed;
-    uint64_t work; /* frames and bytes looked at */
 };
 
-enum {
-    STACKS_DEPTH_MAX = 4096,
-    STACKS_WORK_MAX = 256 << 20, /* what a body may unfold to */
-};
+enum { STACKS_DEPTH_MAX = 4096 };
 
 /* Begins a Profile in the builder's resource. */
 void stacks_begin(struct stacks *stacks, struct profiles_builder *builder,

@@ -167,12 +167,13 @@ static bool read_nodes(struct profiles_builder *builder, struct slice body,
                         .next = body.data,
                         .end = body.data + body.size,
                         .period = stacks_period(options)};
+    profiles_builder_admit(builder, body.size);
     stacks_begin(&walk.stacks, builder, options);
     bool fine = walk_nodes(&walk, is_trie, err);
     stacks_end(&walk.stacks);
     free(walk.levels);
     free(walk.key);
-    return fine;
+    return fine || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }
 
 bool tree_read(struct profiles_builder *builder, struct slice body,

@@ -15,7 +15,7 @@
 
 #include "core/formats/stacks.h"
 
-/* Both into the builder's resource. */
+/* Both into the builder's resource. True also when the builder is full (profiles_builder_state). */
 bool tree_read(struct profiles_builder *builder, struct slice body,
                const struct stacks_options *options, struct error *err);
 bool trie_read(struct profiles_builder *builder, struct slice body,

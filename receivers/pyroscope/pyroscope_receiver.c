@@ -297,14 +297,36 @@ static struct buffer *convert_upload(struct pyroscope_receiver *receiver, enum p
     return result;
 }
 
+/* A header may hold any bytes, OTLP's strings may not. */
+static struct slice otlp_service(const struct pyroscope_settings *settings,
+                                 const struct http_headers *headers)
+{
+    struct slice name = upload_default_service(settings, headers);
+    return utf8_is_valid(name) ? name : slice_of_string(settings->default_service_name);
+}
+
+static struct buffer *read_otlp(struct pyroscope_receiver *receiver, bool is_json,
+                                struct exchange *exchange, struct buffer *body,
+                                uint32_t *samples_out, struct verdict *why)
+{
+    struct buffer *request = otlp_request_read(
+        body, SIGNAL_PROFILES, is_json, receiver->component.process->budget, samples_out, why);
+    struct slice name = otlp_service(settings_of(receiver), exchange_headers(exchange));
+    if (!request || service_names_fit(buffer_slice(request), name))
+        return request;
+    *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "there are too many resources without a service");
+    buffer_unref(request);
+    return NULL;
+}
+
 /* What the request becomes, and its samples. NULL: *why says why not. */
 static struct buffer *convert(struct pyroscope_receiver *receiver, enum protocol protocol,
                               struct exchange *exchange, uint32_t *samples_out, struct verdict *why)
 {
     struct buffer *body = exchange_take_body(exchange);
     if (protocol_is_otlp(protocol))
-        return otlp_request_read(body, SIGNAL_PROFILES, protocol == PROTOCOL_OTLP_JSON,
-                                 receiver->component.process->budget, samples_out, why);
+        return read_otlp(receiver, protocol == PROTOCOL_OTLP_JSON, exchange, body, samples_out,
+                         why);
     struct buffer *result =
         convert_upload(receiver, protocol, exchange, buffer_slice(body), samples_out, why);
     buffer_unref(body);
@@ -327,15 +349,6 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
     return context;
 }
 
-/* A header may hold any bytes, OTLP's strings may not. */
-static void name_services(struct batch *batch, const struct pyroscope_settings *settings,
-                          const struct http_headers *headers)
-{
-    struct slice name = upload_default_service(settings, headers);
-    bool is_text = utf8_is_valid(name);
-    service_names_set(batch, is_text ? name : slice_of_string(settings->default_service_name));
-}
-
 static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
                     enum protocol protocol, struct buffer *profiles, uint32_t samples)
 {
@@ -348,7 +361,8 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples,
                                     &request->received.receipt, context_of(receiver, exchange));
     if (protocol_is_otlp(protocol))
-        name_services(batch, settings, exchange_headers(exchange));
+        service_names_set(&batch->parts[0].root, &batch->arena,
+                          otlp_service(settings, exchange_headers(exchange)));
     node_forward(receiver->nodes[worker->index], batch);
 }
 

@@ -3,16 +3,23 @@
  *
  * Pyroscope's Java agent can send OTLP to Pyroscope's address, and then says nothing of itself.
  *
- * Owner: what a request gains lives in the batch's arena.
+ * A resource of two bytes gains a name of some thousand, so the room for all of them is asked for
+ * before anything is changed.
  *
- * Thread: the batch's worker.
+ * Owner: what a request gains lives in the arena.
+ *
+ * Thread: one at a time.
  */
 #ifndef PROFCOL_PYROSCOPE_SERVICE_NAMES_H
 #define PROFCOL_PYROSCOPE_SERVICE_NAMES_H
 
-#include "core/pipeline/batch.h"
+#include "core/data/message.h"
 
-/* batch: profiles. An empty name does nothing. */
-void service_names_set(struct batch *batch, struct slice name);
+struct arena;
+
+/* Whether the names stay below 4 MiB and 32 times the request. */
+bool service_names_fit(struct slice request, struct slice name);
+/* root: a request of profiles. An empty name does nothing. */
+void service_names_set(struct message *root, struct arena *arena, struct slice name);
 
 #endif

@@ -31,15 +31,22 @@ static struct profiles_builder *begin(struct budget *budget, size_t max_bytes)
     return b;
 }
 
-static const struct built_profile cpu = {
-    .sample_type = {(const uint8_t *)"cpu", 3},
-    .sample_unit = {(const uint8_t *)"nanoseconds", 11},
-    .period_type = {(const uint8_t *)"cpu", 3},
-    .period_unit = {(const uint8_t *)"nanoseconds", 11},
-    .period = 10000000,
-    .time_unix_nano = 1700000000000000000u,
-    .duration_nano = 10000000000u,
-};
+static uint32_t add_profile(struct profiles_builder *b, bool is_sibling)
+{
+    uint32_t type = profiles_builder_string(b, SLICE("cpu"));
+    uint32_t unit = profiles_builder_string(b, SLICE("nanoseconds"));
+    struct built_profile cpu = {
+        .sample_type = type,
+        .sample_unit = unit,
+        .period_type = type,
+        .period_unit = unit,
+        .period = 10000000,
+        .time_unix_nano = 1700000000000000000u,
+        .duration_nano = 10000000000u,
+        .is_sibling = is_sibling,
+    };
+    return profiles_builder_profile(b, &cpu);
+}
 
 /* The pipeline takes it as it is. */
 static request_message *check_and_unpack(struct buffer *request)
@@ -58,14 +65,15 @@ static void test_what_was_put_in_comes_out(void **state)
 {
     (void)state;
     struct profiles_builder *b = begin(NULL, 1 << 20);
-    uint32_t profile = profiles_builder_profile(b, &cpu);
+    uint32_t profile = add_profile(b, false);
     uint32_t frames[] = {profiles_builder_frame(b, SLICE("leaf")),
                          profiles_builder_frame(b, SLICE("root")),
                          profiles_builder_frame(b, SLICE("leaf"))};
     assert_int_equal(frames[0], frames[2]);
     const uint8_t trace[16] = {1}, span[8] = {2};
+    uint32_t bytes = profiles_builder_string(b, SLICE("bytes"));
     uint32_t attributes[] = {profiles_builder_attribute_string(b, SLICE("thread"), SLICE("a\xff")),
-                             profiles_builder_attribute_int(b, SLICE("bytes"), 0, SLICE("bytes")),
+                             profiles_builder_attribute_int(b, bytes, 0, bytes),
                              profiles_builder_attribute_bool(b, SLICE("folded"), true)};
     struct built_sample sample = {.stack = profiles_builder_stack(b, frames, 2),
                                   .link = profiles_builder_link(b, trace, span),
@@ -109,8 +117,8 @@ static void test_sums_keep_apart_what_differs_and_stay_at_the_ends(void **state)
 {
     (void)state;
     struct profiles_builder *b = begin(NULL, 64 << 20);
-    uint32_t profile = profiles_builder_profile(b, &cpu);
-    uint32_t other = profiles_builder_profile(b, &cpu);
+    uint32_t profile = add_profile(b, false);
+    uint32_t other = add_profile(b, false);
     uint32_t attribute = profiles_builder_attribute_string(b, SLICE("k"), SLICE("v"));
     for (int round = 0; round < 2; round++)
         for (uint32_t i = 0; i < 3000; i++) {
@@ -143,11 +151,11 @@ static void test_profiles_and_resources_without_samples_are_left_out(void **stat
 {
     (void)state;
     struct profiles_builder *b = begin(NULL, 1 << 20);
-    profiles_builder_profile(b, &cpu);
+    add_profile(b, false);
     struct built_resource resource = {.scope_name = {0}};
     profiles_builder_resource(b, &resource);
-    profiles_builder_profile(b, &cpu);
-    uint32_t full = profiles_builder_profile(b, &cpu);
+    add_profile(b, false);
+    uint32_t full = add_profile(b, false);
     struct built_sample sample = {.stack = 0};
     profiles_builder_sample(b, full, &sample, 1);
     uint32_t samples;
@@ -164,14 +172,12 @@ static void test_siblings_leave_together(void **state)
 {
     (void)state;
     struct profiles_builder *b = begin(NULL, 1 << 20);
-    struct built_profile sibling = cpu;
     struct built_sample sample = {.stack = 0};
     uint32_t samples;
-    sibling.is_sibling = true;
     for (int measurement = 0; measurement < 3; measurement++) {
-        profiles_builder_profile(b, &cpu);
-        profiles_builder_profile(b, &sibling);
-        uint32_t last = profiles_builder_profile(b, &sibling);
+        add_profile(b, false);
+        add_profile(b, true);
+        uint32_t last = add_profile(b, true);
         if (measurement == 1)
             profiles_builder_sample(b, last, &sample, 1);
     }
@@ -189,7 +195,7 @@ static void test_siblings_leave_together(void **state)
 
 static void fill(struct profiles_builder *b)
 {
-    uint32_t profile = profiles_builder_profile(b, &cpu);
+    uint32_t profile = add_profile(b, false);
     for (uint32_t i = 0; i < 100000; i++) {
         char name[16];
         snprintf(name, sizeof name, "f%u", i);
@@ -219,6 +225,28 @@ static void test_stops_at_its_bounds(void **state)
     assert_int_equal(budget_used(&budget), 0);
 }
 
+/* What is admitted moves the bounds, up to the builder's own. */
+static void test_bounds_follow_what_is_admitted(void **state)
+{
+    (void)state;
+    struct profiles_builder *b = begin(NULL, 8 << 20);
+    assert_true(profiles_builder_has_room(b, 4 << 19));
+    assert_true(profiles_builder_work(b, PROFILES_BUILDER_WORK_MIN));
+    profiles_builder_admit(b, 1 << 16);
+    assert_true(profiles_builder_has_room(b, 5 << 20));
+    assert_true(profiles_builder_work(b, PROFILES_BUILDER_WORK_PER_BYTE << 16));
+    assert_false(profiles_builder_work(b, 1));
+    assert_int_equal(profiles_builder_state(b), PROFILES_BUILDER_TOO_LARGE);
+    profiles_builder_free(b);
+
+    b = begin(NULL, 8 << 20);
+    profiles_builder_admit(b, 1 << 30);
+    assert_true(profiles_builder_has_room(b, 7 << 20));
+    assert_true(profiles_builder_work(b, PROFILES_BUILDER_WORK_MAX));
+    assert_false(profiles_builder_has_room(b, 9 << 20));
+    profiles_builder_free(b);
+}
+
 int main(void)
 {
     hash_init();
@@ -229,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_profiles_and_resources_without_samples_are_left_out),
         cmocka_unit_test(test_siblings_leave_together),
         cmocka_unit_test(test_stops_at_its_bounds),
+        cmocka_unit_test(test_bounds_follow_what_is_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

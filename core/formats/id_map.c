@@ -1,4 +1,4 @@
-#include "core/formats/jfr_map.h"
+#include "core/formats/id_map.h"
 
 #include "core/base/budget.h"
 #include "core/base/hash.h"
@@ -6,15 +6,15 @@
 
 #include <assert.h>
 
-void jfr_map_deinit(struct jfr_map *map)
+void id_map_deinit(struct id_map *map)
 {
     free(map->entries);
-    budget_release(map->budget, jfr_map_bytes(map));
-    *map = (struct jfr_map){.budget = map->budget};
+    budget_release(map->budget, id_map_bytes(map));
+    *map = (struct id_map){.budget = map->budget};
 }
 
 /* The slot that holds the id, or the free one where it belongs. */
-static struct jfr_entry *slot_of(const struct jfr_map *map, uint64_t id)
+static struct id_entry *slot_of(const struct id_map *map, uint64_t id)
 {
     size_t mask = map->capacity - 1;
     size_t at = hash_u64(id) & mask;
@@ -23,25 +23,25 @@ static struct jfr_entry *slot_of(const struct jfr_map *map, uint64_t id)
     return &map->entries[at];
 }
 
-static size_t next_capacity(const struct jfr_map *map)
+static size_t next_capacity(const struct id_map *map)
 {
     if (map->count < map->capacity / 4 * 3)
         return map->capacity;
     return map->capacity ? map->capacity * 2 : 64;
 }
 
-size_t jfr_map_growth(const struct jfr_map *map)
+size_t id_map_growth(const struct id_map *map)
 {
     size_t capacity = next_capacity(map);
     return capacity == map->capacity ? 0 : capacity * sizeof *map->entries;
 }
 
-static void grow(struct jfr_map *map)
+static void grow(struct id_map *map)
 {
-    struct jfr_map larger = {
+    struct id_map larger = {
         .budget = map->budget, .capacity = next_capacity(map), .count = map->count};
-    budget_charge(map->budget, jfr_map_bytes(&larger) - jfr_map_bytes(map));
-    larger.entries = memory_zalloc(jfr_map_bytes(&larger));
+    budget_charge(map->budget, id_map_bytes(&larger) - id_map_bytes(map));
+    larger.entries = memory_zalloc(id_map_bytes(&larger));
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].place != 0)
             *slot_of(&larger, map->entries[i].id) = map->entries[i];
@@ -49,20 +49,20 @@ static void grow(struct jfr_map *map)
     *map = larger;
 }
 
-void jfr_map_put(struct jfr_map *map, uint64_t id, uint32_t place)
+void id_map_put(struct id_map *map, uint64_t id, uint32_t place)
 {
     assert(place != 0);
-    if (jfr_map_growth(map) > 0)
+    if (id_map_growth(map) > 0)
         grow(map);
-    struct jfr_entry *entry = slot_of(map, id);
+    struct id_entry *entry = slot_of(map, id);
     map->count += entry->place == 0;
-    *entry = (struct jfr_entry){.id = id, .place = place};
+    *entry = (struct id_entry){.id = id, .place = place};
 }
 
-struct jfr_entry *jfr_map_find(const struct jfr_map *map, uint64_t id)
+struct id_entry *id_map_find(const struct id_map *map, uint64_t id)
 {
     if (map->count == 0)
         return NULL;
-    struct jfr_entry *entry = slot_of(map, id);
+    struct id_entry *entry = slot_of(map, id);
     return entry->place != 0 ? entry : NULL;
 }

@@ -1,0 +1,45 @@
+/*
+ * id_map: where something with an id stands, and what was made of it.
+ *
+ * The sender of a profile chooses the ids, so they are hashed with the process' key. A place is a
+ * number that is not 0.
+ *
+ * Owner: who initialised it (all-zero, or with a budget, is valid and empty); free with
+ * id_map_deinit.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CORE_FORMATS_ID_MAP_H
+#define PROFCOL_CORE_FORMATS_ID_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct budget;
+
+struct id_entry {
+    uint64_t id;
+    uint32_t place; /* 0: a free slot */
+    uint32_t built; /* for the owner: what it made of it, 0 at first */
+};
+
+struct id_map {
+    struct budget *budget; /* charged with id_map_bytes; may be NULL */
+    struct id_entry *entries;
+    size_t capacity; /* a power of two, or 0 */
+    size_t count;
+};
+
+void id_map_deinit(struct id_map *map);
+/* What the next put allocates; 0: nothing. */
+size_t id_map_growth(const struct id_map *map);
+/* The last place of an id wins. */
+void id_map_put(struct id_map *map, uint64_t id, uint32_t place);
+/* NULL: there is none. Valid until the next put. */
+struct id_entry *id_map_find(const struct id_map *map, uint64_t id);
+static inline size_t id_map_bytes(const struct id_map *map)
+{
+    return map->capacity * sizeof *map->entries;
+}
+
+#endif

@@ -1,0 +1,173 @@
+#include "tests/unit/cost.h"
+
+#include "core/base/hash.h"
+#include "core/data/scan.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED
+#endif
+
+/* ---- memory ---- */
+
+static size_t held, peak;
+
+#if defined(__GLIBC__) && !defined(IS_SANITIZED)
+#define COUNTS_MEMORY 1
+
+/* The allocator's own functions; those below stand before them for the whole program. */
+void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
+void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
+
+static void *count_memory(void *memory)
+{
+    held += malloc_usable_size(memory);
+    peak = held > peak ? held : peak;
+    return memory;
+}
+
+void *malloc(size_t size)
+{
+    return count_memory(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return count_memory(__libc_calloc(count, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+    held -= malloc_usable_size(old);
+    return count_memory(__libc_realloc(old, size));
+}
+
+void free(void *memory)
+{
+    held -= malloc_usable_size(memory);
+    __libc_free(memory);
+}
+#else
+#define COUNTS_MEMORY 0
+#endif
+
+/* ---- a case ---- */
+
+struct cost {
+    size_t plain_bytes, peak_bytes;
+    bool is_taken;
+    struct verdict why;
+};
+
+/* Its instructions are what tests/cost/run counts. */
+bool cost_send(const struct cost_case *c, struct slice request, struct verdict *why);
+
+bool __attribute__((noinline))
+cost_send(const struct cost_case *c, struct slice request, struct verdict *why)
+{
+    return c->send(request, why);
+}
+
+static struct cost measure(const struct cost_case *c, size_t size)
+{
+    struct wire_writer request = {0};
+    struct cost cost = {.why = verdict_ok};
+    c->build(&request, size);
+    cost.plain_bytes = request.size;
+    peak = held;
+    size_t before = held;
+    cost.is_taken = cost_send(c, wire_writer_slice(&request), &cost.why);
+    cost.peak_bytes = peak - before;
+    wire_writer_deinit(&request);
+    return cost;
+}
+
+static bool fail(const struct cost_case *c, const struct cost *cost, const char *what)
+{
+    fprintf(stderr, "%s, %zu bytes: %s (code %d: %s)\n", c->name, cost->plain_bytes, what,
+            (int)cost->why.code, cost->why.text);
+    return false;
+}
+
+static bool check(const struct cost_case *c, const struct cost *cost)
+{
+    if (cost->is_taken != (cost->why.code == GRPC_OK) || cost->why.code != c->answer)
+        return fail(c, cost, "has another answer than it should");
+    if (cost->peak_bytes > cost->plain_bytes * COST_PEAK_PER_BYTE + COST_PEAK_MORE)
+        return fail(c, cost, "holds too much");
+    return true;
+}
+
+enum { SMALL = 512 << 10, LARGE = 2 * SMALL };
+#ifdef IS_SANITIZED
+enum { HUGE_SIZE = LARGE };
+#else
+enum { HUGE_SIZE = 4 << 20 };
+#endif
+
+static bool run_case(const struct cost_case *c)
+{
+    static const size_t sizes[] = {SMALL, LARGE, HUGE_SIZE};
+    struct cost costs[3];
+    printf("%-44s", c->name);
+    fflush(stdout); /* one that takes minutes is known by its name */
+    bool fine = true;
+    for (size_t i = 0; i < 3 && fine; i++) {
+        costs[i] = measure(c, sizes[i]);
+        printf(" %9zu %6.1f", costs[i].plain_bytes,
+               (double)costs[i].peak_bytes / (double)costs[i].plain_bytes);
+        fflush(stdout);
+        fine = check(c, &costs[i]);
+    }
+    printf("%s\n", c->answer == GRPC_OK ? "" : "  refused");
+    if (fine && costs[1].peak_bytes > costs[0].peak_bytes * 23 / 10 + (1 << 20))
+        fine = fail(c, &costs[1], "the peak grows faster than the request");
+    return fine;
+}
+
+static int run_all(const struct cost_case *cases, size_t count)
+{
+    size_t failed = 0;
+    printf("%-44s %s%s\n", "case", "plain bytes, peak bytes for each, at three sizes",
+           COUNTS_MEMORY ? "" : " (not counted)");
+    for (size_t i = 0; i < count; i++)
+        failed += !run_case(&cases[i]);
+    printf("%zu cases, %zu failed\n", count, failed);
+    return failed > 0;
+}
+
+/* "plain 65536 peak 1234567 taken" */
+static int run_one(const struct cost_case *c, size_t size)
+{
+    struct cost cost = measure(c, size);
+    printf("plain %zu peak %zu %s %s\n", cost.plain_bytes, cost.peak_bytes,
+           cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
+    return 0;
+}
+
+int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count)
+{
+    hash_init_with(1);
+    scan_init();
+    if (argc < 2)
+        return run_all(cases, count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(argv[1], "list") == 0)
+            puts(cases[i].name);
+        else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
+            return run_one(&cases[i], strtoul(argv[2], NULL, 10));
+    }
+    return strcmp(argv[1], "list") != 0;
+}
