@@ -1,8 +1,11 @@
 #include "core/formats/profile_name.h"
 
+enum { SEARCHED_MAX = 256 }; /* no name is as long */
+
 static bool contains(struct slice text, const char *part)
 {
-    return text.size > 0 && memmem(text.data, text.size, part, strlen(part)) != NULL;
+    size_t size = text.size < SEARCHED_MAX ? text.size : SEARCHED_MAX;
+    return size > 0 && memmem(text.data, size, part, strlen(part)) != NULL;
 }
 
 /* Empty: not known by its name. */
