@@ -17,16 +17,13 @@
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/traces_split.h"
+#include "core/pipeline/batch_join.h"
 #include "core/pipeline/component.h"
 
 #include <assert.h>
 #include <inttypes.h>
 
 #define FULL_RETRY_NS INT64_C(1000000000)
-
-/* What is repeated in each part of a request that is cut (resource, dictionary) may make the parts
- * this many times as large as the request; from then on its rest goes in one piece. */
-enum { CUT_GROWTH_MAX = 64 };
 
 /* Requests smaller than this on average are copied into one. */
 enum { PART_MIN_BYTES = 4096 };
@@ -323,13 +320,14 @@ static void drop_abandoned(struct shard *shard)
     }
 }
 
-/* How many items of the piece go into the package. */
+/* How many items of the piece go into the package. What is repeated in each part of a request that
+ * is cut (resource, dictionary) uses up the room for its parts; then the rest goes in one piece. */
 static uint32_t share_of(const struct filling *filling, const struct piece *piece)
 {
     uint64_t left = items_left(piece), fits = filling->items_max - filling->items;
     if (left <= fits)
         return (uint32_t)left;
-    if (piece->cut_bytes / CUT_GROWTH_MAX > batch_memory(piece->batch))
+    if (piece->cut_bytes > batch_cut_room(batch_memory(piece->batch)))
         return (uint32_t)left;
     return (uint32_t)fits;
 }

@@ -69,7 +69,7 @@ bool verdict_is_retryable(const struct verdict *verdict)
 int verdict_http_status(const struct verdict *verdict)
 {
     if (verdict->code == GRPC_RESOURCE_EXHAUSTED)
-        return 429;
+        return verdict->retry_after_ns >= 0 ? 429 : 413; /* 429 is sent again */
     if (verdict_is_retryable(verdict))
         return 503;
     switch (verdict->code) {

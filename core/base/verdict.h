@@ -57,7 +57,8 @@ static inline bool verdict_is_ok(const struct verdict *verdict)
 /* OTLP's rule for clients: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE,
  * DATA_LOSS, and RESOURCE_EXHAUSTED with a delay. */
 bool verdict_is_retryable(const struct verdict *verdict);
-/* 200, 400, 401, 403, 404, 429, 500, 503 (opentelemetry collector, internal/httphelper). */
+/* 200, 400, 401, 403, 404, 413 (RESOURCE_EXHAUSTED for good), 429, 500, 503 (opentelemetry
+ * collector, internal/httphelper). */
 int verdict_http_status(const struct verdict *verdict);
 /* What an HTTP status of a backend means: OTLP/HTTP retries 429, 502, 503, 504; all others are
  * permanent. */

@@ -53,6 +53,19 @@ struct any_value any_value_read_members(struct slice payload, uint32_t last_kind
     return value;
 }
 
+struct slice any_value_last_member(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct any_value value = {.kind = ANY_VALUE_EMPTY};
+    struct slice last = {0};
+    while (wire_next(&cursor, &field))
+        if (field.number <= ANY_VALUE_BYTES && take_member(&value, &field))
+            last = slice_of(field.start, (size_t)(field.end - field.start));
+    assert(!cursor.broken);
+    return last;
+}
+
 /* --- writing --- */
 
 size_t any_value_size(const struct any_value *value)

@@ -62,6 +62,10 @@ static inline struct any_value any_value_read_received(struct slice payload)
     return any_value_read_members(payload, ANY_VALUE_STRING_STRINDEX);
 }
 
+/* The field of the member that counts, which reads like the whole payload; empty when there is
+ * none. A payload may repeat members without end. */
+struct slice any_value_last_member(struct slice payload);
+
 struct key_value {
     struct slice key;
     struct slice value; /* the payload of an AnyValue; empty when there is none */

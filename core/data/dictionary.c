@@ -42,7 +42,14 @@ struct dictionary {
     size_t chunk_size;
     uint8_t *scratch; /* a payload that is being put together */
     size_t scratch_size;
+    /* What was read of entries that are long; as many as there were at the first of them. */
+    struct key_value_and_unit **long_attributes;
+    struct dictionary_link **long_links;
+    uint32_t long_attribute_count, long_link_count;
 };
+
+/* Reading a longer one costs more than to remember what it said. */
+enum { SHORT_ENTRY_MAX = 64 };
 
 struct dictionary *dictionary_new(struct message *root, struct arena *arena)
 {
@@ -426,14 +433,44 @@ uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_i
                           slice_of(payload, (size_t)(end - payload)));
 }
 
-struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, uint32_t index)
+static struct key_value_and_unit *read_long_attribute(struct dictionary *dictionary,
+                                                      struct slice entry)
 {
-    return key_value_and_unit_read(dictionary_entry(dictionary, DICTIONARY_ATTRIBUTE_TABLE, index));
+    struct key_value_and_unit *read = arena_alloc(dictionary->arena, sizeof *read);
+
+    *read = key_value_and_unit_read(entry);
+    read->value = any_value_last_member(read->value);
+    return read;
 }
 
-struct dictionary_link dictionary_link(struct dictionary *dictionary, uint32_t index)
+static struct key_value_and_unit long_attribute(struct dictionary *dictionary, struct slice entry,
+                                                uint32_t index)
 {
-    struct slice entry = dictionary_entry(dictionary, DICTIONARY_LINK_TABLE, index);
+    struct key_value_and_unit **known;
+
+    if (!dictionary->long_attributes) {
+        dictionary->long_attribute_count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+        dictionary->long_attributes =
+            arena_array(dictionary->arena, dictionary->long_attribute_count, sizeof(void *));
+    }
+    if (index >= dictionary->long_attribute_count)
+        return key_value_and_unit_read(entry); /* our own, added since */
+    known = &dictionary->long_attributes[index];
+    if (!*known)
+        *known = read_long_attribute(dictionary, entry);
+    return **known;
+}
+
+struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, uint32_t index)
+{
+    struct slice entry = dictionary_entry(dictionary, DICTIONARY_ATTRIBUTE_TABLE, index);
+
+    return entry.size > SHORT_ENTRY_MAX ? long_attribute(dictionary, entry, index)
+                                        : key_value_and_unit_read(entry);
+}
+
+static struct dictionary_link read_link(struct slice entry)
+{
     struct wire_cursor cursor = wire_cursor(entry);
     struct dictionary_link link = {0};
     struct wire_field field;
@@ -445,4 +482,31 @@ struct dictionary_link dictionary_link(struct dictionary *dictionary, uint32_t i
             link.span_id = field.bytes;
     }
     return link;
+}
+
+static struct dictionary_link long_link(struct dictionary *dictionary, struct slice entry,
+                                        uint32_t index)
+{
+    struct dictionary_link **known;
+
+    if (!dictionary->long_links) {
+        dictionary->long_link_count = dictionary_count(dictionary, DICTIONARY_LINK_TABLE);
+        dictionary->long_links =
+            arena_array(dictionary->arena, dictionary->long_link_count, sizeof(void *));
+    }
+    if (index >= dictionary->long_link_count)
+        return read_link(entry);
+    known = &dictionary->long_links[index];
+    if (!*known) {
+        *known = arena_alloc(dictionary->arena, sizeof **known);
+        **known = read_link(entry);
+    }
+    return **known;
+}
+
+struct dictionary_link dictionary_link(struct dictionary *dictionary, uint32_t index)
+{
+    struct slice entry = dictionary_entry(dictionary, DICTIONARY_LINK_TABLE, index);
+
+    return entry.size > SHORT_ENTRY_MAX ? long_link(dictionary, entry, index) : read_link(entry);
 }

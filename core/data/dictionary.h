@@ -47,6 +47,8 @@ uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice ke
 uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,
                              struct slice span_id);
 
+/* Both are read once for each entry that is long. The value of such an attribute is reduced to the
+ * member that counts. */
 struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, uint32_t index);
 
 struct dictionary_link {

@@ -220,6 +220,8 @@ static inline bool count_element(struct walk *walk, struct slice payload)
     uint32_t counter = walk->rule->counter;
 
     walk->found.elements++;
+    if (counter == SCAN_COUNT_ENTRIES + DICTIONARY_STACK_TABLE)
+        scan_note_stack(&walk->found, payload.size);
     if (walk->found.counts[counter]++ == 0 && counter > SCAN_COUNT_ENTRIES &&
         !scan_is_zero_entry((int)(counter - SCAN_COUNT_ENTRIES), payload))
         walk->nonzero_starts |= 1u << (counter - SCAN_COUNT_ENTRIES);
@@ -574,6 +576,7 @@ static void store_counts(const struct walk *walk, struct scan_result *result)
     result->groups = counts[SCAN_COUNT_GROUPS];
     result->profiles = counts[SCAN_COUNT_PROFILES];
     result->elements = walk->found.elements;
+    result->widest_stack = walk->found.widest_stack;
     for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
         result->table_sizes[table] = table_size(walk, table);
     result->has_references = counts[SCAN_COUNT_REFERENCES] > 0;

@@ -37,6 +37,7 @@ struct scan_result {
     uint32_t profiles; /* Profile messages */
     uint32_t elements; /* messages of any kind, and strings of the string_table */
     uint32_t table_sizes[DICTIONARY_TABLE_COUNT]; /* over all dictionaries */
+    uint32_t widest_stack;                        /* bytes of the largest stack */
     enum scan_layout layout;                      /* of the samples */
     bool has_references; /* of profiles: key_strindex or string_value_strindex occur */
     bool dictionaries;   /* more than one dictionary field: legal protobuf, merged by normalise */

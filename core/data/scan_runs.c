@@ -665,6 +665,7 @@ static inline bool is_plain_entry(struct scan_found *found, const uint8_t *p, co
 
 static inline bool is_plain_stack(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
+    scan_note_stack(found, (size_t)(end - p));
     p = take_indices(found, p, end, TAG(STACK_LOCATION_INDICES, WIRE_BYTES),
                      DICTIONARY_LOCATION_TABLE);
     return p == end;

@@ -22,6 +22,7 @@
 /* What was met so far. */
 struct scan_found {
     uint32_t elements;
+    uint32_t widest_stack; /* bytes of the largest */
     uint32_t counts[SCAN_COUNTERS];
     /* Entries that a table must have for every index that was met; 0: none was */
     uint64_t needed[DICTIONARY_TABLE_COUNT];
@@ -46,6 +47,12 @@ bool scan_count_numbers(struct slice packed, size_t *count);
 /* Entries that a table must have for this list of indices, which is not empty; 0 when that takes a
  * closer look, because of an index of more than two bytes, or a broken one. */
 uint32_t scan_needed_by(struct slice indices);
+
+static inline void scan_note_stack(struct scan_found *found, size_t size)
+{
+    if (size > found->widest_stack)
+        found->widest_stack = (uint32_t)size; /* of a field, whose length has 32 bits */
+}
 
 static inline void scan_need(struct scan_found *found, unsigned table, uint64_t entries)
 {

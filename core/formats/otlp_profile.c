@@ -13,6 +13,8 @@ struct index_list {
 
 static void add_index(struct index_list *list, uint64_t index)
 {
+    if (list->count == OTLP_ATTRIBUTES_MAX)
+        return;
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity ? list->capacity * 2 : 16;
         uint32_t *grown = arena_array(list->arena, capacity, sizeof *grown);
@@ -33,7 +35,7 @@ static void add_indices(struct index_list *list, const struct wire_field *field)
     }
     struct wire_cursor packed = wire_cursor(field->bytes);
     uint64_t index;
-    while (wire_packed_varint(&packed, &index))
+    while (list->count < OTLP_ATTRIBUTES_MAX && wire_packed_varint(&packed, &index))
         add_index(list, index);
 }
 

@@ -19,6 +19,9 @@
 
 #include "core/data/message.h"
 
+/* Attributes of a profile or a sample that are read; further ones are left out. */
+enum { OTLP_ATTRIBUTES_MAX = 4096 };
+
 struct otlp_profile {
     uint32_t sample_type, sample_unit, period_type, period_unit; /* in the string table */
     int64_t period;

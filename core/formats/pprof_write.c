@@ -42,10 +42,54 @@ struct mark {
     uint32_t mappings, locations, functions, strings;
 };
 
+/* A text in the pprof that is being written. */
+struct kept_text {
+    uint32_t pprof; /* its number; another one: it is not known whether it is there */
+    uint32_t id;
+};
+
 /* What was answered for an attribute; without a name it is left out. */
 struct kept_label {
     struct pprof_label label;
     uint32_t generation;
+    uint32_t key, unit; /* in the string table */
+    struct kept_text text;
+};
+
+/* The single numbers of a mapping, what its attributes say. */
+struct kept_mapping {
+    uint64_t numbers[MAPPING_ATTRIBUTE_INDICES];
+    struct slice build_id;
+    uint8_t flags;
+};
+
+/* The single numbers of a long entry of the function table. */
+struct kept_function {
+    uint64_t numbers[FUNCTION_START_LINE + 1];
+};
+
+/* The frames towards the root of a stack that has too many. */
+struct kept_stack {
+    uint32_t count;
+    uint32_t *locations;
+};
+
+struct line {
+    uint64_t function, line, column;
+};
+
+/* A long entry of the location table. */
+struct kept_location {
+    uint64_t mapping, address;
+    bool is_folded;
+    uint32_t line_count;
+    struct line *lines;
+};
+
+/* The next index of a repeated field of an entry, packed or not. */
+struct index_walk {
+    struct wire_cursor entry, packed;
+    uint32_t number;
 };
 
 struct pprof_writer {
@@ -55,6 +99,13 @@ struct pprof_writer {
     struct kept_label **attributes; /* by index; NULL: never asked for */
     uint32_t generation;            /* of what is still valid there */
     uint8_t *mapping_flags;         /* by index, a bit for each field; NULL: not asked for */
+    /* By index, of entries that were met: what takes longer to read than to remember. */
+    struct kept_text *texts;
+    struct kept_mapping **kept_mappings;
+    struct kept_location **kept_locations;
+    struct kept_function **kept_functions;
+    struct kept_stack **kept_stacks; /* NULL: none yet */
+    uint32_t kept_stacks_max;        /* frames of each */
 
     /* what was added */
     struct pprof_header header;
@@ -70,6 +121,8 @@ struct pprof_writer {
 
     /* the pprof that is being written */
     uint32_t next_row;
+    uint32_t pprof; /* its number */
+    struct pprof_limits limits;
     struct wire_writer sections[SECTION_COUNT];
     struct wire_writer whole;
     struct id_table mappings, locations, functions;
@@ -135,16 +188,38 @@ static uint32_t find_string(const struct pprof_writer *writer, struct slice text
     return 0;
 }
 
+/* Not in the middle of a character. */
+static struct slice cut_text(struct slice text, uint32_t size)
+{
+    if (size == 0 || text.size <= size)
+        return text;
+    while (size > 0 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    return slice_of(text.data, size);
+}
+
 static uint32_t string_id(struct pprof_writer *writer, struct slice text)
 {
+    text = cut_text(text, writer->limits.text_max);
     uint32_t id = text.size > 0 ? find_string(writer, text) : 0;
     return id > 0 || text.size == 0 ? id : add_string(writer, text);
+}
+
+/* Looked for once in each pprof. What return_to takes away is not asked for again: the pprof ends
+ * there. */
+static uint32_t kept_string_id(struct pprof_writer *writer, struct kept_text *kept,
+                               struct slice text)
+{
+    if (kept->pprof != writer->pprof)
+        *kept = (struct kept_text){writer->pprof, string_id(writer, text)};
+    return kept->id;
 }
 
 /* Of the dictionary. */
 static uint32_t entry_string_id(struct pprof_writer *writer, uint64_t index)
 {
-    return string_id(writer, dictionary_string(writer->dictionary, (uint32_t)index));
+    return kept_string_id(writer, &writer->texts[index],
+                          dictionary_string(writer->dictionary, (uint32_t)index));
 }
 
 /* The last one that was added: what was put behind it must be gone. */
@@ -169,12 +244,6 @@ static void read_numbers(struct slice entry, uint64_t *numbers, uint32_t count)
         if (field.type == WIRE_VARINT && field.number < count)
             numbers[field.number] = field.value;
 }
-
-/* The next index of a repeated field of an entry, packed or not. */
-struct index_walk {
-    struct wire_cursor entry, packed;
-    uint32_t number;
-};
 
 static struct index_walk walk_indices(struct slice entry, uint32_t number)
 {
@@ -240,19 +309,32 @@ static uint8_t flag_bit(uint32_t field)
     return (uint8_t)(1u << (field - PPROF_MAPPING_HAS_FUNCTIONS));
 }
 
-static uint8_t flags_of_location(struct pprof_writer *writer, struct slice location)
+/* Of each function, whatever number of lines it has. */
+static uint8_t *flags_of_functions(struct pprof_writer *writer)
+{
+    uint32_t count = dictionary_count(writer->dictionary, DICTIONARY_FUNCTION_TABLE);
+    uint8_t *flags = arena_zalloc(writer->arena, count + (size_t)1);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t function[FUNCTION_START_LINE] = {0};
+        read_numbers(dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE, i), function,
+                     FUNCTION_START_LINE);
+        unsigned found =
+            function[FUNCTION_NAME_STRINDEX] ? flag_bit(PPROF_MAPPING_HAS_FUNCTIONS) : 0u;
+        found |= function[FUNCTION_FILENAME_STRINDEX] ? flag_bit(PPROF_MAPPING_HAS_FILENAMES) : 0u;
+        flags[i] = (uint8_t)found;
+    }
+    return flags;
+}
+
+static uint8_t flags_of_location(struct slice location, const uint8_t *function_flags)
 {
     struct wire_cursor cursor = wire_cursor(location);
     struct wire_field field;
     unsigned lines = 0, flags = 0;
     while (wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
-        uint64_t line[LINE_COLUMN] = {0}, function[FUNCTION_START_LINE] = {0};
+        uint64_t line[LINE_COLUMN] = {0};
         read_numbers(field.bytes, line, LINE_COLUMN);
-        read_numbers(dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE,
-                                      (uint32_t)line[LINE_FUNCTION_INDEX]),
-                     function, FUNCTION_START_LINE);
-        flags |= function[FUNCTION_NAME_STRINDEX] ? flag_bit(PPROF_MAPPING_HAS_FUNCTIONS) : 0u;
-        flags |= function[FUNCTION_FILENAME_STRINDEX] ? flag_bit(PPROF_MAPPING_HAS_FILENAMES) : 0u;
+        flags |= function_flags[line[LINE_FUNCTION_INDEX]];
         flags |= line[LINE_LINE] ? flag_bit(PPROF_MAPPING_HAS_LINE_NUMBERS) : 0u;
         flags |= lines++ > 0 ? flag_bit(PPROF_MAPPING_HAS_INLINE_FRAMES) : 0u;
     }
@@ -267,12 +349,13 @@ static uint8_t found_flags(struct pprof_writer *writer, uint32_t mapping)
         writer->mapping_flags = arena_zalloc(
             writer->arena, dictionary_count(dictionary, DICTIONARY_MAPPING_TABLE) + (size_t)1);
         uint32_t count = dictionary_count(dictionary, DICTIONARY_LOCATION_TABLE);
+        const uint8_t *function_flags = flags_of_functions(writer);
         for (uint32_t i = 0; i < count; i++) {
             struct slice location = dictionary_entry(dictionary, DICTIONARY_LOCATION_TABLE, i);
             uint64_t numbers[LOCATION_LINES] = {0};
             read_numbers(location, numbers, LOCATION_LINES);
             writer->mapping_flags[numbers[LOCATION_MAPPING_INDEX]] |=
-                flags_of_location(writer, location);
+                flags_of_location(location, function_flags);
         }
     }
     return writer->mapping_flags[mapping];
@@ -303,6 +386,18 @@ static uint8_t read_mapping_attributes(struct pprof_writer *writer, uint32_t map
     return has_flags ? (uint8_t)flags : found_flags(writer, mapping);
 }
 
+static const struct kept_mapping *read_mapping(struct pprof_writer *writer, uint32_t index,
+                                               struct slice entry)
+{
+    struct kept_mapping **kept = &writer->kept_mappings[index];
+    if (!*kept) {
+        *kept = arena_zalloc(writer->arena, sizeof **kept);
+        read_numbers(entry, (*kept)->numbers, MAPPING_ATTRIBUTE_INDICES);
+        (*kept)->flags = read_mapping_attributes(writer, index, entry, &(*kept)->build_id);
+    }
+    return *kept;
+}
+
 static uint32_t mapping_id(struct pprof_writer *writer, uint32_t index)
 {
     uint32_t id;
@@ -311,10 +406,8 @@ static uint32_t mapping_id(struct pprof_writer *writer, uint32_t index)
     if (!take_id(&writer->mappings, index, &id))
         return id;
     struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_MAPPING_TABLE, index);
-    struct slice build_id = {0};
-    uint64_t from[MAPPING_ATTRIBUTE_INDICES] = {0};
-    read_numbers(entry, from, MAPPING_ATTRIBUTE_INDICES);
-    uint8_t flags = read_mapping_attributes(writer, index, entry, &build_id);
+    const struct kept_mapping *kept = read_mapping(writer, index, entry);
+    const uint64_t *from = kept->numbers;
     struct wire_writer *out = &writer->sections[MAPPINGS];
     size_t begun = wire_writer_begin(out, PPROF_MAPPING);
     wire_writer_varint(out, PPROF_MAPPING_ID, id);
@@ -323,23 +416,41 @@ static uint32_t mapping_id(struct pprof_writer *writer, uint32_t index)
     wire_writer_varint(out, PPROF_MAPPING_FILE_OFFSET, from[MAPPING_FILE_OFFSET]);
     wire_writer_varint(out, PPROF_MAPPING_FILENAME,
                        entry_string_id(writer, from[MAPPING_FILENAME_STRINDEX]));
-    wire_writer_varint(out, PPROF_MAPPING_BUILD_ID, string_id(writer, build_id));
+    wire_writer_varint(out, PPROF_MAPPING_BUILD_ID, string_id(writer, kept->build_id));
     for (uint32_t i = PPROF_MAPPING_HAS_FUNCTIONS; i <= PPROF_MAPPING_HAS_INLINE_FRAMES; i++)
-        wire_writer_varint(out, i, (flags & flag_bit(i)) != 0);
+        wire_writer_varint(out, i, (kept->flags & flag_bit(i)) != 0);
     wire_writer_end(out, begun);
     return id;
 }
 
 /* ---- functions and locations ---- */
 
+enum { SHORT_ENTRY_MAX = 64 };
+
+static const struct kept_function *read_function(struct pprof_writer *writer, uint32_t index,
+                                                 struct kept_function *here)
+{
+    struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE, index);
+    struct kept_function **kept = &writer->kept_functions[index];
+    if (entry.size <= SHORT_ENTRY_MAX) {
+        *here = (struct kept_function){.numbers = {0}};
+        read_numbers(entry, here->numbers, FUNCTION_START_LINE + 1);
+        return here;
+    }
+    if (!*kept) {
+        *kept = arena_zalloc(writer->arena, sizeof **kept);
+        read_numbers(entry, (*kept)->numbers, FUNCTION_START_LINE + 1);
+    }
+    return *kept;
+}
+
 static uint32_t function_id(struct pprof_writer *writer, uint32_t index)
 {
     uint32_t id;
     if (!take_id(&writer->functions, index, &id))
         return id;
-    uint64_t from[FUNCTION_START_LINE + 1] = {0};
-    read_numbers(dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE, index), from,
-                 FUNCTION_START_LINE + 1);
+    struct kept_function here;
+    const uint64_t *from = read_function(writer, index, &here)->numbers;
     struct wire_writer *out = &writer->sections[FUNCTIONS];
     size_t begun = wire_writer_begin(out, PPROF_FUNCTION);
     wire_writer_varint(out, PPROF_FUNCTION_ID, id);
@@ -354,16 +465,21 @@ static uint32_t function_id(struct pprof_writer *writer, uint32_t index)
     return id;
 }
 
-static void write_line(struct pprof_writer *writer, struct slice line)
+static struct line read_line(struct slice line)
 {
     uint64_t from[LINE_COLUMN + 1] = {0};
     read_numbers(line, from, LINE_COLUMN + 1);
-    uint32_t function = function_id(writer, (uint32_t)from[LINE_FUNCTION_INDEX]);
+    return (struct line){from[LINE_FUNCTION_INDEX], from[LINE_LINE], from[LINE_COLUMN]};
+}
+
+static void write_line(struct pprof_writer *writer, const struct line *line)
+{
+    uint32_t function = function_id(writer, (uint32_t)line->function);
     struct wire_writer *out = &writer->sections[LOCATIONS];
     size_t begun = wire_writer_begin(out, PPROF_LOCATION_LINE);
     wire_writer_varint(out, PPROF_LINE_FUNCTION_ID, function);
-    wire_writer_varint(out, PPROF_LINE_LINE, from[LINE_LINE]);
-    wire_writer_varint(out, PPROF_LINE_COLUMN, from[LINE_COLUMN]);
+    wire_writer_varint(out, PPROF_LINE_LINE, line->line);
+    wire_writer_varint(out, PPROF_LINE_COLUMN, line->column);
     wire_writer_end(out, begun);
 }
 
@@ -382,25 +498,82 @@ static bool is_folded(struct pprof_writer *writer, struct slice location)
     return false;
 }
 
+/* Lines of an entry that is kept; more of one location are of no use to anybody. */
+enum { LINES_KEPT_MAX = 65536 };
+
+static void read_lines(struct pprof_writer *writer, struct slice entry, struct kept_location *out)
+{
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+    uint32_t capacity = 0;
+    while (out->line_count < LINES_KEPT_MAX && wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
+        out->lines =
+            arena_grow(writer->arena, out->lines, out->line_count, &capacity, sizeof *out->lines);
+        out->lines[out->line_count++] = read_line(field.bytes);
+    }
+}
+
+/* Once, whatever number of pprofs it is in. */
+static const struct kept_location *long_location(struct pprof_writer *writer, uint32_t index,
+                                                 struct slice entry)
+{
+    struct kept_location **kept = &writer->kept_locations[index];
+    if (!*kept) {
+        uint64_t from[LOCATION_LINES] = {0};
+        read_numbers(entry, from, LOCATION_LINES);
+        *kept = arena_zalloc(writer->arena, sizeof **kept);
+        (*kept)->mapping = from[LOCATION_MAPPING_INDEX];
+        (*kept)->address = from[LOCATION_ADDRESS];
+        (*kept)->is_folded = is_folded(writer, entry);
+        read_lines(writer, entry, *kept);
+    }
+    return *kept;
+}
+
+static void write_short_lines(struct pprof_writer *writer, struct slice entry)
+{
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
+        struct line line = read_line(field.bytes);
+        write_line(writer, &line);
+    }
+}
+
+static void write_long_lines(struct pprof_writer *writer, const struct kept_location *location)
+{
+    uint32_t most = writer->limits.lines_max;
+    for (uint32_t i = 0; i < location->line_count && (most == 0 || i < most); i++)
+        write_line(writer, &location->lines[i]);
+}
+
 static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
 {
     uint32_t id;
     if (!take_id(&writer->locations, index, &id))
         return id;
     struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_LOCATION_TABLE, index);
+    const struct kept_location *kept = NULL;
     uint64_t from[LOCATION_LINES] = {0};
-    read_numbers(entry, from, LOCATION_LINES);
+    if (entry.size > SHORT_ENTRY_MAX) {
+        kept = long_location(writer, index, entry);
+        from[LOCATION_MAPPING_INDEX] = kept->mapping;
+        from[LOCATION_ADDRESS] = kept->address;
+    } else {
+        read_numbers(entry, from, LOCATION_LINES);
+    }
     uint32_t mapping = mapping_id(writer, (uint32_t)from[LOCATION_MAPPING_INDEX]);
     struct wire_writer *out = &writer->sections[LOCATIONS];
     size_t begun = wire_writer_begin(out, PPROF_LOCATION);
     wire_writer_varint(out, PPROF_LOCATION_ID, id);
     wire_writer_varint(out, PPROF_LOCATION_MAPPING_ID, mapping);
     wire_writer_varint(out, PPROF_LOCATION_ADDRESS, from[LOCATION_ADDRESS]);
-    struct wire_cursor cursor = wire_cursor(entry);
-    struct wire_field field;
-    while (wire_next_bytes(&cursor, LOCATION_LINES, &field))
-        write_line(writer, field.bytes);
-    wire_writer_varint(out, PPROF_LOCATION_IS_FOLDED, is_folded(writer, entry));
+    if (kept)
+        write_long_lines(writer, kept);
+    else
+        write_short_lines(writer, entry);
+    wire_writer_varint(out, PPROF_LOCATION_IS_FOLDED,
+                       kept ? kept->is_folded : is_folded(writer, entry));
     wire_writer_end(out, begun);
     return id;
 }
@@ -417,11 +590,11 @@ static void read_label_value(struct pprof_label *label, struct any_value value)
         label->text = value.truth ? SLICE("true") : SLICE("false");
 }
 
-static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t attribute)
+static struct kept_label *label_of(struct pprof_writer *writer, uint32_t attribute)
 {
     struct kept_label *kept = writer->attributes[attribute];
     if (kept && kept->generation == writer->generation)
-        return &kept->label;
+        return kept;
     if (!kept)
         kept = writer->attributes[attribute] = arena_alloc(writer->arena, sizeof *kept);
     *kept = (struct kept_label){.generation = writer->generation};
@@ -429,6 +602,8 @@ static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t 
     struct key_value_and_unit entry = dictionary_attribute(writer->dictionary, attribute);
     struct any_value value = any_value_read(entry.value);
     label->name = dictionary_string(writer->dictionary, entry.key);
+    kept->key = entry.key;
+    kept->unit = entry.unit;
     read_label_value(label, value);
     if (value.kind == ANY_VALUE_INT)
         label->unit = dictionary_string(writer->dictionary, entry.unit);
@@ -437,7 +612,7 @@ static const struct pprof_label *label_of(struct pprof_writer *writer, uint32_t 
     if (!is_something ||
         (writer->choice.keep && !writer->choice.keep(writer->choice.context, label)))
         label->name = (struct slice){0};
-    return label;
+    return kept;
 }
 
 /* The attributes that become labels, in the order of their indices: they are a set. */
@@ -447,7 +622,7 @@ static uint32_t select_labels(struct pprof_writer *writer, const struct otlp_sam
     uint32_t count = 0;
     for (uint32_t i = 0; i < sample->attribute_count && count < PPROF_LABELS_MAX; i++) {
         uint32_t attribute = sample->attributes[i];
-        if (label_of(writer, attribute)->name.size == 0)
+        if (label_of(writer, attribute)->label.name.size == 0)
             continue;
         uint32_t at = count++;
         for (; at > 0 && out[at - 1] > attribute; at--)
@@ -572,6 +747,27 @@ static void write_label(struct pprof_writer *writer, const struct pprof_label *l
     wire_writer_end(out, begun);
 }
 
+/* Of a label: the dictionary's, unless it was given another one. */
+static uint32_t label_string_id(struct pprof_writer *writer, uint32_t index, struct slice text)
+{
+    struct slice entry = dictionary_string(writer->dictionary, index);
+    bool is_entry = entry.data == text.data && entry.size == text.size;
+    return is_entry ? entry_string_id(writer, index) : string_id(writer, text);
+}
+
+/* Its texts are looked for once in each pprof. */
+static void write_kept_label(struct pprof_writer *writer, struct kept_label *kept)
+{
+    const struct pprof_label *label = &kept->label;
+    struct wire_writer *out = &writer->sections[SAMPLES];
+    size_t begun = wire_writer_begin(out, PPROF_SAMPLE_LABEL);
+    wire_writer_varint(out, PPROF_LABEL_KEY, label_string_id(writer, kept->key, label->name));
+    wire_writer_varint(out, PPROF_LABEL_STR, kept_string_id(writer, &kept->text, label->text));
+    wire_writer_varint(out, PPROF_LABEL_NUM, (uint64_t)label->number);
+    wire_writer_varint(out, PPROF_LABEL_NUM_UNIT, label_string_id(writer, kept->unit, label->unit));
+    wire_writer_end(out, begun);
+}
+
 /* False: it is all zeros, or none. */
 static bool write_id_label(struct pprof_writer *writer, struct slice name, struct slice id)
 {
@@ -601,10 +797,10 @@ static void write_labels(struct pprof_writer *writer, const struct row *row)
     bool has_trace = write_id_label(writer, SLICE("trace_id"), link.trace_id);
     uint32_t room = PPROF_LABELS_MAX - (uint32_t)has_span - (uint32_t)has_trace;
     for (uint32_t i = 0; i < row->label_count && i < room; i++) {
-        const struct pprof_label *label = label_of(writer, writer->labels[row->first_label + i]);
-        if (!(has_span && slice_is(label->name, "span_id")) &&
-            !(has_trace && slice_is(label->name, "trace_id")))
-            write_label(writer, label);
+        struct kept_label *kept = label_of(writer, writer->labels[row->first_label + i]);
+        if (!(has_span && slice_is(kept->label.name, "span_id")) &&
+            !(has_trace && slice_is(kept->label.name, "trace_id")))
+            write_kept_label(writer, kept);
     }
 }
 
@@ -625,24 +821,60 @@ static void skip_leaves(struct index_walk *walk, uint32_t most)
         next_index(walk, &location);
 }
 
-static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack, uint32_t frames_max)
+static struct kept_stack *read_root(struct pprof_writer *writer, struct index_walk walk,
+                                    uint32_t most)
 {
+    struct kept_stack *kept = arena_zalloc(writer->arena, sizeof *kept);
+    uint32_t location;
+    skip_leaves(&walk, most);
+    kept->locations = arena_array(writer->arena, most, sizeof *kept->locations);
+    while (next_index(&walk, &location))
+        kept->locations[kept->count++] = location;
+    assert(kept->count <= most);
+    return kept;
+}
+
+/* NULL: the stack has few enough frames. Only one of more bytes than that can have too many; it is
+ * read once. */
+static const struct kept_stack *root_of(struct pprof_writer *writer, uint32_t stack)
+{
+    uint32_t most = writer->limits.frames_max;
     struct index_walk walk = walk_stack(writer, stack);
-    uint32_t count = 0, location;
-    if (frames_max > 0)
-        skip_leaves(&walk, frames_max);
-    while (next_index(&walk, &location)) {
-        writer->frames = arena_grow(writer->arena, writer->frames, count, &writer->frame_capacity,
-                                    sizeof *writer->frames);
-        writer->frames[count++] = location_id(writer, location);
+    if (most == 0 || (size_t)(walk.entry.end - walk.entry.next) <= most)
+        return NULL;
+    if (!writer->kept_stacks || writer->kept_stacks_max != most) {
+        uint32_t count = dictionary_count(writer->dictionary, DICTIONARY_STACK_TABLE);
+        writer->kept_stacks = arena_array(writer->arena, count, sizeof(void *));
+        writer->kept_stacks_max = most;
     }
+    if (!writer->kept_stacks[stack])
+        writer->kept_stacks[stack] = read_root(writer, walk, most);
+    return writer->kept_stacks[stack];
+}
+
+static void add_frame(struct pprof_writer *writer, uint32_t *count, uint32_t location)
+{
+    writer->frames = arena_grow(writer->arena, writer->frames, *count, &writer->frame_capacity,
+                                sizeof *writer->frames);
+    writer->frames[(*count)++] = location_id(writer, location);
+}
+
+static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack)
+{
+    const struct kept_stack *root = root_of(writer, stack);
+    uint32_t count = 0, location;
+    for (uint32_t i = 0; root && i < root->count; i++)
+        add_frame(writer, &count, root->locations[i]);
+    struct index_walk walk = walk_stack(writer, stack);
+    while (!root && next_index(&walk, &location))
+        add_frame(writer, &count, location);
     return count;
 }
 
-static void write_row(struct pprof_writer *writer, uint32_t number, uint32_t frames_max)
+static void write_row(struct pprof_writer *writer, uint32_t number)
 {
     const struct row *row = &writer->rows[number];
-    uint32_t frames = stack_frames(writer, row->stack, frames_max);
+    uint32_t frames = stack_frames(writer, row->stack);
     struct wire_writer *out = &writer->sections[SAMPLES];
     size_t begun = wire_writer_begin(out, PPROF_SAMPLE);
     wire_writer_packed_u32(out, PPROF_SAMPLE_LOCATION_ID, writer->frames, frames);
@@ -691,6 +923,7 @@ static void start_pprof(struct pprof_writer *writer)
     drop_ids(&writer->locations, 0);
     drop_ids(&writer->functions, 0);
     writer->string_count = 0;
+    writer->pprof++;
     resize_slots(&writer->string_slots, writer->arena, SLOTS_MIN);
     add_string(writer, (struct slice){0});
     write_header(writer);
@@ -738,6 +971,7 @@ bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *l
                        struct slice *pprof_out)
 {
     uint32_t samples = 0;
+    writer->limits = *limits;
     start_pprof(writer);
     for (; writer->next_row < writer->row_count; writer->next_row++) {
         if (limits->samples_max > 0 && samples == limits->samples_max)
@@ -745,7 +979,7 @@ bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *l
         if (is_zero_row(writer, writer->next_row))
             continue;
         struct mark mark = mark_here(writer);
-        write_row(writer, writer->next_row, limits->frames_max);
+        write_row(writer, writer->next_row);
         if (limits->size_max > 0 && samples > 0 && pprof_size(writer) > limits->size_max) {
             return_to(writer, &mark);
             break;
@@ -775,6 +1009,15 @@ struct pprof_writer *pprof_writer_new(struct dictionary *dictionary, struct aren
     writer->mappings = make_id_table(writer, DICTIONARY_MAPPING_TABLE);
     writer->locations = make_id_table(writer, DICTIONARY_LOCATION_TABLE);
     writer->functions = make_id_table(writer, DICTIONARY_FUNCTION_TABLE);
+    writer->texts =
+        arena_array(arena, dictionary_count(dictionary, DICTIONARY_STRING_TABLE) + (size_t)1,
+                    sizeof *writer->texts);
+    writer->kept_functions = arena_array(
+        arena, dictionary_count(dictionary, DICTIONARY_FUNCTION_TABLE) + (size_t)1, sizeof(void *));
+    writer->kept_mappings = arena_array(
+        arena, dictionary_count(dictionary, DICTIONARY_MAPPING_TABLE) + (size_t)1, sizeof(void *));
+    writer->kept_locations = arena_array(
+        arena, dictionary_count(dictionary, DICTIONARY_LOCATION_TABLE) + (size_t)1, sizeof(void *));
     return writer;
 }
 

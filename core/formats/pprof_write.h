@@ -81,6 +81,8 @@ struct pprof_limits {
     uint32_t samples_max; /* of a pprof; 0: no limit */
     size_t size_max;      /* its bytes; one sample alone may be larger. 0: no limit */
     uint32_t frames_max;  /* of a stack: the last ones, towards the root. 0: no limit */
+    uint32_t lines_max;   /* of a location: the first ones. 0: no limit */
+    uint32_t text_max;    /* bytes of a text, which is cut. 0: no limit */
 };
 /* The next part of what was added. Samples of which all values are 0 are left out. False: there is
  * no more. */

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-enum { CUT_GROWTH_MAX = 64 };
+enum { CUT_GROWTH_MAX = 64, CUT_SPARE_BYTES = 32 << 20 };
 
 /* What the outlet knows of one batch holds for what is made of it. */
 static void copy_way(struct batch *to, const struct batch *from)
@@ -67,6 +67,12 @@ struct batch *batch_join(struct batch *list)
 
 /* Cutting */
 
+size_t batch_cut_room(size_t size)
+{
+    size_t most = size + CUT_SPARE_BYTES;
+    return size < most / CUT_GROWTH_MAX ? size * CUT_GROWTH_MAX : most;
+}
+
 struct cut {
     const struct batch *whole;
     struct traces_source *traces;
@@ -120,7 +126,7 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
         return batch;
     struct cut cut;
     begin_cut(&cut, batch);
-    size_t left = encoded_size(batch) * CUT_GROWTH_MAX;
+    size_t left = batch_cut_room(encoded_size(batch));
     struct batch *first = NULL, **last = &first;
     for (uint32_t taken = 0; taken < batch->items;) {
         uint32_t rest = batch->items - taken;

@@ -16,9 +16,11 @@
 /* One batch with the items of all of them, in order; one signal, receipts settled or NULL. The
  * first one's context stays. */
 struct batch *batch_join(struct batch *list);
-/* Parts of at most max_items each, in order; each has its part of the receipt. What stands in every
- * part (resource, scope, dictionary) may make them 64 times as large as the batch; from then on the
- * rest stays in one piece. */
+/* What stands in every part (resource, scope, dictionary) may make the parts of a batch of this
+ * size so many bytes large: 64 times its size, but no more than itself and 32 MiB. */
+size_t batch_cut_room(size_t size_bytes);
+/* Parts of at most max_items each, in order; each has its part of the receipt. When the room
+ * (batch_cut_room) is used up the rest stays in one piece. */
 struct batch *batch_cut(struct batch *batch, uint32_t max_items);
 
 #endif

@@ -1,9 +1,11 @@
 #include "core/pipeline/otlp_request.h"
 
+#include "core/base/budget.h"
 #include "core/base/verdict.h"
 #include "core/data/json.h"
 #include "core/data/normalise.h"
 #include "core/data/scan.h"
+#include "core/data/unfold.h"
 #include "core/data/wire.h"
 #include "core/pipeline/received.h"
 
@@ -40,6 +42,22 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
     return protobuf;
 }
 
+/* Takes over the body. NULL: behind the receiver it would become too much; *why says what. */
+static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signal,
+                                          const struct scan_result *scan, struct budget *budget,
+                                          struct verdict *why)
+{
+    struct error err;
+    size_t memory = budget ? budget->limit_bytes : 0;
+    bool (*unfold)(struct slice, const struct scan_result *, size_t, struct error *) =
+        signal == SIGNAL_TRACES ? unfold_traces : unfold_profiles;
+    if (unfold(buffer_slice(body), scan, memory, &err))
+        return body;
+    *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
+    buffer_unref(body);
+    return NULL;
+}
+
 /* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
  * says why. */
 static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget,
@@ -56,13 +74,16 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
         return NULL;
     }
     *items_out = scan.items;
-    if (signal != SIGNAL_PROFILES || !normalise_needed(&scan))
-        return body;
-    struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
-    buffer_unref(body);
-    if (!normal)
+    if (signal == SIGNAL_PROFILES && normalise_needed(&scan)) {
+        struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
+        buffer_unref(body);
+        body = normal;
+    }
+    if (!body) {
         *why = received_over_budget;
-    return normal;
+        return NULL;
+    }
+    return refuse_what_unfolds(body, signal, &scan, budget, why);
 }
 
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,

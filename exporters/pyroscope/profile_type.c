@@ -95,26 +95,28 @@ static const struct {
 #undef TEXT
 };
 
-static struct slice name_of(const struct profile_facts *profile,
-                            const struct profile_facts *siblings, size_t count)
+static struct slice name_of(const struct profile_facts *profile, struct profile_siblings *siblings)
 {
     struct sample_type_name types[TYPES_MAX];
-    size_t type_count = 0;
+    size_t count = 0;
     if (profile->name.size > 0)
         return profile->name;
-    for (size_t i = 0; i < count && i < TYPES_MAX; i++)
-        types[type_count++] = (struct sample_type_name){.type = siblings[i].sample_type,
-                                                        .unit = siblings[i].sample_unit};
-    return profile_name(types, type_count);
+    for (; !siblings->is_named && count < siblings->count && count < TYPES_MAX; count++)
+        types[count] = (struct sample_type_name){.type = siblings->facts[count].sample_type,
+                                                 .unit = siblings->facts[count].sample_unit};
+    if (!siblings->is_named)
+        siblings->name = profile_name(types, count);
+    siblings->is_named = true;
+    return siblings->name;
 }
 
 struct profile_type profile_type_of(const struct profile_facts *profile,
-                                    const struct profile_facts *siblings, size_t count)
+                                    struct profile_siblings *siblings)
 {
     bool times_period;
-    if (is_time(profile, siblings, count, is_cpu, &times_period))
+    if (is_time(profile, siblings->facts, siblings->count, is_cpu, &times_period))
         return time_type("process_cpu", "cpu", times_period);
-    if (is_time(profile, siblings, count, is_wall, &times_period))
+    if (is_time(profile, siblings->facts, siblings->count, is_wall, &times_period))
         return time_type("wall", "wall", times_period);
     if (profile->name.size == 0)
         for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
@@ -122,7 +124,7 @@ struct profile_type profile_type_of(const struct profile_facts *profile,
                 slice_is(profile->sample_unit, renamed[i].unit))
                 return renamed[i].is;
     return (struct profile_type){
-        .name = name_of(profile, siblings, count),
+        .name = name_of(profile, siblings),
         .sample_type = profile->sample_type,
         .sample_unit = profile->sample_unit,
         .period_type = profile->period_type,

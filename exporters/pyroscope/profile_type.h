@@ -27,8 +27,16 @@ struct profile_type {
     bool times_period; /* the values are counts: each means a period */
 };
 
-/* siblings: all Profiles of the same upload, this one among them. */
+/* All Profiles of the same upload. What they have in common is found once. */
+struct profile_siblings {
+    const struct profile_facts *facts;
+    size_t count;
+    bool is_named;
+    struct slice name;
+};
+
+/* profile: one of the siblings. */
 struct profile_type profile_type_of(const struct profile_facts *profile,
-                                    const struct profile_facts *siblings, size_t sibling_count);
+                                    struct profile_siblings *siblings);
 
 #endif

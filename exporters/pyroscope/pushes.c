@@ -25,6 +25,15 @@ enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
 /* Pyroscope leaves the others out itself; until then a large stack that many services share would
  * be written for each of them. */
 enum { FRAMES_MAX = 1000 };
+/* Pyroscope cuts longer texts itself. Two of more than half a push would make each sample a push of
+ * its own. */
+enum { TEXT_MAX = 65535 };
+
+/* Each pprof repeats the stacks and texts that it needs, so that a small request may ask for very
+ * much. Beyond so many times its size, and at most 16 times and 64 MiB, the rest of it leaves with
+ * the roots of its stacks and the beginnings of its texts: no value is lost. */
+enum { WHOLE_GROWTH = 64, WHOLE_GROWTH_LARGE = 16, WHOLE_SPARE_BYTES = 64 << 20 };
+enum { BRIEF_FRAMES = 8, BRIEF_LINES = 2, BRIEF_TEXT = 64 };
 
 /* Whose samples these are. */
 struct owner {
@@ -37,7 +46,7 @@ struct owner {
 /* A Profile that goes into a pprof, or what of it does. */
 struct part {
     struct part *next;
-    struct otlp_profile profile;
+    const struct otlp_profile *profile;
     uint32_t column; /* of the group */
     int64_t scale;   /* what its values are multiplied with */
     const struct service_split *split;
@@ -55,7 +64,6 @@ struct group {
     struct slice service;
     struct slice series;    /* encoded labels, without __name__ */
     struct slice type_name; /* of the profile type */
-    struct slice name;      /* the same as a label's value */
     struct pprof_header header;
     struct column *columns;
     uint32_t column_count, column_capacity;
@@ -69,7 +77,13 @@ struct pushes {
     struct arena arena;
     struct pprof_writer *writer;
     struct sample_services services;
-    struct slice service; /* whose samples are being written */
+    struct texts texts;            /* labels of series, names of types */
+    struct slice *long_strings;    /* of the string table, as in `texts`; NULL: not asked for */
+    struct slice *metric_names;    /* of the attribute table: of __name__; NULL: not asked for */
+    bool *has_metric_name;         /* by attribute: it was looked at */
+    struct arena reading, filling; /* as long as a scope is read, a group is written */
+    size_t room;                   /* for whole pprofs */
+    struct slice service;          /* whose samples are being written */
     struct group *groups, *last_group;
     struct group **slots; /* groups by hash; at most half are taken */
     uint32_t group_count, slot_mask;
@@ -96,8 +110,9 @@ static bool keep_label(void *context, struct pprof_label *label)
     }
     if (!label_is_wanted(options->labels, label->name))
         return false;
-    if (!label_limits_admit(options->limits, pushes->service, label->name, label->text,
-                            options->now_ns))
+    struct slice value = label->text; /* Pyroscope takes no longer one */
+    value.size = value.size < SERIES_VALUE_MAX ? value.size : SERIES_VALUE_MAX;
+    if (!label_limits_admit(options->limits, pushes->service, label->name, value, options->now_ns))
         label->text = SLICE("other");
     return true;
 }
@@ -128,7 +143,7 @@ static struct slice encode_series(struct pushes *pushes, struct series_labels *l
     write_label(&pushes->encoder, SLICE("__delta__"), SLICE("false"));
     for (size_t i = 0; i < labels->count; i++)
         write_label(&pushes->encoder, labels->items[i].name, labels->items[i].value);
-    return arena_copy(&pushes->arena, wire_writer_slice(&pushes->encoder));
+    return texts_copy_of(&pushes->texts, wire_writer_slice(&pushes->encoder));
 }
 
 /* ---- groups ---- */
@@ -136,6 +151,7 @@ static struct slice encode_series(struct pushes *pushes, struct series_labels *l
 /* What Pyroscope takes as a name: letters, digits, '_' and ':'; a sample type must have no '-'. */
 static struct slice plain_name(struct slice text, struct arena *arena)
 {
+    text.size = text.size < SERIES_VALUE_MAX ? text.size : SERIES_VALUE_MAX;
     char *copy = arena_string(arena, text);
     for (char *c = copy; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != ':')
@@ -143,26 +159,60 @@ static struct slice plain_name(struct slice text, struct arena *arena)
     return slice_of_string(copy);
 }
 
+/* Of an attribute of the table, when it is __name__. */
+static struct slice name_of_attribute(struct pushes *pushes, uint32_t index)
+{
+    if (!pushes->metric_names) {
+        uint32_t count = dictionary_count(pushes->dictionary, DICTIONARY_ATTRIBUTE_TABLE) + 1;
+        pushes->metric_names = arena_array(&pushes->arena, count, sizeof *pushes->metric_names);
+        pushes->has_metric_name = arena_array(&pushes->arena, count, sizeof(bool));
+    }
+    struct slice *name = &pushes->metric_names[index];
+    if (pushes->has_metric_name[index])
+        return *name;
+    pushes->has_metric_name[index] = true;
+    struct key_value_and_unit attribute = dictionary_attribute(pushes->dictionary, index);
+    if (slice_is(dictionary_string(pushes->dictionary, attribute.key), "__name__") &&
+        label_value(attribute.value, &pushes->arena, name))
+        *name = texts_of(&pushes->texts, *name);
+    else
+        *name = (struct slice){0};
+    return *name;
+}
+
 static struct slice metric_name(struct pushes *pushes, const struct otlp_profile *profile)
 {
     struct slice name = {0};
     for (uint32_t i = 0; i < profile->attribute_count; i++) {
-        struct key_value_and_unit attribute =
-            dictionary_attribute(pushes->dictionary, profile->attributes[i]);
-        if (slice_is(dictionary_string(pushes->dictionary, attribute.key), "__name__"))
-            label_value(attribute.value, &pushes->arena, &name);
+        struct slice found = name_of_attribute(pushes, profile->attributes[i]);
+        name = found.size > 0 ? found : name;
     }
     return name;
+}
+
+/* Of the string table, to be compared with texts_are_equal. */
+static struct slice string_of(struct pushes *pushes, uint32_t index)
+{
+    struct slice text = dictionary_string(pushes->dictionary, index);
+    if (text.size <= TEXTS_SHORT_MAX)
+        return text;
+    if (!pushes->long_strings)
+        pushes->long_strings = arena_array(
+            &pushes->arena, dictionary_count(pushes->dictionary, DICTIONARY_STRING_TABLE),
+            sizeof *pushes->long_strings);
+    if (pushes->long_strings[index].size == 0)
+        pushes->long_strings[index] = texts_of(&pushes->texts, text);
+    return pushes->long_strings[index];
 }
 
 static struct profile_facts facts_of(struct pushes *pushes, const struct otlp_profile *profile)
 {
     return (struct profile_facts){
         .name = metric_name(pushes, profile),
-        .sample_type = dictionary_string(pushes->dictionary, profile->sample_type),
-        .sample_unit = dictionary_string(pushes->dictionary, profile->sample_unit),
-        .period_type = dictionary_string(pushes->dictionary, profile->period_type),
-        .period_unit = dictionary_string(pushes->dictionary, profile->period_unit),
+        .sample_type = string_of(pushes, profile->sample_type),
+        .sample_unit = string_of(pushes, profile->sample_unit),
+        .period_type = string_of(pushes, profile->period_type),
+        .period_unit = string_of(pushes, profile->period_unit),
     };
 }
 
@@ -170,18 +220,19 @@ static bool is_for(const struct group *group, struct slice series, const struct 
                    const struct otlp_profile *profile)
 {
     const struct pprof_header *header = &group->header;
-    return slice_equal(group->series, series) && slice_equal(group->type_name, type->name) &&
+    return group->series.data == series.data && texts_are_equal(group->type_name, type->name) &&
            header->time_unix_nano == profile->time_unix_nano &&
            header->duration_nano == profile->duration_nano && header->period == profile->period &&
-           slice_equal(header->period_type, type->period_type) &&
-           slice_equal(header->period_unit, type->period_unit);
+           texts_are_equal(header->period_type, type->period_type) &&
+           texts_are_equal(header->period_unit, type->period_unit);
 }
 
 static uint64_t group_hash(struct slice series, const struct profile_type *type,
                            const struct otlp_profile *profile)
 {
-    const uint64_t parts[] = {hash_bytes(series), hash_bytes(type->name), profile->time_unix_nano,
-                              profile->duration_nano, (uint64_t)profile->period};
+    const uint64_t parts[] = {(uint64_t)(uintptr_t)series.data, texts_hash(type->name),
+                              profile->time_unix_nano, profile->duration_nano,
+                              (uint64_t)profile->period};
     return hash_bytes(slice_of(parts, sizeof parts));
 }
 
@@ -205,7 +256,6 @@ static struct group *new_group(struct pushes *pushes, const struct owner *owner,
     group->service = owner->service;
     group->series = owner->series;
     group->type_name = type->name;
-    group->name = plain_name(type->name, &pushes->arena);
     group->header = pprof_header_of(profile, pushes->dictionary, &pushes->arena);
     group->header.period_type = type->period_type;
     group->header.period_unit = type->period_unit;
@@ -220,8 +270,8 @@ static bool find_column(struct pushes *pushes, struct group *group, const struct
                         uint32_t *column)
 {
     for (*column = 0; *column < group->column_count; ++*column)
-        if (slice_equal(group->columns[*column].type, type->sample_type) &&
-            slice_equal(group->columns[*column].unit, type->sample_unit))
+        if (texts_are_equal(group->columns[*column].type, type->sample_type) &&
+            texts_are_equal(group->columns[*column].unit, type->sample_unit))
             return true;
     if (group->column_count == OTLP_SIBLINGS_MAX)
         return false;
@@ -258,7 +308,7 @@ static void add_profile(struct pushes *pushes, const struct owner *owner,
 {
     struct part *part = arena_zalloc(&pushes->arena, sizeof *part);
     struct group *group = find_group(pushes, owner, type, profile, &part->column);
-    part->profile = *profile;
+    part->profile = profile;
     part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
     part->split = owner->split;
     part->number = owner->number;
@@ -273,9 +323,10 @@ static void add_siblings(struct pushes *pushes, const struct owner *owner,
     struct profile_facts facts[OTLP_SIBLINGS_MAX];
     for (uint32_t i = 0; i < count; i++)
         facts[i] = facts_of(pushes, &profiles[i]);
+    struct profile_siblings siblings = {.facts = facts, .count = count};
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i == 0 ? count - 1 : i == count - 1 ? 0 : i;
-        struct profile_type type = profile_type_of(&facts[at], facts, count);
+        struct profile_type type = profile_type_of(&facts[at], &siblings);
         add_profile(pushes, owner, &profiles[at], &type);
     }
 }
@@ -323,37 +374,39 @@ static uint32_t read_profiles(struct pushes *pushes, struct message_iter it,
     return count;
 }
 
-static void add_scope(struct pushes *pushes, struct slice resource,
-                      struct message_iter scope_profiles)
+static void add_scope(struct pushes *pushes, const struct label_reader *reader,
+                      const struct series_labels *of_resource, struct message_iter scope_profiles)
 {
-    struct series_labels labels;
+    struct series_labels labels = *of_resource;
     struct otlp_profile *profiles;
-    series_labels_read(&labels, pushes->options.labels, pushes->options.limits, resource,
-                       member(scope_profiles, SCOPE_PROFILES_SCOPE), &pushes->arena,
-                       pushes->options.now_ns);
+    series_labels_add_scope(&labels, reader, member(scope_profiles, SCOPE_PROFILES_SCOPE));
     if (labels.left_out > 0)
         log_debug(pushes->options.label, "%zu labels of %.*s are left out: Pyroscope takes %d",
                   labels.left_out, SLICE_ARG(labels.service), SERIES_LABELS_MAX);
     struct slice series = encode_series(pushes, &labels);
     uint32_t count = read_profiles(pushes, scope_profiles, &profiles);
     for (uint32_t i = 0, siblings; i < count; i += siblings) {
-        struct service_split split = {.names = {labels.service}, .count = 1};
+        struct service_split split = sample_services_split(&pushes->services, labels.service);
         siblings = otlp_profile_siblings(profiles + i, count - i);
         for (uint32_t j = i; j < i + siblings; j++)
-            sample_services_collect(&pushes->services, &profiles[j], &pushes->arena, &split);
+            sample_services_collect(&pushes->services, &profiles[j], &pushes->reading, &split);
         add_services(pushes, &split, &labels, series, profiles + i, siblings);
     }
+    arena_deinit(&pushes->reading);
 }
 
 static void add_request(struct pushes *pushes, struct message *root)
 {
     struct message_iter groups = message_iter(root, NULL);
     struct message_field group, field;
+    struct series_labels labels;
+    const struct label_reader reader = {pushes->options.labels, pushes->options.limits,
+                                        &pushes->arena, pushes->options.now_ns};
     while (message_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
         struct message_iter it = message_iter_into(&group, NULL);
-        struct slice resource = member(it, RESOURCE_PROFILES_RESOURCE);
+        series_labels_read(&labels, &reader, member(it, RESOURCE_PROFILES_RESOURCE));
         while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
-            add_scope(pushes, resource, message_iter_into(&field, NULL));
+            add_scope(pushes, &reader, &labels, message_iter_into(&field, NULL));
     }
 }
 
@@ -375,12 +428,13 @@ static void fill_writer(struct pushes *pushes, const struct group *group)
     if (!slice_equal(pushes->service, group->service))
         pprof_writer_forget_labels(writer);
     pushes->service = group->service;
+    arena_deinit(&pushes->filling);
     pprof_writer_begin(writer, &header);
     for (uint32_t i = 0; i < group->column_count; i++)
-        pprof_writer_sample_type(writer, plain_name(group->columns[i].type, &pushes->arena),
+        pprof_writer_sample_type(writer, plain_name(group->columns[i].type, &pushes->filling),
                                  group->columns[i].unit);
     for (const struct part *part = group->first; part; part = part->next) {
-        struct otlp_samples samples = otlp_profile_samples(&part->profile, &pushes->arena);
+        struct otlp_samples samples = otlp_profile_samples(part->profile, &pushes->filling);
         while (otlp_samples_next(&samples, &sample))
             if (is_of(pushes, part, &sample))
                 pprof_writer_add(writer, part->column, &sample,
@@ -412,7 +466,7 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
     struct wire_writer *writer = &pushes->encoder;
     wire_writer_clear(writer);
     size_t series = wire_writer_begin(writer, PUSH_REQUEST_SERIES);
-    write_label(writer, SLICE("__name__"), group->name);
+    write_label(writer, SLICE("__name__"), plain_name(group->type_name, &pushes->filling));
     wire_writer_raw(writer, group->series);
     size_t sample = wire_writer_begin(writer, SERIES_SAMPLES);
     size_t profile = wire_writer_begin(writer, RAW_SAMPLE_RAW_PROFILE);
@@ -427,6 +481,12 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
                            &request, 1, pushes->batch->arena.budget);
 }
 
+static size_t room_of(struct batch *batch)
+{
+    size_t size = batch_size(batch), most = WHOLE_GROWTH_LARGE * size + WHOLE_SPARE_BYTES;
+    return size < most / WHOLE_GROWTH ? WHOLE_GROWTH * size : most;
+}
+
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options)
 {
     struct pushes *pushes = memory_zalloc(sizeof *pushes);
@@ -435,6 +495,10 @@ struct pushes *pushes_new(struct batch *batch, const struct push_options *option
     pushes->batch = batch;
     pushes->dictionary = batch_dictionary(batch);
     arena_init(&pushes->arena, batch->arena.budget);
+    arena_init(&pushes->reading, batch->arena.budget);
+    arena_init(&pushes->filling, batch->arena.budget);
+    pushes->texts.arena = &pushes->arena;
+    pushes->room = room_of(batch);
     pushes->services = sample_services_of(pushes->dictionary, &pushes->arena);
     struct pprof_labels labels = {.keep = keep_label, .context = pushes};
     pushes->writer = pprof_writer_new(pushes->dictionary, &pushes->arena, &labels);
@@ -444,10 +508,21 @@ struct pushes *pushes_new(struct batch *batch, const struct push_options *option
     return pushes;
 }
 
+static struct pprof_limits limits_of(const struct pushes *pushes)
+{
+    bool is_brief = pushes->room == 0;
+    return (struct pprof_limits){
+        .samples_max = pushes->options.max_samples,
+        .size_max = pushes->options.max_profile_bytes - TIME_FIELD_SIZE,
+        .frames_max = is_brief ? BRIEF_FRAMES : FRAMES_MAX,
+        .lines_max = is_brief ? BRIEF_LINES : FRAMES_MAX,
+        .text_max = is_brief ? BRIEF_TEXT : TEXT_MAX,
+    };
+}
+
 struct buffer *pushes_next(struct pushes *pushes)
 {
-    struct pprof_limits limits = {pushes->options.max_samples,
-                                  pushes->options.max_profile_bytes - TIME_FIELD_SIZE, FRAMES_MAX};
+    struct pprof_limits limits = limits_of(pushes);
     struct slice pprof;
     while (!pushes->group || !pprof_writer_next(pushes->writer, &limits, &pprof)) {
         pushes->group = pushes->next_group;
@@ -457,6 +532,7 @@ struct buffer *pushes_next(struct pushes *pushes)
         pushes->part = 0;
         fill_writer(pushes, pushes->group);
     }
+    pushes->room -= pprof.size < pushes->room ? pprof.size : pushes->room;
     return encode_push(pushes, pprof);
 }
 
@@ -464,6 +540,8 @@ void pushes_free(struct pushes *pushes)
 {
     pprof_writer_free(pushes->writer);
     wire_writer_deinit(&pushes->encoder);
+    arena_deinit(&pushes->filling);
+    arena_deinit(&pushes->reading);
     arena_deinit(&pushes->arena);
     free(pushes);
 }

@@ -20,12 +20,14 @@ struct sample_services sample_services_of(struct dictionary *dictionary, struct 
         return (struct sample_services){0};
     uint32_t count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
     struct slice *names = arena_array(arena, count, sizeof *names);
+    struct texts texts = {.arena = arena};
     for (uint32_t i = 0; i < count; i++) {
         struct key_value_and_unit attribute = dictionary_attribute(dictionary, i);
         if (attribute.key == key && !label_value(attribute.value, arena, &names[i]))
             names[i] = (struct slice){0};
+        names[i] = texts_of(&texts, names[i]);
     }
-    return (struct sample_services){names};
+    return (struct sample_services){names, texts};
 }
 
 /* Empty: the sample names none. */
@@ -42,9 +44,17 @@ static struct slice own_service(const struct sample_services *services,
 static uint32_t find_name(const struct service_split *split, struct slice name)
 {
     uint32_t i = 0;
-    while (i < split->count && !slice_equal(split->names[i], name))
+    while (i < split->count &&
+           (split->names[i].data != name.data || split->names[i].size != name.size))
         i++;
     return i;
+}
+
+struct service_split sample_services_split(const struct sample_services *services,
+                                           struct slice service)
+{
+    struct slice known = texts_find(&services->texts, service);
+    return (struct service_split){.names = {known.size > 0 ? known : service}, .count = 1};
 }
 
 void sample_services_collect(const struct sample_services *services,

@@ -15,10 +15,12 @@
 
 #include "core/data/dictionary.h"
 #include "core/formats/otlp_profile.h"
+#include "exporters/pyroscope/texts.h"
 
 /* Which attributes of a dictionary name a service. All zero: none does. */
 struct sample_services {
     const struct slice *names; /* by attribute; empty: it is another attribute */
+    struct texts texts;        /* equal names are one */
 };
 
 /* The services of a profile; further ones stay with the first. */
@@ -30,7 +32,11 @@ struct service_split {
 
 struct sample_services sample_services_of(struct dictionary *dictionary, struct arena *arena);
 
-/* Adds what the samples of a profile name. */
+/* With the resource's service alone. */
+struct service_split sample_services_split(const struct sample_services *services,
+                                           struct slice service);
+
+/* Adds what the samples of a profile name; arena: for as long as this takes. */
 void sample_services_collect(const struct sample_services *services,
                              const struct otlp_profile *profile, struct arena *arena,
                              struct service_split *split);

@@ -162,32 +162,25 @@ void series_labels_rename(struct series_labels *labels, struct slice service)
             labels->items[i].value = labels->service;
 }
 
-struct reading {
-    struct series_labels *out;
-    const struct label_settings *settings;
-    struct label_limits *limits;
-    struct arena *arena;
-    uint64_t now_ns;
-};
-
-static void add_attributes(struct reading *reading, struct slice message, uint32_t number)
+static void add_attributes(struct series_labels *out, const struct label_reader *reader,
+                           struct slice message, uint32_t number)
 {
     struct wire_cursor cursor = wire_cursor(message);
     struct attribute attribute;
-    struct series_labels *out = reading->out;
-    while (next_attribute(&cursor, number, reading->arena, &attribute)) {
+    while (next_attribute(&cursor, number, reader->arena, &attribute)) {
         if (slice_is(attribute.key, "service.name") ||
             slice_is(attribute.key, "service.namespace") ||
-            !label_is_wanted(reading->settings, attribute.key))
+            !label_is_wanted(reader->settings, attribute.key))
             continue;
-        if (!label_limits_admit(reading->limits, out->service, attribute.key, attribute.value,
-                                reading->now_ns))
+        if (!label_limits_admit(reader->limits, out->service, attribute.key,
+                                cut_value(attribute.value), reader->now_ns))
             attribute.value = SLICE("other");
         add_label(out, attribute.key, attribute.value);
     }
 }
 
-static void add_scope(struct reading *reading, struct slice scope)
+void series_labels_add_scope(struct series_labels *out, const struct label_reader *reader,
+                             struct slice scope)
 {
     struct wire_cursor cursor = wire_cursor(scope);
     struct wire_field field;
@@ -196,19 +189,16 @@ static void add_scope(struct reading *reading, struct slice scope)
                            : field.number == SCOPE_VERSION ? SLICE("otel.scope.version")
                                                            : (struct slice){0};
         if (field.type == WIRE_BYTES && field.bytes.size > 0 &&
-            label_is_wanted(reading->settings, key))
-            add_label(reading->out, key, field.bytes);
+            label_is_wanted(reader->settings, key))
+            add_label(out, key, field.bytes);
     }
-    add_attributes(reading, scope, SCOPE_ATTRIBUTES);
+    add_attributes(out, reader, scope, SCOPE_ATTRIBUTES);
 }
 
-void series_labels_read(struct series_labels *out, const struct label_settings *settings,
-                        struct label_limits *limits, struct slice resource, struct slice scope,
-                        struct arena *arena, uint64_t now_ns)
+void series_labels_read(struct series_labels *out, const struct label_reader *reader,
+                        struct slice resource)
 {
-    struct reading reading = {out, settings, limits, arena, now_ns};
     *out = (struct series_labels){.count = 0};
-    add_service(out, resource, arena);
-    add_attributes(&reading, resource, RESOURCE_ATTRIBUTES);
-    add_scope(&reading, scope);
+    add_service(out, resource, reader->arena);
+    add_attributes(out, reader, resource, RESOURCE_ATTRIBUTES);
 }

@@ -43,10 +43,19 @@ struct series_labels {
     struct slice service; /* the value of service_name */
 };
 
-/* resource and scope: encoded, may be empty. Room is left for __name__ and __delta__. */
-void series_labels_read(struct series_labels *out, const struct label_settings *settings,
-                        struct label_limits *limits, struct slice resource, struct slice scope,
-                        struct arena *arena, uint64_t now_ns);
+/* What reading labels needs. */
+struct label_reader {
+    const struct label_settings *settings;
+    struct label_limits *limits;
+    struct arena *arena;
+    uint64_t now_ns;
+};
+/* Of an encoded Resource, which may be empty. Room is left for __name__ and __delta__. */
+void series_labels_read(struct series_labels *out, const struct label_reader *reader,
+                        struct slice resource);
+/* Adds those of a scope of the resource. */
+void series_labels_add_scope(struct series_labels *out, const struct label_reader *reader,
+                             struct slice scope);
 
 /* The same labels of another service. */
 void series_labels_rename(struct series_labels *labels, struct slice service);

@@ -67,7 +67,9 @@ static const struct sample_gain *new_gain(struct sample_plan *plan, const struct
     uint32_t added[JOIN_ATTRIBUTES_MAX], count = 0;
     for (size_t i = 0; i < side->joined_count; i++) {
         struct slice value = value_for_sample(side, i, match, &plan->arena);
-        if (value.size > 0)
+        bool fits = value.size <= plan->room;
+        plan->room -= fits ? value.size : 0;
+        if (value.size > 0 && fits)
             gain->attributes[i] = dictionary_add_attribute(plan->dictionary, side->joined[i].key,
                                                            value, (struct slice){0});
         if (gain->attributes[i] == 0)
@@ -78,6 +80,9 @@ static const struct sample_gain *new_gain(struct sample_plan *plan, const struct
     gain->packed = pack(plan, added, count);
     return gain;
 }
+
+/* What the values in the index may add to a request: ids are small to send. */
+enum { GROWTH_MAX = 4, SPARE_BYTES = 1 << 20 };
 
 /* Gains of this request, by what they were made from. One that is pushed out is made again. */
 enum { GAINS_REMEMBERED = 256 };
@@ -378,6 +383,7 @@ static bool resource_changes(const struct sample_plan *plan, const struct resour
 void sample_plan_apply(struct sample_plan *plan)
 {
     struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
+    plan->room = SPARE_BYTES + GROWTH_MAX * plan->batch->parts[0].root.raw.size;
     for (uint32_t k = 0; k < plan->key_count; k++) {
         if (plan->keys[k].match)
             plan->keys[k].gain = find_gain(plan, &gains, plan->keys[k].match);

@@ -71,22 +71,24 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
         read_block(reading);
 }
 
-static void read_scope(struct reading *reading, struct slice scope_spans, struct slice resource)
+static void read_scope(struct reading *reading, struct slice scope_spans, struct span_place *place)
 {
-    struct span_place place = {resource, wire_last_bytes(scope_spans, SCOPE_SPANS_SCOPE)};
+    span_place_set_scope(place, wire_last_bytes(scope_spans, SCOPE_SPANS_SCOPE));
     struct message_iter it = message_iter_bytes(scope_spans);
     struct message_field field;
     while (message_next_bytes(&it, SCOPE_SPANS_SPANS, &field))
-        read_span(reading, field.wire.bytes, &place);
+        read_span(reading, field.wire.bytes, place);
 }
 
 static void read_resource(struct reading *reading, struct slice resource_spans)
 {
-    struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
+    struct span_place place;
     struct message_iter it = message_iter_bytes(resource_spans);
     struct message_field field;
+    span_place_set_resource(&place, &reading->settings->samples,
+                            wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE));
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
-        read_scope(reading, field.wire.bytes, resource);
+        read_scope(reading, field.wire.bytes, &place);
 }
 
 struct request_spans request_spans_read(struct batch *batch,
@@ -125,8 +127,12 @@ struct enriching {
     const struct seen_span *next;
     const struct seen_span *end;
     size_t number; /* of the next span that has both ids */
+    size_t room;   /* for what spans gain; what does not fit is missing */
     uint64_t enriched;
 };
+
+/* What all spans of a request may gain: what they share is small to send. */
+enum { GROWTH_MAX = 4, SPARE_BYTES = 1 << 20 };
 
 /* Only they were read. */
 static bool has_key(struct slice raw)
@@ -158,8 +164,9 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
         if (has_attribute(span.raw, side->joined[i].key))
             continue;
         struct slice value = value_for_span(side, i, &span, place, totals, enriching->arena);
-        if (value.size == 0)
+        if (value.size == 0 || value.size > enriching->room)
             continue;
+        enriching->room -= value.size;
         if (!node)
             node = message_open(it, field);
         message_append(
@@ -171,9 +178,9 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
 
 /* Opens the way down only where a span has totals. */
 static void enrich_scope(struct enriching *enriching, struct message_iter *parent,
-                         struct message_field *scope, struct slice resource)
+                         struct message_field *scope, struct span_place *place)
 {
-    struct span_place place = {resource, wire_last_bytes(scope->wire.bytes, SCOPE_SPANS_SCOPE)};
+    span_place_set_scope(place, wire_last_bytes(scope->wire.bytes, SCOPE_SPANS_SCOPE));
     struct message *node = message_open(parent, scope);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
@@ -181,19 +188,21 @@ static void enrich_scope(struct enriching *enriching, struct message_iter *paren
         if (!has_key(field.wire.bytes))
             continue;
         if (enriching->number++ == enriching->next->number)
-            enrich_span(enriching, &it, &field, &place, enriching->next++->totals);
+            enrich_span(enriching, &it, &field, place, enriching->next++->totals);
     }
 }
 
 static void enrich_resource(struct enriching *enriching, struct message_iter *parent,
                             struct message_field *resource_spans)
 {
-    struct slice resource = wire_last_bytes(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE);
+    struct span_place place;
+    span_place_set_resource(&place, &enriching->settings->spans,
+                            wire_last_bytes(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE));
     struct message *node = message_open(parent, resource_spans);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
-        enrich_scope(enriching, &it, &field, resource);
+        enrich_scope(enriching, &it, &field, &place);
 }
 
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
@@ -204,7 +213,10 @@ uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_setting
     struct enriching enriching = {.arena = &batch->arena,
                                   .settings = settings,
                                   .next = spans->seen,
-                                  .end = spans->seen + spans->seen_count};
+                                  .end = spans->seen + spans->seen_count,
+                                  .room = SPARE_BYTES};
+    for (size_t i = 0; i < batch->part_count; i++)
+        enriching.room += GROWTH_MAX * batch->parts[i].root.raw.size;
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field field;

@@ -146,10 +146,28 @@ static bool has_to_be_kept(enum join_path path)
     }
 }
 
-static struct slice own_value(const struct joined_attribute *joined, const struct span_view *span,
-                              const struct span_place *place, struct arena *arena)
+void span_place_set_resource(struct span_place *place, const struct spanjoin_side *side,
+                             struct slice resource)
 {
-    switch (joined->path) {
+    for (size_t i = 0; i < side->joined_count; i++) {
+        struct slice value = {0};
+        if (side->joined[i].path == JOIN_RESOURCE_ATTRIBUTE)
+            value = attribute_value(resource, RESOURCE_ATTRIBUTES, side->joined[i].name);
+        place->resource_values[i] = value.size <= SPAN_INDEX_VALUES_MAX ? value : (struct slice){0};
+    }
+}
+
+void span_place_set_scope(struct span_place *place, struct slice scope)
+{
+    struct slice name = wire_last_bytes(scope, SCOPE_NAME);
+    place->scope_name = name.size <= SPAN_INDEX_VALUES_MAX ? name : (struct slice){0};
+}
+
+static struct slice own_value(const struct spanjoin_side *side, size_t i,
+                              const struct span_view *span, const struct span_place *place,
+                              struct arena *arena)
+{
+    switch (side->joined[i].path) {
     case JOIN_SPAN_NAME:
         return text_or_nothing(arena, span->name);
     case JOIN_SPAN_PARENT_ID:
@@ -158,11 +176,11 @@ static struct slice own_value(const struct joined_attribute *joined, const struc
     case JOIN_SPAN_STATUS_MESSAGE:
         return text_or_nothing(arena, span->status_message);
     case JOIN_SCOPE_NAME:
-        return text_or_nothing(arena, wire_last_bytes(place->scope, SCOPE_NAME));
+        return text_or_nothing(arena, place->scope_name);
     case JOIN_SPAN_ATTRIBUTE:
-        return attribute_value(span->attributes, SPAN_ATTRIBUTES, joined->name);
+        return attribute_value(span->attributes, SPAN_ATTRIBUTES, side->joined[i].name);
     case JOIN_RESOURCE_ATTRIBUTE:
-        return attribute_value(place->resource, RESOURCE_ATTRIBUTES, joined->name);
+        return place->resource_values[i];
     default:
         return (struct slice){0};
     }
@@ -205,7 +223,7 @@ struct slice values_to_keep(const struct spanjoin_side *side, const struct span_
     for (size_t i = 0; i < side->joined_count; i++) {
         if (!has_to_be_kept(side->joined[i].path))
             continue;
-        struct slice value = own_value(&side->joined[i], span, place, arena);
+        struct slice value = own_value(side, i, span, place, arena);
         if (value.size == 0 || value.size > sizeof kept - KEPT_HEADER ||
             size > sizeof kept - KEPT_HEADER - value.size)
             continue;
@@ -269,7 +287,7 @@ struct slice value_for_span(const struct spanjoin_side *side, size_t i,
     if (joined->path == JOIN_SAMPLES_COUNT || joined->path == JOIN_SAMPLES_SUM)
         return value_of_totals(joined, totals, arena);
     if (has_to_be_kept(joined->path))
-        return own_value(joined, span, place, arena);
+        return own_value(side, i, span, place, arena);
     struct span_key key;
     struct span_facts facts = {.start_ns = span->start_ns,
                                .end_ns = span->end_ns,

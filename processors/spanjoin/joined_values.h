@@ -34,11 +34,16 @@ struct span_view span_view_read(struct slice raw);
 /* Both ids are there and not all zero. */
 bool span_view_key(const struct span_view *span, struct span_key *key_out);
 
-/* Where the span stands. */
+/* What many spans share: read once, whatever their number. */
 struct span_place {
-    struct slice resource; /* encoded Resource, may be empty */
-    struct slice scope;    /* encoded InstrumentationScope, may be empty */
+    struct slice scope_name;                           /* empty: none, or too long to be joined */
+    struct slice resource_values[JOIN_ATTRIBUTES_MAX]; /* by position in side->joined */
 };
+/* resource, scope: encoded, may be empty. Values of more than SPAN_INDEX_VALUES_MAX bytes are left
+ * out. */
+void span_place_set_resource(struct span_place *place, const struct spanjoin_side *side,
+                             struct slice resource);
+void span_place_set_scope(struct span_place *place, struct slice scope);
 
 /* The value of an attribute among the KeyValue fields `number` of a message; empty: not there, or
  * without a value. */

@@ -50,6 +50,16 @@ static struct attribute_class class_of_key(const struct spanjoin_settings *setti
     return class;
 }
 
+static void read_id(struct sample_plan *plan, struct attribute_class *class, struct slice value)
+{
+    const struct spanjoin_settings *settings = plan->settings;
+    if (class->role == ATTRIBUTE_SPAN_ID)
+        class->has_id = parse_id(&settings->span_ids[class->rank], value, class->id, SPAN_ID_SIZE);
+    else if (class->role == ATTRIBUTE_TRACE_ID)
+        class->has_id =
+            parse_id(&settings->trace_ids[class->rank], value, class->id, TRACE_ID_SIZE);
+}
+
 const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute)
 {
     if (!plan->classes) {
@@ -62,6 +72,7 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
         struct key_value_and_unit entry = dictionary_attribute(plan->dictionary, attribute);
         *class = class_of_key(plan->settings, dictionary_string(plan->dictionary, entry.key));
         class->is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
+        read_id(plan, class, entry.value);
     }
     return class;
 }
@@ -69,25 +80,19 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
 struct named_ids named_ids_of_attributes(struct sample_plan *plan, const uint32_t *attributes,
                                          uint32_t count)
 {
-    const struct spanjoin_settings *settings = plan->settings;
     struct named_ids ids = {.has_span = false};
     uint8_t span_rank = UINT8_MAX, trace_rank = UINT8_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const struct attribute_class *class = sample_plan_class(plan, attributes[i]);
         bool is_span = class->role == ATTRIBUTE_SPAN_ID;
-        if (!is_span && class->role != ATTRIBUTE_TRACE_ID)
+        if (!class->has_id || class->rank >= (is_span ? span_rank : trace_rank))
             continue;
-        if (class->rank >= (is_span ? span_rank : trace_rank))
-            continue;
-        struct slice value = dictionary_attribute(plan->dictionary, attributes[i]).value;
-        uint8_t id[TRACE_ID_SIZE];
-        if (is_span && parse_id(&settings->span_ids[class->rank], value, id, SPAN_ID_SIZE)) {
-            memcpy(ids.span_id, id, SPAN_ID_SIZE);
+        if (is_span) {
+            memcpy(ids.span_id, class->id, SPAN_ID_SIZE);
             span_rank = class->rank;
             ids.has_span = true;
-        } else if (!is_span &&
-                   parse_id(&settings->trace_ids[class->rank], value, id, TRACE_ID_SIZE)) {
-            memcpy(ids.trace_id, id, TRACE_ID_SIZE);
+        } else {
+            memcpy(ids.trace_id, class->id, TRACE_ID_SIZE);
             trace_rank = class->rank;
             ids.has_trace = true;
         }

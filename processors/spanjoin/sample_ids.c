@@ -109,18 +109,25 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
 
 /* --- one sample --- */
 
+enum { READ_MAX = JOINED_ATTRIBUTES_MAX + 1 };
+
 /* Room in plan->attributes behind `count`. */
 static void reserve_attributes(struct sample_plan *plan, uint32_t count, size_t more)
 {
-    while (count + more > plan->attribute_capacity)
+    assert(count <= READ_MAX);
+    size_t need = more < READ_MAX - count ? count + more : READ_MAX;
+    while (need > plan->attribute_capacity)
         plan->attributes = arena_grow(&plan->arena, plan->attributes, plan->attribute_capacity,
                                       &plan->attribute_capacity, sizeof *plan->attributes);
 }
 
-/* Appends the attributes in a field, whether they are packed or not; returns their number then. */
+/* Appends the attributes in a field, whether they are packed or not, up to READ_MAX in all; returns
+ * their number then. */
 static uint32_t read_attributes(struct sample_plan *plan, uint32_t count,
                                 const struct wire_field *field)
 {
+    if (count == READ_MAX)
+        return count;
     if (field->type != WIRE_BYTES) {
         reserve_attributes(plan, count, 1);
         plan->attributes[count] = (uint32_t)field->value;
@@ -129,7 +136,7 @@ static uint32_t read_attributes(struct sample_plan *plan, uint32_t count,
     reserve_attributes(plan, count, field->bytes.size);
     struct wire_cursor packed = wire_cursor(field->bytes);
     uint64_t index;
-    while (wire_packed_varint(&packed, &index))
+    while (count < READ_MAX && wire_packed_varint(&packed, &index))
         plan->attributes[count++] = (uint32_t)index;
     return count;
 }
@@ -297,7 +304,8 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
                         bool with_totals)
 {
     struct sample_view view = sample_view_read(plan, raw);
-    uint32_t key = key_of_link(plan, &view, around->header);
+    bool is_wide = view.attribute_count > JOINED_ATTRIBUTES_MAX;
+    uint32_t key = is_wide ? BEYOND_KEYS : key_of_link(plan, &view, around->header);
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
@@ -327,7 +335,8 @@ static struct named_ids ids_of_profile(struct sample_plan *plan,
     while (header->has_attributes && wire_next(&cursor, &field))
         if (field.number == PROFILE_ATTRIBUTE_INDICES)
             count = read_attributes(plan, count, &field);
-    return named_ids_of_attributes(plan, plan->attributes, count);
+    return named_ids_of_attributes(plan, plan->attributes,
+                                   count > JOINED_ATTRIBUTES_MAX ? 0 : count);
 }
 
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)

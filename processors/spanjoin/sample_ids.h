@@ -52,6 +52,8 @@ struct attribute_class {
     uint8_t rank;   /* in sources or trace_sources */
     uint8_t joined; /* position in samples.attributes of the same key; JOIN_ATTRIBUTES_MAX: none */
     bool is_plain;  /* none of all this: it stays with its samples whatever they gain */
+    bool has_id;    /* its value is the id of a span or a trace, by its role */
+    uint8_t id[TRACE_ID_SIZE];
 };
 
 /* In sample_plan.samples; the rest is a key's position + 1, or 0. */
@@ -61,6 +63,9 @@ struct attribute_class {
 
 /* Of one request: what the join remembers of it stays small beside it. */
 enum { SAMPLE_KEYS_MAX = 65536 };
+
+/* Of a sample or a profile; one with more goes on as it is. */
+enum { JOINED_ATTRIBUTES_MAX = 4096 };
 
 /* Profiles and resources without samples have no plan. */
 struct profile_plan {
@@ -108,10 +113,13 @@ struct sample_plan {
     uint32_t *link_keys; /* of the link table: position + 2; 1: names no span; 0: not asked yet */
     uint32_t link_count;
     uint32_t class_count;
+    uint32_t *long_texts; /* of the string table: the first equal entry + 1; 0: not asked yet */
+    uint32_t long_text_count;
     uint32_t *attributes; /* of one sample */
     uint32_t attribute_capacity;
     uint32_t *scratch; /* of one sample on its way out */
     size_t scratch_capacity;
+    size_t room;              /* for values that samples gain; what does not fit is missing */
     struct span_index *index; /* NULL: no totals */
     uint64_t now_ns;
     uint64_t request;
@@ -120,7 +128,7 @@ struct sample_plan {
 /* A sample as far as the join reads it. */
 struct sample_view {
     const uint32_t *attributes; /* valid until the next one is read */
-    uint32_t attribute_count;
+    uint32_t attribute_count;   /* JOINED_ATTRIBUTES_MAX + 1: as many, or more */
     uint32_t link;
     uint64_t timestamps;
     uint64_t values;

@@ -1,9 +1,41 @@
 #include "processors/spanjoin/sample_totals.h"
 
+#include <assert.h>
+
 _Static_assert(2 * PROFILE_SIBLINGS + 1 <= PROFILE_WINDOW, "all siblings are in the ring");
 
+/* Longer ones are compared once for each entry of the table. */
+enum { SHORT_TEXT_MAX = 64 };
+
+static uint32_t first_equal(struct sample_plan *plan, uint32_t index, struct slice text)
+{
+    if (!plan->long_texts) {
+        plan->long_text_count = dictionary_count(plan->dictionary, DICTIONARY_STRING_TABLE);
+        plan->long_texts =
+            arena_array(&plan->arena, plan->long_text_count, sizeof *plan->long_texts);
+    }
+    assert(index < plan->long_text_count);
+    if (plan->long_texts[index] == 0)
+        plan->long_texts[index] =
+            dictionary_find(plan->dictionary, DICTIONARY_STRING_TABLE, text) + 1;
+    return plan->long_texts[index];
+}
+
+static struct header_text read_text(struct sample_plan *plan, uint64_t index)
+{
+    struct header_text text = {.text = dictionary_string(plan->dictionary, (uint32_t)index)};
+    if (text.text.size > SHORT_TEXT_MAX)
+        text.entry = first_equal(plan, (uint32_t)index, text.text);
+    return text;
+}
+
+static bool is_equal(const struct header_text *a, const struct header_text *b)
+{
+    return a->entry || b->entry ? a->entry == b->entry : slice_equal(a->text, b->text);
+}
+
 static void read_value_type(struct sample_plan *plan, struct slice value_type,
-                            struct slice *type_out, struct slice *unit_out)
+                            struct header_text *type_out, struct header_text *unit_out)
 {
     struct message_iter it = message_iter_bytes(value_type);
     struct message_field field;
@@ -16,8 +48,8 @@ static void read_value_type(struct sample_plan *plan, struct slice value_type,
         else if (field.wire.number == VALUE_TYPE_UNIT_STRINDEX)
             unit = field.wire.value;
     }
-    *type_out = dictionary_string(plan->dictionary, (uint32_t)type);
-    *unit_out = dictionary_string(plan->dictionary, (uint32_t)unit);
+    *type_out = read_text(plan, type);
+    *unit_out = read_text(plan, unit);
 }
 
 static void read_field(struct sample_plan *plan, struct profile_header *profile,
@@ -55,13 +87,13 @@ static void read_field(struct sample_plan *plan, struct profile_header *profile,
 
 static bool is_type(const struct profile_header *profile, const char *type, const char *unit)
 {
-    return slice_is(profile->type, type) && slice_is(profile->unit, unit);
+    return slice_is(profile->type.text, type) && slice_is(profile->unit.text, unit);
 }
 
 static bool same_upload(const struct profile_header *a, const struct profile_header *b)
 {
-    return a != b && a->time_ns == b->time_ns && slice_equal(a->period_type, b->period_type) &&
-           slice_equal(a->period_unit, b->period_unit);
+    return a != b && a->time_ns == b->time_ns && is_equal(&a->period_type, &b->period_type) &&
+           is_equal(&a->period_unit, &b->period_unit);
 }
 
 static struct profile_header *header_at(struct profile_window *window, size_t i)
@@ -84,7 +116,7 @@ static size_t siblings_end(const struct profile_window *window, size_t i)
 static bool counts_samples(struct profile_window *window, size_t i)
 {
     const struct profile_header *profile = header_at(window, i);
-    if (profile->period_type.size == 0)
+    if (profile->period_type.text.size == 0)
         return true;
     bool counts = is_type(profile, "samples", "count"), is_first = true;
     for (size_t k = siblings_begin(i); k < siblings_end(window, i); k++) {
@@ -115,13 +147,13 @@ static void find_role(struct profile_window *window, size_t i)
     struct profile_header *profile = header_at(window, i);
     profile->type_position = -1;
     for (unsigned t = 0; t < settings->type_count; t++)
-        if (slice_equal(settings->types[t], profile->type))
+        if (slice_equal(settings->types[t], profile->type.text))
             profile->type_position = (int)t;
     profile->counts_values = is_type(profile, "samples", "count");
     profile->counts_samples = counts_samples(window, i);
     if (settings->cpu_type >= 0 && profile->counts_values &&
-        slice_is(profile->period_type, "cpu") && slice_is(profile->period_unit, "nanoseconds") &&
-        !has_cpu_sibling(window, i))
+        slice_is(profile->period_type.text, "cpu") &&
+        slice_is(profile->period_unit.text, "nanoseconds") && !has_cpu_sibling(window, i))
         profile->cpu_per_value = profile->period;
 }
 

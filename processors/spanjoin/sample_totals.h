@@ -14,13 +14,19 @@
 
 #include "processors/spanjoin/sample_ids.h"
 
+/* A text of the string table; equal ones are told without looking at all of a long one. */
+struct header_text {
+    struct slice text;
+    uint32_t entry; /* of a long one: the first in the table that is equal; else 0 */
+};
+
 /* A Profile without its samples. */
 struct profile_header {
     struct slice raw;
-    struct slice type; /* texts */
-    struct slice unit;
-    struct slice period_type;
-    struct slice period_unit;
+    struct header_text type;
+    struct header_text unit;
+    struct header_text period_type;
+    struct header_text period_unit;
     uint64_t period;
     uint64_t time_ns;
     uint64_t duration_ns;

@@ -152,7 +152,7 @@ class NoQueueTest(unittest.TestCase):
             ("grpc", backend.Answer(grpc_status=14, message="busy", retry_after=7), 14, 503, 7),
             ("grpc", backend.Answer(grpc_status=14, message="busy"), 14, 503, None),
             ("grpc", backend.Answer(grpc_status=8, message="slow down", retry_after=2), 8, 429, 2),
-            ("grpc", backend.Answer(grpc_status=8, message="too large"), 8, 429, None),
+            ("grpc", backend.Answer(grpc_status=8, message="too large"), 8, 413, None),
             ("grpc", backend.Answer(grpc_status=3, message="bad"), 3, 400, None),
             ("grpc", backend.Answer(grpc_status=16, message="who are you"), 16, 401, None),
             ("grpc", backend.Answer(grpc_status=7, message="not you"), 7, 403, None),

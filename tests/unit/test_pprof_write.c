@@ -303,9 +303,13 @@ static void test_parts_stay_within_limits(void **state)
     static const struct {
         struct pprof_limits limits;
         unsigned least, most;
-    } cases[] = {{{0, 0, 0}, 1, 1},      {{100, 0, 0}, 3, 6},   {{1, 0, 0}, 200, 518},
-                 {{0, 20000, 0}, 2, 6},  {{0, 4000, 0}, 9, 60}, {{0, 1, 0}, 200, 518},
-                 {{50, 10000, 0}, 4, 12}};
+    } cases[] = {{{.samples_max = 0, .size_max = 0}, 1, 1},
+                 {{.samples_max = 100, .size_max = 0}, 3, 6},
+                 {{.samples_max = 1, .size_max = 0}, 200, 518},
+                 {{.samples_max = 0, .size_max = 20000}, 2, 6},
+                 {{.samples_max = 0, .size_max = 4000}, 9, 60},
+                 {{.samples_max = 0, .size_max = 1}, 200, 518},
+                 {{.samples_max = 50, .size_max = 10000}, 4, 12}};
     uint32_t all = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct parts parts = {.limits = cases[i].limits};

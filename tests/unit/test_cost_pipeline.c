@@ -1,0 +1,1042 @@
+/*
+ * What a request of OTLP costs behind the receiver, for each byte of it, when its sender makes it
+ * as dear as he can.
+ *
+ * A shape is a request of about so many plain bytes: half of them is one table entry, the other
+ * half references to it. Each goes through each stage of its signal. As a test the program asserts
+ * what every machine can: that the peak of memory stays below a multiple of the request, and grows
+ * like it; work that is quadratic runs into the timeout. With the arguments CASE SIZE it takes one
+ * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind.
+ * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
+ */
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/data/describe.h"
+#include "core/data/json.h"
+#include "core/data/profiles_merge.h"
+#include "core/data/scan.h"
+#include "core/data/wire_writer.h"
+#include "core/pipeline/batch_join.h"
+#include "core/pipeline/otlp_request.h"
+#include "exporters/pyroscope/pushes.h"
+#include "processors/spanjoin/enrich_samples.h"
+#include "processors/spanjoin/enrich_spans.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type, resource_processor_type;
+
+/* ---- memory ---- */
+
+static size_t held, peak;
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
+    !defined(__clang__)
+/* The allocator's own functions; those below stand before them for the whole program. */
+void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
+void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
+
+static void *count_memory(void *memory)
+{
+    held += malloc_usable_size(memory);
+    peak = held > peak ? held : peak;
+    return memory;
+}
+
+void *malloc(size_t size)
+{
+    return count_memory(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return count_memory(__libc_calloc(count, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+    held -= malloc_usable_size(old);
+    return count_memory(__libc_realloc(old, size));
+}
+
+void free(void *memory)
+{
+    held -= malloc_usable_size(memory);
+    __libc_free(memory);
+}
+#endif
+
+/* ---- writing requests ---- */
+
+enum { TEXT_MAX = 32 << 20 };
+
+/* All zeros, which is a decimal number as well as a text. */
+static struct slice long_text(size_t size)
+{
+    static uint8_t text[TEXT_MAX];
+    if (text[0] == 0)
+        memset(text, '0', sizeof text);
+    assert_true(size <= sizeof text);
+    return slice_of(text, size);
+}
+
+static void put_repeated(struct wire_writer *out, struct slice bytes, size_t size)
+{
+    for (size_t end = out->size + size; out->size < end;)
+        wire_writer_raw(out, bytes);
+}
+#define PUT(out, ...)                                                                              \
+    wire_writer_raw(                                                                               \
+        out, slice_of((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})))
+
+/* A list of `size` indices, each 1. */
+static void put_ones(struct wire_writer *out, uint32_t number, size_t size)
+{
+    static uint8_t ones[TEXT_MAX];
+    if (ones[0] == 0)
+        memset(ones, 1, sizeof ones);
+    wire_writer_bytes(out, number, slice_of(ones, size));
+}
+
+/* An entry of the attribute table: a key of the string table and an encoded AnyValue. */
+static void put_attribute(struct wire_writer *out, uint32_t key, struct slice any)
+{
+    size_t entry = wire_writer_begin(out, DICTIONARY_ATTRIBUTE_TABLE);
+    wire_writer_varint(out, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key);
+    wire_writer_bytes(out, KEY_VALUE_AND_UNIT_VALUE, any);
+    wire_writer_varint(out, KEY_VALUE_AND_UNIT_UNIT_STRINDEX, key);
+    wire_writer_end(out, entry);
+}
+
+static void put_text_attribute(struct wire_writer *out, uint32_t key, struct slice text)
+{
+    struct wire_writer any = {0};
+    wire_writer_bytes(&any, ANY_VALUE_STRING, text);
+    put_attribute(out, key, wire_writer_slice(&any));
+    wire_writer_deinit(&any);
+}
+
+static void put_string(struct wire_writer *out, struct slice text)
+{
+    wire_writer_bytes(out, DICTIONARY_STRING_TABLE, text);
+}
+
+/* What a request is made of; 0 or empty: nothing of the kind. */
+struct shape {
+    const char *name;
+    /* The dictionary; entries may take `size` bytes. Tables have their zero entries. */
+    void (*tables)(struct wire_writer *out, size_t size);
+    /* The references, again and again. */
+    void (*reference)(struct wire_writer *out, uint32_t i);
+    /* Around each of them: what has to be repeated. */
+    enum { EACH_SAMPLE, EACH_PROFILE, EACH_SCOPE, EACH_RESOURCE, ENTRIES } each;
+    void (*resource)(struct wire_writer *out, size_t size); /* of the first */
+    void (*profile)(struct wire_writer *out, size_t size);  /* of the first */
+    void (*scope)(struct wire_writer *out, size_t size);    /* of the first */
+};
+
+static void begin_tables(struct wire_writer *out)
+{
+    static const uint8_t link[] = {DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES, 0};
+    for (uint8_t table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        PUT(out, (uint8_t)(table << 3 | WIRE_BYTES), 0);
+    (void)link;
+}
+
+static void put_keys(struct wire_writer *out)
+{
+    put_string(out, SLICE("span id"));      /* 1: decimal */
+    put_string(out, SLICE("span_id"));      /* 2 */
+    put_string(out, SLICE("service.name")); /* 3 */
+    put_string(out, SLICE("__name__"));     /* 4 */
+    put_string(out, SLICE("plain"));        /* 5 */
+}
+enum { KEY_DECIMAL = 1, KEY_HEX, KEY_SERVICE, KEY_NAME, KEY_PLAIN, TEXT_A, TEXT_B };
+
+/* ---- dictionaries ---- */
+
+static void two_texts(struct wire_writer *out, size_t size)
+{
+    put_string(out, long_text(size / 2));
+    put_string(out, long_text(size / 2));
+}
+
+static void two_values(struct wire_writer *out, size_t size, uint32_t key)
+{
+    put_text_attribute(out, key, long_text(size / 2));
+    put_text_attribute(out, key, long_text(size / 2));
+}
+
+static void decimal_values(struct wire_writer *out, size_t size)
+{
+    two_values(out, size, KEY_DECIMAL);
+}
+
+static void hex_values(struct wire_writer *out, size_t size)
+{
+    two_values(out, size, KEY_HEX);
+}
+
+static void service_values(struct wire_writer *out, size_t size)
+{
+    two_values(out, size, KEY_SERVICE);
+}
+
+static void name_values(struct wire_writer *out, size_t size)
+{
+    two_values(out, size, KEY_NAME);
+}
+
+static void plain_values(struct wire_writer *out, size_t size)
+{
+    two_values(out, size, KEY_PLAIN);
+}
+
+static void repeated_value(struct wire_writer *out, size_t size, uint32_t key)
+{
+    struct wire_writer any = {0};
+    static const uint8_t one[] = {ANY_VALUE_INT << 3 | WIRE_VARINT, 1};
+    put_repeated(&any, slice_of(one, sizeof one), size);
+    put_attribute(out, key, wire_writer_slice(&any));
+    wire_writer_deinit(&any);
+}
+
+static void repeated_decimal(struct wire_writer *out, size_t size)
+{
+    repeated_value(out, size, KEY_DECIMAL);
+}
+
+static void repeated_name(struct wire_writer *out, size_t size)
+{
+    repeated_value(out, size, KEY_NAME);
+}
+
+static void array_value(struct wire_writer *out, size_t size, uint32_t key)
+{
+    struct wire_writer array = {0}, any = {0};
+    static const uint8_t empty[] = {ARRAY_VALUE_VALUES << 3 | WIRE_BYTES, 0};
+    put_repeated(&array, slice_of(empty, sizeof empty), size);
+    wire_writer_bytes(&any, ANY_VALUE_ARRAY, wire_writer_slice(&array));
+    put_attribute(out, key, wire_writer_slice(&any));
+    wire_writer_deinit(&array);
+    wire_writer_deinit(&any);
+}
+
+static void array_name(struct wire_writer *out, size_t size)
+{
+    array_value(out, size, KEY_NAME);
+}
+
+static void array_service(struct wire_writer *out, size_t size)
+{
+    array_value(out, size, KEY_SERVICE);
+}
+
+static void repeated_entry(struct wire_writer *out, uint8_t table, uint8_t number, size_t size)
+{
+    size_t entry = wire_writer_begin(out, table);
+    uint8_t one[] = {(uint8_t)(number << 3 | WIRE_VARINT), 1};
+    put_repeated(out, slice_of(one, sizeof one), size);
+    wire_writer_end(out, entry);
+}
+
+static void repeated_attribute(struct wire_writer *out, size_t size)
+{
+    repeated_entry(out, DICTIONARY_ATTRIBUTE_TABLE, KEY_VALUE_AND_UNIT_KEY_STRINDEX, size);
+}
+
+static void large_link(struct wire_writer *out, size_t size)
+{
+    size_t entry = wire_writer_begin(out, DICTIONARY_LINK_TABLE);
+    static const uint8_t id[] = {LINK_SPAN_ID << 3 | WIRE_BYTES, 8, 1, 2, 3, 4, 5, 6, 7, 8};
+    put_repeated(out, slice_of(id, sizeof id), size);
+    wire_writer_end(out, entry);
+}
+
+static void empty_link(struct wire_writer *out, size_t size)
+{
+    size_t entry = wire_writer_begin(out, DICTIONARY_LINK_TABLE);
+    static const uint8_t id[] = {LINK_SPAN_ID << 3 | WIRE_BYTES, 0};
+    put_repeated(out, slice_of(id, sizeof id), size);
+    wire_writer_end(out, entry);
+}
+
+static void large_stack(struct wire_writer *out, size_t size)
+{
+    PUT(out, DICTIONARY_LOCATION_TABLE << 3 | WIRE_BYTES, 2, LOCATION_ADDRESS << 3, 7);
+    size_t entry = wire_writer_begin(out, DICTIONARY_STACK_TABLE);
+    put_ones(out, STACK_LOCATION_INDICES, size);
+    wire_writer_end(out, entry);
+}
+
+static void put_stack(struct wire_writer *out)
+{
+    PUT(out, DICTIONARY_STACK_TABLE << 3 | WIRE_BYTES, 3, STACK_LOCATION_INDICES << 3 | WIRE_BYTES,
+        1, 1);
+}
+
+static void large_location(struct wire_writer *out, size_t size)
+{
+    size_t entry = wire_writer_begin(out, DICTIONARY_LOCATION_TABLE);
+    static const uint8_t line[] = {LOCATION_LINES << 3 | WIRE_BYTES, 2, LINE_LINE << 3, 1};
+    put_repeated(out, slice_of(line, sizeof line), size);
+    wire_writer_end(out, entry);
+    put_stack(out);
+}
+
+static void location_attributes(struct wire_writer *out, size_t size)
+{
+    put_text_attribute(out, KEY_PLAIN, SLICE("x"));
+    size_t entry = wire_writer_begin(out, DICTIONARY_LOCATION_TABLE);
+    put_ones(out, LOCATION_ATTRIBUTE_INDICES, size);
+    wire_writer_end(out, entry);
+    put_stack(out);
+}
+
+static void mapping_attributes(struct wire_writer *out, size_t size)
+{
+    put_text_attribute(out, KEY_PLAIN, SLICE("x"));
+    size_t entry = wire_writer_begin(out, DICTIONARY_MAPPING_TABLE);
+    wire_writer_varint(out, MAPPING_MEMORY_START, 1);
+    put_ones(out, MAPPING_ATTRIBUTE_INDICES, size);
+    wire_writer_end(out, entry);
+    PUT(out, DICTIONARY_LOCATION_TABLE << 3 | WIRE_BYTES, 2, LOCATION_MAPPING_INDEX << 3, 1);
+    put_stack(out);
+}
+
+/* A function of a long name, on a stack. */
+static void function_name(struct wire_writer *out, size_t size)
+{
+    two_texts(out, size);
+    PUT(out, DICTIONARY_FUNCTION_TABLE << 3 | WIRE_BYTES, 6, FUNCTION_NAME_STRINDEX << 3, TEXT_A,
+        FUNCTION_SYSTEM_NAME_STRINDEX << 3, TEXT_B, FUNCTION_FILENAME_STRINDEX << 3, TEXT_B);
+    PUT(out, DICTIONARY_LOCATION_TABLE << 3 | WIRE_BYTES, 4, LOCATION_LINES << 3 | WIRE_BYTES, 2,
+        LINE_FUNCTION_INDEX << 3, 1);
+    put_stack(out);
+}
+
+/* ---- references ---- */
+
+static void one_value(struct wire_writer *out)
+{
+    PUT(out, SAMPLE_VALUES << 3 | WIRE_BYTES, 1, 1);
+}
+
+static void attribute_1_or_2(struct wire_writer *out, uint32_t i)
+{
+    PUT(out, SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES, 1, (uint8_t)(1 + i % 2));
+    one_value(out);
+}
+
+/* Samples that are no equal rows. */
+static void attribute_and_time(struct wire_writer *out, uint32_t i)
+{
+    PUT(out, SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES, 1, 1);
+    PUT(out, SAMPLE_TIMESTAMPS_UNIX_NANO << 3 | WIRE_BYTES, 8);
+    wire_writer_raw(out, slice_of(&(uint64_t){i}, 8));
+}
+
+static void attribute_1(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    PUT(out, SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES, 1, 1);
+    one_value(out);
+}
+
+static void link_1(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    PUT(out, SAMPLE_LINK_INDEX << 3, 1);
+    one_value(out);
+}
+
+static void stack_1(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    PUT(out, SAMPLE_STACK_INDEX << 3, 1);
+    one_value(out);
+}
+
+static void plain_sample(struct wire_writer *out)
+{
+    PUT(out, PROFILE_SAMPLES << 3 | WIRE_BYTES, 3);
+    one_value(out);
+}
+
+static void stack_sample(struct wire_writer *out)
+{
+    PUT(out, PROFILE_SAMPLES << 3 | WIRE_BYTES, 5, SAMPLE_STACK_INDEX << 3, 1);
+    one_value(out);
+}
+
+static uint8_t text_1_or_2(uint32_t i)
+{
+    return (uint8_t)(i % 2 ? TEXT_A : TEXT_B);
+}
+
+static void put_type(struct wire_writer *out, uint8_t field, uint8_t number, uint32_t i)
+{
+    PUT(out, (uint8_t)(field << 3 | WIRE_BYTES), 2, (uint8_t)(number << 3), text_1_or_2(i));
+    plain_sample(out);
+}
+
+static void profile_type(struct wire_writer *out, uint32_t i)
+{
+    put_type(out, PROFILE_SAMPLE_TYPE, VALUE_TYPE_TYPE_STRINDEX, i);
+}
+
+static void profile_unit(struct wire_writer *out, uint32_t i)
+{
+    put_type(out, PROFILE_SAMPLE_TYPE, VALUE_TYPE_UNIT_STRINDEX, i);
+}
+
+static void profile_period_type(struct wire_writer *out, uint32_t i)
+{
+    put_type(out, PROFILE_PERIOD_TYPE, VALUE_TYPE_TYPE_STRINDEX, i);
+}
+
+static void profile_period_unit(struct wire_writer *out, uint32_t i)
+{
+    put_type(out, PROFILE_PERIOD_TYPE, VALUE_TYPE_UNIT_STRINDEX, i);
+}
+
+static void profile_attribute(struct wire_writer *out, uint32_t i)
+{
+    PUT(out, PROFILE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES, 1, (uint8_t)(1 + i % 2));
+    plain_sample(out);
+}
+
+static void profile_attribute_1(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    PUT(out, PROFILE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES, 1, 1);
+    plain_sample(out);
+}
+
+/* Each a pprof of its own. */
+static void profile_with_stack(struct wire_writer *out, uint32_t i)
+{
+    wire_writer_varint(out, PROFILE_PERIOD, i + 1);
+    stack_sample(out);
+}
+
+static void empty_profile(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    plain_sample(out);
+}
+
+static void wide_sample(struct wire_writer *out, size_t size)
+{
+    size_t sample = wire_writer_begin(out, PROFILE_SAMPLES);
+    one_value(out);
+    put_ones(out, SAMPLE_ATTRIBUTE_INDICES, size);
+    wire_writer_end(out, sample);
+}
+
+static void wide_profile(struct wire_writer *out, size_t size)
+{
+    put_ones(out, PROFILE_ATTRIBUTE_INDICES, size);
+}
+
+static void large_resource(struct wire_writer *out, size_t size)
+{
+    size_t entry = wire_writer_begin(out, RESOURCE_ATTRIBUTES);
+    size_t value = out->size + 8;
+    wire_writer_bytes(out, KEY_VALUE_KEY, SLICE("k"));
+    (void)value;
+    size_t any = wire_writer_begin(out, KEY_VALUE_VALUE);
+    wire_writer_bytes(out, ANY_VALUE_STRING, long_text(size));
+    wire_writer_end(out, any);
+    wire_writer_end(out, entry);
+}
+
+static void many_attributes(struct wire_writer *out, size_t size)
+{
+    for (size_t end = out->size + size; out->size < end;) {
+        size_t entry = wire_writer_begin(out, RESOURCE_ATTRIBUTES);
+        char key[16];
+        int length = snprintf(key, sizeof key, "%zx", out->size);
+        wire_writer_bytes(out, KEY_VALUE_KEY, slice_of(key, (size_t)length));
+        PUT(out, KEY_VALUE_VALUE << 3 | WIRE_BYTES, 2, ANY_VALUE_INT << 3, 1);
+        wire_writer_end(out, entry);
+    }
+}
+
+static void large_scope(struct wire_writer *out, size_t size)
+{
+    wire_writer_bytes(out, SCOPE_NAME, long_text(size));
+}
+
+/* ---- profiles ---- */
+
+static void one_of_each(struct wire_writer *out, const struct shape *shape, uint32_t i)
+{
+    if (shape->each == EACH_PROFILE || shape->each == EACH_SCOPE || shape->each == EACH_RESOURCE) {
+        size_t profile = wire_writer_begin(out, SCOPE_PROFILES_PROFILES);
+        shape->reference(out, i);
+        wire_writer_end(out, profile);
+    } else {
+        size_t sample = wire_writer_begin(out, PROFILE_SAMPLES);
+        shape->reference(out, i);
+        wire_writer_end(out, sample);
+    }
+}
+
+static void put_part(struct wire_writer *out, uint32_t number,
+                     void (*part)(struct wire_writer *out, size_t size), size_t size)
+{
+    if (!part)
+        return;
+    size_t begun = wire_writer_begin(out, number);
+    part(out, size);
+    wire_writer_end(out, begun);
+}
+
+static void build_profiles(struct wire_writer *out, const struct shape *shape, size_t size)
+{
+    static const uint32_t nesting[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
+                                       SCOPE_PROFILES_PROFILES};
+    size_t dictionary = wire_writer_begin(out, PROFILES_DICTIONARY), begun[3];
+    begin_tables(out);
+    put_keys(out);
+    if (shape->tables)
+        shape->tables(out, size / 2);
+    wire_writer_end(out, dictionary);
+    uint32_t level = shape->each == EACH_SAMPLE ? 3u : shape->each == EACH_PROFILE ? 2u : 1u;
+    if (shape->each == EACH_RESOURCE)
+        level = 0;
+    for (uint32_t i = 0; i < level; i++) {
+        begun[i] = wire_writer_begin(out, nesting[i]);
+        if (i == 0)
+            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, size / 2);
+        if (i == 1)
+            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, size / 2);
+        if (i == 2 && shape->profile)
+            shape->profile(out, size / 2);
+    }
+    for (uint32_t i = 0; out->size < size; i++) {
+        size_t outer[2];
+        for (uint32_t k = level; k < 2; k++)
+            outer[k] = wire_writer_begin(out, nesting[k]);
+        one_of_each(out, shape, i);
+        for (uint32_t k = 2; k-- > level;)
+            wire_writer_end(out, outer[k]);
+    }
+    while (level-- > 0)
+        wire_writer_end(out, begun[level]);
+}
+
+static const struct shape profile_shapes[] = {
+    {.name = "profile.sample_type.type",
+     .tables = two_texts,
+     .reference = profile_type,
+     .each = EACH_PROFILE},
+    {.name = "profile.sample_type.unit",
+     .tables = two_texts,
+     .reference = profile_unit,
+     .each = EACH_PROFILE},
+    {.name = "profile.period_type.type",
+     .tables = two_texts,
+     .reference = profile_period_type,
+     .each = EACH_PROFILE},
+    {.name = "profile.period_type.unit",
+     .tables = two_texts,
+     .reference = profile_period_unit,
+     .each = EACH_PROFILE},
+    {.name = "profile.attribute_indices.name",
+     .tables = name_values,
+     .reference = profile_attribute,
+     .each = EACH_PROFILE},
+    {.name = "profile.attribute_indices.name_repeated",
+     .tables = repeated_name,
+     .reference = profile_attribute_1,
+     .each = EACH_PROFILE},
+    {.name = "profile.attribute_indices.name_array",
+     .tables = array_name,
+     .reference = profile_attribute_1,
+     .each = EACH_PROFILE},
+    {.name = "profile.attribute_indices.decimal",
+     .tables = decimal_values,
+     .reference = profile_attribute,
+     .each = EACH_PROFILE},
+    {.name = "profile.attribute_indices.entry",
+     .tables = repeated_attribute,
+     .reference = profile_attribute_1,
+     .each = EACH_PROFILE},
+    {.name = "profile.attribute_indices.wide",
+     .tables = plain_values,
+     .reference = attribute_1,
+     .each = EACH_SAMPLE,
+     .profile = wide_profile},
+    {.name = "profile", .tables = NULL, .reference = empty_profile, .each = EACH_PROFILE},
+    {.name = "scope", .tables = NULL, .reference = empty_profile, .each = EACH_SCOPE},
+    {.name = "resource", .tables = NULL, .reference = empty_profile, .each = EACH_RESOURCE},
+    {.name = "resource.value.scope",
+     .tables = NULL,
+     .reference = empty_profile,
+     .each = EACH_SCOPE,
+     .resource = large_resource},
+    {.name = "resource.attributes.scope",
+     .tables = NULL,
+     .reference = empty_profile,
+     .each = EACH_SCOPE,
+     .resource = many_attributes},
+    {.name = "resource.value.profile",
+     .tables = NULL,
+     .reference = empty_profile,
+     .each = EACH_PROFILE,
+     .resource = large_resource},
+    {.name = "resource.value.sample",
+     .tables = plain_values,
+     .reference = attribute_1_or_2,
+     .each = EACH_SAMPLE,
+     .resource = large_resource},
+    {.name = "scope.name.profile",
+     .tables = NULL,
+     .reference = empty_profile,
+     .each = EACH_PROFILE,
+     .scope = large_scope},
+    {.name = "sample.attribute_indices.decimal",
+     .tables = decimal_values,
+     .reference = attribute_1_or_2,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.decimal_repeated",
+     .tables = repeated_decimal,
+     .reference = attribute_1,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.hex",
+     .tables = hex_values,
+     .reference = attribute_1_or_2,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.service",
+     .tables = service_values,
+     .reference = attribute_1_or_2,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.service_array",
+     .tables = array_service,
+     .reference = attribute_1,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.text",
+     .tables = plain_values,
+     .reference = attribute_1_or_2,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.timestamp",
+     .tables = plain_values,
+     .reference = attribute_and_time,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.entry",
+     .tables = repeated_attribute,
+     .reference = attribute_1,
+     .each = EACH_SAMPLE},
+    {.name = "sample.attribute_indices.wide",
+     .tables = plain_values,
+     .reference = attribute_1,
+     .each = EACH_SAMPLE,
+     .profile = wide_sample},
+    {.name = "sample.link_index", .tables = large_link, .reference = link_1, .each = EACH_SAMPLE},
+    {.name = "sample.link_index.empty",
+     .tables = empty_link,
+     .reference = link_1,
+     .each = EACH_SAMPLE},
+    {.name = "sample.stack_index",
+     .tables = large_stack,
+     .reference = stack_1,
+     .each = EACH_SAMPLE},
+    {.name = "profile.stack",
+     .tables = large_stack,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
+    {.name = "profile.location",
+     .tables = large_location,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
+    {.name = "profile.location.attribute_indices",
+     .tables = location_attributes,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
+    {.name = "profile.mapping.attribute_indices",
+     .tables = mapping_attributes,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
+    {.name = "profile.function",
+     .tables = function_name,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
+};
+enum { PROFILE_SHAPES = sizeof profile_shapes / sizeof *profile_shapes };
+
+/* ---- traces ---- */
+
+static void put_span(struct wire_writer *out, uint32_t i)
+{
+    uint8_t id[16] = {1};
+    memcpy(id + 4, &i, sizeof i);
+    size_t span = wire_writer_begin(out, SCOPE_SPANS_SPANS);
+    wire_writer_bytes(out, SPAN_TRACE_ID, slice_of(id, 16));
+    wire_writer_bytes(out, SPAN_SPAN_ID, slice_of(id, 8));
+    wire_writer_end(out, span);
+}
+
+static void empty_span(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    PUT(out, SCOPE_SPANS_SPANS << 3 | WIRE_BYTES, 0);
+}
+
+static void build_traces(struct wire_writer *out, const struct shape *shape, size_t size)
+{
+    static const uint32_t nesting[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS};
+    uint32_t level = shape->each == EACH_SAMPLE ? 2u : shape->each == EACH_SCOPE ? 1u : 0u;
+    size_t begun[2];
+    for (uint32_t i = 0; i < level; i++) {
+        begun[i] = wire_writer_begin(out, nesting[i]);
+        put_part(out, i == 0 ? RESOURCE_SPANS_RESOURCE : SCOPE_SPANS_SCOPE,
+                 i == 0 ? shape->resource : shape->scope, size / 2);
+    }
+    for (uint32_t i = 0; out->size < size; i++) {
+        size_t outer[2];
+        for (uint32_t k = level; k < 2; k++)
+            outer[k] = wire_writer_begin(out, nesting[k]);
+        shape->reference(out, i);
+        for (uint32_t k = 2; k-- > level;)
+            wire_writer_end(out, outer[k]);
+    }
+    while (level-- > 0)
+        wire_writer_end(out, begun[level]);
+}
+
+static const struct shape trace_shapes[] = {
+    {.name = "span.resource.value",
+     .tables = NULL,
+     .reference = put_span,
+     .each = EACH_SAMPLE,
+     .resource = large_resource},
+    {.name = "span.resource.attributes",
+     .tables = NULL,
+     .reference = put_span,
+     .each = EACH_SAMPLE,
+     .resource = many_attributes},
+    {.name = "span.scope.name",
+     .tables = NULL,
+     .reference = put_span,
+     .each = EACH_SAMPLE,
+     .scope = large_scope},
+    {.name = "span", .tables = NULL, .reference = put_span, .each = EACH_SAMPLE},
+    {.name = "span.empty",
+     .tables = NULL,
+     .reference = empty_span,
+     .each = EACH_SAMPLE,
+     .resource = large_resource},
+    {.name = "scope_spans.resource",
+     .tables = NULL,
+     .reference = put_span,
+     .each = EACH_SCOPE,
+     .resource = large_resource},
+    {.name = "scope_spans", .tables = NULL, .reference = empty_span, .each = EACH_SCOPE},
+    {.name = "resource_spans", .tables = NULL, .reference = empty_span, .each = EACH_RESOURCE},
+};
+enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
+
+/* ---- stages ---- */
+
+static struct fixture fixture;
+static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
+
+static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
+{
+    return batch_new(&fixture.workers[0], signal, buffer_ref(request), items, NULL, NULL);
+}
+
+static void end_batch(struct batch *batch)
+{
+    struct slice_list list = {0};
+    batch_gather(batch, &list);
+    batch_free(batch);
+}
+
+static void stage_scan(enum signal signal, struct buffer *request, uint32_t items)
+{
+    (void)signal;
+    (void)request;
+    (void)items; /* it was scanned */
+}
+
+/* Every id is found: of the first span. */
+static void answer_all(struct sample_plan *plan, struct span_match *match)
+{
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        match->key = plan->finds[k].key;
+        plan->finds[k].presence = SPAN_MISSING;
+        plan->finds[k].matches = match;
+        plan->finds[k].match_count = 1;
+    }
+}
+
+static void count_spans(struct span_reader *reader, struct span_put *puts, size_t count,
+                        struct arena *arena)
+{
+    static const uint64_t totals[64] = {1, 1, 1, 1, 1};
+    (void)reader;
+    (void)arena;
+    for (size_t i = 0; i < count; i++)
+        puts[i].totals = totals;
+}
+
+static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t items)
+{
+    const struct spanjoin_settings *settings = joining[signal]->component->settings;
+    struct batch *batch = batch_of(signal, request, items);
+    if (signal == SIGNAL_TRACES) {
+        struct span_reader reader = {.read = count_spans, .wants_values = true};
+        struct request_spans spans = request_spans_read(batch, settings, &reader);
+        request_spans_enrich(batch, settings, &spans);
+        request_spans_deinit(&spans);
+    } else {
+        struct span_match match = {.facts = {.kind = 2}};
+        struct sample_plan *plan = sample_plan_new(batch, settings, NULL, 0, 0);
+        answer_all(plan, &match);
+        sample_plan_choose(plan);
+        sample_plan_apply(plan);
+        sample_plan_free(plan);
+    }
+    end_batch(batch);
+}
+
+static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct probe probe;
+    fixture_consume(&fixture, editing[signal]->nodes[0], buffer_slice(request), items, &probe);
+    fixture_clear_recorded(&fixture);
+}
+
+static void cut(enum signal signal, struct buffer *request, uint32_t items, uint32_t max_items)
+{
+    struct batch *parts = items ? batch_cut(batch_of(signal, request, items), max_items) : NULL;
+    while (parts) {
+        struct batch *next = parts->next;
+        parts->next = NULL;
+        end_batch(parts);
+        parts = next;
+    }
+}
+
+static void stage_cut_1(enum signal signal, struct buffer *request, uint32_t items)
+{
+    cut(signal, request, items, 1);
+}
+
+static void stage_cut_100(enum signal signal, struct buffer *request, uint32_t items)
+{
+    cut(signal, request, items, 100);
+}
+
+static void stage_merge(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct batch *first = batch_of(signal, request, items);
+    first->next = batch_of(signal, request, items);
+    end_batch(batch_join(first));
+}
+
+static void stage_pyroscope(enum signal signal, struct buffer *request, uint32_t items)
+{
+    static const struct label_settings labels = {.max_values = 0};
+    struct label_limits *limits = label_limits_new(0, NULL, "exporter pyroscope");
+    struct push_options options = {.labels = &labels,
+                                   .limits = limits,
+                                   .label = "exporter pyroscope",
+                                   .max_profile_bytes = 4 << 20,
+                                   .max_samples = 16000};
+    struct batch *batch = batch_of(signal, request, items);
+    struct pushes *pushes = pushes_new(batch, &options);
+    for (struct buffer *push; (push = pushes_next(pushes)) != NULL;)
+        buffer_unref(push);
+    pushes_free(pushes);
+    label_limits_free(limits);
+    batch_free(batch);
+}
+
+static void stage_json(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct text out = {0};
+    (void)items;
+    json_from_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
+                       buffer_slice(request), &out);
+    text_deinit(&out);
+}
+
+static void stage_describe(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct text out = {0};
+    struct batch *batch = batch_of(signal, request, items);
+    struct message *root = &batch->parts[0].root;
+    if (signal == SIGNAL_TRACES)
+        describe_traces(root, DESCRIBE_DETAILED, 0, &out);
+    else
+        describe_profiles(root, batch_dictionary(batch), DESCRIBE_DETAILED, &out);
+    text_deinit(&out);
+    batch_free(batch);
+}
+
+static const struct stage {
+    const char *name;
+    void (*run)(enum signal signal, struct buffer *request, uint32_t items);
+    bool is_for_profiles_only;
+} stages[] = {
+    {"scan", stage_scan, false},          {"spanjoin", stage_spanjoin, false},
+    {"resource", stage_resource, false},  {"cut_1", stage_cut_1, false},
+    {"cut_100", stage_cut_100, false},    {"merge", stage_merge, false},
+    {"json", stage_json, false},          {"describe", stage_describe, false},
+    {"pyroscope", stage_pyroscope, true},
+};
+enum { STAGES = sizeof stages / sizeof *stages };
+
+static void set_up(void)
+{
+    static const char join[] =
+        "processors: {spanjoin: {samples: {attributes: [{key: a, from: span.name}, "
+        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}, "
+        "spans: {attributes: [{key: n, from: samples.count}, "
+        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
+    static const char edit[] =
+        "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
+    fixture_init(&fixture, 1);
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        const char *name = signal_name((enum signal)signal);
+        joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
+                                        (enum signal)signal);
+        editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
+                                        (enum signal)signal);
+    }
+}
+
+/* ---- cases ---- */
+
+/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
+enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
+/* A description ends behind 16 MiB, in memory that doubles. */
+enum { DESCRIPTION_BYTES = 48 << 20 };
+enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
+
+struct cost_case {
+    char name[96];
+    const struct shape *shape;
+    const struct stage *stage;
+    enum signal signal;
+};
+
+struct cost {
+    size_t plain_bytes, peak_bytes;
+    bool is_taken;
+    struct verdict why;
+};
+
+/* Its instructions are what tests/cost/run counts. */
+bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why);
+
+bool __attribute__((noinline))
+cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
+{
+    uint32_t items;
+    struct buffer *request = otlp_request_read(body, c->signal, false, NULL, &items, why);
+    if (!request)
+        return false;
+    c->stage->run(c->signal, request, items);
+    buffer_unref(request);
+    return true;
+}
+
+static struct cost measure(const struct cost_case *c, size_t size)
+{
+    struct wire_writer request = {0};
+    struct cost cost = {.why = verdict_ok};
+    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(&request, c->shape, size);
+    struct buffer *body = buffer_new(request.size, NULL);
+    buffer_append(body, request.data, request.size, request.size);
+    cost.plain_bytes = request.size;
+    wire_writer_deinit(&request);
+    peak = held;
+    size_t before = held;
+    cost.is_taken = cost_send(c, body, &cost.why);
+    cost.peak_bytes = peak - before;
+    return cost;
+}
+
+static void run_case(void **state)
+{
+    const struct cost_case *c = *state;
+    struct cost costs[2];
+    for (size_t i = 0; i < 2; i++) {
+        costs[i] = measure(c, i == 0 ? SMALL : LARGE);
+        if (!costs[i].is_taken && costs[i].why.code != GRPC_RESOURCE_EXHAUSTED)
+            fail_msg("%s: %s", c->name, costs[i].why.text);
+    }
+    printf("%-56s %8zu %8.1f %s\n", c->name, costs[1].plain_bytes,
+           (double)costs[1].peak_bytes / (double)costs[1].plain_bytes,
+           costs[1].is_taken ? "" : "refused");
+    size_t more = c->stage->run == stage_describe ? DESCRIPTION_BYTES : PEAK_MORE;
+    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + more);
+}
+
+/* "plain 65536 peak 1234567 taken" */
+static int run_one(const struct cost_case *c, size_t size)
+{
+    struct cost cost = measure(c, size);
+    printf("plain %zu peak %zu %s %s\n", cost.plain_bytes, cost.peak_bytes,
+           cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
+    return 0;
+}
+
+enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * STAGES };
+static struct cost_case cases[CASES_MAX];
+static size_t case_count;
+
+static void make_cases(enum signal signal, const struct shape *shapes, size_t count)
+{
+    for (size_t s = 0; s < STAGES; s++)
+        for (size_t i = 0; i < count; i++) {
+            if (signal == SIGNAL_TRACES && stages[s].is_for_profiles_only)
+                continue;
+            struct cost_case *c = &cases[case_count++];
+            *c = (struct cost_case){.shape = &shapes[i], .stage = &stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s", stages[s].name, shapes[i].name);
+        }
+}
+
+static int run_all(void)
+{
+    static struct CMUnitTest tests[CASES_MAX];
+    for (size_t i = 0; i < case_count; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i]};
+    if (getenv("CMOCKA_TEST_FILTER"))
+        cmocka_set_test_filter(getenv("CMOCKA_TEST_FILTER"));
+    return _cmocka_run_group_tests("cost", tests, case_count, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = argc >= 2 && strcmp(argv[1], "list") != 0;
+    hash_init_with(1);
+    scan_init();
+    set_up();
+    make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
+    make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
+    if (argc < 2)
+        failed = run_all();
+    for (size_t i = 0; argc >= 2 && i < case_count; i++) {
+        if (strcmp(argv[1], "list") == 0)
+            puts(cases[i].name);
+        else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
+            failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
+    }
+    fixture_deinit(&fixture);
+    return failed;
+}
