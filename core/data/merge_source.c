@@ -433,35 +433,27 @@ static inline uint8_t *write_index(uint8_t *to, uint32_t index)
     return to;
 }
 
-/* The indices that begin before `end`. Writing one never writes to `out` otherwise, because a table
- * refers only to others. */
-static void rewrite_indices(struct merge_source *source, int number, struct wire_cursor *packed,
-                            const uint8_t *end, struct wire_out *out)
-{
-    enum { INDEX_MAX_BYTES = 5 };
-    const struct mapped *mapped = source->tables[number]->mapped;
-    uint32_t round = source->target->round, count = source->tables[number]->count;
-    uint8_t *to = wire_out_room(out, (size_t)(end - packed->next) * INDEX_MAX_BYTES);
-    while (packed->next < end) {
-        uint64_t index = next_index(packed);
-        assert(index < count || index == 0); /* scanned */
-        bool is_known = index != 0 && mapped[index].round == round;
-        to = write_index(to, is_known ? mapped[index].index : map_index(source, number, index));
-    }
-    out->size = (size_t)(to - out->data);
-}
-
-/* A list of indices: most of what there is to rewrite. A piece at a time, so that a long one does
- * not reserve what it never takes. */
+/* A list of indices: most of what there is to rewrite. Writing one never writes to `out`
+ * otherwise, because a table refers only to others. A piece at a time, so that a long list does not
+ * reserve what it never takes. */
 static void rewrite_list(struct merge_source *source, int number, struct slice list,
                          struct wire_out *out)
 {
-    enum { PIECE_BYTES = 4096 };
+    enum { INDEX_MAX_BYTES = 5, PIECE_BYTES = 4096 };
+    const struct mapped *mapped = source->tables[number]->mapped;
+    uint32_t round = source->target->round, count = source->tables[number]->count;
     struct wire_cursor packed = wire_cursor(list);
     while (packed.next < packed.end) {
-        bool is_last = packed.end - packed.next <= PIECE_BYTES;
-        rewrite_indices(source, number, &packed, is_last ? packed.end : packed.next + PIECE_BYTES,
-                        out);
+        size_t size = (size_t)(packed.end - packed.next);
+        const uint8_t *end = packed.next + (size < PIECE_BYTES ? size : PIECE_BYTES);
+        uint8_t *to = wire_out_room(out, (size_t)(end - packed.next) * INDEX_MAX_BYTES);
+        while (packed.next < end) {
+            uint64_t index = next_index(&packed);
+            assert(index < count || index == 0); /* scanned */
+            bool is_known = index != 0 && mapped[index].round == round;
+            to = write_index(to, is_known ? mapped[index].index : map_index(source, number, index));
+        }
+        out->size = (size_t)(to - out->data);
     }
 }
 

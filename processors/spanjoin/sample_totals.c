@@ -38,7 +38,7 @@ static void read_value_type(struct sample_plan *plan, struct slice value_type,
                             struct header_text *type_out, struct header_text *unit_out)
 {
     struct message_iter it = message_iter_bytes(value_type);
-    struct message_field field;
+    struct message_field field = {.node = NULL};
     uint64_t type = 0, unit = 0;
     while (message_next(&it, &field)) {
         if (field.wire.type != WIRE_VARINT)
@@ -161,7 +161,7 @@ static void read_header(struct sample_plan *plan, struct profile_header *profile
 {
     *profile = (struct profile_header){.raw = raw};
     struct message_iter it = message_iter_bytes(raw);
-    struct message_field field;
+    struct message_field field = {.node = NULL};
     while (message_next(&it, &field))
         read_field(plan, profile, &field.wire);
 }

@@ -65,6 +65,7 @@ service:
 """
 INVALID = 3
 CPU_MAX = 1     # seconds for a flood; a tenth of that is usual
+EXHAUSTED = 8
 RANDOM = random.Random(11)
 
 
@@ -186,7 +187,10 @@ class AttacksTest(unittest.TestCase):
             ("profiles", "a link for each sample", samples(random_ids(70_000)), None),
             ("profiles", "an attribute for each sample", samples(random_ids(70_000), attributes=True), None),
             ("profiles", "half a million samples", field(1, field(2, field(2, b"\x12\x03\x22\x01\x01" * 500_000))), None),
-            ("profiles", "empty profiles", field(1, field(2, b"\x12\x00" * 5_000_000)), None),
+            ("profiles", "empty profiles", field(1, field(2, b"\x12\x00" * 100_000)), None),
+            ("profiles", "too many profiles", field(1, field(2, b"\x12\x00" * 5_000_000)), EXHAUSTED),
+            ("traces", "too many scopes", field(1, b"\x12\x00" * 1_000_000), EXHAUSTED),
+            ("profiles", "too many scopes", field(1, b"\x12\x00" * 1_000_000), EXHAUSTED),
         ]
         with backend.Backend("http") as behind:
             with server.Profcol(CONFIG.replace("HTTP", behind.url), arguments=["--workers", "2"]) as profcol:
