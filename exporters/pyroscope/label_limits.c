@@ -4,40 +4,51 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #define HOUR_NS (UINT64_C(3600) * 1000000000)
+#define ROUND_NS (HOUR_NS / 16) /* in which the age of everything is looked at */
 
-/* Who invents services gets no more than this: then everything new is folded. */
-enum { ENTRIES_MAX = 1 << 18, SLOTS_MIN = 1024 };
+/* The table is bounded. Half of it is for whoever comes first. The other half is divided: each of
+ * the services, and one for all that are too many, has room for its own. */
+enum {
+    ENTRIES_MAX = 1 << 18,
+    ENTRIES_FREE = ENTRIES_MAX / 2,
+    SERVICES_MAX = 500,
+    SERVICE_ENTRIES = 256,
+    SLOTS_MIN = 1024,
+    AGED_AT_ONCE = 4, /* slots at least that each question looks at */
+};
+_Static_assert((SERVICES_MAX + 1) * (SERVICE_ENTRIES + 1) <= ENTRIES_MAX - ENTRIES_FREE,
+               "what is promised to services is there");
 
-/* A value that was seen, or (count > 0) a label of a service with how many values it has. */
+/* A service, a label of it, or a value of that. */
 struct entry {
-    uint64_t hash; /* 0: free */
-    uint64_t count;
+    uint64_t hash;    /* 0: free */
+    uint64_t parent;  /* hash of the label or service; 0: this is a service */
+    uint64_t seen_ns; /* last */
+    uint32_t count;   /* of a label: its values; of a service: all labels and values */
     bool is_folded;
 };
+
+/* Services that are too many. */
+#define OTHER_SERVICES UINT64_C(3)
 
 struct label_limits {
     uint64_t max_values;
     struct counter *folded; /* under the lock, so one of its cells will do */
     const char *label;
     pthread_mutex_t lock;
-    uint64_t hour_ns; /* when the present hour began */
     struct entry *slots;
     size_t slots_mask;
     size_t used;
-    bool is_full_told;
+    size_t services;
+    size_t hand;      /* the slot whose age is looked at next */
+    uint64_t aged_ns; /* when it moved last */
+    bool is_told;     /* that a service has had its share */
+    uint64_t told_ns; /* when */
 };
-
-static void clear(struct label_limits *limits)
-{
-    free(limits->slots);
-    limits->slots = memory_zalloc(SLOTS_MIN * sizeof *limits->slots);
-    limits->slots_mask = SLOTS_MIN - 1;
-    limits->used = 0;
-    limits->is_full_told = false;
-}
 
 struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
                                       const char *label)
@@ -46,8 +57,9 @@ struct label_limits *label_limits_new(uint64_t max_values, struct counter *folde
     limits->max_values = max_values;
     limits->folded = folded;
     limits->label = label;
+    limits->slots = memory_zalloc(SLOTS_MIN * sizeof *limits->slots);
+    limits->slots_mask = SLOTS_MIN - 1;
     pthread_mutex_init(&limits->lock, NULL);
-    clear(limits);
     return limits;
 }
 
@@ -60,6 +72,8 @@ void label_limits_free(struct label_limits *limits)
     free(limits);
 }
 
+/* --- the table --- */
+
 /* Where it is, or the free place where it belongs. */
 static struct entry *find(struct label_limits *limits, uint64_t hash)
 {
@@ -67,6 +81,13 @@ static struct entry *find(struct label_limits *limits, uint64_t hash)
     while (limits->slots[at].hash != 0 && limits->slots[at].hash != hash)
         at = (at + 1) & limits->slots_mask;
     return &limits->slots[at];
+}
+
+static struct entry *find_known(struct label_limits *limits, uint64_t hash)
+{
+    struct entry *entry = find(limits, hash);
+    assert(entry->hash == hash);
+    return entry;
 }
 
 static void grow(struct label_limits *limits)
@@ -81,37 +102,84 @@ static void grow(struct label_limits *limits)
     free(old);
 }
 
-static void note_full(struct label_limits *limits)
+/* Entries move. */
+static void insert(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t now_ns)
 {
-    if (limits->is_full_told)
-        return;
-    limits->is_full_told = true;
-    log_warn(limits->label,
-             "more than %d labels and values of all services within an hour: further ones are sent "
-             "as \"other\" until it ends",
-             ENTRIES_MAX);
-}
-
-/* NULL: there are too many already. */
-static struct entry *insert(struct label_limits *limits, uint64_t hash)
-{
-    struct entry *entry = find(limits, hash);
-    if (entry->hash != 0)
-        return entry;
-    if (limits->used == ENTRIES_MAX) {
-        note_full(limits);
-        return NULL;
-    }
-    if (limits->used++ >= limits->slots_mask / 2) {
+    assert(limits->used < ENTRIES_MAX);
+    if (limits->used++ >= limits->slots_mask / 2)
         grow(limits);
-        entry = find(limits, hash);
-    }
-    entry->hash = hash;
-    return entry;
+    struct entry *entry = find(limits, hash);
+    assert(entry->hash == 0);
+    *entry = (struct entry){.hash = hash, .parent = parent, .seen_ns = now_ns};
 }
 
-static void note_folded(struct label_limits *limits, struct entry *of_label, struct slice service,
-                        struct slice label)
+/* What stands behind it moves up, so that no search stops early. */
+static void erase(struct label_limits *limits, size_t hole)
+{
+    size_t mask = limits->slots_mask;
+    for (size_t at = (hole + 1) & mask; limits->slots[at].hash != 0; at = (at + 1) & mask) {
+        size_t home = limits->slots[at].hash & mask;
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            limits->slots[hole] = limits->slots[at];
+            hole = at;
+        }
+    }
+    limits->slots[hole] = (struct entry){0};
+    limits->used--;
+}
+
+/* --- ageing --- */
+
+static void uncount(struct label_limits *limits, uint64_t parent)
+{
+    while (parent != 0) {
+        struct entry *entry = find_known(limits, parent);
+        assert(entry->count > 0);
+        entry->count--;
+        parent = entry->parent;
+    }
+}
+
+static void age_one(struct label_limits *limits, uint64_t now_ns)
+{
+    size_t at = limits->hand & limits->slots_mask;
+    const struct entry *entry = &limits->slots[at];
+    if (entry->hash == 0 || entry->count > 0 || now_ns < entry->seen_ns + HOUR_NS) {
+        limits->hand = at + 1;
+        return;
+    }
+    limits->services -= entry->parent == 0;
+    uncount(limits, entry->parent);
+    erase(limits, at);
+}
+
+static void age(struct label_limits *limits, uint64_t now_ns)
+{
+    size_t slots = limits->slots_mask + 1, most = slots;
+    uint64_t since_ns = now_ns > limits->aged_ns ? now_ns - limits->aged_ns : 0;
+    if (since_ns < ROUND_NS)
+        most = (size_t)((double)slots * (double)since_ns / (double)ROUND_NS) + AGED_AT_ONCE;
+    limits->aged_ns = now_ns;
+    for (size_t i = 0; i < most && limits->used > 0; i++)
+        age_one(limits, now_ns);
+}
+
+/* --- shares --- */
+
+static void note_share(struct label_limits *limits, struct slice service, uint64_t now_ns)
+{
+    if (limits->is_told && now_ns < limits->told_ns + HOUR_NS)
+        return;
+    limits->is_told = true;
+    limits->told_ns = now_ns;
+    log_warn(limits->label,
+             "more than %d labels and values within an hour: further ones of service \"%.*s\", and "
+             "of others that have more than %d, are sent as \"other\"",
+             ENTRIES_FREE, SLICE_ARG(service), SERVICE_ENTRIES);
+}
+
+static void note_folded(const struct label_limits *limits, struct entry *of_label,
+                        struct slice service, struct slice label)
 {
     if (of_label->is_folded)
         return;
@@ -122,23 +190,66 @@ static void note_folded(struct label_limits *limits, struct entry *of_label, str
              SLICE_ARG(label), SLICE_ARG(service), (unsigned long long)limits->max_values);
 }
 
+static uint64_t hash_of(const uint64_t *parts, size_t count)
+{
+    return hash_bytes(slice_of(parts, count * sizeof *parts)) | 1;
+}
+
+/* The service, or the one that stands for it when there are too many. */
+static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64_t now_ns)
+{
+    bool is_known = find(limits, service)->hash != 0;
+    if (!is_known && limits->services >= SERVICES_MAX) {
+        service = OTHER_SERVICES;
+        is_known = find(limits, service)->hash != 0;
+    }
+    if (!is_known) {
+        insert(limits, service, 0, now_ns);
+        limits->services++;
+    }
+    find_known(limits, service)->seen_ns = now_ns;
+    return service;
+}
+
+/* Puts a label or value under its parent, where its service has room. */
+static bool add(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t service,
+                uint64_t now_ns)
+{
+    if (limits->used >= ENTRIES_FREE && find_known(limits, service)->count >= SERVICE_ENTRIES)
+        return false;
+    insert(limits, hash, parent, now_ns);
+    find_known(limits, service)->count++;
+    if (parent != service)
+        find_known(limits, parent)->count++;
+    return true;
+}
+
 static bool admit(struct label_limits *limits, struct slice service, struct slice label,
-                  struct slice value)
+                  struct slice value, uint64_t now_ns)
 {
     const uint64_t parts[] = {hash_bytes(service), hash_bytes(label), hash_bytes(value)};
-    uint64_t label_hash = hash_bytes(slice_of(parts, 2 * sizeof *parts)) | 1;
-    uint64_t value_hash = hash_bytes(slice_of(parts, sizeof parts)) | 1;
-    if (find(limits, value_hash)->hash != 0)
+    uint64_t value_hash = hash_of(parts, 3), label_hash = hash_of(parts, 2);
+    struct entry *known = find(limits, value_hash);
+    if (known->hash != 0) {
+        known->seen_ns = now_ns;
         return true;
-    struct entry *of_label = insert(limits, label_hash);
-    if (!of_label)
+    }
+    bool has_label = find(limits, label_hash)->hash != 0;
+    uint64_t of_service = has_label ? find(limits, label_hash)->parent
+                                    : service_of(limits, hash_of(parts, 1), now_ns);
+    if (!has_label && !add(limits, label_hash, of_service, of_service, now_ns)) {
+        note_share(limits, service, now_ns);
         return false;
+    }
+    struct entry *of_label = find_known(limits, label_hash);
     if (of_label->count >= limits->max_values) {
         note_folded(limits, of_label, service, label);
         return false;
     }
-    of_label->count++;
-    return insert(limits, value_hash) != NULL; /* may move of_label */
+    if (add(limits, value_hash, label_hash, of_service, now_ns))
+        return true;
+    note_share(limits, service, now_ns);
+    return false;
 }
 
 bool label_limits_admit(struct label_limits *limits, struct slice service, struct slice label,
@@ -147,11 +258,8 @@ bool label_limits_admit(struct label_limits *limits, struct slice service, struc
     if (limits->max_values == 0)
         return true;
     pthread_mutex_lock(&limits->lock);
-    if (now_ns - limits->hour_ns >= HOUR_NS) {
-        limits->hour_ns = now_ns;
-        clear(limits);
-    }
-    bool admitted = admit(limits, service, label, value);
+    age(limits, now_ns);
+    bool admitted = admit(limits, service, label, value, now_ns);
     if (!admitted)
         counter_add(limits->folded, 0, 1);
     pthread_mutex_unlock(&limits->lock);

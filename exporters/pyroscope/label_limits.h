@@ -2,8 +2,10 @@
  * label_limits: how many values a label may have for a service.
  *
  * Pyroscope keeps a series for each set of labels; an id that got into a label costs it its index.
- * A label that has had its share of values for a service within the hour is folded: further ones
- * are sent as `other`. Values are remembered by a keyed hash.
+ * A label that has as many values for a service as it may is folded: further ones are sent as
+ * `other`. A value that does not come for an hour gives its place up. What is remembered is
+ * bounded, and shared by service: one that sends a great many labels and values is folded
+ * before others feel it. Everything is remembered by a keyed hash.
  *
  * Owner: the exporter's component.
  *

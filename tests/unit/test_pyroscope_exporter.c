@@ -43,7 +43,7 @@ static bool admit(struct label_limits *limits, const char *service, const char *
                               slice_of_string(value), now);
 }
 
-static void test_values_beyond_the_limit_are_folded_until_the_hour_ends(void **state)
+static void test_values_beyond_the_limit_are_folded(void **state)
 {
     (void)state;
     struct label_limits *limits = limits_of(2);
@@ -53,8 +53,25 @@ static void test_values_beyond_the_limit_are_folded_until_the_hour_ends(void **s
     assert_true(admit(limits, "a", "1", HOUR)); /* had its place before */
     assert_true(admit(limits, "b", "3", HOUR)); /* another service */
     assert_false(admit(limits, "a", "3", 2 * HOUR - 1));
-    assert_true(admit(limits, "a", "3", 2 * HOUR));
     assert_true(metrics_value(metrics, "folded", "") == 2);
+    label_limits_free(limits);
+}
+
+/* There is no moment at which all are forgotten: what comes stays, what does not gives way. */
+static void test_values_age(void **state)
+{
+    (void)state;
+    struct label_limits *limits = limits_of(2);
+    assert_true(admit(limits, "a", "1", HOUR));
+    assert_true(admit(limits, "a", "2", HOUR));
+    for (uint64_t now = HOUR; now < 3 * HOUR; now += HOUR / 32)
+        assert_true(admit(limits, "a", "1", now));
+    assert_true(admit(limits, "a", "3", 3 * HOUR));
+    assert_true(admit(limits, "a", "1", 3 * HOUR));
+    assert_false(admit(limits, "a", "2", 3 * HOUR));
+    /* Everything goes, services too; then they come again. */
+    assert_true(admit(limits, "b", "1", 5 * HOUR));
+    assert_true(admit(limits, "a", "2", 5 * HOUR));
     label_limits_free(limits);
 }
 
@@ -81,7 +98,58 @@ static void test_memory_is_bounded(void **state)
         snprintf(service, sizeof service, "%d", i);
         admitted += admit(limits, service, "v", HOUR);
     }
-    assert_in_range(admitted, 100000, 1 << 18);
+    assert_in_range(admitted, 60000, 1 << 17);
+    label_limits_free(limits);
+}
+
+static int admit_many(struct label_limits *limits, const char *service, int labels, int values,
+                      uint64_t now)
+{
+    int admitted = 0;
+    char label[16], value[16];
+    for (int i = 0; i < labels; i++)
+        for (int k = 0; k < values; k++) {
+            snprintf(label, sizeof label, "label %d", i);
+            snprintf(value, sizeof value, "%d", k);
+            admitted += label_limits_admit(limits, slice_of_string(service), slice_of_string(label),
+                                           slice_of_string(value), now);
+        }
+    return admitted;
+}
+
+/* One that sends more than the table holds is folded; all others keep their room. */
+static void test_a_service_takes_no_room_of_others(void **state)
+{
+    (void)state;
+    struct label_limits *limits = limits_of(200);
+    char service[16];
+    assert_int_equal(admit_many(limits, "before", 2, 10, HOUR), 20);
+    assert_in_range(admit_many(limits, "flood", 2000, 200, HOUR), 100000, 1 << 17);
+    assert_int_equal(admit_many(limits, "before", 4, 60, HOUR), 240);
+    for (int i = 0; i < 400; i++) {
+        snprintf(service, sizeof service, "service %d", i);
+        assert_int_equal(admit_many(limits, service, 5, 50, HOUR), 250);
+    }
+    assert_int_equal(admit_many(limits, "flood", 1, 300, HOUR), 200);
+    assert_in_range(admit_many(limits, "flood", 2001, 1, HOUR), 600, 700); /* that it had */
+    label_limits_free(limits);
+}
+
+/* New services come and come: those that were there keep their room. */
+static void test_invented_services_share_one_room(void **state)
+{
+    (void)state;
+    struct label_limits *limits = limits_of(200);
+    char service[16];
+    assert_int_equal(admit_many(limits, "before", 2, 10, HOUR), 20);
+    for (int i = 0; i < 300000; i++) {
+        snprintf(service, sizeof service, "%d", i);
+        admit(limits, service, "v", HOUR);
+    }
+    assert_int_equal(admit_many(limits, "before", 4, 60, HOUR), 240);
+    assert_int_equal(admit_many(limits, "after", 1, 10, HOUR), 0);
+    /* When the flood is over, so is what it did. */
+    assert_int_equal(admit_many(limits, "after", 4, 60, 3 * HOUR), 240);
     label_limits_free(limits);
 }
 
@@ -205,7 +273,10 @@ int main(void)
 {
     hash_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_beyond_the_limit_are_folded_until_the_hour_ends),
+        cmocka_unit_test(test_values_beyond_the_limit_are_folded),
+        cmocka_unit_test(test_values_age),
+        cmocka_unit_test(test_a_service_takes_no_room_of_others),
+        cmocka_unit_test(test_invented_services_share_one_room),
         cmocka_unit_test(test_no_limit),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_statuses),
