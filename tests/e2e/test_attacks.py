@@ -276,25 +276,27 @@ class FloodsTest(unittest.TestCase):
             self.assertTrue(client.succeeded(client.post(address, where, message, headers=good)))
             self.assertEqual(client.post(address, where, message, headers=bad).status, 431)
 
-    def flood_exporter(self, name, flood, *, timeout="10s", wait=0.1):
-        """An exporter sends a request to a backend that answers with the flood, `wait` seconds later."""
-        config = EXPORTING.replace("EXPORTER", f"{name}:").replace("NAME", name).replace("TIMEOUT", timeout)
+    def check_exporter(self, exporter, attacks, *, timeout="10s", wait=0.1):
+        """An exporter sends requests to a backend that answers each with one of the floods, `wait` seconds later."""
+        config = EXPORTING.replace("EXPORTER", f"{exporter}:").replace("NAME", exporter).replace("TIMEOUT", timeout)
+        message = make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}])
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(20)
             config = config.replace("BACKEND", "127.0.0.1:%d" % listener.getsockname()[1])
             with server.Profcol(config, arguments=["--workers", "1"]) as profcol:
-                sender = threading.Thread(target=client.export, daemon=True, args=(
-                    "http", profcol.address("http"), make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}])))
-                sender.start()
-                connection = listener.accept()[0]
-                with connection:
-                    time.sleep(wait)
-                    before = floods.cpu_seconds(profcol.process.pid)
-                    closed = floods.send(connection, flood, 3)
-                    cpu = floods.cpu_seconds(profcol.process.pid) - before
-                sender.join(20)
-                self.assertFalse(sender.is_alive(), "the request was not answered")
-        return closed, cpu
+                for name, flood in attacks.items():
+                    with self.subTest(name):
+                        sender = threading.Thread(
+                            target=client.export, args=("http", profcol.address("http"), message), daemon=True)
+                        sender.start()
+                        with listener.accept()[0] as connection:
+                            time.sleep(wait)
+                            before = floods.cpu_seconds(profcol.process.pid)
+                            closed = floods.send(connection, flood, 3)
+                            cpu = floods.cpu_seconds(profcol.process.pid) - before
+                        sender.join(20)
+                        self.assertFalse(sender.is_alive(), "the request was not answered")
+                        self.check(name, closed, cpu)
 
     def test_floods_of_backends(self):
         settings = floods.settings()
@@ -303,15 +305,12 @@ class FloodsTest(unittest.TestCase):
                 ("in the answer", settings + floods.answer(1), "10s", 0.1),
                 ("after the answer", settings + floods.answer(1, end=True), "10s", 0.1),
                 ("after the timeout", settings, "200ms", 0.5)]:
-            for name, repeat in floods.against_clients().items():
-                with self.subTest(name, when=what):
-                    flood = floods.Flood(before, repeat)
-                    self.check(f"{what}, {name}", *self.flood_exporter("otlp_grpc", flood, timeout=timeout, wait=wait))
+            attacks = {f"{what}, {name}": floods.Flood(before, repeat) for name, repeat in floods.against_clients().items()}
+            self.check_exporter("otlp_grpc", attacks, timeout=timeout, wait=wait)
 
     def test_floods_of_http1_backends(self):
-        for name, (before, repeat) in floods.against_http1_clients().items():
-            with self.subTest(name):
-                self.check(name, *self.flood_exporter("otlp_http", floods.Flood(before, repeat)))
+        attacks = {name: floods.Flood(*flood) for name, flood in floods.against_http1_clients().items()}
+        self.check_exporter("otlp_http", attacks)
 
 
 class MetricsHostTest(unittest.TestCase):
