@@ -115,8 +115,9 @@ static void label_equal_keys(struct wire_writer *out, size_t size)
 {
     put_pprof_head(out, "key", 'x', size / 4);
     uint64_t count = 0;
-    for (; out->size < size / 2; count++)
+    do
         put_string(out, "key of a label");
+    while (count++, out->size < size / 2);
     for (uint64_t i = 0; out->size < size; i++)
         put_labelled(out, 4 + i % count, 3, 0, 0);
 }
