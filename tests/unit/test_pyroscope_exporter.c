@@ -92,7 +92,7 @@ static void test_memory_is_bounded(void **state)
 {
     (void)state;
     struct label_limits *limits = limits_of(200);
-    char service[16];
+    char service[24];
     int admitted = 0;
     for (int i = 0; i < 300000; i++) {
         snprintf(service, sizeof service, "%d", i);
@@ -106,7 +106,7 @@ static int admit_many(struct label_limits *limits, const char *service, int labe
                       uint64_t now)
 {
     int admitted = 0;
-    char label[16], value[16];
+    char label[24], value[24];
     for (int i = 0; i < labels; i++)
         for (int k = 0; k < values; k++) {
             snprintf(label, sizeof label, "label %d", i);
@@ -122,7 +122,7 @@ static void test_a_service_takes_no_room_of_others(void **state)
 {
     (void)state;
     struct label_limits *limits = limits_of(200);
-    char service[16];
+    char service[24];
     assert_int_equal(admit_many(limits, "before", 2, 10, HOUR), 20);
     assert_in_range(admit_many(limits, "flood", 2000, 200, HOUR), 100000, 1 << 17);
     assert_int_equal(admit_many(limits, "before", 4, 60, HOUR), 240);
@@ -140,7 +140,7 @@ static void test_invented_services_share_one_room(void **state)
 {
     (void)state;
     struct label_limits *limits = limits_of(200);
-    char service[16];
+    char service[24];
     assert_int_equal(admit_many(limits, "before", 2, 10, HOUR), 20);
     for (int i = 0; i < 300000; i++) {
         snprintf(service, sizeof service, "%d", i);
