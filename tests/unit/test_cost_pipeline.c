@@ -923,7 +923,12 @@ static void set_up(void)
 enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
 /* A description ends behind 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
+/* A sanitizer looks for other faults than the peak, and is slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
+#else
 enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
+#endif
 
 struct cost_case {
     char name[96];
