@@ -144,10 +144,8 @@ struct shape {
 
 static void begin_tables(struct wire_writer *out)
 {
-    static const uint8_t link[] = {DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES, 0};
-    for (uint8_t table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++)
         PUT(out, (uint8_t)(table << 3 | WIRE_BYTES), 0);
-    (void)link;
 }
 
 static void put_keys(struct wire_writer *out)
