@@ -692,8 +692,6 @@ static bool file_is_idle(const struct node *node)
 
 static void file_node_stop(struct node *node)
 {
-    static const struct verdict stopped = {
-        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
     struct file_node *file = (struct file_node *)node;
     struct file_sink *sink = ((struct file_exporter *)node->component)->sink;
     if (node->worker == sink->owner) {
@@ -702,8 +700,9 @@ static void file_node_stop(struct node *node)
         flush(sink);
     }
     while (file->under_way)
-        drop_batch(file->under_way,
-                   &stopped); /* the record itself comes back later and is freed then */
+        drop_batch(
+            file->under_way,
+            &verdict_shutting_down); /* the record itself comes back later and is freed then */
 }
 
 static bool file_init(struct component *component, struct error *err)

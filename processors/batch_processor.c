@@ -310,13 +310,11 @@ static bool is_abandoned(const struct piece *piece)
 
 static void drop_abandoned(struct shard *shard)
 {
-    static const struct verdict gone = {
-        .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
     while (shard->first && is_abandoned(shard->first)) {
         struct receipt *receipt = shard->first->receipt;
         shard->items -= shard->first->batch->items;
         pop_piece(shard);
-        receipt_settle(receipt, &gone);
+        receipt_settle(receipt, &verdict_sender_is_gone);
     }
 }
 
@@ -697,14 +695,12 @@ static bool batch_is_idle(const struct node *base)
 
 static void give_up(struct shard *shard)
 {
-    static const struct verdict stopped = {
-        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
     while (shard->first) {
         struct receipt *receipt = shard->first->receipt;
         shard->node->lost += receipt ? 0 : items_left(shard->first);
         pop_piece(shard);
         if (receipt)
-            receipt_settle(receipt, &stopped);
+            receipt_settle(receipt, &verdict_shutting_down);
     }
 }
 

@@ -6,6 +6,10 @@
 #include <stdio.h>
 
 const struct verdict verdict_ok = {.code = GRPC_OK, .retry_after_ns = -1};
+const struct verdict verdict_shutting_down = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+const struct verdict verdict_sender_is_gone = {
+    .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
 /* The text goes into protobuf strings, which must be UTF-8: what is not, or was cut, becomes a
  * question mark. */

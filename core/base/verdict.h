@@ -42,6 +42,10 @@ struct verdict {
 };
 
 extern const struct verdict verdict_ok;
+/* Try later: this process ends. */
+extern const struct verdict verdict_shutting_down;
+/* Of data whose sender will send it again, because it does not wait for the answer any more. */
+extern const struct verdict verdict_sender_is_gone;
 
 struct verdict verdict_of(enum grpc_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -315,9 +315,6 @@ static bool is_abandoned(const struct shipment *shipment)
 
 static void finish(struct shipment *shipment, const struct verdict *verdict);
 
-static const struct verdict sender_is_gone = {
-    .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
-
 static void attempt(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
@@ -333,7 +330,7 @@ static void on_retry(struct timer *timer)
 {
     struct shipment *shipment = container_of(timer, struct shipment, timer);
     if (is_abandoned(shipment))
-        finish(shipment, &sender_is_gone);
+        finish(shipment, &verdict_sender_is_gone);
     else
         attempt(shipment);
 }
@@ -600,7 +597,7 @@ static bool is_due(const struct delivery *delivery)
 static void drop_abandoned(struct delivery *delivery)
 {
     while (delivery->waiting.first && is_abandoned(first_waiting(delivery)))
-        batch_drop(release(take_first(delivery)), &sender_is_gone);
+        batch_drop(release(take_first(delivery)), &verdict_sender_is_gone);
 }
 
 static void pump(struct delivery *delivery)

@@ -302,9 +302,6 @@ static bool is_fanout_abandoned(const struct receipt *receipt)
 
 /* --- offering --- */
 
-static const struct verdict shutting_down = {
-    .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
-
 static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason);
 
 /* Of a batch whose sender waits: it may not overtake those that wait for room. */
@@ -318,7 +315,7 @@ static void offer(struct branch *branch, struct batch *batch)
 {
     batch->branch = branch;
     if (branch->to->stopped)
-        node_refuse(branch->to, batch, REFUSED_FULL, &shutting_down);
+        node_refuse(branch->to, batch, REFUSED_FULL, &verdict_shutting_down);
     else
         branch->to->component->type->consume(branch->to, batch);
 }
@@ -489,8 +486,6 @@ static bool offer_next(struct offers *offers)
 
 static const struct verdict no_room = {
     .code = GRPC_UNAVAILABLE, .retry_after_ns = TRY_LATER_NS, .text = "sending queue is full"};
-static const struct verdict sender_is_gone = {
-    .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
 /* Its sender has waited long enough, or too many wait. */
 static void refuse_waiting(struct kept *kept)
@@ -563,7 +558,7 @@ static bool forward_waiting(struct offers *offers)
         return false;
     struct kept *kept = container_of(outlet->waiting.first, struct kept, link);
     if (receipt_is_abandoned(kept->batch->receipt)) {
-        batch_drop(kept_take(kept), &sender_is_gone);
+        batch_drop(kept_take(kept), &verdict_sender_is_gone);
         return true;
     }
     if (!find_room(outlet, kept->batch, &reservation)) {
@@ -579,7 +574,7 @@ void outlet_forward(struct outlet *outlet, struct batch *batch)
     struct reservation *reservation;
     assert(outlet->count > 0 && batch->owner == worker_of(outlet));
     if (outlet->stopped)
-        batch_drop(batch, &shutting_down);
+        batch_drop(batch, &verdict_shutting_down);
     else if (!outlet->blocks || batch->reservation)
         forward_now(outlet, batch);
     else if (outlet->waiting.count == 0 && find_room(outlet, batch, &reservation))
@@ -667,7 +662,7 @@ static void give_up(struct outlet *outlet, struct kept *kept)
 {
     if (kept->branch && is_ours_to_lose(kept->branch, kept->batch))
         atomic_fetch_add(&outlet->from->component->process->lost_items, kept->batch->items);
-    batch_drop(kept_take(kept), &shutting_down);
+    batch_drop(kept_take(kept), &verdict_shutting_down);
 }
 
 static void give_up_list(struct outlet *outlet, struct list *list)
