@@ -626,18 +626,16 @@ bool delivery_blocks(const struct delivery *delivery)
     return delivery->queue->enabled && delivery->queue->block_on_overflow;
 }
 
-static bool could_ever_fit(const struct delivery *delivery, struct batch *batch)
+/* In the queue's unit; 0 without a queue. */
+static uint64_t queued_size_of(const struct delivery *delivery, struct batch *batch)
 {
-    return !delivery->queue->enabled || size_of(delivery, batch) <= delivery->shared->capacity;
+    return delivery->queue->enabled ? size_of(delivery, batch) : 0;
 }
 
-bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out)
+static bool reserve_room(struct delivery *delivery, const struct batch *batch, uint64_t queued_size,
+                         struct room *room_out)
 {
     struct delivery_shared *shared = delivery->shared;
-    *room_out = (struct room){.delivery = delivery};
-    if (!could_ever_fit(delivery, batch))
-        return true;
-    uint64_t queued_size = delivery->queue->enabled ? size_of(delivery, batch) : 0;
     size_t bytes = batch_memory(batch) + REQUEST_BYTES;
     if (!reserve_bytes(shared, bytes))
         return false;
@@ -645,9 +643,16 @@ bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct roo
         release_bytes(shared, bytes);
         return false;
     }
-    room_out->queued_size = queued_size;
-    room_out->bytes = bytes;
+    *room_out = (struct room){delivery, queued_size, bytes};
     return true;
+}
+
+bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out)
+{
+    uint64_t queued_size = queued_size_of(delivery, batch);
+    *room_out = (struct room){.delivery = delivery};
+    return queued_size > delivery->shared->capacity ||
+           reserve_room(delivery, batch, queued_size, room_out);
 }
 
 bool delivery_has_only(const struct room *room)
@@ -672,12 +677,10 @@ void delivery_count_overflow(struct delivery *delivery, uint64_t items)
 }
 
 /* Else it was the share of memory that was used up. */
-static bool has_queue_room(const struct delivery *delivery, struct batch *batch)
+static bool has_queue_room(const struct delivery_shared *shared, uint64_t queued_size)
 {
-    const struct delivery_shared *shared = delivery->shared;
-    return !delivery->queue->enabled ||
-           atomic_load_explicit(&shared->queued, memory_order_relaxed) + size_of(delivery, batch) <=
-               shared->capacity;
+    return atomic_load_explicit(&shared->queued, memory_order_relaxed) + queued_size <=
+           shared->capacity;
 }
 
 /* The outlet logs it where there are several branches. */
@@ -707,17 +710,18 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
     assert(!delivery->stopped);
     if (delivery->queue->enabled && delivery->active.count >= delivery->consumers)
         batch_compact(batch); /* it will wait */
-    if (!could_ever_fit(delivery, batch)) {
+    uint64_t queued_size = queued_size_of(delivery, batch);
+    if (queued_size > delivery->shared->capacity) {
         /* Sending it again cannot help. */
         struct verdict verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED, "element size too large");
         refuse(delivery, batch, &verdict);
         return;
     }
     if (!reservation_take(batch->reservation, delivery, &room) &&
-        !delivery_reserve(delivery, batch, &room)) {
+        !reserve_room(delivery, batch, queued_size, &room)) {
         struct verdict verdict =
             verdict_try_later(GRPC_UNAVAILABLE, QUEUE_FULL_NS,
-                              has_queue_room(delivery, batch)
+                              has_queue_room(delivery->shared, queued_size)
                                   ? "the exporter's share of the memory for requests is used up"
                                   : "sending queue is full");
         refuse(delivery, batch, &verdict);
