@@ -133,7 +133,8 @@ void delivery_start(struct delivery *delivery);
 /* The exporter's `consume`. */
 void delivery_consume(struct delivery *delivery, struct batch *batch);
 /* What became of an attempt. A verdict that may be retried and has retry_after_ns is not retried
- * before that (at most 5 minutes). */
+ * before that (at most 5 minutes). The verdict is the caller's and no part of exporter_data: it is
+ * read after `release`. */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
 /* Whether senders wait for room when the queue is full (block_on_overflow). */
 bool delivery_blocks(const struct delivery *delivery);

@@ -50,9 +50,10 @@ static const struct push_target *target_of(const struct attempt *attempt)
 
 static void finish(struct attempt *attempt)
 {
-    const struct verdict *verdict =
-        !verdict_is_ok(&attempt->later) ? &attempt->later : &attempt->refused;
-    delivery_done(attempt->shipment, verdict);
+    /* A copy: the attempt may be freed before the verdict is read. */
+    const struct verdict verdict =
+        !verdict_is_ok(&attempt->later) ? attempt->later : attempt->refused;
+    delivery_done(attempt->shipment, &verdict);
 }
 
 static void free_push(struct push *push)
