@@ -3,6 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/base/source_accounts.h"
 #include "core/data/scan.h"
 #include "core/memory_limit.h"
 #include "core/pipeline/graph.h"
@@ -26,6 +27,7 @@ enum {
 struct server_process {
     struct process process;
     struct budget budget;
+    struct source_accounts accounts;
     struct telemetry *telemetry;
     struct graph *graph;
 };
@@ -178,17 +180,20 @@ static void free_process(struct server_process *self)
         telemetry_free(self->telemetry);
     metrics_free(self->process.metrics);
     free(self->process.workers);
+    source_accounts_deinit(&self->accounts);
 }
 
 static void init_process(struct server_process *self, unsigned workers)
 {
     size_t memory = memory_limit_bytes();
     self->budget.limit_bytes = memory / 4;
+    source_accounts_init(&self->accounts, &self->budget);
     self->process = (struct process){
         .workers = memory_array(workers, sizeof(struct worker)),
         .worker_count = workers,
         .metrics = metrics_new(workers),
         .budget = &self->budget,
+        .accounts = &self->accounts,
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
     };

@@ -2,6 +2,7 @@
 
 #include "core/base/budget.h"
 #include "core/base/memory.h"
+#include "core/base/source_accounts.h"
 #include "core/net/server.h"
 
 #include <arpa/inet.h>
@@ -65,6 +66,12 @@ static double read_budget_limit(void *context)
     return (double)telemetry->process->budget->limit_bytes;
 }
 
+static double read_most_held(void *context)
+{
+    const struct telemetry *telemetry = context;
+    return (double)source_accounts_most_used(telemetry->process->accounts);
+}
+
 static void add_process_metrics(struct telemetry *telemetry)
 {
     struct metrics *metrics = telemetry->process->metrics;
@@ -83,6 +90,9 @@ static void add_process_metrics(struct telemetry *telemetry)
         metrics, "profcol_budget_limit_bytes",
         "Bytes that may be held of what comes from outside; over it, requests are refused.", "",
         read_budget_limit, telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_used_bytes_by_largest_source",
+                       "The part of it that the client holds that holds most.", "", read_most_held,
+                       telemetry);
 }
 
 static bool is_address(const char *host)

@@ -350,8 +350,11 @@ static void fill(struct filling *filling)
     } while (shard->first && filling->items < enough && filling->items < filling->items_max);
 }
 
-static struct buffer *copy_parts(struct filling *filling, size_t size, struct budget *budget)
+static struct buffer *copy_parts(struct filling *filling, size_t size)
 {
+    struct budget *budget = filling->parts[0]->budget;
+    for (size_t i = 1; i < filling->part_count; i++)
+        budget = budget_of_both(budget, filling->parts[i]->budget);
     struct buffer *joined = buffer_new_charged(size, budget);
     for (size_t i = 0; i < filling->part_count; i++) {
         struct slice part = buffer_slice(filling->parts[i]);
@@ -365,14 +368,13 @@ static struct buffer *copy_parts(struct filling *filling, size_t size, struct bu
 
 /* Traces merge by standing one behind the other. Only small requests are copied together: each on
  * its own would pin a buffer and be a piece of every write. */
-static struct batch *join_parts(struct filling *filling, struct worker *worker,
-                                struct budget *budget)
+static struct batch *join_parts(struct filling *filling, struct worker *worker)
 {
     size_t size = 0;
     for (size_t i = 0; i < filling->part_count; i++)
         size += filling->parts[i]->size;
     if (filling->part_count > 1 && size / filling->part_count < PART_MIN_BYTES) {
-        filling->parts[0] = copy_parts(filling, size, budget);
+        filling->parts[0] = copy_parts(filling, size);
         filling->part_count = 1;
     }
     struct batch *batch =
@@ -391,7 +393,6 @@ static struct batch *make_batch(struct shard *shard, struct package *package)
     struct filling filling = {
         .shard = shard, .package = package, .items_max = max ? max : UINT32_MAX};
     struct piece *piece = shard->first;
-    struct budget *budget = piece->batch->arena.budget;
     bool alone = piece->taken == 0 && piece->batch->items <= filling.items_max &&
                  (!piece->next || piece->batch->items >= settings_of(shard->node)->send_batch_size);
     if (alone) { /* as it came */
@@ -404,7 +405,7 @@ static struct batch *make_batch(struct shard *shard, struct package *package)
     }
     fill(&filling);
     if (node->signal == SIGNAL_TRACES)
-        return join_parts(&filling, node->worker, budget);
+        return join_parts(&filling, node->worker);
     return batch_new(node->worker, node->signal, profiles_merge_finish(shard->node->merge),
                      (uint32_t)filling.items, NULL, NULL);
 }

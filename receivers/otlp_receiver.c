@@ -249,7 +249,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
 static void on_request(void *context, struct exchange *exchange)
 {
     struct otlp_receiver *receiver = context;
-    struct budget *budget = receiver->component.process->budget;
+    struct budget *budget = exchange_budget(exchange);
     bool is_grpc = exchange_dialect(exchange) == SERVER_GRPC;
     struct otlp_request *request = memory_zalloc(sizeof(*request));
     *request = (struct otlp_request){

@@ -31,6 +31,13 @@ void arena_deinit(struct arena *arena)
     *arena = (struct arena){.budget = arena->budget};
 }
 
+void arena_set_budget(struct arena *arena, struct budget *budget)
+{
+    budget_charge(budget, arena->reserved_bytes);
+    budget_release(arena->budget, arena->reserved_bytes);
+    arena->budget = budget;
+}
+
 /* Blocks double, so that a small batch stays small and a large one makes few. */
 static size_t next_block_size(const struct arena *arena, size_t need)
 {

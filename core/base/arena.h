@@ -28,6 +28,8 @@ struct arena {
 };
 
 void arena_init(struct arena *arena, struct budget *budget);
+/* From here on charged to another one, with what it holds. */
+void arena_set_budget(struct arena *arena, struct budget *budget);
 void arena_deinit(struct arena *arena);
 
 /* Aligned for any type. arena_zalloc zeroes. Never NULL. */

@@ -1,39 +1,125 @@
 #include "core/base/budget.h"
 
 #include <assert.h>
+#include <stdint.h>
 
-bool budget_reserve(struct budget *budget, size_t size_bytes)
+static size_t load(const struct budget *budget)
 {
-    return !budget || budget_reserve_within(budget, size_bytes, budget->limit_bytes);
+    return atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
 }
 
-bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes)
+static void add(struct budget *budget, size_t size_bytes)
 {
-    size_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&budget->used_bytes, size_bytes, memory_order_relaxed);
+}
+
+static void subtract(struct budget *budget, size_t size_bytes)
+{
+    size_t before =
+        atomic_fetch_sub_explicit(&budget->used_bytes, size_bytes, memory_order_relaxed);
+    assert(before >= size_bytes);
+}
+
+static size_t most(size_t limit_bytes)
+{
+    return limit_bytes ? limit_bytes : SIZE_MAX;
+}
+
+static bool fits(size_t used_bytes, size_t size_bytes, size_t limit_bytes)
+{
+    return size_bytes <= limit_bytes && used_bytes <= limit_bytes - size_bytes;
+}
+
+static bool add_within(struct budget *budget, size_t size_bytes, size_t limit_bytes)
+{
+    size_t used = load(budget);
     do {
-        if (limit_bytes && (size_bytes > limit_bytes || used > limit_bytes - size_bytes))
+        if (!fits(used, size_bytes, limit_bytes))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&budget->used_bytes, &used, used + size_bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
+/* What an account may hold when it takes that much more. 0: there is no room for it. */
+static size_t account_limit(const struct budget *account, size_t size_bytes)
+{
+    const struct budget *parent = account->parent;
+    size_t used = load(parent);
+    assert(!parent->parent);
+    if (parent->limit_bytes == 0)
+        return SIZE_MAX;
+    if (!fits(used, size_bytes, parent->limit_bytes))
+        return 0;
+    size_t free_after = parent->limit_bytes - used - size_bytes;
+    return free_after < SIZE_MAX / BUDGET_ACCOUNT_FACTOR ? free_after * BUDGET_ACCOUNT_FACTOR
+                                                         : SIZE_MAX;
+}
+
+/* The account first: a source that is refused takes nothing from the others, not for a moment. */
+static bool reserve_in_account(struct budget *account, size_t size_bytes)
+{
+    if (!add_within(account, size_bytes, account_limit(account, size_bytes)))
+        return false;
+    if (budget_reserve(account->parent, size_bytes))
+        return true;
+    subtract(account, size_bytes);
+    return false;
+}
+
+bool budget_reserve(struct budget *budget, size_t size_bytes)
+{
+    if (!budget || size_bytes == 0)
+        return true;
+    return budget->parent ? reserve_in_account(budget, size_bytes)
+                          : budget_reserve_within(budget, size_bytes, budget->limit_bytes);
+}
+
+bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes)
+{
+    assert(!budget->parent);
+    return add_within(budget, size_bytes, most(limit_bytes));
+}
+
+bool budget_has_room(const struct budget *budget, size_t size_bytes)
+{
+    if (!budget)
+        return true;
+    size_t limit = budget->parent ? account_limit(budget, size_bytes) : most(budget->limit_bytes);
+    return fits(load(budget), size_bytes, limit);
+}
+
 void budget_charge(struct budget *budget, size_t size_bytes)
 {
-    if (budget)
-        atomic_fetch_add_explicit(&budget->used_bytes, size_bytes, memory_order_relaxed);
+    if (!budget)
+        return;
+    add(budget, size_bytes);
+    if (budget->parent)
+        add(budget->parent, size_bytes);
 }
 
 void budget_release(struct budget *budget, size_t size_bytes)
 {
     if (!budget)
         return;
-    size_t before =
-        atomic_fetch_sub_explicit(&budget->used_bytes, size_bytes, memory_order_relaxed);
-    assert(before >= size_bytes);
+    subtract(budget, size_bytes);
+    if (budget->parent)
+        subtract(budget->parent, size_bytes);
 }
 
 size_t budget_used(const struct budget *budget)
 {
-    return atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
+    return load(budget);
+}
+
+size_t budget_limit(const struct budget *budget)
+{
+    if (!budget)
+        return 0;
+    return budget->parent ? budget->parent->limit_bytes : budget->limit_bytes;
+}
+
+struct budget *budget_of_both(struct budget *one, struct budget *other)
+{
+    return one != other && one && one->parent ? one->parent : one;
 }

@@ -5,9 +5,15 @@
  * first and refuses the request when the answer is no. Arenas of an admitted request charge
  * without asking: their size is bounded by the request that was admitted.
  *
+ * A budget may have a parent, and is then the account of one source (source_accounts.h): what it
+ * holds counts at both. An account reserves only up to BUDGET_ACCOUNT_FACTOR times what is free at
+ * its parent afterwards (dynamic thresholds, Choudhury and Hahne 1998). So one source alone gets
+ * four fifths of the parent, two get four ninths each, and there is always room for a source that
+ * holds little: whoever holds most is refused first, and nobody has to wait for a turn.
+ *
  * Owner: the process or a component.
  *
- * Thread: any; one atomic each.
+ * Thread: any; one atomic each, two with a parent.
  */
 #ifndef PROFCOL_CORE_BASE_BUDGET_H
 #define PROFCOL_CORE_BASE_BUDGET_H
@@ -16,17 +22,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { BUDGET_ACCOUNT_FACTOR = 4 };
+
 struct budget {
     atomic_size_t used_bytes;
-    size_t limit_bytes; /* 0: no limit */
+    size_t limit_bytes;    /* 0: no limit; unused with a parent */
+    struct budget *parent; /* NULL: none; has none itself */
 };
 
 /* False, and nothing reserved, when it would go over the limit. A null budget always says yes. */
 bool budget_reserve(struct budget *budget, size_t size_bytes);
-/* The same with another limit than the budget's own; 0: no limit. */
+/* The same with another limit than the budget's own; 0: no limit. Not of an account. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
+/* Whether budget_reserve would say yes now. */
+bool budget_has_room(const struct budget *budget, size_t size_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);
 void budget_release(struct budget *budget, size_t size_bytes);
 size_t budget_used(const struct budget *budget);
+/* The limit of the whole, also of an account; 0: none. NULL is allowed. */
+size_t budget_limit(const struct budget *budget);
+/* What something made of both is charged to: their common budget, else the parent. NULL is allowed.
+ */
+struct budget *budget_of_both(struct budget *one, struct budget *other);
 
 #endif

@@ -143,14 +143,13 @@ static size_t most_bytes(const struct profiles_builder *builder)
 
 bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes)
 {
-    const struct budget *budget = builder->budget;
     size_t held = builder->arena.reserved_bytes + builder->charged_bytes;
     size_t most = most_bytes(builder);
     if (builder->state != PROFILES_BUILDER_FINE)
         return false;
     if (held > most || bytes > most - held)
         builder->state = PROFILES_BUILDER_TOO_LARGE;
-    else if (budget && budget->limit_bytes > 0 && budget_used(budget) + bytes > budget->limit_bytes)
+    else if (!budget_has_room(builder->budget, bytes))
         builder->state = PROFILES_BUILDER_OVER_BUDGET;
     return builder->state == PROFILES_BUILDER_FINE;
 }

@@ -2,6 +2,7 @@
  * HTTP/1.1 on a connection: one request at a time, the next one waits in `pending` until this one
  * is answered.
  */
+#include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/net/http1_chunked.h"
 #include "core/net/http1_head.h"
@@ -37,6 +38,7 @@ struct http1 {
     uint64_t head_ns;   /* first byte of this head; 0: none yet */
     uint64_t idle_ns;   /* end of the last request; 0: there was none */
     struct outgoing pending;
+    size_t pending_charged; /* to the client's budget */
 };
 
 static void http1_open(struct connection *connection)
@@ -233,15 +235,14 @@ static void finish_body(struct http1 *http1)
     server_exchange_finish(http1->exchange);
 }
 
-static void set_headers(struct exchange *exchange, const struct http_headers *headers)
+/* Names and values are in the exchange's store already. False: over budget. */
+static bool set_headers(struct exchange *exchange, const struct http_headers *headers)
 {
-    /* Names and values are in the exchange's store already. */
-    if (headers->count > exchange->header_capacity) {
-        exchange->headers.items = memory_array(headers->count, sizeof(struct http_header));
-        exchange->header_capacity = headers->count;
-    }
+    if (!server_exchange_headers_room(exchange, headers->count))
+        return false;
     memcpy(exchange->headers.items, headers->items, headers->count * sizeof(struct http_header));
     exchange->headers.count = headers->count;
+    return true;
 }
 
 static void begin_exchange(struct connection *connection, const struct http1_head *head)
@@ -268,31 +269,42 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
         server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
+/* The status with which to refuse the head; 0: none. *over_budget_out: the budget refuses it. */
+static int read_whole_head(struct exchange *exchange, struct slice bytes, struct http1_head *head,
+                           bool *over_budget_out)
+{
+    struct http_header items[HTTP_FIELDS_MAX];
+    struct http_headers headers = {items, 0};
+    uint8_t *room = server_exchange_head_room(exchange, bytes.size);
+    *over_budget_out = !room;
+    if (!room)
+        return 0;
+    memcpy(room, bytes.data, bytes.size);
+    int status = http1_head_parse(room, bytes.size, head, &headers);
+    if (status == 0)
+        *over_budget_out = !set_headers(exchange, &headers);
+    return status;
+}
+
 /* The whole head is there. */
 static void on_head(struct connection *connection, struct slice bytes)
 {
     struct http1 *http1 = connection->session;
-    struct http_header items[HTTP_FIELDS_MAX];
-    struct http_headers headers = {items, 0};
     struct http1_head head;
+    bool is_over_budget = true;
     struct exchange *exchange = server_exchange_new(connection);
-    uint8_t *room = exchange ? server_exchange_head_room(exchange, bytes.size) : NULL;
-    if (!room) {
-        if (exchange)
-            server_exchange_free(exchange);
-        refuse_over_budget(connection);
+    int status = exchange ? read_whole_head(exchange, bytes, &head, &is_over_budget) : 0;
+    if (status == 0 && !is_over_budget) {
+        http1->exchange = exchange;
+        begin_exchange(connection, &head);
         return;
     }
-    memcpy(room, bytes.data, bytes.size);
-    int status = http1_head_parse(room, bytes.size, &head, &headers);
-    if (status != 0) {
+    if (exchange)
         server_exchange_free(exchange);
+    if (is_over_budget)
+        refuse_over_budget(connection);
+    else
         refuse(connection, status, CLOSE_BAD_REQUEST);
-        return;
-    }
-    set_headers(exchange, &headers);
-    http1->exchange = exchange;
-    begin_exchange(connection, &head);
 }
 
 /* Each of these takes bytes off data; false: no progress without more of them. */
@@ -399,11 +411,39 @@ static struct slice process(struct connection *connection, struct slice data)
     return data;
 }
 
+static void drop_pending(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    if (!http1->pending.data)
+        return;
+    outgoing_deinit(&http1->pending);
+    budget_release(connection->budget, http1->pending_charged);
+    http1->pending_charged = 0;
+}
+
+/* What waits is the head of a request, which is refused, or the requests behind one that is not
+ * answered, which then is the last one of its connection. */
+static void charge_pending(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    size_t more = http1->pending.capacity - http1->pending_charged;
+    assert(http1->pending.capacity >= http1->pending_charged);
+    if (budget_reserve(connection->budget, more)) {
+        http1->pending_charged += more;
+        return;
+    }
+    drop_pending(connection);
+    if (http1->state == HTTP1_HEAD)
+        refuse_over_budget(connection);
+    http1->keep_alive = false;
+    connection->reading = false;
+}
+
 static void keep_rest(struct connection *connection, struct slice rest)
 {
     struct http1 *http1 = connection->session;
     if (rest.size == 0) {
-        outgoing_deinit(&http1->pending);
+        drop_pending(connection);
     } else if (http1->pending.data) {
         memmove(http1->pending.data, rest.data, rest.size);
         http1->pending.size = rest.size;
@@ -414,6 +454,8 @@ static void keep_rest(struct connection *connection, struct slice rest)
     if (connection->phase == CONNECTION_OPEN)
         connection->reading =
             !connection->eof && !(is_stuck && rest.size > SERVER_PIPELINE_MAX_BYTES);
+    if (rest.size > 0)
+        charge_pending(connection);
 }
 
 static void http1_input(struct connection *connection, struct slice data)
@@ -548,10 +590,10 @@ static void http1_drain(struct connection *connection)
 static void http1_close(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
+    drop_pending(connection);
     connection->session = NULL;
     if (http1->exchange)
         server_exchange_gone(http1->exchange);
-    outgoing_deinit(&http1->pending);
     free(http1);
 }
 

@@ -1,7 +1,7 @@
 #include "core/net/peer_key.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* The prefix 0:ffff:a.b.c.d::/64 cannot be an IPv6 client's: ::/8 is reserved. */
@@ -31,4 +31,21 @@ uint64_t peer_key(const struct sockaddr *address)
     if (address->sa_family == AF_INET6)
         return key_of_v6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
     return 0;
+}
+
+void peer_print(const struct sockaddr *address, char out[INET6_ADDRSTRLEN])
+{
+    const void *bytes = NULL;
+    int family = address->sa_family;
+    if (family == AF_INET) {
+        bytes = &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    } else if (family == AF_INET6) {
+        const struct in6_addr *v6 =
+            &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+        bool is_mapped = IN6_IS_ADDR_V4MAPPED(v6);
+        family = is_mapped ? AF_INET : AF_INET6;
+        bytes = v6->s6_addr + (is_mapped ? 12 : 0);
+    }
+    if (!bytes || !inet_ntop(family, bytes, out, INET6_ADDRSTRLEN))
+        out[0] = '\0';
 }

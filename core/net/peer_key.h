@@ -12,10 +12,13 @@
 #ifndef PROFCOL_CORE_NET_PEER_KEY_H
 #define PROFCOL_CORE_NET_PEER_KEY_H
 
+#include <netinet/in.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
 /* 0: it has no address (a Unix socket, NULL). */
 uint64_t peer_key(const struct sockaddr *address);
+/* The address without port, IPv4 as such also where it came over IPv6; "" where there is none. */
+void peer_print(const struct sockaddr *address, char out[INET6_ADDRSTRLEN]);
 
 #endif

@@ -47,8 +47,9 @@ struct server_options {
     int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,
         keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
     struct config_pairs response_headers;
-    const char *label; /* for logs: "receiver otlp" */
-    struct budget *budget;
+    const char *label;                /* for logs: "receiver otlp" */
+    struct budget *budget;            /* for what connections bring; NULL: none */
+    struct source_accounts *accounts; /* of the budget, one for each client; NULL: none */
     struct metrics *metrics;
     bool uses_reserve; /* takes the descriptors that connections of other servers leave free */
 };
@@ -98,6 +99,9 @@ const struct http_headers *exchange_headers(const struct exchange *exchange);
 const char *exchange_peer(const struct exchange *exchange); /* address without port */
 /* The client's number (core/net/peer_key.h). 0: it has no address, or is gone. */
 uint64_t exchange_peer_key(const struct exchange *exchange);
+/* What is made of the request is charged to this: its client's account, or the server's budget. It
+ * outlives the exchange. */
+struct budget *exchange_budget(const struct exchange *exchange);
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
 void exchange_set_data(struct exchange *exchange, void *data); /* the handler's own */

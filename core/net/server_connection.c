@@ -4,6 +4,7 @@
  */
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
+#include "core/base/source_accounts.h"
 #include "core/net/peer_key.h"
 #include "core/net/server_private.h"
 
@@ -196,6 +197,22 @@ void server_connection_finish(struct connection *connection, enum close_reason r
     server_connection_mark_dirty(connection);
 }
 
+static void enter_account(struct connection *connection)
+{
+    const struct server_options *options = &connection->part->server->options;
+    connection->budget = options->accounts
+                             ? source_accounts_enter(options->accounts, connection->peer_key)
+                             : options->budget;
+}
+
+static void leave_account(struct connection *connection)
+{
+    const struct server_options *options = &connection->part->server->options;
+    if (options->accounts)
+        source_accounts_leave(options->accounts, connection->budget);
+    connection->budget = NULL;
+}
+
 static void bury(struct connection *connection)
 {
     struct server_part *part = connection->part;
@@ -235,6 +252,7 @@ void server_connection_close(struct connection *connection, enum close_reason re
         connection->protocol->close(connection);
     tls_stream_free(connection->tls);
     outgoing_deinit(&connection->out);
+    leave_account(connection);
     *connection->link = connection->next;
     if (connection->next)
         connection->next->link = connection->link;
@@ -646,6 +664,7 @@ struct connection *server_connection_open(struct server_part *part, int fd,
         free(connection);
         return NULL;
     }
+    enter_account(connection);
     connection->next = part->connections;
     connection->link = &part->connections;
     if (connection->next)

@@ -2,9 +2,9 @@
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
+#include "core/net/peer_key.h"
 #include "core/net/server_private.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <stdio.h>
 
@@ -29,12 +29,13 @@ static void on_deadline(struct timer *timer);
 struct exchange *server_exchange_new(struct connection *connection)
 {
     struct server_part *part = connection->part;
-    if (!budget_reserve(part->server->options.budget, EXCHANGE_COST_BYTES))
+    if (!budget_reserve(connection->budget, EXCHANGE_COST_BYTES))
         return NULL;
     struct exchange *exchange = memory_alloc(sizeof(*exchange));
     memset(exchange, 0, offsetof(struct exchange, answer_inline));
     exchange->part = part;
     exchange->connection = connection;
+    exchange->budget = connection->budget;
     exchange->headers.items = exchange->inline_items;
     exchange->header_capacity = EXCHANGE_INLINE_HEADERS;
     exchange->store = exchange->inline_store;
@@ -68,7 +69,7 @@ void server_exchange_free(struct exchange *exchange)
     struct server_part *part = exchange->part;
     assert(!exchange->held);
     cancel_deadline(exchange);
-    budget_release(part->server->options.budget, exchange->charged_bytes);
+    budget_release(exchange->budget, exchange->charged_bytes);
     buffer_unref(exchange->body);
     if (exchange->headers.items != exchange->inline_items)
         free(exchange->headers.items);
@@ -101,7 +102,7 @@ void server_exchange_gone(struct exchange *exchange)
 
 static bool charge(struct exchange *exchange, size_t size)
 {
-    if (!budget_reserve(exchange->part->server->options.budget, size))
+    if (!budget_reserve(exchange->budget, size))
         return false;
     exchange->charged_bytes += size;
     return true;
@@ -145,17 +146,31 @@ bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct
     return true;
 }
 
+static bool grow_headers(struct exchange *exchange, size_t capacity)
+{
+    struct http_headers *headers = &exchange->headers;
+    assert(headers->items == exchange->inline_items && headers->count < capacity);
+    if (!charge(exchange, capacity * sizeof(struct http_header)))
+        return false;
+    headers->items = memory_array(capacity, sizeof(struct http_header));
+    memcpy(headers->items, exchange->inline_items, sizeof(exchange->inline_items));
+    exchange->header_capacity = capacity;
+    return true;
+}
+
+bool server_exchange_headers_room(struct exchange *exchange, size_t count)
+{
+    assert(exchange->headers.count == 0);
+    return count <= exchange->header_capacity || grow_headers(exchange, count);
+}
+
 bool server_exchange_add_header(struct exchange *exchange, struct slice name, struct slice value)
 {
     struct http_headers *headers = &exchange->headers;
     if (headers->count == exchange->header_capacity) {
         enum { MORE_HEADERS = HTTP_FIELDS_MAX + 2 }; /* :authority, content-type */
-        if (headers->items != exchange->inline_items ||
-            !charge(exchange, MORE_HEADERS * sizeof(struct http_header)))
+        if (headers->items != exchange->inline_items || !grow_headers(exchange, MORE_HEADERS))
             return false;
-        headers->items = memory_array(MORE_HEADERS, sizeof(struct http_header));
-        memcpy(headers->items, exchange->inline_items, sizeof(exchange->inline_items));
-        exchange->header_capacity = MORE_HEADERS;
     }
     struct http_header *header = &headers->items[headers->count];
     if (!server_exchange_store(exchange, name, &header->name) ||
@@ -438,7 +453,7 @@ static bool reserve_body(struct exchange *exchange, size_t more)
                                                    : BODY_START_BYTES;
         if (start < more)
             start = more;
-        exchange->body = buffer_new(start, exchange->part->server->options.budget);
+        exchange->body = buffer_new(start, exchange->budget);
         if (exchange->body)
             return true;
     } else if (buffer_reserve(exchange->body, more, limit)) {
@@ -541,7 +556,7 @@ static bool decompress_body(struct exchange *exchange)
     struct error err = {""};
     enum decompress_result result =
         decompress((enum compression)exchange->compression, buffer_slice(exchange->body),
-                   body_limit(exchange), exchange->part->server->options.budget, &plain, &err);
+                   body_limit(exchange), exchange->budget, &plain, &err);
     if (result == DECOMPRESS_OK) {
         buffer_unref(exchange->body);
         exchange->body = plain;
@@ -592,10 +607,9 @@ static void hand_over(struct exchange *exchange)
 void server_exchange_finish(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY);
-    struct server *server = exchange->part->server;
     exchange->body_complete = true;
     if (!exchange->body)
-        exchange->body = buffer_new_charged(0, server->options.budget);
+        exchange->body = buffer_new_charged(0, exchange->budget);
     bool is_compressed = exchange->compression != COMPRESSION_NONE;
     if (exchange->dialect == SERVER_GRPC) {
         if (exchange->prefix_size < GRPC_PREFIX_BYTES ||
@@ -657,24 +671,19 @@ const char *exchange_peer(const struct exchange *exchange)
     struct connection *connection = exchange->connection;
     if (!connection)
         return "";
-    if (connection->peer[0] == '\0') {
-        if (connection->address.sin6_family == AF_INET) {
-            const struct sockaddr_in *v4 =
-                (const struct sockaddr_in *)(const void *)&connection->address;
-            inet_ntop(AF_INET, &v4->sin_addr, connection->peer, sizeof(connection->peer));
-        } else if (connection->address.sin6_family == AF_INET6) {
-            inet_ntop(AF_INET6, &connection->address.sin6_addr, connection->peer,
-                      sizeof(connection->peer));
-        }
-    }
-    /* One that came over IPv4 to a listener of both. */
-    bool is_mapped = strncmp(connection->peer, "::ffff:", 7) == 0 && strchr(connection->peer, '.');
-    return connection->peer + (is_mapped ? 7 : 0);
+    if (connection->peer[0] == '\0')
+        peer_print((const struct sockaddr *)&connection->address, connection->peer);
+    return connection->peer;
 }
 
 uint64_t exchange_peer_key(const struct exchange *exchange)
 {
     return exchange->connection ? exchange->connection->peer_key : 0;
+}
+
+struct budget *exchange_budget(const struct exchange *exchange)
+{
+    return exchange->budget;
 }
 
 bool exchange_is_secure(const struct exchange *exchange)

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -248,13 +249,29 @@ static struct server_part *least_loaded(struct server *server)
     return best;
 }
 
+/* Its client has as many connections as it may have. */
+static void refuse_peer(struct server *server, int fd, const struct sockaddr_in6 *address)
+{
+    const struct worker *worker = server->parts[0].worker;
+    close(fd);
+    server_count_closed(server, worker->index, CLOSE_PER_IP);
+    uint64_t count = log_interval_add(&server->refused_per_ip, 1, worker->now_ns);
+    if (count == 0)
+        return;
+    char peer[INET6_ADDRSTRLEN];
+    peer_print((const struct sockaddr *)address, peer);
+    log_warn(server->label,
+             "connections closed because their address has max_connections_per_ip (%u): %" PRIu64
+             ", the last from %s",
+             server->options.max_connections_per_ip, count, peer);
+}
+
 static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
 {
     int on = 1;
     uint64_t key = server->peers ? peer_key((const struct sockaddr *)address) : 0;
     if (server->peers && !peer_counts_add(server->peers, key)) {
-        close(fd);
-        server_count_closed(server, server->parts[0].worker->index, CLOSE_PER_IP);
+        refuse_peer(server, fd, address);
         return;
     }
     if (!server->unix_path)

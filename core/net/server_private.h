@@ -15,6 +15,7 @@
 #ifndef PROFCOL_CORE_NET_SERVER_PRIVATE_H
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H
 
+#include "core/base/log.h"
 #include "core/base/verdict.h"
 #include "core/net/h2_guard.h"
 #include "core/net/peer_counts.h"
@@ -157,7 +158,8 @@ struct server {
     atomic_bool accept_paused; /* by max_connections */
     atomic_uint connections;
     unsigned max_connections;
-    struct peer_counts *peers; /* NULL: no limit for each */
+    struct peer_counts *peers;          /* NULL: no limit for each */
+    struct log_interval refused_per_ip; /* first worker only */
 
     atomic_uint references; /* server_free, each started part */
     struct gauge *open_gauge;
@@ -227,7 +229,8 @@ struct connection {
     uint8_t detect_size;
     struct sockaddr_in6 address; /* or sockaddr_in */
     char peer[INET6_ADDRSTRLEN];
-    uint64_t peer_key; /* of the address */
+    uint64_t peer_key;     /* of the address */
+    struct budget *budget; /* of the client; may be NULL */
     /* Tests and fuzzing: instead of a socket. Returns how many bytes it took, or -1. */
     ssize_t (*sink)(void *context, struct slice data);
     void *sink_context;
@@ -274,6 +277,7 @@ struct exchange {
     struct server_part *part;
     struct connection *connection; /* NULL: gone */
     struct exchange *next, **link; /* of an HTTP/2 connection */
+    struct budget *budget;         /* the connection's */
     int32_t stream_id;
     uint8_t state;
     uint8_t dialect;
@@ -315,6 +319,8 @@ void server_exchange_free(struct exchange *exchange);
 void server_exchange_gone(struct exchange *exchange);
 /* Room for a whole HTTP/1 head and its headers; NULL when over budget. */
 uint8_t *server_exchange_head_room(struct exchange *exchange, size_t size);
+/* Room for that many headers in all, while there is none yet; false when over budget. */
+bool server_exchange_headers_room(struct exchange *exchange, size_t count);
 /* Copies; false when over budget. */
 bool server_exchange_add_header(struct exchange *exchange, struct slice name, struct slice value);
 bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct slice *out);

@@ -1,5 +1,6 @@
 #include "core/pipeline/batch.h"
 
+#include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/base/worker.h"
 #include "core/pipeline/reservation.h"
@@ -136,6 +137,7 @@ void batch_append(struct batch *batch, struct batch *other)
         set_part(&batch->parts[batch->part_count + i], other->parts[i].buffer);
     batch->part_count = count;
     batch->items += other->items;
+    arena_set_budget(&batch->arena, budget_of_both(batch->arena.budget, other->arena.budget));
     other->part_count = 0;
     batch_free(other);
 }

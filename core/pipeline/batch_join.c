@@ -1,5 +1,6 @@
 #include "core/pipeline/batch_join.h"
 
+#include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/traces_split.h"
@@ -33,10 +34,18 @@ static struct batch *join_traces(struct batch *list)
     return joined;
 }
 
+static struct budget *common_budget(const struct batch *list)
+{
+    struct budget *budget = list->arena.budget;
+    for (const struct batch *batch = list->next; batch; batch = batch->next)
+        budget = budget_of_both(budget, batch->arena.budget);
+    return budget;
+}
+
 static struct batch *join_profiles(struct batch *list)
 {
     struct batch *first = list;
-    struct profiles_merge *merge = profiles_merge_new(first->arena.budget);
+    struct profiles_merge *merge = profiles_merge_new(common_budget(list));
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
         batch_flatten(batch);

@@ -66,8 +66,9 @@ struct process {
     struct worker *workers;
     unsigned worker_count;
     struct metrics *metrics;
-    struct budget *budget;     /* the process-wide one */
-    size_t memory_limit_bytes; /* of the cgroup or the machine */
+    struct budget *budget;            /* the process-wide one */
+    struct source_accounts *accounts; /* of it, one for each client; NULL: none */
+    size_t memory_limit_bytes;        /* of the cgroup or the machine */
     const char *version;
     _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
 };

@@ -48,10 +48,9 @@ static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signa
                                           struct verdict *why)
 {
     struct error err;
-    size_t memory = budget ? budget->limit_bytes : 0;
     bool (*unfold)(struct slice, const struct scan_result *, size_t, struct error *) =
         signal == SIGNAL_TRACES ? unfold_traces : unfold_profiles;
-    if (unfold(buffer_slice(body), scan, memory, &err))
+    if (unfold(buffer_slice(body), scan, budget_limit(budget), &err))
         return body;
     *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
     buffer_unref(body);

@@ -47,6 +47,7 @@ void received_init(struct received *received, struct exchange *exchange,
 struct context *received_metadata(const struct exchange *exchange)
 {
     struct context *context = context_new();
+    arena_init(&context->arena, exchange_budget(exchange));
     const struct http_headers *headers = exchange_headers(exchange);
     context->entries = arena_array(&context->arena, headers->count, sizeof(*context->entries));
     for (size_t i = 0; i < headers->count; i++)

@@ -193,8 +193,10 @@ void http_server_check(const struct http_server_settings *settings, const char *
 
 static struct server_options common_options(struct process *process, const char *label)
 {
-    return (struct server_options){
-        .label = label, .budget = process->budget, .metrics = process->metrics};
+    return (struct server_options){.label = label,
+                                   .budget = process->budget,
+                                   .accounts = process->accounts,
+                                   .metrics = process->metrics};
 }
 
 struct server_options grpc_server_options(const struct grpc_server_settings *settings,

@@ -90,7 +90,7 @@ static void on_request(void *context, struct exchange *exchange)
         .series = &pusher->series,
         .max_size = (size_t)pusher->settings->server.max_request_body_size,
         .time_unix_nano = clock_wall_ns(),
-        .budget = pusher->component->process->budget,
+        .budget = exchange_budget(exchange),
     };
     struct buffer *profiles = profile_intake_read(&intake, &samples, &why);
     buffer_unref(body);

@@ -290,7 +290,7 @@ static struct buffer *convert_upload(struct pyroscope_receiver *receiver, enum p
     struct upload upload;
     struct buffer *result = NULL;
     upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
-                receiver->component.process->budget);
+                exchange_budget(exchange));
     if (read_upload(&upload, protocol, exchange, body, why))
         result = received_profiles_finish(upload.builder, samples_out, why);
     upload_deinit(&upload);
@@ -309,8 +309,8 @@ static struct buffer *read_otlp(struct pyroscope_receiver *receiver, bool is_jso
                                 struct exchange *exchange, struct buffer *body,
                                 uint32_t *samples_out, struct verdict *why)
 {
-    struct buffer *request = otlp_request_read(
-        body, SIGNAL_PROFILES, is_json, receiver->component.process->budget, samples_out, why);
+    struct buffer *request = otlp_request_read(body, SIGNAL_PROFILES, is_json,
+                                               exchange_budget(exchange), samples_out, why);
     struct slice name = otlp_service(settings_of(receiver), exchange_headers(exchange));
     if (!request || service_names_fit(buffer_slice(request), name))
         return request;
@@ -343,6 +343,7 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
     if (tenant.size == 0)
         return NULL;
     struct context *context = context_new();
+    arena_init(&context->arena, exchange_budget(exchange));
     context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
     context->entries[context->entry_count++] =
         (struct context_entry){"x-scope-orgid", arena_string(&context->arena, tenant)};

@@ -11,7 +11,7 @@
 #include <arpa/inet.h>
 #include <stdbool.h>
 
-static uint64_t key_of(const char *text)
+static struct sockaddr_storage address_of(const char *text)
 {
     struct sockaddr_storage storage = {0};
     struct sockaddr_in *v4 = (struct sockaddr_in *)&storage;
@@ -24,6 +24,12 @@ static uint64_t key_of(const char *text)
         storage.ss_family = AF_INET6;
         v6->sin6_port = 4318;
     }
+    return storage;
+}
+
+static uint64_t key_of(const char *text)
+{
+    struct sockaddr_storage storage = address_of(text);
     return peer_key((const struct sockaddr *)&storage);
 }
 
@@ -51,6 +57,28 @@ static void test_who_is_the_same(void **state)
             fail_msg("%s, %s", cases[i].first, cases[i].second);
 }
 
+static void test_print(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *address, *printed;
+    } cases[] = {
+        {"10.0.0.1", "10.0.0.1"},
+        {"::ffff:10.0.0.1", "10.0.0.1"},
+        {"2001:db8::1", "2001:db8::1"},
+        {"::1", "::1"},
+    };
+    char out[INET6_ADDRSTRLEN];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sockaddr_storage storage = address_of(cases[i].address);
+        peer_print((const struct sockaddr *)&storage, out);
+        assert_string_equal(out, cases[i].printed);
+    }
+    struct sockaddr nobody = {.sa_family = AF_UNIX};
+    peer_print(&nobody, out);
+    assert_string_equal(out, "");
+}
+
 static void test_no_address(void **state)
 {
     (void)state;
@@ -66,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_the_same),
+        cmocka_unit_test(test_print),
         cmocka_unit_test(test_no_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

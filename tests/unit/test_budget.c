@@ -1,0 +1,128 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/base/budget.h"
+
+/* What an account gets, taking one byte after the other. */
+static size_t take_all(struct budget *account)
+{
+    size_t taken = 0;
+    while (budget_reserve(account, 1))
+        taken++;
+    return taken;
+}
+
+static void one_hog_leaves_a_fifth(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 1000};
+    struct budget hog = {.parent = &all}, good = {.parent = &all};
+    assert_int_equal(take_all(&hog), 800); /* 800 <= 4 * 200 */
+    assert_int_equal(budget_used(&all), 800);
+    assert_false(budget_has_room(&hog, 1));
+    assert_true(budget_has_room(&good, 160));
+    assert_false(budget_has_room(&good, 161));
+    assert_true(budget_reserve(&good, 160)); /* four fifths of what is left */
+    assert_false(budget_reserve(&hog, 1));
+}
+
+static void two_hogs_get_the_same(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 900};
+    struct budget one = {.parent = &all}, other = {.parent = &all};
+    bool more = true;
+    while (more) {
+        bool one_more = budget_reserve(&one, 1);
+        more = budget_reserve(&other, 1) || one_more;
+    }
+    assert_int_equal(budget_used(&one), 400); /* 400 <= 4 * 100 */
+    assert_int_equal(budget_used(&other), 400);
+}
+
+/* A hog that came first has to give back before it gets more; the good client does not wait for
+ * that. */
+static void who_holds_most_is_refused_first(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 1000};
+    struct budget hog = {.parent = &all}, good = {.parent = &all};
+    take_all(&hog);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(budget_reserve(&good, 100));
+        assert_false(budget_reserve(&hog, 1));
+        budget_release(&good, 100);
+    }
+    assert_true(budget_reserve(&good, 100)); /* 100 are free: the hog may hold 400 */
+    budget_release(&hog, 300);
+    assert_int_equal(budget_used(&hog), 500);
+    assert_true(budget_reserve(&hog, 220)); /* 720 <= 4 * 180 */
+    assert_false(budget_reserve(&hog, 1));
+}
+
+static void everything_comes_back(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 1000};
+    struct budget one = {.parent = &all}, other = {.parent = &all};
+    assert_true(budget_reserve(&one, 500));
+    budget_charge(&one, 700); /* without asking */
+    assert_int_equal(budget_used(&all), 1200);
+    assert_false(budget_reserve(&other, 1)); /* the whole is full */
+    assert_false(budget_has_room(&one, 0));
+    assert_true(budget_reserve(&other, 0));
+    assert_false(budget_reserve(&all, 1));
+    budget_release(&one, 1200);
+    assert_int_equal(budget_used(&one), 0);
+    assert_int_equal(budget_used(&other), 0);
+    assert_int_equal(budget_used(&all), 0);
+    assert_int_equal(take_all(&other), 800);
+}
+
+static void what_belongs_to_nobody_counts_for_all(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 1000};
+    struct budget one = {.parent = &all}, other = {.parent = &all};
+    budget_charge(&all, 500);
+    assert_int_equal(take_all(&one), 400);
+    assert_ptr_equal(budget_of_both(&one, &one), &one);
+    assert_ptr_equal(budget_of_both(&one, &other), &all);
+    assert_ptr_equal(budget_of_both(&one, &all), &all);
+    assert_ptr_equal(budget_of_both(&all, &one), &all);
+    assert_null(budget_of_both(NULL, NULL));
+}
+
+static void limits_do_not_overflow(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = SIZE_MAX};
+    struct budget account = {.parent = &all};
+    assert_true(budget_reserve(&account, SIZE_MAX / 2));
+    assert_false(budget_reserve(&account, SIZE_MAX));
+    assert_int_equal(budget_limit(&account), SIZE_MAX);
+    struct budget endless = {0}, free_account = {.parent = &endless};
+    assert_true(budget_reserve(&free_account, 1 << 30));
+    assert_true(budget_has_room(&free_account, 1 << 30));
+    assert_int_equal(budget_limit(&free_account), 0);
+    assert_int_equal(budget_limit(NULL), 0);
+    assert_true(budget_has_room(NULL, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_hog_leaves_a_fifth),
+        cmocka_unit_test(two_hogs_get_the_same),
+        cmocka_unit_test(who_holds_most_is_refused_first),
+        cmocka_unit_test(everything_comes_back),
+        cmocka_unit_test(what_belongs_to_nobody_counts_for_all),
+        cmocka_unit_test(limits_do_not_overflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
