@@ -65,10 +65,10 @@ def grpc_frame(message, compressed=False):
     return bytes([compressed]) + len(message).to_bytes(4, "big") + message
 
 
-def connect(address, timeout=30):
-    """A TCP connection to HOST:PORT."""
+def connect(address, timeout=30, source=None):
+    """A TCP connection to HOST:PORT, from the address `source`, where the machine has several."""
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host.strip("[]"), int(port)), timeout)
+    connection = socket.create_connection((host.strip("[]"), int(port)), timeout, (source, 0) if source else None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -76,8 +76,8 @@ def connect(address, timeout=30):
 class Http1:
     """One HTTP/1.1 connection."""
 
-    def __init__(self, address, timeout=30):
-        self.socket = connect(address, timeout)
+    def __init__(self, address, timeout=30, source=None):
+        self.socket = connect(address, timeout, source)
         self.reader = self.socket.makefile("rb")
         self.open = True
 
@@ -142,8 +142,8 @@ class Http1:
 class Http2:
     """One cleartext HTTP/2 connection with prior knowledge; one request at a time."""
 
-    def __init__(self, address, timeout=30):
-        self.socket = connect(address, timeout)
+    def __init__(self, address, timeout=30, source=None):
+        self.socket = connect(address, timeout, source)
         self.open = True
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=True, header_encoding="utf-8", validate_outbound_headers=False,

@@ -65,6 +65,7 @@ void server_fixture_init(struct server_fixture *fixture)
 {
     *fixture = (struct server_fixture){0};
     fixture->budget.limit_bytes = 64 << 20;
+    source_accounts_init(&fixture->accounts, &fixture->budget);
     fixture->metrics = metrics_new(1);
     worker_init_manual(&fixture->worker, 0, 1000 * SECOND_NS);
     fixture->options = (struct server_options){
@@ -72,6 +73,7 @@ void server_fixture_init(struct server_fixture *fixture)
         .accept_grpc = true,
         .label = "test",
         .budget = &fixture->budget,
+        .accounts = &fixture->accounts,
         .metrics = fixture->metrics,
         .max_body_bytes = 1 << 20,
         .max_message_bytes = 512 << 10,
@@ -115,6 +117,10 @@ void server_fixture_end(struct server_fixture *fixture)
     worker_deinit(&fixture->worker);
     metrics_free(fixture->metrics);
     assert(budget_used(&fixture->budget) == 0);
+    assert(source_accounts_most_used(&fixture->accounts) == 0);
+    for (size_t i = 0; i < SOURCE_ACCOUNTS; i++)
+        assert(fixture->accounts.items[i].connections == 0);
+    source_accounts_deinit(&fixture->accounts);
 }
 
 double server_fixture_closed(struct server_fixture *fixture, const char *reason)

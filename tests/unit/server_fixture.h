@@ -12,13 +12,14 @@
 #ifndef PROFCOL_TESTS_UNIT_SERVER_FIXTURE_H
 #define PROFCOL_TESTS_UNIT_SERVER_FIXTURE_H
 
-#include "core/base/budget.h"
+#include "core/base/source_accounts.h"
 #include "core/base/text.h"
 #include "core/net/server_private.h"
 
 struct server_fixture {
     struct worker worker;
     struct budget budget;
+    struct source_accounts accounts; /* of budget; clients of tests have no address: they share one */
     struct metrics *metrics;
     struct server *server;
     struct server_options options; /* may be changed before server_fixture_start */

@@ -521,6 +521,56 @@ static void test_over_budget(void **state)
     scene_free(scene);
 }
 
+/* What waits for the rest of its head counts, and goes when it is over the budget. */
+static void test_waiting_heads_are_charged(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    static const char filler[10000] = {[0 ... 9999] = 'a'};
+    size_t before = budget_used(&scene->fixture.budget);
+    raw_client_send(&scene->client, SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nX-A: "));
+    assert_in_range(budget_used(&scene->fixture.budget) - before, 30, 1000);
+    raw_client_send(&scene->client, slice_of(filler, sizeof(filler)));
+    assert_in_range(budget_used(&scene->fixture.budget) - before, 10000, 40000);
+    raw_client_send(&scene->client, SLICE("\r\nContent-Length: 2\r\n\r\nyo"));
+    assert_received(&scene->client, "200 OK");
+    assert_int_equal(budget_used(&scene->fixture.budget), before);
+    scene->fixture.budget.limit_bytes = 10000;
+    raw_client_send(&scene->client, SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nX-A: "));
+    assert_received(&scene->client, "200 OK");
+    raw_client_send(&scene->client, slice_of(filler, sizeof(filler)));
+    assert_received(&scene->client, "503 Service Unavailable");
+    assert_received(&scene->client, "Retry-After: 1\r\n");
+    assert_true(raw_client_is_closed(&scene->client));
+    assert_int_equal(budget_used(&scene->fixture.budget), before);
+    scene_free(scene);
+}
+
+/* The request before them is answered all the same; then the client knows by the end of the
+ * connection that they were not. */
+static void test_requests_behind_one_are_charged(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    raw_client_send(&scene->client, LATER);
+    size_t before = budget_used(&scene->fixture.budget);
+    for (int i = 0; i < 100; i++)
+        raw_client_send(&scene->client, SHORT);
+    assert_in_range(budget_used(&scene->fixture.budget) - before, 100 * SHORT.size,
+                    400 * SHORT.size);
+    scene->fixture.budget.limit_bytes = budget_used(&scene->fixture.budget);
+    for (int i = 0; i < 200; i++)
+        raw_client_send(&scene->client, SHORT);
+    assert_int_equal(budget_used(&scene->fixture.budget), before);
+    assert_false(raw_client_is_closed(&scene->client));
+    server_fixture_answer(&scene->fixture);
+    assert_received(&scene->client, "Connection: close\r\n");
+    assert_int_equal(count_of(&scene->client, "HTTP/1.1 "), 1);
+    assert_true(raw_client_is_closed(&scene->client));
+    assert_int_equal(scene->fixture.requests, 1);
+    scene_free(scene);
+}
+
 static void test_promised_length_is_not_reserved(void **state)
 {
     (void)state;
@@ -582,6 +632,8 @@ int main(void)
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_drain_of_nothing),
         cmocka_unit_test(test_over_budget),
+        cmocka_unit_test(test_waiting_heads_are_charged),
+        cmocka_unit_test(test_requests_behind_one_are_charged),
         cmocka_unit_test(test_promised_length_is_not_reserved),
         cmocka_unit_test(test_grpc_only_listener),
         cmocka_unit_test(test_response_headers),

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/budget.h"
+#include "core/base/source_accounts.h"
 #include "core/base/verdict.h"
 #include "core/net/server.h"
 #include "tls_fixture.h"
@@ -38,6 +38,7 @@ struct site {
     struct worker workers[WORKERS];
     unsigned count;
     struct budget budget;
+    struct source_accounts accounts;
     struct metrics *metrics;
     struct server *server;
     struct held *never[WORKERS]; /* each its worker's */
@@ -105,12 +106,14 @@ static struct site *site_new(unsigned count, struct server_options options)
     struct error err = {""};
     site->count = count;
     site->budget.limit_bytes = 64 << 20;
+    source_accounts_init(&site->accounts, &site->budget);
     site->metrics = metrics_new(count);
     if (!options.endpoint)
         options.endpoint = "127.0.0.1:0";
     options.accept_http = options.accept_grpc = true;
     options.label = "site";
     options.budget = &site->budget;
+    options.accounts = &site->accounts;
     options.metrics = site->metrics;
     for (unsigned i = 0; i < count; i++)
         assert_true(worker_init(&site->workers[i], i, &err));
@@ -189,6 +192,10 @@ static void site_free(struct site *site)
         worker_deinit(&site->workers[i]);
     metrics_free(site->metrics);
     assert_int_equal(budget_used(&site->budget), 0);
+    assert_int_equal(source_accounts_most_used(&site->accounts), 0);
+    for (size_t i = 0; i < SOURCE_ACCOUNTS; i++)
+        assert_int_equal(site->accounts.items[i].connections, 0);
+    source_accounts_deinit(&site->accounts);
     free(site);
 }
 

@@ -1,0 +1,99 @@
+"""A client that holds as much memory as it gets, and another one, of which nothing is refused.
+
+Both have an address of their own. How much each may hold is told in docs/architecture.md, Limits.
+"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import branches, client, connections, hogs, make, memory_limit, server, testing
+
+MEBIBYTES = 64              # the memory limit; a quarter of it is the budget
+BUDGET = MEBIBYTES << 18
+HOG, GOOD = "127.0.0.2", "127.0.0.3"
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@", max_connections: 4096}
+      http: {endpoint: "127.0.0.1:@http@", max_connections: 4096}
+exporters:
+  otlp_http: {endpoint: "DEAD", sending_queue: {queue_size: 1000000}}
+  nop: {}
+service:
+  pipelines: {traces: {receivers: [otlp], exporters: [otlp_http, nop]}}
+"""
+
+
+def span(number, size):
+    """A request with one span of about that many bytes."""
+    return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": "c3" * 16, "name": "x" * size}])
+
+
+@unittest.skipUnless(memory_limit.can_pretend(), "needs a namespace of its own for the limit of memory")
+class MemorySharesTest(unittest.TestCase):
+    """See the module."""
+
+    def run_profcol(self, workers):
+        """profcol with a small limit."""
+        directory = tempfile.TemporaryDirectory()
+        dead = branches.DeadBackend()
+        self.addCleanup(directory.cleanup)
+        self.addCleanup(dead.__exit__)
+        return server.Profcol(CONFIG.replace("DEAD", dead.url), binary=memory_limit.pretend(directory.name, MEBIBYTES),
+                              arguments=["--workers", str(workers), *branches.DRAIN], expect_exit=None)
+
+    def fill_queue(self, profcol):
+        """The dead exporter holds what it may, all of it from the hog."""
+        ways = [("http", connections.Http1(profcol.address("http"), source=HOG))]
+        for number in range(40):
+            for way, connection in ways:
+                answer = client.export(way, profcol.address(way), span(number, 200_000), connection=connection)
+                self.assertTrue(client.succeeded(answer), answer)   # nop has taken it
+        self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 5)
+        ways[0][1].close()
+
+    def send_all(self, profcol, count):
+        """A good client's requests, small and large, over both protocols; returns what was refused."""
+        ways = [("grpc", connections.Http2(profcol.address("grpc"), source=GOOD)),
+                ("http", connections.Http1(profcol.address("http"), source=GOOD))]
+        refused = []
+        for number in range(count):
+            way, connection = ways[number % 2]
+            answer = client.export(way, profcol.address(way), span(number, 1000 if number % 10 else 100_000), connection=connection)
+            if not client.succeeded(answer):
+                refused.append(answer)
+                break       # its connection may be closed
+        for _, connection in ways:
+            connection.close()
+        return refused
+
+    def check(self, workers):
+        """One hog, one good client."""
+        with self.run_profcol(workers) as profcol:
+            self.fill_queue(profcol)
+            with hogs.Hog(profcol, ["http", "grpc"] * 20, HOG) as hog:
+                server.wait_until(lambda: hog.refused > 50, 30, "the hog has all it gets")
+                largest = profcol.metric("profcol_budget_used_bytes_by_largest_source")
+                self.assertGreater(largest, BUDGET // 2)
+                before = hog.refused
+                self.assertEqual(self.send_all(profcol, 1000), [])
+                self.assertGreater(hog.refused, before)
+            server.wait_until(lambda: profcol.metric("profcol_budget_used_bytes") <
+                              profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http") + 200_000, 10, "all comes back")
+
+    def test_one_worker(self):
+        """A good client has none of 1,000 requests refused."""
+        self.check(1)
+
+    def test_two_workers(self):
+        """The same, where the hog is served by another worker, too."""
+        self.check(2)
+
+
+if __name__ == "__main__":
+    testing.main()

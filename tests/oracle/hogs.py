@@ -1,0 +1,124 @@
+"""A client that holds as much of profcol's memory as it gets, for as long as it gets it.
+
+    with Hog(profcol, ["http", "grpc"] * 20, source="127.0.0.2") as hog:
+        server.wait_until(lambda: hog.refused > 100)
+        ...                             # it goes on: what is refused comes again
+"""
+
+import select
+import threading
+import time
+
+import h2.events
+
+from . import client, connections
+
+PROMISED = 4 << 20      # bytes of each body, of which
+AT_ONCE = 900_000       # come as fast as they are taken, and then
+PACE = 4096             # in each second: more slowly, and the connection would be closed
+REFUSALS = (h2.events.ResponseReceived, h2.events.StreamReset, h2.events.ConnectionTerminated)
+
+
+class _Http1:
+    """A request whose body never ends."""
+
+    def __init__(self, address, source):
+        self.socket = connections.connect(address, 5, source)
+        self.socket.sendall(client.http1_head("POST", client.TRACES, address, [
+            ("Content-Type", client.PROTOBUF), ("Content-Length", str(PROMISED))]))
+        self.socket.setblocking(False)
+
+    def send(self, size):
+        """Some more of the body; returns how much."""
+        try:
+            return self.socket.send(bytes(size))
+        except BlockingIOError:
+            return 0
+
+    def hears(self):
+        """Whether it was answered."""
+        return bool(select.select([self.socket], [], [], 0)[0])
+
+
+class _Grpc:
+    """The same over HTTP/2."""
+
+    def __init__(self, address, source):
+        connection = connections.Http2(address, 5, source)
+        self.socket, self.h2 = connection.socket, connection.h2
+        self.h2.send_headers(1, [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", address),
+                                 ("content-type", "application/grpc"), ("te", "trailers")])
+        self.h2.send_data(1, b"\0" + PROMISED.to_bytes(4, "big"))
+        self.socket.sendall(self.h2.data_to_send())
+
+    def send(self, size):
+        """Some more of the body; returns how much."""
+        size = min(size, self.h2.local_flow_control_window(1), self.h2.max_outbound_frame_size)
+        self.h2.send_data(1, bytes(size))
+        self.socket.sendall(self.h2.data_to_send())
+        return size
+
+    def hears(self):
+        """Whether it was answered."""
+        while select.select([self.socket], [], [], 0)[0]:
+            data = self.socket.recv(65536)
+            if not data or any(isinstance(event, REFUSALS) for event in self.h2.receive_data(data)):
+                return True
+            self.socket.sendall(self.h2.data_to_send())
+        return False
+
+
+class _Body:
+    """One connection of a hog, opened again whenever it was refused."""
+
+    def __init__(self, kind, address, source):
+        self.open = lambda: kind(address, source)
+        self.way, self.sent, self.since = None, 0, 0.0
+
+    def turn(self):
+        """Goes on a little; False when it was refused."""
+        try:
+            if not self.way:
+                self.way, self.sent, self.since = self.open(), 0, time.monotonic()
+            room = AT_ONCE + int(PACE * (time.monotonic() - self.since)) - self.sent
+            if room > 0:
+                self.sent += self.way.send(min(room, 256 << 10))
+            if not self.way.hears():
+                return True
+        except OSError:
+            pass
+        self.close()
+        return False
+
+    def close(self):
+        """Close the connection."""
+        if self.way:
+            self.way.socket.close()
+        self.way = None
+
+
+class Hog(threading.Thread):
+    """See the module. `ways`: "http" or "grpc" for each connection. `refused` counts answers and closed connections."""
+
+    def __init__(self, profcol, ways, source):
+        super().__init__(daemon=True)
+        kinds = {"http": _Http1, "grpc": _Grpc}
+        self.bodies = [_Body(kinds[way], profcol.address(way), source) for way in ways]
+        self.refused, self.turns = 0, 0
+        self.over = threading.Event()
+
+    def run(self):
+        while not self.over.is_set():
+            self.refused += sum(not body.turn() for body in self.bodies)
+            self.turns += 1
+            self.over.wait(0.005)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+        for body in self.bodies:
+            body.close()
