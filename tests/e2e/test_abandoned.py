@@ -16,9 +16,9 @@ import grpc
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, connections, make, server, testing
+from tests.oracle import backend, client, connections, server, testing
+from tests.oracle.pipelines import names_in, span
 
-TRACE = "0" * 30 + "c4"
 INTERNAL, DEADLINE_EXCEEDED, UNIMPLEMENTED, UNAVAILABLE = 13, 4, 12, 14
 AWAY = backend.Answer(status=503, grpc_status=UNAVAILABLE, message="away")
 NOWHERE = "/nowhere.Service/Method"
@@ -53,25 +53,14 @@ def profcol(target, queue=NO_QUEUE):
     return server.Profcol(CONFIG.replace("TARGET", target.address).replace("QUEUE", queue), arguments=["--workers", "1"])
 
 
-def span(number):
-    """A request with one span that tells itself apart."""
-    return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": TRACE, "name": f"span {number}"}])
-
-
 def span_bytes(number):
-    """The same as bytes."""
+    """A request with that span as bytes."""
     return span(number).SerializeToString()
 
 
 def names(requests):
     """The spans of these requests, by name, sorted."""
-    return sorted(row["name"] for request in requests for _, _, row in canonical.spans(request.form()))
-
-
-def grpc_fields(address, *more):
-    """The head of a call of the trace service."""
-    return [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", address),
-            ("content-type", "application/grpc"), ("te", "trailers"), *more]
+    return names_in(request.form() for request in requests)
 
 
 def post_head(path, body, content_type=client.PROTOBUF, version="1.1"):
@@ -150,7 +139,7 @@ class AbandonedTest(unittest.TestCase):
         with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
             address = process.address("grpc")
             connection = connections.Http2(address)
-            streams = [connection.start(grpc_fields(address), connections.grpc_frame(span_bytes(number)))
+            streams = [connection.start(client.grpc_fields(address), connections.grpc_frame(span_bytes(number)))
                        for number in range(3)]
             self.wait_for_attempts(target, 3)
             for stream in streams:
@@ -177,7 +166,7 @@ class AbandonedTest(unittest.TestCase):
         """A socket on which a request waits for its answer."""
         if protocol == "grpc":
             connection = connections.Http2(address)
-            connection.start(grpc_fields(address), connections.grpc_frame(span_bytes(number)))
+            connection.start(client.grpc_fields(address), connections.grpc_frame(span_bytes(number)))
             return connection.socket
         connection = connections.connect(address)
         connection.sendall(post_head(client.TRACES, span_bytes(number)))
@@ -205,7 +194,7 @@ class AbandonedTest(unittest.TestCase):
         with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
             address = process.address("grpc")
             connection = connections.Http2(address)
-            stream = connection.start(grpc_fields(address), connections.grpc_frame(span_bytes(1)))
+            stream = connection.start(client.grpc_fields(address), connections.grpc_frame(span_bytes(1)))
             self.wait_for_attempts(target, 1)
             connection.socket.shutdown(socket.SHUT_WR)
             connection._flush = lambda: None    # it has no more to say

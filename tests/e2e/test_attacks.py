@@ -17,6 +17,7 @@ import unittest
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import backend, canonical, certificates, client, connections, floods, make, outputs, server, testing
+from tests.oracle.wire import put_bytes as field, put_varint as number
 
 CONFIG = """
 receivers:
@@ -69,20 +70,6 @@ EXHAUSTED = 8
 RANDOM = random.Random(11)
 
 
-def number(value):
-    """A varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
-def field(tag, payload):
-    """A length-delimited field."""
-    return number(tag << 3 | 2) + number(len(payload)) + payload
-
-
 def nested(depth):
     """A span with an attribute of that many lists inside one another, its lengths right."""
     parts, size = [], 0
@@ -122,25 +109,22 @@ class Good:
     """A client that sends a span and its sample now and then, and wants to hear that they were taken."""
 
     def __init__(self, test, profcol):
-        self.test, self.sent = test, []
-        self.ways = [("grpc", connections.Http2(profcol.address("grpc")), profcol.address("grpc")),
-                     ("http", connections.Http1(profcol.address("http")), profcol.address("http"))]
+        self.test, self.sent, self.both = test, [], client.Both(profcol)
 
     def send(self):
         """One of each, over both protocols."""
-        for protocol, connection, address in self.ways:
+        for protocol in self.both.connections:
             span_id, trace_id = f"{1 + len(self.sent):016x}", f"{1 + len(self.sent):032x}"
             builder = make.ProfilesBuilder()
             builder.sample(stack=builder.stack("leaf"), values=[1], link=(span_id, trace_id))
             for message in (make.traces([{"span_id": span_id, "trace_id": trace_id, "name": "good"}]), builder.request):
-                answer = client.export(protocol, address, message, connection=connection)
+                answer = self.both.export(protocol, message)
                 self.test.assertTrue(client.succeeded(answer), answer)
             self.sent.append(span_id)
 
     def close(self):
         """Close its connections."""
-        for _, connection, _ in self.ways:
-            connection.close()
+        self.both.close()
 
 
 class AttacksTest(unittest.TestCase):

@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import (backend, canonical, connections, decode, expected, join, layout, make, replay, server,
+from tests.oracle import (backend, canonical, client, connections, decode, expected, join, layout, make, replay, server,
                           testing)
 
 SPAN, OTHER = "00000000000000a1", "00000000000000b2"
@@ -27,8 +27,7 @@ def capture(name):
 
 def form(request):
     """Canonical form by way of the bytes, as a server would see the request."""
-    signal = "traces" if hasattr(request, "resource_spans") else "profiles"
-    return canonical.canonical(canonical.decode(request.SerializeToString(), signal))
+    return canonical.canonical(canonical.decode(request.SerializeToString(), client.signal_of(request)))
 
 
 class LayoutTest(unittest.TestCase):

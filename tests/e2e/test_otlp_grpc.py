@@ -119,8 +119,7 @@ class GrpcTest(unittest.TestCase):
     def test_calls_at_the_same_time_on_one_connection(self):
         before = self.accepted()
         connection = connections.Http2(self.address)
-        headers = [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", "x"),
-                   ("content-type", "application/grpc"), ("te", "trailers")]
+        headers = client.grpc_fields("x")
         streams = [connection.start(headers, connections.grpc_frame(TRACES)) for _ in range(40)]
         for stream in streams:
             self.check_ok(connection.finish(stream))
@@ -268,8 +267,7 @@ class GrpcTest(unittest.TestCase):
 
     def test_a_client_that_gives_up(self):
         connection = connections.Http2(self.address)
-        headers = [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", "x"),
-                   ("content-type", "application/grpc"), ("te", "trailers")]
+        headers = client.grpc_fields("x")
         for _ in range(20):
             stream = connection.h2.get_next_available_stream_id()
             connection.h2.send_headers(stream, headers)

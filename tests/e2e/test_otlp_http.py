@@ -13,6 +13,7 @@ import zlib
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import canonical, client, connections, decode, make, server, testing
+from tests.oracle.wire import put_bytes as field
 
 SPAN, TRACE = "00000000000000a1", "0" * 30 + "c3"
 ONE_SPAN = make.traces([{"span_id": SPAN, "trace_id": TRACE, "name": "GET /"}])
@@ -53,25 +54,10 @@ def nested_value(depth, kind):
     data = b"\x0a\x01x"
     for _ in range(depth):
         if kind == "array":
-            inner = b"\x0a" + varint(len(data)) + data
-            data = b"\x2a" + varint(len(inner)) + inner
+            data = field(5, field(1, data))
         else:
-            pair = b"\x12" + varint(len(data)) + data
-            inner = b"\x0a" + varint(len(pair)) + pair
-            data = b"\x32" + varint(len(inner)) + inner
+            data = field(6, field(1, field(2, data)))
     return data
-
-
-def varint(value):
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
-def field(number, content):
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def traces_with_value(value):

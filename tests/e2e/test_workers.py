@@ -14,7 +14,7 @@ import h2.exceptions
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, client, connections, make, outputs, server, testing
+from tests.oracle import backend, canonical, client, make, outputs, server, testing
 
 CLIENTS = 6
 ROUNDS = 40
@@ -89,28 +89,26 @@ class Client(threading.Thread):
         self.start()
 
     def run(self):
-        ways = []
+        ways, both = ["grpc", "http"], None
         try:
-            ways = [("grpc", connections.Http2(self.profcol.address("grpc"))),
-                    ("http", connections.Http1(self.profcol.address("http")))]
+            both = client.Both(self.profcol)
             for round_number in range(ROUNDS):
                 messages = [spans_of(self.number, round_number), samples_of(self.number, round_number)]
                 if self.number % 2:
                     messages.reverse()
                 if round_number % 2:
                     ways.reverse()
-                for message, (protocol, connection) in zip(messages, ways):
-                    answer = client.export(protocol, self.profcol.address(protocol), message, connection=connection)
+                for message, protocol in zip(messages, ways):
+                    answer = both.export(protocol, message)
                     if not client.succeeded(answer):
                         self.failures.append(answer)
                         continue
-                    signal = "traces" if hasattr(message, "resource_spans") else "profiles"
-                    self.acknowledged[signal].append(round_number)
+                    self.acknowledged[client.signal_of(message)].append(round_number)
         except (OSError, ValueError, h2.exceptions.ProtocolError) as error:
             self.failures.append(error)
         finally:
-            for _, connection in ways:
-                connection.close()
+            if both:
+                both.close()
 
 
 class WorkersTest(unittest.TestCase):

@@ -26,7 +26,7 @@ import urllib.parse
 
 import grpc
 
-from . import backend_h2, canonical, decode
+from . import backend_h2, canonical, decode, wire
 
 CODE_OF_STATUS = {400: 3, 401: 16, 403: 7, 404: 12, 429: 8, 502: 14, 503: 14, 504: 14}
 
@@ -328,22 +328,10 @@ class _Methods(grpc.GenericRpcHandler):
 
 def status_message(code, message, retry_after=None):
     """google.rpc.Status as bytes, with RetryInfo where a delay is given."""
-    out = b"\x08" + _varint(code) + _text(2, message.encode())
+    out = b"\x08" + wire.put_varint(code) + wire.put_bytes(2, message.encode())
     if retry_after is not None:
         seconds = int(retry_after)
-        duration = b"\x08" + _varint(seconds) + b"\x10" + _varint(round((retry_after - seconds) * 1e9))
-        info = _text(1, b"type.googleapis.com/google.rpc.RetryInfo") + _text(2, _text(1, duration))
-        out += _text(3, info)
+        duration = b"\x08" + wire.put_varint(seconds) + b"\x10" + wire.put_varint(round((retry_after - seconds) * 1e9))
+        info = wire.put_bytes(1, b"type.googleapis.com/google.rpc.RetryInfo") + wire.put_bytes(2, wire.put_bytes(1, duration))
+        out += wire.put_bytes(3, info)
     return out
-
-
-def _text(number, content):
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value):
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])

@@ -44,15 +44,19 @@ def post(address, path, body=b"", *, content_type=PROTOBUF, encoding=None, heade
             own.close()
 
 
+def grpc_fields(address, *more, method=TRACE_SERVICE, content_type="application/grpc"):
+    """The head of a gRPC call."""
+    return [(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", address),
+            ("content-type", content_type), ("te", "trailers"), *more]
+
+
 def call(address, method, message=b"", *, flag=0, headers=(), framed=None, content_type="application/grpc",
          connection=None, timeout=30):
     """One unary gRPC call; `framed` replaces the message with its prefix."""
     body = connections.grpc_frame(message, bool(flag)) if framed is None else framed
-    fields = [(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", address),
-              ("content-type", content_type), ("te", "trailers"), *headers]
     own = connection or connections.Http2(address, timeout)
     try:
-        return own.request(fields, body)
+        return own.request(grpc_fields(address, *headers, method=method, content_type=content_type), body)
     finally:
         if not connection:
             own.close()
@@ -70,9 +74,32 @@ def post_h2c(address, path, body=b"", *, content_type=PROTOBUF, headers=(), meth
             own.close()
 
 
+def signal_of(message):
+    """Which signal a request message is of."""
+    return "traces" if hasattr(message, "resource_spans") else "profiles"
+
+
+class Both:
+    """A connection of each protocol to a process, from the address `source`."""
+
+    def __init__(self, profcol, source=None):
+        self.profcol = profcol
+        self.connections = {"grpc": connections.Http2(profcol.address("grpc"), source=source),
+                            "http": connections.Http1(profcol.address("http"), source=source)}
+
+    def export(self, protocol, message, **options):
+        """Send a request message over the connection of that protocol."""
+        return export(protocol, self.profcol.address(protocol), message, connection=self.connections[protocol], **options)
+
+    def close(self):
+        """Close both."""
+        for connection in self.connections.values():
+            connection.close()
+
+
 def export(protocol, address, message, **options):
     """Send a request message of either signal over "grpc" or "http"."""
-    signal = "traces" if hasattr(message, "resource_spans") else "profiles"
+    signal = signal_of(message)
     data = message if isinstance(message, bytes) else message.SerializeToString()
     if protocol == "grpc":
         return call(address, METHOD[signal], data, **options)

@@ -11,6 +11,8 @@ import select
 import socket
 import time
 
+from . import wire
+
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 ALTSVC, UNKNOWN = 0x0A, 0x77
 END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
@@ -51,11 +53,7 @@ def _integer(value, bits):
     limit = (1 << bits) - 1
     if value < limit:
         return bytes([value])
-    out, value = bytearray([limit]), value - limit
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])
+    return bytes([limit]) + wire.put_varint(value - limit)
 
 
 # POST http /opentelemetry...Export of gRPC

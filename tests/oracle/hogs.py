@@ -46,8 +46,7 @@ class _Grpc:
     def __init__(self, address, source):
         connection = connections.Http2(address, 5, source)
         self.socket, self.h2 = connection.socket, connection.h2
-        self.h2.send_headers(1, [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", address),
-                                 ("content-type", "application/grpc"), ("te", "trailers")])
+        self.h2.send_headers(1, client.grpc_fields(address))
         self.h2.send_data(1, b"\0" + PROMISED.to_bytes(4, "big"))
         self.socket.sendall(self.h2.data_to_send())
 

@@ -72,9 +72,14 @@ def sample(number, span_number=None):
     return make.profiles([{"values": [number + 1], "attributes": {"thread.id": str(number), **attributes}}])
 
 
+def names_in(forms):
+    """The spans of these canonical forms, by name, sorted."""
+    return sorted(row["name"] for form in forms for _, _, row in canonical.spans(form))
+
+
 def names(target):
     """The spans that a backend accepted, by name, sorted."""
-    return sorted(row["name"] for form in target.forms("traces") for _, _, row in canonical.spans(form))
+    return names_in(target.forms("traces"))
 
 
 def expected_names(numbers):

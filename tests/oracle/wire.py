@@ -28,6 +28,20 @@ def varint(data, at, end):
             raise WireError("varint longer than 10 bytes")
 
 
+def put_varint(value):
+    """A varint as bytes."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def put_bytes(number, content):
+    """A length-delimited field as bytes."""
+    return put_varint(number << 3 | BYTES) + put_varint(len(content)) + content
+
+
 def fields(data, start=0, end=None):
     """Yield (number, wire type, value, offset of the value, offset behind it).
 

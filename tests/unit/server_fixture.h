@@ -19,7 +19,8 @@
 struct server_fixture {
     struct worker worker;
     struct budget budget;
-    struct source_accounts accounts; /* of budget; clients of tests have no address: they share one */
+    struct source_accounts
+        accounts; /* of budget; clients of tests have no address: they share one */
     struct metrics *metrics;
     struct server *server;
     struct server_options options; /* may be changed before server_fixture_start */

@@ -8,13 +8,14 @@
 
 #include "core/base/source_accounts.h"
 #include "core/base/verdict.h"
-#include "core/net/server.h"
+#include "core/net/server_private.h"
 #include "tls_fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +48,16 @@ struct site {
     atomic_uint gone;
     atomic_uint drained;
     atomic_uint stopped;
+    atomic_uint standing; /* times that a worker stood still until `go` */
+    sem_t go;
 };
+
+/* The worker does nothing more until the test lets it. */
+static void stand_still(struct site *site)
+{
+    atomic_fetch_add(&site->standing, 1);
+    sem_wait(&site->go);
+}
 
 static bool on_head(void *context, struct exchange *exchange)
 {
@@ -86,6 +96,8 @@ static void on_request(void *context, struct exchange *exchange)
         held->next = site->never[worker->index];
         site->never[worker->index] = held;
     } else {
+        if (slice_is(exchange_path(exchange), "/stand"))
+            stand_still(site);
         answer(held);
     }
 }
@@ -105,6 +117,7 @@ static struct site *site_new(unsigned count, struct server_options options)
     struct site *site = calloc(1, sizeof(*site));
     struct error err = {""};
     site->count = count;
+    sem_init(&site->go, 0, 0);
     site->budget.limit_bytes = 64 << 20;
     source_accounts_init(&site->accounts, &site->budget);
     site->metrics = metrics_new(count);
@@ -497,6 +510,70 @@ static void test_clients_that_leave(void **state)
     free_identities(&identities);
 }
 
+static void stand_here(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    stand_still(((struct errand *)(void *)post)->site);
+    free(post);
+}
+
+/* The first message of a handshake is ready, and not sent. */
+static void peer_prepare(struct peer *peer, uint16_t port,
+                         const struct tls_fixture_identity *authority)
+{
+    static const char *const h1[] = {"http/1.1", NULL};
+    struct error err = {""};
+    struct tls_client_settings settings = {.ca_pem = authority->certificate};
+    *peer = (struct peer){.fd = dial(port)};
+    peer->context = tls_context_client(&settings, h1, &err);
+    peer->tls = tls_stream_new(peer->context, "localhost", &err);
+    assert_non_null(peer->tls);
+    tls_stream_read(peer->tls, peer->got, sizeof(peer->got), &peer->size);
+}
+
+static unsigned count_answered(const struct peer *peers, size_t count)
+{
+    unsigned answered = 0;
+    char byte;
+    for (size_t i = 0; i < count; i++)
+        answered += recv(peers[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    return answered;
+}
+
+/* A request that is ready behind twenty handshakes is served after four of them. */
+static void test_handshakes_take_turns(void **state)
+{
+    (void)state;
+    enum { CROWD = 20 };
+    static struct peer crowd[CROWD];
+    struct peer good;
+    struct identities identities;
+    make_identities(&identities);
+    struct site *site = site_new(1, (struct server_options){.tls = &identities.settings});
+    peer_open(&good, server_port(site->server), false, &identities.authority);
+    for (unsigned i = 0; i < CROWD; i++)
+        peer_prepare(&crowd[i], server_port(site->server), &identities.authority);
+    wait_for(&site->server->connections, CROWD + 1);
+    on_all(site, stand_here);
+    wait_for(&site->standing, 1);
+    for (unsigned i = 0; i < CROWD; i++)
+        flush_peer(&crowd[i]);
+    peer_say(&good, SLICE(GET("/stand")));
+    sem_post(&site->go);
+    wait_for(&site->standing, 2);
+    assert_in_range(count_answered(crowd, CROWD), 1, 4);
+    sem_post(&site->go);
+    assert_true(peer_hears(&good, SLICE("\r\n\r\nok")));
+    for (unsigned i = 0; i < CROWD; i++) {
+        while (!tls_stream_ready(crowd[i].tls))
+            assert_true(peer_read(&crowd[i]));
+        peer_deinit(&crowd[i]);
+    }
+    peer_deinit(&good);
+    site_free(site);
+    free_identities(&identities);
+}
+
 static void answer_all_here(struct worker *worker, struct post *post)
 {
     struct site *site = ((struct errand *)(void *)post)->site;
@@ -883,6 +960,7 @@ int main(void)
         cmocka_unit_test(test_half_close),
         cmocka_unit_test(test_clients_that_leave),
         cmocka_unit_test(test_half_closed_clients_get_their_answer),
+        cmocka_unit_test(test_handshakes_take_turns),
         cmocka_unit_test(test_unix_clients_that_leave),
         cmocka_unit_test(test_short_deadlines),
         cmocka_unit_test(test_lingering_close),
