@@ -6,6 +6,7 @@ Limits of single parts have tests of their own; here requests go through everyth
 import concurrent.futures
 import os
 import random
+import re
 import socket
 import ssl
 import sys
@@ -215,7 +216,7 @@ class AttacksTest(unittest.TestCase):
                 self.assertGreater(profcol.metric("profcol_server_connections"), 10)
                 good.send()
                 for signal in ("traces", "profiles"):
-                    behind.wait_for_items(signal, len(good.ways) * 2)
+                    behind.wait_for_items(signal, len(good.both.connections) * 2)
                 for connection in crowd:
                     connection.close()
                 # What the crowd left in the kernel's queues is taken first, and counts until it is seen to be closed.
@@ -339,6 +340,8 @@ class CrowdsTest(unittest.TestCase):
             crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(50)]
             server.wait_until(lambda: profcol.metric("profcol_server_connections_closed", reason="per_ip") >= 40,
                               what="connections are closed")
+            profcol.wait_for_log(r"max_connections_per_ip \(5\).*127\.0\.0\.1")
+            self.assertLess(len(re.findall("max_connections_per_ip", profcol.log())), 5)
             for connection in crowd:
                 connection.close()
             good.send()

@@ -5,7 +5,7 @@
  * The first byte switches, see enum; the second is the seed of the splits; the rest is what the
  * client sends.
  */
-#include "core/base/budget.h"
+#include "core/base/source_accounts.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -29,6 +29,7 @@ enum { HELD_MAX = 256 };
 struct target {
     struct worker worker;
     struct budget budget;
+    struct source_accounts accounts;
     struct server *server;
     struct exchange *held[HELD_MAX];
     size_t held_count;
@@ -203,13 +204,15 @@ static void half_close(struct target *target)
 static void begin(struct target *target)
 {
     target->budget.limit_bytes = target->flags & SMALL_BUDGET ? 12 << 10 : 16 << 20;
+    source_accounts_init(&target->accounts, &target->budget);
     worker_init_manual(&target->worker, 0, 1000 * SECOND_NS);
     const struct server_options options = {.accept_http = true,
                                            .accept_grpc = true,
                                            .max_body_bytes = 64 << 10,
                                            .max_message_bytes = 64 << 10,
                                            .max_concurrent_streams = 10,
-                                           .budget = &target->budget};
+                                           .budget = &target->budget,
+                                           .accounts = &target->accounts};
     struct error err;
     target->server = server_new(&options, &handler, target, &target->worker, 1, &err);
     server_start(target->server);
@@ -233,6 +236,8 @@ static void end(struct target *target)
         answer_one(target);
     worker_deinit(&target->worker);
     assert(budget_used(&target->budget) == 0);
+    assert(source_accounts_most_used(&target->accounts) == 0);
+    source_accounts_deinit(&target->accounts);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

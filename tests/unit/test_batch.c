@@ -231,6 +231,36 @@ static void traces_merge_by_standing_behind_each_other(void **state)
 
 /* Nodes that were opened without a change live on when the batch grows: the roots move, and they
  * must know. */
+static struct batch *make_traces_of(struct budget *source)
+{
+    struct buffer *buffer = buffer_new_charged(sizeof(REQUEST) - 1, source);
+    buffer_append(buffer, REQUEST, sizeof(REQUEST) - 1, SIZE_MAX);
+    return batch_new(&worker, SIGNAL_TRACES, buffer, 2, NULL, NULL);
+}
+
+/* What came stays with its source; what is made of both is charged to what they have in common. */
+static void sources_that_are_joined(void **state)
+{
+    (void)state;
+    struct budget one = {.parent = &budget}, other = {.parent = &budget};
+    struct batch *batch = make_traces_of(&one);
+    struct message *first = open_at(batch, 0, 0);
+    size_t opened = batch->arena.reserved_bytes;
+    size_t request = budget_used(&one) - opened;
+    batch_append(batch, make_traces_of(&one));
+    assert_int_equal(budget_used(&one), 2 * request + opened);
+    batch_append(batch, make_traces_of(&other));
+    assert_int_equal(budget_used(&one), 2 * request);
+    assert_int_equal(budget_used(&other), request);
+    assert_int_equal(budget_used(&budget), 3 * request + opened);
+    message_append(first, &batch->arena, APPENDED);
+    batch_flatten(batch); /* the first part, which is still of one source */
+    assert_true(budget_used(&one) > 2 * request);
+    batch_free(batch);
+    assert_int_equal(budget_used(&one), 0);
+    assert_int_equal(budget_used(&other), 0);
+}
+
 static void what_is_open_survives_appending(void **state)
 {
     (void)state;
@@ -353,6 +383,7 @@ int main(void)
         TEST(a_batch_may_become_empty),
         TEST(traces_merge_by_standing_behind_each_other),
         TEST(what_is_open_survives_appending),
+        TEST(sources_that_are_joined),
         TEST(dropping_settles_once),
         TEST(the_dictionary_is_made_anew_after_flattening),
         TEST(contexts_are_shared),
