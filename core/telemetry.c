@@ -90,9 +90,9 @@ static void add_process_metrics(struct telemetry *telemetry)
         metrics, "profcol_budget_limit_bytes",
         "Bytes that may be held of what comes from outside; over it, requests are refused.", "",
         read_budget_limit, telemetry);
-    metrics_gauge_from(metrics, "profcol_budget_used_bytes_by_largest_source",
-                       "The part of it that the client holds that holds most.", "", read_most_held,
-                       telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_largest_source_bytes",
+                       "Bytes held of what came from the client that holds most.", "",
+                       read_most_held, telemetry);
 }
 
 static bool is_address(const char *host)

@@ -70,7 +70,7 @@ class MemorySharesTest(unittest.TestCase):
             self.fill_queue(profcol)
             with hogs.Hog(profcol, ["http", "grpc"] * 20, HOG) as hog:
                 server.wait_until(lambda: hog.refused > 50, 30, "the hog has all it gets")
-                largest = profcol.metric("profcol_budget_used_bytes_by_largest_source")
+                largest = profcol.metric("profcol_budget_largest_source_bytes")
                 self.assertGreater(largest, BUDGET // 2)
                 before = hog.refused
                 self.send_all(profcol, 1000)
