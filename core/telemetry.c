@@ -90,6 +90,8 @@ static void add_process_metrics(struct telemetry *telemetry)
         metrics, "profcol_budget_limit_bytes",
         "Bytes that may be held of what comes from outside; over it, requests are refused.", "",
         read_budget_limit, telemetry);
+    if (!telemetry->process->accounts)
+        return;
     metrics_gauge_from(metrics, "profcol_budget_largest_source_bytes",
                        "Bytes held of what came from the client that holds most.", "",
                        read_most_held, telemetry);

@@ -111,6 +111,26 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     return 0;
 }
 
+/* There is no room for the head; the client may send it again. */
+static void refuse_stream(struct connection *connection, int32_t stream_id)
+{
+    struct h2 *h2 = connection->session;
+    server_count_over_budget(connection->part);
+    nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_REFUSED_STREAM);
+}
+
+/* The same in the middle of its head. */
+static void drop_head(struct connection *connection)
+{
+    struct h2 *h2 = connection->session;
+    struct exchange *exchange = h2->block_exchange;
+    refuse_stream(connection, exchange->stream_id);
+    nghttp2_session_set_stream_user_data(h2->session, exchange->stream_id, NULL);
+    h2->block_exchange = NULL;
+    unlink_exchange(exchange);
+    server_exchange_free(exchange);
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
     struct connection *connection = user_data;
@@ -124,8 +144,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
     struct exchange *exchange = server_exchange_new(connection);
     if (!exchange) {
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                  NGHTTP2_REFUSED_STREAM);
+        refuse_stream(connection, frame->hd.stream_id);
         return 0;
     }
     exchange->stream_id = frame->hd.stream_id;
@@ -200,7 +219,9 @@ static int take_field(struct connection *connection, struct slice name, struct s
     if (!keep || !h2->block_exchange)
         return 0;
     /* Only the budget can be in the way: the block is within the limits. */
-    return store_field(h2->block_exchange, name, value) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!store_field(h2->block_exchange, name, value))
+        drop_head(connection);
+    return 0;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,

@@ -174,6 +174,7 @@ static void refuse_over_budget(struct connection *connection)
     struct answer answer = {503, "text/plain; charset=utf-8",
                             SLICE("data refused due to high memory usage"), &retry, 1};
     http1->state = HTTP1_OVER;
+    server_count_over_budget(connection->part);
     write_answer(connection, &answer, "Connection: close\r\n", false);
     server_connection_finish(connection, CLOSE_REFUSED, true);
 }

@@ -59,7 +59,7 @@ static bool make_tls(struct server *server, struct error *err)
     return server->tls != NULL;
 }
 
-static void make_gauge(struct server *server)
+static void make_metrics(struct server *server)
 {
     if (!server->options.metrics)
         return;
@@ -67,6 +67,10 @@ static void make_gauge(struct server *server)
     metrics_label(&labels, "server", server->label);
     server->open_gauge = metrics_gauge(server->options.metrics, "profcol_server_connections",
                                        "Connections that are open.", text_string(&labels));
+    server->over_budget = metrics_counter(
+        server->options.metrics, "profcol_server_requests_over_budget",
+        "Requests refused because their client, or all of them, may hold no more memory.",
+        text_string(&labels));
     text_deinit(&labels);
 }
 
@@ -99,7 +103,7 @@ struct server *server_new(const struct server_options *options,
         server_unref(server);
         return NULL;
     }
-    make_gauge(server);
+    make_metrics(server);
     return server;
 }
 
@@ -343,6 +347,12 @@ static struct counter *make_counter(struct server *server, enum close_reason rea
     text_deinit(&labels);
     atomic_store_explicit(&server->closed[reason], counter, memory_order_release);
     return counter;
+}
+
+void server_count_over_budget(struct server_part *part)
+{
+    if (part->server->over_budget)
+        counter_add(part->server->over_budget, part->worker->index, 1);
 }
 
 void server_count_closed(struct server *server, unsigned worker, enum close_reason reason)

@@ -240,6 +240,7 @@ static void refuse_over_budget(struct exchange *exchange)
 {
     struct verdict verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, (int64_t)SECOND_NS,
                                                "data refused due to high memory usage");
+    server_count_over_budget(exchange->part);
     refuse(exchange, 503, &verdict);
 }
 

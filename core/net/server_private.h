@@ -163,6 +163,7 @@ struct server {
 
     atomic_uint references; /* server_free, each started part */
     struct gauge *open_gauge;
+    struct counter *over_budget; /* NULL, like the gauge: without metrics */
     _Atomic(struct counter *) closed[CLOSE_REASON_COUNT];
 };
 
@@ -174,6 +175,7 @@ static inline uint64_t server_limit(int64_t configured_ns, unsigned seconds)
 
 void server_unref(struct server *server);
 void server_count_closed(struct server *server, unsigned worker, enum close_reason reason);
+void server_count_over_budget(struct server_part *part);
 void server_part_unlive(
     struct server_part *part); /* after live was decremented: may end the part */
 void server_part_round(struct server_part *part);

@@ -400,6 +400,31 @@ static void test_grpc_over_budget_says_when_to_retry(void **state)
     scene_free(scene);
 }
 
+/* The exchange has room, and not its head. */
+static void test_large_head_over_budget_is_refused(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct h2_client *client = &scene->client;
+    size_t before = budget_used(&scene->fixture.budget);
+    scene->fixture.budget.limit_bytes = before + 6000;
+    static char value[8001];
+    memset(value, 'v', sizeof(value) - 1);
+    nghttp2_nv fields[] = {field(":method", "GET"),  field(":scheme", "http"),
+                           field(":authority", "a"), field(":path", "/echo"),
+                           field("x-a", value),      field("x-b", "more")};
+    int32_t id = nghttp2_submit_request(client->session, NULL, fields, 6, NULL, NULL);
+    pump(client);
+    assert_true(reply_of(client, id)->closed);
+    assert_int_equal(reply_of(client, id)->error_code, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(budget_used(&scene->fixture.budget), before);
+    assert_true(metrics_value(scene->fixture.metrics, "profcol_server_requests_over_budget",
+                              "server=\"test\"") == 1);
+    id = request(client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+    assert_int_equal(reply_of(client, id)->grpc_status, 0);
+    scene_free(scene);
+}
+
 static void test_many_at_once_answered_out_of_order(void **state)
 {
     (void)state;
@@ -1484,6 +1509,7 @@ int main(void)
         cmocka_unit_test(test_grpc_framing),
         cmocka_unit_test(test_grpc_unknown_service),
         cmocka_unit_test(test_grpc_over_budget_says_when_to_retry),
+        cmocka_unit_test(test_large_head_over_budget_is_refused),
         cmocka_unit_test(test_many_at_once_answered_out_of_order),
         cmocka_unit_test(test_stream_reset_before_the_answer),
         cmocka_unit_test(test_connection_reset_before_the_answer),
