@@ -12,6 +12,8 @@ import h2.config
 import h2.connection
 import h2.events
 
+from . import server
+
 GRPC_PREFIX = 5
 
 
@@ -68,7 +70,7 @@ def grpc_frame(message, compressed=False):
 def connect(address, timeout=30):
     """A TCP connection to HOST:PORT."""
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host.strip("[]"), int(port)), timeout)
+    connection = socket.create_connection((host.strip("[]"), int(port)), timeout * server.PATIENCE)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
