@@ -12,7 +12,7 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config protobuf-c-compiler
     libuv1-dev libnghttp2-dev libprotobuf-c-dev libjansson-dev libyaml-dev libssl-dev
     zlib1g-dev libdeflate-dev libzstd-dev libsnappy-dev liblz4-dev libxxhash-dev libpcre2-dev
     "libllhttp-dev|libhttp-parser-dev" python3)
-tests=(libcmocka-dev protobuf-compiler python3-venv openssl)
+tests=(libcmocka-dev protobuf-compiler python3-venv openssl libseccomp2)
 dev=(git ccache valgrind "clang-14|clang" "clang-format-14|clang-format" "clang-tidy-14|clang-tidy"
     "libclang-rt-14-dev|libclang-rt-dev")
 

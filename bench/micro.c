@@ -384,7 +384,7 @@ static void run_pipeline(unsigned worker_count, double *rate_out, double *cpu_ra
                               .budget = &budget,
                               .memory_limit_bytes = (size_t)4 << 30,
                               .version = "bench"};
-    struct error err = {{0}};
+    struct error err = {0};
     struct config *config = load_pipeline();
     atomic_store(&pipeline_stops, false);
     for (unsigned i = 0; i < worker_count; i++)

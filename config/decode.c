@@ -1,6 +1,8 @@
 #include "config/decode.h"
 
 #include "config/decode_value.h"
+#include "config/node.h"
+#include "config/suggest.h"
 #include "config/yaml_tree.h"
 
 #include <assert.h>

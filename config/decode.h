@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CONFIG_DECODE_H
 #define PROFCOL_CONFIG_DECODE_H
 
-#include "config/check.h"
+#include "config/loading.h"
 
 /* The map of a table, written under key; node may be NULL or a null node: all defaults. */
 void config_decode_block(struct config_check *check, const struct config_path *path,

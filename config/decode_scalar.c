@@ -1,5 +1,9 @@
 #include "config/decode_value.h"
 
+#include "config/node.h"
+#include "config/suggest.h"
+#include "config/value.h"
+
 #include <strings.h>
 
 bool decode_fail(const struct decoding *at, const char *format, ...)

@@ -1,5 +1,7 @@
 #include "config/decode.h"
+
 #include "config/decode_value.h"
+#include "config/node.h"
 
 enum { PAIRS_MAX = 1000 };
 

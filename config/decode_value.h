@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CONFIG_DECODE_VALUE_H
 #define PROFCOL_CONFIG_DECODE_VALUE_H
 
-#include "config/check.h"
+#include "config/loading.h"
 
 /* Where decoding is: one value, its key and its path. */
 struct decoding {

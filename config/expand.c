@@ -1,5 +1,6 @@
 #include "config/expand.h"
 
+#include "config/suggest.h"
 #include "config/yaml_tree.h"
 
 #include <assert.h>

@@ -14,7 +14,7 @@
 #ifndef PROFCOL_CONFIG_EXPAND_H
 #define PROFCOL_CONFIG_EXPAND_H
 
-#include "config/check.h"
+#include "config/loading.h"
 
 /* Expands everything below root and returns what root became. */
 struct config_node *config_expand(struct config_check *check, struct config_node *root);

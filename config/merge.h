@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CONFIG_MERGE_H
 #define PROFCOL_CONFIG_MERGE_H
 
-#include "config/node.h"
+#include "config/tree.h"
 
 /* earlier may be NULL. */
 struct config_node *config_merge(struct arena *arena, struct config_node *earlier,

@@ -1,6 +1,7 @@
 #include "config/sections.h"
 
 #include "config/decode.h"
+#include "config/suggest.h"
 
 #include <assert.h>
 
@@ -181,115 +182,4 @@ void config_run_checks(struct config_check *check)
             check->component = NULL;
             check->component_path = NULL;
         }
-}
-
-/* The place of "protocols::grpc::endpoint" below the component, or of as much of it as was written.
- */
-static struct config_place locate(const struct config_check *check, const char *key)
-{
-    const struct config_node *node = check->component->node;
-    struct config_place place = check->component->key->place;
-    while (*key && node) {
-        const char *end = strstr(key, "::");
-        size_t size = end ? (size_t)(end - key) : strlen(key);
-        const char *part = arena_string(check->arena, slice_of(key, size));
-        uint64_t position;
-        size_t found = config_node_find(node, part);
-        if (node->kind == CONFIG_NODE_LIST && config_parse_uint(slice_of_string(part), &position) &&
-            position < node->count) {
-            node = node->items[position];
-            place = node->place;
-        } else if (found != SIZE_MAX) {
-            place = node->keys[found]->place;
-            node = node->items[found];
-        } else {
-            return place;
-        }
-        key += end ? size + 2 : size;
-    }
-    /* Of a value its own place, of a block that of its key. */
-    return node && node != check->component->node && node->kind == CONFIG_NODE_SCALAR ? node->place
-                                                                                      : place;
-}
-
-static void tell_key(struct config_check *check, bool is_error, const char *key, const char *format,
-                     va_list args)
-{
-    assert(check->component);
-    struct config_path path = {.parent = check->component_path, .name = key};
-    const char *text = config_path_text(check->arena, *key ? &path : check->component_path);
-    config_message_at(check, is_error, locate(check, key), text, format, args);
-}
-
-void config_check_error(struct config_check *check, const char *key, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    tell_key(check, true, key, format, args);
-    va_end(args);
-}
-
-void config_check_warn(struct config_check *check, const char *key, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    tell_key(check, false, key, format, args);
-    va_end(args);
-}
-
-void config_check_refuse(struct config_check *check, const struct config_node *node,
-                         const char *key, const char *why)
-{
-    if (node && config_node_kind(node) != CONFIG_NODE_NULL)
-        config_check_error(check, key, "%s", why);
-}
-
-struct arena *config_check_arena(struct config_check *check)
-{
-    return check->arena;
-}
-
-/* "::actions::0" when node is there below root; NULL when it is not below root. */
-static const char *path_below(struct arena *arena, const struct config_node *root,
-                              const struct config_node *node)
-{
-    if (root == node)
-        return "";
-    for (size_t i = 0; i < root->count; i++) {
-        const char *rest = path_below(arena, root->items[i], node);
-        if (rest && root->kind == CONFIG_NODE_MAP)
-            return arena_printf(arena, "::%s%s", root->keys[i]->text, rest);
-        if (rest)
-            return arena_printf(arena, "::%zu%s", i, rest);
-    }
-    return NULL;
-}
-
-static const char *path_of(const struct config_check *check, const struct config_node *node)
-{
-    const char *path = config_path_text(check->arena, check->component_path);
-    const char *rest = path_below(check->arena, check->component->node, node);
-    return rest ? arena_printf(check->arena, "%s%s", path, rest) : path;
-}
-
-void config_check_node_error(struct config_check *check, const struct config_node *node,
-                             const char *format, ...)
-{
-    assert(check->component);
-    const struct config_node *where = node ? node : check->component->key;
-    va_list args;
-    va_start(args, format);
-    config_message_at(check, true, where->place, path_of(check, where), format, args);
-    va_end(args);
-}
-
-bool config_decode(struct config_check *check, const struct config_node *node,
-                   const struct field *fields, void *out)
-{
-    assert(check->component);
-    size_t before = check->error_count;
-    const struct config_node *key = node ? node : check->component->key;
-    struct config_path path = {.name = path_of(check, key)};
-    config_decode_block(check, &path, key, node, fields, out);
-    return check->error_count == before;
 }

@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CONFIG_SECTIONS_H
 #define PROFCOL_CONFIG_SECTIONS_H
 
-#include "config/check.h"
+#include "config/loading.h"
 
 /* "receivers" */
 extern const char *const config_section_names[CONFIG_SECTION_COUNT];

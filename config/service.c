@@ -1,6 +1,8 @@
 #include "config/service.h"
 
+#include "config/node.h"
 #include "config/sections.h"
+#include "config/suggest.h"
 
 #include <assert.h>
 #include <stdlib.h>

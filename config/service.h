@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CONFIG_SERVICE_H
 #define PROFCOL_CONFIG_SERVICE_H
 
-#include "config/check.h"
+#include "config/loading.h"
 
 /* key and node of "service"; may be NULL. */
 void config_decode_service(struct config_check *check, const struct config_node *key,

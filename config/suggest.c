@@ -1,6 +1,9 @@
-#include "config/config.h"
+#include "config/suggest.h"
 
 #include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 enum { LONGEST = 64 };
 

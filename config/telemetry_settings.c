@@ -1,6 +1,7 @@
 #include "config/decode.h"
-#include "config/service.h"
 
+#include "config/node.h"
+#include "config/service.h"
 #include "core/base/log.h"
 
 /*

@@ -1,6 +1,7 @@
-#include "config/config.h"
+#include "config/value.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #ifndef PROFCOL_CONFIG_YAML_TREE_H
 #define PROFCOL_CONFIG_YAML_TREE_H
 
-#include "config/check.h"
+#include "config/loading.h"
 
 /* The document of a source, with places; NULL after errors (which are in check). An empty document
  * is a null node. */

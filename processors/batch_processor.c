@@ -135,15 +135,6 @@ struct batch_node {
 
 /* ---- settings ---- */
 
-static const char *lower_case(struct arena *arena, const char *text)
-{
-    char *copy = arena_strdup(arena, text);
-    for (char *c = copy; *c; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c | 0x20);
-    return copy;
-}
-
 static void check_settings(void *config, struct config_check *check)
 {
     struct batch_settings *settings = config;
@@ -153,7 +144,7 @@ static void check_settings(void *config, struct config_check *check)
         config_check_error(check, "send_batch_max_size",
                            "send_batch_max_size must be greater or equal to send_batch_size");
     for (size_t i = 0; i < keys->count; i++) {
-        keys->items[i] = lower_case(config_check_arena(check), keys->items[i]);
+        keys->items[i] = arena_lower_case(config_check_arena(check), keys->items[i]);
         for (size_t j = 0; j < i; j++)
             if (strcmp(keys->items[i], keys->items[j]) == 0)
                 config_check_error(check, "metadata_keys",

@@ -86,6 +86,15 @@ void *arena_array(struct arena *arena, size_t count, size_t element_size)
     return arena_zalloc(arena, size);
 }
 
+char *arena_lower_case(struct arena *arena, const char *text)
+{
+    char *copy = arena_strdup(arena, text);
+    for (char *c = copy; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
+    return copy;
+}
+
 char *arena_string(struct arena *arena, struct slice text)
 {
     char *copy = arena_alloc(arena, text.size + 1);

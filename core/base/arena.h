@@ -43,6 +43,8 @@ void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *cap
                  size_t element_size);
 
 char *arena_strdup(struct arena *arena, const char *text);
+/* A copy, A to Z as a to z. */
+char *arena_lower_case(struct arena *arena, const char *text);
 char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */
 struct slice arena_copy(struct arena *arena, struct slice bytes);
 char *arena_printf(struct arena *arena, const char *format, ...)

@@ -10,6 +10,14 @@ bool error_set(struct error *err, const char *format, ...)
     va_start(args, format);
     vsnprintf(err->text, sizeof(err->text), format, args);
     va_end(args);
+    err->system = 0;
+    return false;
+}
+
+bool error_set_system(struct error *err, int number)
+{
+    error_set(err, "%s", strerror(number));
+    err->system = number;
     return false;
 }
 

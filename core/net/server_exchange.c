@@ -554,7 +554,7 @@ void server_exchange_body_filled(struct exchange *exchange, size_t size)
 static bool decompress_body(struct exchange *exchange)
 {
     struct buffer *plain = NULL;
-    struct error err = {""};
+    struct error err = {0};
     enum decompress_result result =
         decompress((enum compression)exchange->compression, buffer_slice(exchange->body),
                    body_limit(exchange), exchange->budget, &plain, &err);

@@ -88,7 +88,7 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
 {
     int fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return error_set(err, "%s", strerror(errno));
+        return error_set_system(err, errno);
     int on = 1, v6_only = address->v6_only;
     if (address->family != AF_UNIX)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -99,7 +99,7 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
         int why = errno;
         close(fd);
         errno = why; /* for the caller */
-        return error_set(err, "%s", strerror(why));
+        return error_set_system(err, why);
     }
     server->listen_fd = fd;
     return true;

@@ -166,14 +166,6 @@ static void set_header(struct push_target *target, struct http_header *headers, 
             (struct http_header){slice_of_string(name), slice_of_string(value)};
 }
 
-static const char *lower_case(struct arena *arena, const char *name)
-{
-    char *lower = arena_strdup(arena, name);
-    for (char *c = lower; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
-    return lower;
-}
-
 static void set_headers(struct pyroscope_exporter *exporter)
 {
     const struct pyroscope_settings *settings = exporter->component.settings;
@@ -193,7 +185,7 @@ static void set_headers(struct pyroscope_exporter *exporter)
         set_header(target, headers, "authorization",
                    arena_printf(arena, "Bearer %s", settings->bearer_token));
     for (size_t i = 0; i < settings->headers.count; i++)
-        set_header(target, headers, lower_case(arena, settings->headers.items[i].name),
+        set_header(target, headers, arena_lower_case(arena, settings->headers.items[i].name),
                    settings->headers.items[i].value);
     target->headers = headers;
 }

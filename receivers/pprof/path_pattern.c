@@ -26,6 +26,8 @@ struct path_pattern *path_pattern_new(const char *text, struct error *err)
         error_set(err, "not a regular expression, at character %zu: %s", (size_t)offset + 1, why);
         return NULL;
     }
+    /* Faster where there may be code that is made at run time; without it nothing is missing. */
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     struct path_pattern *pattern = memory_zalloc(sizeof *pattern);
     pattern->code = code;
     pattern->match = pcre2_match_data_create_from_pattern(code, NULL);
@@ -50,14 +52,21 @@ static struct slice label_name(const char *group)
     return strcmp(group, "service") == 0 ? SLICE("service_name") : slice_of_string(group);
 }
 
+/* Compiled code has a small stack of its own; what needs more is left to the interpreter. */
+static int match(const struct path_pattern *pattern, const char *path, uint32_t options)
+{
+    int found = pcre2_match(pattern->code, (PCRE2_SPTR)path, PCRE2_ZERO_TERMINATED, 0, options,
+                            pattern->match, pattern->limits);
+    return found == PCRE2_ERROR_JIT_STACKLIMIT ? match(pattern, path, PCRE2_NO_JIT) : found;
+}
+
 bool path_pattern_match(const struct path_pattern *pattern, const char *path,
                         struct series_label *labels_out, size_t *count_out)
 {
     uint32_t named, entry_size;
     PCRE2_SPTR entry;
     *count_out = 0;
-    if (pcre2_match(pattern->code, (PCRE2_SPTR)path, PCRE2_ZERO_TERMINATED, 0, 0, pattern->match,
-                    pattern->limits) < 0)
+    if (match(pattern, path, 0) < 0)
         return false;
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
     pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMECOUNT, &named);

@@ -8,7 +8,7 @@
 static bool open_gzip(const struct profile_intake *intake, struct buffer **plain_out,
                       struct verdict *why)
 {
-    struct error err = {""};
+    struct error err = {0};
     *plain_out = NULL;
     enum compression compression = received_profiles_compression(intake->bytes);
     if (compression == COMPRESSION_NONE)

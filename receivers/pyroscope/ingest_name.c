@@ -3,6 +3,7 @@
 #include "core/base/text.h"
 
 #include <ctype.h>
+#include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_S UINT64_C(86400)
@@ -121,21 +122,13 @@ static bool parse_number(struct slice text, uint64_t *out)
     return true;
 }
 
-/* Days from 1970-01-01 in the Gregorian calendar; month from 1. */
-static uint64_t days_since_1970(uint64_t year, uint64_t month, uint64_t day)
-{
-    uint64_t y =
-        month <= 2 ? year - 1 : year; /* a year that begins in March ends with the odd day */
-    uint64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-    return 365 * y + y / 4 - y / 100 + y / 400 + of_year - 719468;
-}
-
 static bool parse_date(uint64_t number, uint64_t *time_ns_out)
 {
     uint64_t year = number / 10000, month = number / 100 % 100, day = number % 100;
     if (year < 1970 || year > 2261 || month < 1 || month > 12 || day < 1 || day > 31)
         return false;
-    *time_ns_out = days_since_1970(year, month, day) * DAY_S * SECOND_NS;
+    struct tm date = {.tm_year = (int)year - 1900, .tm_mon = (int)month - 1, .tm_mday = (int)day};
+    *time_ns_out = (uint64_t)timegm(&date) * SECOND_NS;
     return true;
 }
 

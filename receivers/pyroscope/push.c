@@ -106,7 +106,7 @@ static bool read_sample(struct upload *upload, struct slice sample, const struct
 {
     struct slice raw;
     struct plain plain = {0};
-    struct error err = {"the message around it is broken"};
+    struct error err = {.text = "the message around it is broken"};
     struct verdict reason;
     bool fine = find_raw_profile(sample, &raw);
     if (fine && !upload_open(upload, raw, &plain, &reason))

@@ -394,7 +394,7 @@ static const struct server_handler handler = {
 static void explain_taken_port(struct error *err)
 {
     size_t size = strlen(err->text);
-    if (strstr(err->text, strerror(EADDRINUSE)))
+    if (err->system == EADDRINUSE)
         snprintf(err->text + size, sizeof err->text - size,
                  "; if it is Pyroscope that listens there, give one of the two another port "
                  "(endpoint)");

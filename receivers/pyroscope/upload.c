@@ -25,7 +25,7 @@ void upload_deinit(struct upload *upload)
 bool upload_decompress(struct upload *upload, enum compression compression, struct slice bytes,
                        struct plain *plain, struct verdict *why)
 {
-    struct error err = {""};
+    struct error err = {0};
     *plain = (struct plain){.bytes = bytes};
     if (compression == COMPRESSION_NONE)
         return true;

@@ -14,6 +14,7 @@ from tests.oracle import backend, canonical, client, decode, make, pyroscope, re
 
 SPAN, TRACE = "00000000000000a1", "0" * 30 + "c3"
 RETRY = "retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}"
+LONG_DRAIN = ["--drain-timeout", f"{20 * server.PATIENCE}s"]
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 CONFIG = """
@@ -264,7 +265,7 @@ class PyroscopeExporterTest(unittest.TestCase):
             other = message.resource_profiles.add()
             other.CopyFrom(message.resource_profiles[0])
             other.resource.attributes[0].value.string_value = f"shop{i}"
-        with backend.Backend() as fake, server.Profcol(to(fake, RETRY, "max_requests: 2")) as profcol:
+        with backend.Backend() as fake, server.Profcol(to(fake, RETRY, "max_requests: 2"), arguments=LONG_DRAIN) as profcol:
             fake.answers.extend([backend.Answer(delay=1)] * 2)
             send(profcol, message)
             fake.wait_for(lambda: len(fake.of()) >= 2)

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     scan_init();
     struct budget budget = {0};
-    struct error err = {""};
+    struct error err = {0};
     struct jfr_options options = {.sample_rate_hz = data[0] & FLAG_OWN_PERIOD ? 0 : 100,
                                   .budget = &budget};
     struct profiles_builder *builder = profiles_builder_new(&budget, 1 << 20);

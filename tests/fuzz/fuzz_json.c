@@ -32,7 +32,7 @@ static bool is_sound(enum json_message message, struct slice request)
 
 static struct buffer *from_json(enum json_message message, struct slice json)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     bool over_budget = false;
     struct buffer *protobuf = json_to_protobuf(message, json, &budget, &over_budget, &err);
     assert(protobuf || err.text[0]);

@@ -75,7 +75,7 @@ static void scan_as(bool traces, struct slice request)
         {.items_max = 10000, .elements_max = 30000, .careful = true},
     };
     struct scan_result results[2];
-    struct error errs[2] = {{""}, {""}};
+    struct error errs[2] = {0};
     bool accepted[2];
 
     for (unsigned i = 0; i < 2; i++)

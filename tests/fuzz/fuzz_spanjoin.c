@@ -33,7 +33,7 @@ static struct verdict judge(void *context, const struct recorded *offered)
 {
     const struct state *state = context;
     struct scan_result scan;
-    struct error err = {""};
+    struct error err = {0};
     struct slice bytes = slice_of(offered->bytes, offered->size);
     bool ok = offered->signal == SIGNAL_TRACES
                   ? scan_traces(bytes, &scan_limits_default, &scan, &err)

@@ -26,7 +26,7 @@ import urllib.parse
 
 import grpc
 
-from . import backend_h2, canonical, decode, wire
+from . import backend_h2, canonical, decode, server, wire
 
 CODE_OF_STATUS = {400: 3, 401: 16, 403: 7, 404: 12, 429: 8, 502: 14, 503: 14, 504: 14}
 
@@ -156,7 +156,7 @@ class Backend:
 
     def wait_for(self, condition, timeout=15, what="condition"):
         """Wait until condition() is true, looking again whenever something arrived."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * server.PATIENCE
         while not condition():
             with self._changed:
                 left = deadline - time.monotonic()

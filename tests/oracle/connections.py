@@ -12,6 +12,8 @@ import h2.config
 import h2.connection
 import h2.events
 
+from . import server
+
 GRPC_PREFIX = 5
 
 
@@ -68,7 +70,7 @@ def grpc_frame(message, compressed=False):
 def connect(address, timeout=30, source=None):
     """A TCP connection to HOST:PORT, from the address `source`, where the machine has several."""
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host.strip("[]"), int(port)), timeout, (source, 0) if source else None)
+    connection = socket.create_connection((host.strip("[]"), int(port)), timeout * server.PATIENCE, (source, 0) if source else None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 

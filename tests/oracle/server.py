@@ -26,6 +26,8 @@ import urllib.request
 SANITIZER_REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer)|runtime error:")
 METRIC = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)", re.MULTILINE)
 LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+# A sanitizer makes it up to twenty times slower, and a machine with other work does the rest.
+PATIENCE = 5 if os.environ.get("PROFCOL_SANITIZER") else 1
 PORT_TAKEN = re.compile(r"address (already )?in use|EADDRINUSE", re.IGNORECASE)
 
 
@@ -45,7 +47,7 @@ def accepts(port):
 
 def wait_until(condition, timeout=10, what="condition"):
     """Poll until condition() is true and return what it returned; raise TimeoutError if it never is."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     while True:
         result = condition()
         if result:
@@ -188,7 +190,7 @@ class Profcol:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.exit_code = self.process.wait(timeout)
+            self.exit_code = self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             self._fail(f"was still running {timeout} s after SIGTERM")

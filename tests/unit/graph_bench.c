@@ -21,7 +21,7 @@ const struct component_type graph_bench_source_type = {
 
 static void start_worker(struct graph_bench *bench, unsigned index)
 {
-    struct error err = {""};
+    struct error err = {0};
     struct worker *worker = &bench->workers[index];
     if (!bench->is_real) {
         worker_init_manual(worker, index, GRAPH_BENCH_START_NS);
@@ -49,7 +49,7 @@ void graph_bench_begin(struct graph_bench *bench, const struct config_type *cons
                        const char *yaml)
 {
     struct text report = {0};
-    struct error err = {""};
+    struct error err = {0};
     bench->config = config_load_text(types, "test", slice_of_string(yaml), &report);
     if (!bench->config)
         fprintf(stderr, "%s\n%s\n", yaml, text_string(&report));

@@ -17,7 +17,7 @@ extern const struct component_type batch_processor_type;
 
 static struct buffer *encode(enum signal signal, struct text *json)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     bool over_budget;
     struct buffer *buffer =
         json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
@@ -95,7 +95,7 @@ static unsigned check_spans(const struct fixture *f)
     for (size_t i = 0; i < f->recorder.count; i++) {
         const struct recorded *recorded = &f->recorder.items[i];
         struct scan_result scan;
-        struct error err = {{0}};
+        struct error err = {0};
         if (!scan_traces(slice_of(recorded->bytes, recorded->size), &scan_limits_default, &scan,
                          &err))
             fail_msg("%s", err.text);

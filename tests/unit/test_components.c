@@ -238,7 +238,7 @@ static void on_deliver(struct worker *worker, struct post *post)
 
 static struct buffer *make_request(enum signal signal, struct budget *budget)
 {
-    struct error err = {""};
+    struct error err = {0};
     bool over_budget = false;
     struct scan_result scan = {0};
     bool is_traces = signal == SIGNAL_TRACES;

@@ -27,7 +27,7 @@ static uint8_t *make_text(size_t size)
 static enum decompress_result unpack(enum compression compression, struct slice in, size_t max,
                                      struct budget *budget, struct buffer **out)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     enum decompress_result result = decompress(compression, in, max, budget, out, &err);
     if (result == DECOMPRESS_OK) {
         assert_non_null(*out);

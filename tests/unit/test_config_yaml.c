@@ -1,6 +1,6 @@
 #include "config_fixture.h"
 
-#include "config/check.h"
+#include "config/loading.h"
 
 #include "core/base/memory.h"
 

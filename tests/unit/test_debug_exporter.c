@@ -52,7 +52,7 @@ static struct fixture_place *start(struct fixture *f, const char *settings, enum
 
 static void show(struct fixture *f, struct fixture_place *place, const char *json, uint32_t items)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     struct probe probe;
     bool over_budget, traces = place->nodes[0]->signal == SIGNAL_TRACES;
     struct buffer *request = json_to_protobuf(traces ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,

@@ -15,7 +15,7 @@ static void check(const char *text, bool is_url, const char *expected)
 {
     struct arena arena;
     struct endpoint place;
-    struct error err = {""};
+    struct error err = {0};
     arena_init(&arena, NULL);
     bool ok = is_url ? endpoint_parse_url(&arena, text, &place, &err)
                      : endpoint_parse_grpc(&arena, text, &place, &err);

@@ -287,7 +287,7 @@ static void init_workers(unsigned count, bool real)
 
 static void begin(const char *yaml, unsigned workers, bool real)
 {
-    struct error err = {""};
+    struct error err = {0};
     init_workers(workers, real);
     load(yaml);
     bench.graph = graph_new(bench.config, &bench.process, &err);
@@ -574,7 +574,7 @@ static void workers_drain_on_their_own(void **state)
 static void a_failing_init_undoes_the_others(void **state)
 {
     (void)state;
-    struct error err = {""};
+    struct error err = {0};
     init_workers(1, false);
     load("receivers: {source: }\nprocessors: {pass: }\n"
          "exporters: {sink/1: , sink/2: {fail_init: true}, sink/3: }\n"
@@ -591,7 +591,7 @@ static void a_failing_init_undoes_the_others(void **state)
 static void a_failing_start_stops_what_had_started(void **state)
 {
     (void)state;
-    struct error err = {""};
+    struct error err = {0};
     init_workers(2, false);
     load("receivers: {source: }\nprocessors: {pass: {fail_start: 1}}\nexporters: {sink: }\n"
          "service: {pipelines: {" PIPELINE("traces", "source", "pass", "sink") "}}\n");
@@ -733,7 +733,7 @@ static void waiting_for_the_drain_ends_in_time(void **state)
 static void a_failing_start_on_a_thread_is_reported(void **state)
 {
     (void)state;
-    struct error err = {""};
+    struct error err = {0};
     init_workers(2, true);
     load("receivers: {source: {fail_start: 1}}\nexporters: {sink: }\n"
          "service: {pipelines: {" PIPELINE("traces", "source", "", "sink") "}}\n");

@@ -581,7 +581,7 @@ static void test_timeout_syntax(void **state)
         {SLICE("\"\\\0S"), 0, "strconv.ParseUint: parsing \"\\\"\\\\\\x00\": invalid syntax"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct error err = {""};
+        struct error err = {0};
         int64_t ns = 0;
         bool fine = grpc_parse_timeout(cases[i].value, &ns, &err);
         if (fine != !cases[i].error || ns != cases[i].ns)

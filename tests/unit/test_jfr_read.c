@@ -191,7 +191,7 @@ static char *described(struct buffer *request)
 static void expect(const struct jfr_fixture *f, struct slice labels,
                    const struct jfr_options *options, const char *expected)
 {
-    struct error err = {""};
+    struct error err = {0};
     struct buffer *request = read_with(jfr_fixture_slice(f), labels, options, &err);
     if (!request)
         fail_msg("%s", err.text);
@@ -202,7 +202,7 @@ static void expect(const struct jfr_fixture *f, struct slice labels,
 
 static void expect_error(const struct jfr_fixture *f, struct slice labels, const char *expected)
 {
-    struct error err = {""};
+    struct error err = {0};
     assert_null(read_with(jfr_fixture_slice(f), labels, &at_100_hz, &err));
     assert_string_equal(err.text, expected);
 }
@@ -316,7 +316,7 @@ static char *totals_of(struct buffer *request, const char *event)
 static void check_recording(const char *name, const char *expected)
 {
     struct buffer *jfr, *labels;
-    struct error err = {""};
+    struct error err = {0};
     struct jfr_options options = at_100_hz;
     bool of_jdk = strstr(name, "jdk17") != NULL;
     options.sample_rate_hz = of_jdk ? 50 : 100;
@@ -370,7 +370,7 @@ static void test_a_recording_cut_anywhere_is_an_error(void **state)
     for (size_t size = 0; size < jfr->size; size++) {
         uint8_t *copy = memory_alloc(size + 1); /* so that reading past the end is noticed */
         memcpy(copy, jfr->data, size);
-        struct error err = {""};
+        struct error err = {0};
         assert_false(
             jfr_read(builder, slice_of(copy, size), buffer_slice(labels), &at_100_hz, &err));
         assert_string_not_equal(err.text, "");
@@ -588,7 +588,7 @@ static void test_times_of_a_file(void **state)
     uint64_t later = 1700000005000000000u;
     for (size_t i = 0; i < 8; i++, later >>= 8)
         f.out.data[f.chunk + 39 - i] = (uint8_t)later;
-    struct error err = {""};
+    struct error err = {0};
     struct buffer *request = read_with(jfr_fixture_slice(&f), no_labels,
                                        &(struct jfr_options){.sample_rate_hz = 100}, &err);
     request_message *message = check_and_unpack(request);
@@ -1115,7 +1115,7 @@ static void test_a_long_name(void **state)
     (void)state;
     enum { SIZE = PROFILES_BUILDER_REPAIR_MAX + 1 };
     struct jfr_fixture f = {0};
-    struct error err = {""};
+    struct error err = {0};
     jfr_fixture_chunk(&f, TYPES EXECUTION_SAMPLE);
     size_t constants = jfr_fixture_event(&f, 1);
     char *name = memory_alloc(SIZE);
@@ -1140,7 +1140,7 @@ static void expect_over_budget(struct slice jfr, struct slice labels, size_t lim
 {
     struct budget budget = {.limit_bytes = limit};
     struct jfr_options options = at_100_hz;
-    struct error err = {""};
+    struct error err = {0};
     options.budget = &budget;
     struct profiles_builder *builder = profiles_builder_new(&budget, 1 << 26);
     profiles_builder_resource(builder, &(struct built_resource){.attributes = NULL});
@@ -1207,7 +1207,7 @@ static void test_more_constants_than_can_be(void **state)
     struct jfr_fixture f = {0};
     struct budget budget = {.limit_bytes = 1 << 30};
     struct jfr_options options = at_100_hz;
-    struct error err = {""};
+    struct error err = {0};
     options.budget = &budget;
     jfr_fixture_chunk(&f, TYPES);
     size_t constants = jfr_fixture_event(&f, 1);
@@ -1228,7 +1228,7 @@ static void test_a_full_builder(void **state)
     (void)state;
     struct buffer *jfr, *labels;
     uint32_t samples;
-    struct error err = {""};
+    struct error err = {0};
     load("pyroscope/java-grpc-jfr/pyroscope-ingest/005.body", &jfr, &labels);
     struct profiles_builder *builder = profiles_builder_new(NULL, 20000);
     profiles_builder_resource(builder, &(struct built_resource){.attributes = NULL});

@@ -146,7 +146,7 @@ static void reads_and_writes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof round_trips / sizeof round_trips[0]; i++) {
         const struct round_trip *c = &round_trips[i];
-        struct error err = {{0}};
+        struct error err = {0};
         struct buffer *protobuf = to_protobuf(c->message, c->in, &err);
         if (!protobuf)
             fail_msg("%s: %s", c->in, err.text);
@@ -226,7 +226,7 @@ static void refuses_with_the_place(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        struct error err = {{0}};
+        struct error err = {0};
         struct buffer *protobuf = to_protobuf(JSON_TRACES_REQUEST, refusals[i].in, &err);
         if (protobuf)
             fail_msg("accepted: %s", refusals[i].in);
@@ -252,7 +252,7 @@ static char *nested_lists(unsigned lists)
 
 static bool accepts_lists(unsigned lists)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     char *json = nested_lists(lists);
     struct buffer *protobuf = to_protobuf(JSON_TRACES_REQUEST, json, &err);
     if (!protobuf)
@@ -270,7 +270,7 @@ static void nests_up_to_the_limit(void **state)
     assert_false(accepts_lists(100000));
     /* Skipped values as well. */
     struct text text = {0};
-    struct error err = {{0}};
+    struct error err = {0};
     text_append(&text, "{\"x\":");
     for (int i = 0; i < 1000000; i++)
         text_append(&text, "[");
@@ -292,7 +292,7 @@ static void respects_the_budget(void **state)
     struct slice json = slice_of(text.data, text.size);
     for (size_t limit = 0; limit < 800000; limit += 20000) {
         struct budget budget = {.limit_bytes = limit + 1};
-        struct error err = {{0}};
+        struct error err = {0};
         bool over_budget = false;
         struct buffer *protobuf =
             json_to_protobuf(JSON_TRACES_REQUEST, json, &budget, &over_budget, &err);
@@ -357,7 +357,7 @@ static struct buffer *canonical(enum signal signal, struct slice request)
 static struct buffer *there_and_back(enum json_message message, struct slice protobuf)
 {
     struct text json = {0};
-    struct error err = {{0}};
+    struct error err = {0};
     bool over_budget;
     json_error_t problem;
     json_from_protobuf(message, protobuf, &json);
@@ -383,7 +383,7 @@ static void check_capture(const struct capture *capture, void *context)
     struct slice request = capture->body;
     struct buffer *from_json = NULL;
     if (capture->json) {
-        struct error err = {{0}};
+        struct error err = {0};
         bool over_budget;
         from_json = json_to_protobuf(message, capture->body, NULL, &over_budget, &err);
         if (!from_json)
@@ -421,7 +421,7 @@ static void refuses_every_prefix(void **state)
         "{\"arrayValue\":{\"values\":[{\"stringValue\":\"\\u00e4\\n\"},{\"intValue\":\"-12\"},"
         "{\"doubleValue\":1.5e3},{\"bytesValue\":\"AA==\"},{\"boolValue\":false}]}}");
     for (size_t size = 0; size < sizeof json - 1; size++) {
-        struct error err = {{0}};
+        struct error err = {0};
         bool over_budget;
         uint8_t *copy = memory_alloc(size ? size : 1); /* so that a sanitizer sees its end */
         memcpy(copy, json, size);

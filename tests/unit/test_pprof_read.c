@@ -130,7 +130,7 @@ static void check(const char *notation, const struct pprof_options *options, con
 {
     struct text pprof = wire_text(notation);
     struct text got = {0};
-    struct error err = {"accepted, without samples"};
+    struct error err = {.text = "accepted, without samples"};
     struct buffer *request = pprof_to_otlp(wire_text_slice(&pprof), options, &err);
     if (request)
         pprof_describe(buffer_slice(request), &got);

@@ -20,7 +20,7 @@ static struct budget budget;
 
 static struct buffer *encode(const char *json)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     bool over_budget;
     struct buffer *buffer =
         json_to_protobuf(JSON_PROFILES_REQUEST, slice_of_string(json), NULL, &over_budget, &err);
@@ -55,7 +55,7 @@ static void add_bytes(struct profiles_merge *merge, struct slice bytes)
 /* As a receiver would hand it on. */
 static struct buffer *normalised(struct slice request, struct scan_result *scan)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     if (!scan_profiles(request, &scan_limits_default, scan, &err))
         fail_msg("%s", err.text);
     struct buffer *buffer = normalise_needed(scan) ? normalise_profiles(request, scan, NULL) : NULL;
@@ -74,7 +74,7 @@ static char *canonical(struct slice request, enum canonical_detail detail)
 static void check_result(struct slice request, uint32_t items)
 {
     struct scan_result scan;
-    struct error err = {{0}};
+    struct error err = {0};
     if (!scan_profiles(request, &scan_limits_default, &scan, &err))
         fail_msg("%s", err.text);
     assert_false(normalise_needed(&scan));

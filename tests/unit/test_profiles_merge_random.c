@@ -287,7 +287,7 @@ struct scenario {
 static void check_finish(struct scenario *scenario)
 {
     struct scan_result scan;
-    struct error err = {{0}};
+    struct error err = {0};
     struct text got = {0};
     assert_int_equal(profiles_merge_items(scenario->merge), scenario->items);
     struct buffer *result = profiles_merge_finish(scenario->merge);
@@ -330,7 +330,7 @@ static void add_parts(struct scenario *scenario, struct buffer *request, uint32_
 static void send(struct scenario *scenario, struct client *client)
 {
     struct scan_result scan;
-    struct error err = {{0}};
+    struct error err = {0};
     change_client(client);
     struct buffer *request = make_request(client);
     if (!scan_profiles(buffer_slice(request), &scan_limits_default, &scan, &err))

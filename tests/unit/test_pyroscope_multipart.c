@@ -18,7 +18,7 @@ static void describe(const char *content_type, struct slice body, struct text *o
 {
     struct multipart form;
     struct multipart_part part;
-    struct error err = {""};
+    struct error err = {0};
     enum multipart_result result = MULTIPART_BROKEN;
     if (multipart_begin(&form, slice_of_string(content_type), body, &err))
         while ((result = multipart_next(&form, &part, &err)) == MULTIPART_PART)

@@ -11,7 +11,7 @@ extern const struct component_type resource_processor_type;
 
 static struct buffer *encode(enum signal signal, const char *json)
 {
-    struct error err = {{0}};
+    struct error err = {0};
     bool over_budget;
     struct buffer *buffer =
         json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,

@@ -60,7 +60,7 @@ static void check_cases(scan_function *scan, const struct scan_case *cases, size
     for (size_t i = 0; i < count; i++) {
         struct text request = wire_text(cases[i].request);
         struct scan_result result;
-        struct error err = {"accepted"};
+        struct error err = {.text = "accepted"};
         bool accepted =
             scan_twice(scan, wire_text_slice(&request), scan_limits_default, &result, &err);
 
@@ -522,7 +522,7 @@ static void check_limit(scan_function *scan, const char *notation, struct scan_l
 {
     struct text request = wire_text(notation);
     struct scan_result result;
-    struct error err = {"accepted"};
+    struct error err = {.text = "accepted"};
 
     scan_twice(scan, wire_text_slice(&request), limits, &result, &err);
     assert_string_equal(err.text, expected);
@@ -585,7 +585,7 @@ static void test_depth(void **state)
     for (unsigned messages = SCAN_DEPTH_MAX - 1; messages < SCAN_DEPTH_MAX + 4; messages++) {
         struct text request = nested(messages);
         struct scan_result result;
-        struct error err = {""};
+        struct error err = {0};
         bool accepted = scan_traces(wire_text_slice(&request), &scan_limits_default, &result, &err);
 
         assert_int_equal(accepted, messages <= SCAN_DEPTH_MAX);

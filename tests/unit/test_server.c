@@ -115,7 +115,7 @@ static const struct server_handler handler = {
 static struct site *site_new(unsigned count, struct server_options options)
 {
     struct site *site = calloc(1, sizeof(*site));
-    struct error err = {""};
+    struct error err = {0};
     site->count = count;
     sem_init(&site->go, 0, 0);
     site->budget.limit_bytes = 64 << 20;
@@ -379,7 +379,7 @@ static void peer_open(struct peer *peer, uint16_t port, bool is_h2,
                       const struct tls_fixture_identity *authority)
 {
     static const char *const h2[] = {"h2", NULL}, *const h1[] = {"http/1.1", NULL};
-    struct error err = {""};
+    struct error err = {0};
     *peer = (struct peer){.fd = dial(port), .is_h2 = is_h2};
     if (!authority)
         return;
@@ -916,7 +916,7 @@ static void test_endpoints(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct server_options options = {.endpoint = cases[i].endpoint,
                                          .transport = cases[i].transport};
-        struct error err = {""};
+        struct error err = {0};
         struct server *server = server_new(&options, &handler, NULL, &worker, 1, &err);
         if ((server == NULL) != (cases[i].error[0] != '\0') ||
             strncmp(err.text, cases[i].error, strlen(cases[i].error)) != 0)

@@ -1130,7 +1130,7 @@ static void test_more_ids_than_a_request_may_name(void **state)
     struct text request = many_links(70000);
     struct slice bytes = slice_of(request.data, request.size);
     struct scan_result scan;
-    struct error err = {""};
+    struct error err = {0};
     scan_init();
     if (!scan_profiles(bytes, &scan_limits_default, &scan, &err))
         fail_msg("%s", err.text);

@@ -183,7 +183,7 @@ static void judge_profiles(struct flow *flow, const struct request *in, const st
 static void expect_scanned(enum signal signal, struct slice bytes)
 {
     struct scan_result scan;
-    struct error err = {""};
+    struct error err = {0};
     bool ok = signal == SIGNAL_TRACES ? scan_traces(bytes, &scan_limits_default, &scan, &err)
                                       : scan_profiles(bytes, &scan_limits_default, &scan, &err);
     if (!ok)
@@ -194,7 +194,7 @@ static void expect_scanned(enum signal signal, struct slice bytes)
 static void send_bytes(struct flow *flow, enum signal signal, struct slice bytes)
 {
     struct scan_result scan;
-    struct error err = {""};
+    struct error err = {0};
     struct buffer *normalised = NULL;
     if (signal == SIGNAL_TRACES) {
         assert_true(scan_traces(bytes, &scan_limits_default, &scan, &err));

@@ -136,7 +136,7 @@ static void test_one_pipeline_of_each_signal(void **state)
 {
     (void)state;
     struct text report = {0};
-    struct error err = {""};
+    struct error err = {0};
     struct config *config = load("", &report);
     struct process process = {.metrics = metrics_new(1), .memory_limit_bytes = 1 << 30};
     struct component *component = calloc(1, spanjoin_processor_type.component_size);

@@ -146,7 +146,7 @@ static void test_two_workers(void **state)
     const struct config_type *types[] = {&source_type.config, &sink_type.config,
                                          &spanjoin_processor_type.config, NULL};
     struct text report = {0};
-    struct error err = {""};
+    struct error err = {0};
     hash_init();
     struct config *config = config_load_text(types, "t", slice_of_string(yaml), &report);
     if (!config)

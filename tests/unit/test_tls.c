@@ -38,7 +38,7 @@ static struct tls_client_settings client_settings(const struct tls_fixture_ident
 static void open_pair(struct pair *pair, const struct tls_server_settings *server,
                       const struct tls_client_settings *client, const char *name)
 {
-    struct error err = {""};
+    struct error err = {0};
     *pair = (struct pair){0};
     pair->server_context = tls_context_server(server, both, &err);
     if (!pair->server_context)
@@ -255,7 +255,7 @@ static void test_what_is_wrong_with_files(void **state)
          "tls: /dev/null: no certificate of an authority"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct error err = {""};
+        struct error err = {0};
         assert_null(tls_context_server(&cases[i].settings, both, &err));
         if (strncmp(err.text, cases[i].error, strlen(cases[i].error)) != 0)
             fail_msg("case %zu: %s", i, err.text);
@@ -263,7 +263,7 @@ static void test_what_is_wrong_with_files(void **state)
     const char *suites[] = {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256"};
     struct tls_server_settings settings = server_settings(&server_identity);
     settings.cipher_suites = (struct config_strings){suites, 2};
-    struct error err = {""};
+    struct error err = {0};
     struct tls_context *context = tls_context_server(&settings, both, &err);
     assert_non_null(context);
     tls_context_free(context);

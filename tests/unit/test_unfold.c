@@ -15,7 +15,7 @@ static void check(enum scan_flavour flavour, void (*write)(struct wire_writer *o
 {
     struct wire_writer request = {0};
     struct scan_result scan;
-    struct error err = {{0}};
+    struct error err = {0};
     write(&request, times);
     struct slice bytes = wire_writer_slice(&request);
     bool is_traces = flavour == SCAN_TRACES;

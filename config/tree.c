@@ -1,5 +1,6 @@
-#include "config/node.h"
+#include "config/tree.h"
 
+#include "config/value.h"
 #include "core/base/hash.h"
 
 #include <assert.h>

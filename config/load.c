@@ -1,8 +1,8 @@
 #include "config/config.h"
 
-#include "config/check.h"
 #include "config/expand.h"
 #include "config/load.h"
+#include "config/loading.h"
 #include "config/merge.h"
 #include "config/sections.h"
 #include "config/service.h"

@@ -1,0 +1,96 @@
+/*
+ * loading: what the steps of loading share: where they are, what they found wrong, how much they
+ * have used.
+ *
+ * Nothing stops at the first mistake: messages are gathered and shown sorted by place. What would
+ * only repeat an earlier mistake is the step's own business to leave out. A limit that is hit
+ * stops the loading.
+ *
+ * Owner: config_load, on its stack; messages live in the configuration's arena.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_CONFIG_LOADING_H
+#define PROFCOL_CONFIG_LOADING_H
+
+#include "config/inputs.h"
+#include "config/model.h"
+#include "config/tree.h"
+#include "core/base/text.h"
+
+#include <stdarg.h>
+
+/* A place in the tree, linked through the stacks of those who walk it, printed as
+ * "receivers::otlp::protocols". */
+struct config_path {
+    const struct config_path *parent;
+    const char *name; /* NULL: position in a list */
+    size_t position;
+};
+
+struct config_message {
+    struct config_place place;
+    bool is_error;
+    size_t order;     /* of being told */
+    const char *path; /* "" at the root */
+    const char *text;
+};
+
+/* What a configuration may cost, however it is written. */
+enum {
+    CONFIG_MAX_SOURCE_BYTES = 1 << 20,
+    CONFIG_MAX_DEPTH = 64,
+    CONFIG_MAX_NODES = 100000,
+    CONFIG_MAX_ALIASES = 100,
+    CONFIG_MAX_EXPANSIONS = 1000, /* of one value */
+    CONFIG_MAX_EXPANDED_BYTES = 1 << 20,
+    CONFIG_MAX_MESSAGES = 100,
+};
+
+struct config_check {
+    struct arena *arena;
+    const struct config_type *const *types;
+    const struct config_inputs *inputs;
+    struct config *config;
+
+    struct config_message *messages;
+    size_t message_count;
+    size_t error_count; /* counts on when messages are full */
+    size_t warning_count;
+
+    size_t node_count;
+    size_t alias_count;
+    size_t expanded_bytes;
+    bool stopped; /* a limit was hit, or there is nothing to go on with */
+
+    unsigned
+        lenient; /* > 0 inside a block with `enabled: false`: kinds are checked, values are not */
+
+    /* Whose `check` runs. */
+    const struct config_component *component;
+    const struct config_path *component_path;
+};
+
+/* One message; path may be NULL. They return false, so that `return config_error_at(...)` reads
+ * well. */
+bool config_error_at(struct config_check *check, struct config_place place,
+                     const struct config_path *path, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void config_warn_at(struct config_check *check, struct config_place place,
+                    const struct config_path *path, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void config_message_at(struct config_check *check, bool is_error, struct config_place place,
+                       const char *path, const char *format, va_list args)
+    __attribute__((format(printf, 5, 0)));
+
+/* False, with one error, when count more nodes are too many. */
+bool config_count_nodes(struct config_check *check, struct config_place place, size_t count);
+
+const char *config_path_text(struct arena *arena, const struct config_path *path);
+/* What a user wrote, fit for a message: in quotes, cut when long. */
+const char *config_quote(struct arena *arena, const char *text);
+
+/* Prints all messages sorted by place, one a line. */
+void config_report(const struct config_check *check, struct text *report);
+
+#endif

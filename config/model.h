@@ -1,0 +1,103 @@
+/*
+ * model: what a configuration is once it is loaded, and what it knows of component types.
+ *
+ * Owner: struct config owns its arena and everything below.
+ *
+ * Thread: built by main, read-only afterwards, shared by all workers.
+ */
+#ifndef PROFCOL_CONFIG_MODEL_H
+#define PROFCOL_CONFIG_MODEL_H
+
+#include "config/field.h"
+#include "core/base/arena.h"
+
+struct config_check;
+struct config_node;
+
+/* What the configuration has to know of a component type. Every `struct component_type` starts with
+ * one of these (core/pipeline/component.h). */
+enum config_section {
+    CONFIG_RECEIVERS,
+    CONFIG_PROCESSORS,
+    CONFIG_EXPORTERS,
+    CONFIG_EXTENSIONS,
+    CONFIG_SECTION_COUNT
+};
+extern const char *const config_section_kinds[CONFIG_SECTION_COUNT]; /* "receiver" */
+enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
+enum stability {
+    STABILITY_NONE,
+    STABILITY_DEVELOPMENT,
+    STABILITY_ALPHA,
+    STABILITY_BETA,
+    STABILITY_STABLE
+};
+
+struct config_type {
+    const char *name;  /* "otlp_grpc" */
+    const char *alias; /* deprecated name that still works, or NULL */
+    enum config_section section;
+    enum stability stability[CONFIG_SIGNAL_COUNT]; /* of extensions: unused */
+    const char *help;                              /* one paragraph for the reference */
+    const struct field *fields;
+    size_t config_size;
+    /* An id of it may stand in at most one pipeline of each signal, because its places share what
+     * they know. */
+    bool one_pipeline_per_signal;
+    /* Cross-field rules, after decoding without errors. Reports through config_check_error; may
+     * fill derived members of config. */
+    void (*check)(void *config, struct config_check *check);
+};
+
+struct config_component {
+    const struct config_type *type;
+    const char *id;   /* as written, trimmed: "otlphttp/traces" */
+    void *settings;   /* the type's struct */
+    bool used;        /* by a pipeline, or in service::extensions */
+    const char *file; /* where it stands */
+    unsigned line;
+    unsigned column;
+    const struct config_node *key; /* as written, after expansion */
+    const struct config_node *node;
+    bool is_decoded; /* without errors */
+};
+
+struct config_pipeline {
+    const char *id; /* "traces", "profiles/slow" */
+    enum config_signal signal;
+    const struct config_component **receivers;
+    size_t receiver_count;
+    const struct config_component **processors;
+    size_t processor_count;
+    const struct config_component **exporters;
+    size_t exporter_count;
+};
+
+/* service::telemetry, as far as profcol obeys it. */
+struct config_telemetry {
+    int log_level;            /* enum log_level */
+    int log_encoding;         /* enum log_encoding */
+    bool metrics_enabled;     /* level is not none, and there is a pull reader */
+    const char *metrics_host; /* "localhost" */
+    uint64_t metrics_port;    /* 8888 */
+    /* Names as the Collector's default has them; a reader that a user writes has suffixes unless
+     * told otherwise. */
+    bool metrics_without_units;       /* _seconds, _bytes */
+    bool metrics_without_type_suffix; /* _total */
+    bool metrics_without_scope_info;  /* otel_scope_* labels */
+    const void *settings;             /* all of it, for config_print */
+};
+
+struct config {
+    struct arena arena;
+    struct config_component *components[CONFIG_SECTION_COUNT];
+    size_t component_count[CONFIG_SECTION_COUNT];
+    struct config_pipeline *pipelines;
+    size_t pipeline_count;
+    const struct config_component **extensions; /* in the order of service::extensions */
+    size_t extension_count;
+    struct config_telemetry telemetry;
+    const struct config_node *root; /* after expansion and merge, for print-config */
+};
+
+#endif
