@@ -522,7 +522,7 @@ static void peer_prepare(struct peer *peer, uint16_t port,
                          const struct tls_fixture_identity *authority)
 {
     static const char *const h1[] = {"http/1.1", NULL};
-    struct error err;
+    struct error err = {0};
     struct tls_client_settings settings = {.ca_pem = authority->certificate};
     *peer = (struct peer){.fd = dial(port)};
     peer->context = tls_context_client(&settings, h1, &err);
