@@ -33,6 +33,8 @@ void arena_deinit(struct arena *arena)
 
 void arena_set_budget(struct arena *arena, struct budget *budget)
 {
+    if (budget == arena->budget)
+        return;
     budget_charge(budget, arena->reserved_bytes);
     budget_release(arena->budget, arena->reserved_bytes);
     arena->budget = budget;
