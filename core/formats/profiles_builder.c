@@ -459,8 +459,8 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
     assert(resource); /* profiles_builder_resource comes first */
     if (builder->profile_count == builder->profile_capacity) {
         builder->profile_capacity = builder->profile_capacity ? builder->profile_capacity * 2 : 8;
-        builder->profiles =
-            memory_grow(builder->profiles, builder->profile_capacity, sizeof *builder->profiles);
+        builder->profiles = memory_grow(builder->profiles, builder->profile_capacity,
+                                        sizeof(struct open_profile *));
     }
     struct open_profile *profile = arena_zalloc(&builder->arena, sizeof *profile);
     profile->header = encode_profile(builder, from);
@@ -526,9 +526,9 @@ static bool is_of(const struct sum *sum, uint32_t profile, const struct built_sa
 static void grow_sums(struct profiles_builder *builder)
 {
     size_t count = builder->sums ? (builder->sums_mask + 1) * 2 : 256;
-    charge(builder, (builder->sums ? count / 2 : count) * sizeof *builder->sums);
+    charge(builder, (builder->sums ? count / 2 : count) * sizeof(struct sum *));
     free(builder->sums);
-    builder->sums = memory_zalloc(count * sizeof *builder->sums);
+    builder->sums = memory_zalloc(count * sizeof(struct sum *));
     builder->sums_mask = count - 1;
     for (struct sum *sum = builder->first_sum; sum; sum = sum->later) {
         struct sum **slot = &builder->sums[sum->hash & builder->sums_mask];
