@@ -34,9 +34,9 @@ static bool fail_bounds(const struct decoding *at)
     const char *value =
         at->node->kind == CONFIG_NODE_NULL ? "no value means 0, which" : config_node_text(at->node);
     if (least && field->max)
-        return decode_fail(at, "%s is out of bounds, it has to be from %s to %s", value, least,
+        return decode_fail(at, "%s is out of range; it must be from %s to %s", value, least,
                            field->max);
-    return decode_fail(at, "%s is out of bounds, it has to be at %s %s", value,
+    return decode_fail(at, "%s is out of range; it must be at %s %s", value,
                        least ? "least" : "most", least ? least : field->max);
 }
 

@@ -107,7 +107,7 @@ static bool read_pair(const struct decoding *at, struct config_pairs *pairs)
                            config_node_describe(node));
     for (size_t i = 0; i < node->count; i++)
         if (strcmp(node->keys[i]->text, "name") != 0 && strcmp(node->keys[i]->text, "value") != 0)
-            return decode_fail(at, "unknown key %s; there are name and value",
+            return decode_fail(at, "unknown key %s; the keys are name and value",
                                config_quote(at->check->arena, node->keys[i]->text));
     size_t value = config_node_find(node, "value");
     const struct config_node *name = config_node_get(node, "name");
@@ -133,7 +133,7 @@ bool decode_read_pairs(const struct decoding *at, void *member)
     if (node->kind == CONFIG_NODE_NULL)
         return require_some(at, pairs->count);
     if (node->count > PAIRS_MAX)
-        return decode_fail(at, "there can be at most %d", PAIRS_MAX);
+        return decode_fail(at, "at most %d are allowed", PAIRS_MAX);
     *pairs = (struct config_pairs){
         .items = arena_array(at->check->arena, node->count, sizeof(struct config_pair)),
     };

@@ -90,7 +90,7 @@ static bool provide_file(const struct expansion *at, const char *argument, struc
                                       &err))
         return fail(at, "%s", err.text);
     if (content.size && memchr(content.data, '\0', content.size))
-        return fail(at, "the file %s has a zero byte in it",
+        return fail(at, "the file %s contains a NUL byte",
                     config_quote(at->check->arena, argument));
     /* Nobody means the end of the last line to be part of a password. */
     while (content.size &&
@@ -134,8 +134,8 @@ static bool fail_scheme(const struct expansion *at, const char *scheme, const ch
     const char *const names[] = {"env", "file", "yaml"};
     const char *near = config_suggest(scheme, names, 3);
     return fail(at, "scheme %s is not supported%s%s%s", config_quote(arena, scheme),
-                near ? ", did you mean \"" : "; there are env, file and yaml", near ? near : "",
-                near ? "\"?" : "");
+                near ? ", did you mean \"" : "; the schemes are env, file and yaml",
+                near ? near : "", near ? "\"?" : "");
 }
 
 /* uri: what stands between the braces. */
@@ -257,7 +257,7 @@ static bool charge(const struct expansion *at, size_t bytes)
 {
     at->check->expanded_bytes += bytes;
     return at->check->expanded_bytes <= CONFIG_MAX_EXPANDED_BYTES ||
-           stop(at, "placeholders stand for more than %d bytes", CONFIG_MAX_EXPANDED_BYTES);
+           stop(at, "placeholders expand to more than %d bytes", CONFIG_MAX_EXPANDED_BYTES);
 }
 
 static void splice(struct text *text, struct placeholder where, const char *inserted)

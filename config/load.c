@@ -92,7 +92,7 @@ static struct config_node *read_tree(struct config_check *check, const struct so
     if (!root || root->kind == CONFIG_NODE_NULL)
         return NULL;
     if (root->kind != CONFIG_NODE_MAP) {
-        config_error_at(check, root->place, NULL, "a configuration is a map, this is %s",
+        config_error_at(check, root->place, NULL, "the configuration must be a map, got %s",
                         config_node_describe(root));
         return NULL;
     }
@@ -111,11 +111,11 @@ static void check_sections(struct config_check *check, const struct config_node 
         const char *near = config_suggest(key->text, known, KNOWN);
         if (near && strcmp(near, key->text) == 0)
             continue;
-        config_error_at(check, key->place, NULL, "unknown key %s%s%s%s",
-                        config_quote(check->arena, key->text),
-                        near ? ", did you mean \""
-                             : "; known are receivers, processors, exporters, extensions, service",
-                        near ? near : "", near ? "\"?" : "");
+        config_error_at(
+            check, key->place, NULL, "unknown key %s%s%s%s", config_quote(check->arena, key->text),
+            near ? ", did you mean \""
+                 : "; the keys are receivers, processors, exporters, extensions, service",
+            near ? near : "", near ? "\"?" : "");
     }
 }
 

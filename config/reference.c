@@ -124,7 +124,7 @@ static void append_help(struct text *out, const struct field *field)
     if (field->replaced_by)
         text_printf(out, " Deprecated: use `%s`.", field->replaced_by);
     if (field->ignored)
-        text_append(out, " Accepted, without effect in profcol.");
+        text_append(out, " Accepted, but has no effect in profcol.");
 }
 
 static void append_row(struct text *out, const char *prefix, const struct field *field)

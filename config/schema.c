@@ -120,7 +120,7 @@ static json_t *field_schema(const struct field *field)
     text_printf(&help, "%s%s%s%s%s", field->help ? field->help : "",
                 field->replaced_by ? " Deprecated: use " : "",
                 field->replaced_by ? field->replaced_by : "", field->replaced_by ? "." : "",
-                field->ignored ? " Accepted, without effect in profcol." : "");
+                field->ignored ? " Accepted, but has no effect in profcol." : "");
     set(schema, "description", json_string(text_string(&help)));
     text_deinit(&help);
     if (field->fallback && field->kind != FIELD_KIND_OPTIONAL && field->kind != FIELD_KIND_NODE)

@@ -113,7 +113,7 @@ static void decode_component(struct config_check *check, enum config_section sec
     }
     if (config_find_component(config, section, id.text)) {
         config_error_at(check, key->place, section_path,
-                        "duplicate name %s: it stands above already",
+                        "duplicate name %s: it is already defined above",
                         config_quote(check->arena, id.text));
         return;
     }
@@ -155,7 +155,7 @@ void config_decode_section(struct config_check *check, enum config_section secti
         return;
     }
     if (node->count > COMPONENTS_MAX) {
-        config_error_at(check, key->place, &path, "there can be at most %d", COMPONENTS_MAX);
+        config_error_at(check, key->place, &path, "at most %d are allowed", COMPONENTS_MAX);
         return;
     }
     check->config->components[section] =

@@ -90,7 +90,7 @@ static struct members read_members(struct config_check *check, const struct conf
         return members;
     }
     if (list->count > MEMBERS_MAX) {
-        config_error_at(check, list->place, path, "there can be at most %d", MEMBERS_MAX);
+        config_error_at(check, list->place, path, "at most %d are allowed", MEMBERS_MAX);
         return members;
     }
     members.items = arena_array(check->arena, list->count, sizeof(void *));
@@ -137,7 +137,7 @@ static bool read_pipeline_id(struct config_check *check, const struct config_pat
     const char *near = config_suggest(id.type, config_signal_names, CONFIG_SIGNAL_COUNT);
     return config_error_at(check, key->place, path,
                            "in \"%s\" id: unknown pipeline signal: \"%s\"%s%s%s", id.text, id.type,
-                           near ? ", did you mean \"" : "; there are traces and profiles",
+                           near ? ", did you mean \"" : "; the signals are traces and profiles",
                            near ? near : "", near ? "\"?" : "");
 }
 
@@ -197,8 +197,8 @@ static void check_single_places(struct config_check *check, const struct config_
             other_pipeline(check->config, component, pipeline->signal);
         if (other)
             config_error_at(check, key->place, path,
-                            "the processor \"%s\" stands in pipeline \"%s\" already; give this "
-                            "pipeline one of its own (\"%s/NAME\")",
+                            "the processor \"%s\" is already used in pipeline \"%s\"; give this "
+                            "pipeline its own (\"%s/NAME\")",
                             component->id, other->id, component->type->name);
     }
 }
@@ -215,7 +215,8 @@ static void check_pipeline_keys(struct config_check *check, const struct config_
             continue;
         config_error_at(check, node->keys[i]->place, path, "unknown key %s%s%s%s",
                         config_quote(check->arena, text),
-                        near ? ", did you mean \"" : "; known are receivers, processors, exporters",
+                        near ? ", did you mean \""
+                             : "; the keys are receivers, processors, exporters",
                         near ? near : "", near ? "\"?" : "");
     }
 }
@@ -247,7 +248,7 @@ static void decode_pipeline(struct config_check *check, const struct config_path
     for (size_t i = 0; i < check->config->pipeline_count; i++)
         if (strcmp(pipeline.id, check->config->pipelines[i].id) == 0) {
             config_error_at(check, key->place, parent,
-                            "duplicate name \"%s\": it stands above already", pipeline.id);
+                            "duplicate name \"%s\": it is already defined above", pipeline.id);
             return;
         }
     if (node->kind == CONFIG_NODE_SCALAR || node->kind == CONFIG_NODE_LIST) {
@@ -287,7 +288,7 @@ static void decode_pipelines(struct config_check *check, const struct config_pat
     size_t count = config_node_count(node);
     if (count == 0 || count > PIPELINES_MAX) {
         config_error_at(check, key->place, &path,
-                        count ? "there can be at most %d"
+                        count ? "at most %d are allowed"
                               : "service must have at least one pipeline",
                         PIPELINES_MAX);
         return;
@@ -320,7 +321,8 @@ static void check_service_keys(struct config_check *check, const struct config_p
             continue;
         config_error_at(check, node->keys[i]->place, path, "unknown key %s%s%s%s",
                         config_quote(check->arena, text),
-                        near ? ", did you mean \"" : "; known are pipelines, extensions, telemetry",
+                        near ? ", did you mean \""
+                             : "; the keys are pipelines, extensions, telemetry",
                         near ? near : "", near ? "\"?" : "");
     }
 }

@@ -138,7 +138,7 @@ static void check_fields(struct table_check *check, const struct config_path *pa
         check_help(check, &path, field);
         check_values(check, &path, field);
         if (!field->inlined && find_name(outermost, field->name) > 1)
-            tell(check, &path, "the name is there twice");
+            tell(check, &path, "the name is used twice");
         check_block(check, &path, field, outermost);
     }
 }

@@ -147,20 +147,18 @@ static const struct field pull_fields[] = {
 };
 
 static const struct field reader_fields[] = {
-    FIELD_OPTIONAL(reader_settings, pull, pull_settings, pull_fields,
-                   "Metrics that wait to be fetched."),
-    FIELD_NODE(reader_settings, periodic,
-               "Metrics that are sent somewhere, which profcol does not do.", .ignored = true),
+    FIELD_OPTIONAL(reader_settings, pull, pull_settings, pull_fields, "Metrics that are scraped."),
+    FIELD_NODE(reader_settings, periodic, "Metrics that are pushed; profcol does not push any.",
+               .ignored = true),
     FIELD_END,
 };
 
 static const struct field metrics_fields[] = {
     FIELD_ENUM(metrics_settings, level, "How much is counted; none serves no metrics at all.",
                metrics_levels, .fallback = "normal"),
-    FIELD_LIST(
-        metrics_settings, readers, reader_settings, reader_fields,
-        "Where metrics can be fetched; when not written, one pull reader on localhost:8888 whose "
-        "names have no suffixes."),
+    FIELD_LIST(metrics_settings, readers, reader_settings, reader_fields,
+               "How metrics can be read; default: one pull reader on localhost:8888, with names "
+               "without suffixes."),
     FIELD_NODE(metrics_settings, views, "Changes to single metrics.", .ignored = true),
     FIELD_END,
 };

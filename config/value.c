@@ -237,7 +237,7 @@ static bool explain_unit(const struct duration_text *text, struct slice unit)
     struct slice name = shown(unit);
     if (slice_is(unit, "d"))
         return explain(text, "%.*s: days are written in hours, like 24h", SLICE_ARG(whole));
-    return explain(text, "%.*s: unknown unit \"%.*s\"; there are ns, us, ms, s, m and h",
+    return explain(text, "%.*s: unknown unit \"%.*s\"; the units are ns, us, ms, s, m and h",
                    SLICE_ARG(whole), SLICE_ARG(name));
 }
 
@@ -247,7 +247,8 @@ static bool explain_missing_unit(const struct duration_text *text, struct slice 
     if (text->rest.data - number.size <= text->whole.data + 1)
         return explain(text, "%.*s has no unit; write %.*ss or %.*sms",
                        SLICE_ARG(shown(text->whole)), SLICE_ARG(number), SLICE_ARG(number));
-    return explain(text, "%.*s: the %.*s at the end has no unit; there are ns, us, ms, s, m and h",
+    return explain(text,
+                   "%.*s: the %.*s at the end has no unit; the units are ns, us, ms, s, m and h",
                    SLICE_ARG(shown(text->whole)), SLICE_ARG(number));
 }
 
@@ -382,11 +383,11 @@ bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint
     else if (name.size && memchr(name.data, ':', name.size))
         return refuse(why, why_size, text, "an IPv6 address goes in brackets; write [::1]:4317");
     if (has_odd_bytes(name))
-        return refuse(why, why_size, text, "this is not host:port");
+        return refuse(why, why_size, text, "expected host:port");
     if (name.size >= host_size)
         return refuse(why, why_size, text, "the host name is too long");
     if (!parse_port(slice_of(colon + 1, (size_t)(text.data + text.size - colon) - 1), port_out))
-        return refuse(why, why_size, text, "the port has to be a number up to 65535");
+        return refuse(why, why_size, text, "the port must be a number up to 65535");
     memcpy(host, name.data, name.size);
     host[name.size] = '\0';
     return true;

@@ -79,16 +79,16 @@ static const char *problem_text(const struct reader *reader, const yaml_parser_t
         const char *problem, *text;
     } problems[] = {
         {"mapping values are not allowed in this context",
-         "\": \" cannot stand here; check the indentation, the colon of the line above, and the "
-         "quotes of a text with \": \""},
-        {"did not find expected key", "the indentation does not fit the lines above"},
-        {"did not find expected '-' indicator", "the indentation does not fit the lines above"},
+         "\": \" is not allowed here; check the indentation, the colon on the line above, and the "
+         "quotes around text that contains \": \""},
+        {"did not find expected key", "the indentation does not match the lines above"},
+        {"did not find expected '-' indicator", "the indentation does not match the lines above"},
         {"could not find expected ':'",
          "this line or the one above it lacks a colon with a space after it"},
     };
     yaml_mark_t mark = parser->problem_mark;
     if (char_at(reader, mark.line, mark.column) == '\t')
-        return "this is a tab, YAML is indented with spaces";
+        return "tabs are not allowed; YAML is indented with spaces";
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++)
         if (strcmp(parser->problem, problems[i].problem) == 0)
             return problems[i].text;
@@ -158,8 +158,7 @@ static bool add_node(struct reader *reader, struct config_node *node)
     if (frame->key)
         return complete_pair(reader, frame, node);
     if (node->kind == CONFIG_NODE_LIST || node->kind == CONFIG_NODE_MAP)
-        return fail(reader, node->place, "a key has to be text, not %s",
-                    config_node_describe(node));
+        return fail(reader, node->place, "a key must be text, not %s", config_node_describe(node));
     frame->key = node;
     return true;
 }
@@ -224,11 +223,10 @@ static bool on_alias(struct reader *reader, const yaml_event_t *event)
     const char *name = (const char *)event->data.alias.anchor;
     const struct anchor *anchor = find_anchor(reader, name);
     if (!anchor)
-        return fail(
-            reader, place,
-            "there is no anchor above for this alias; a text that starts with * goes in quotes");
+        return fail(reader, place,
+                    "this alias has no anchor above it; quote text that starts with *");
     if (!anchor->complete)
-        return fail(reader, place, "this alias stands inside its own anchor");
+        return fail(reader, place, "this alias is inside its own anchor");
     if (++reader->check->alias_count > CONFIG_MAX_ALIASES)
         return stop(reader, place, "the configuration has more than %d aliases",
                     CONFIG_MAX_ALIASES);
@@ -259,8 +257,7 @@ static bool read_tag(struct reader *reader, struct config_place place, const yam
             if (strcmp(name, known[i]) == 0)
                 return true;
     }
-    return fail(reader, place,
-                "this YAML tag is not supported; a text that starts with ! goes in quotes");
+    return fail(reader, place, "this YAML tag is not supported; quote text that starts with !");
 }
 
 static bool on_scalar(struct reader *reader, const yaml_event_t *event)
@@ -272,7 +269,7 @@ static bool on_scalar(struct reader *reader, const yaml_event_t *event)
         return false;
     struct slice text = slice_of(event->data.scalar.value, event->data.scalar.length);
     if (text.size && memchr(text.data, '\0', text.size))
-        return fail(reader, place, "a text cannot contain a zero byte");
+        return fail(reader, place, "text cannot contain a NUL byte");
     struct arena *arena = reader->check->arena;
     struct config_node *node = config_node_scalar(arena, place, arena_string(arena, text), style);
     struct anchor *anchor = add_anchor(reader, event->data.scalar.anchor, node);
@@ -352,8 +349,9 @@ static bool on_event(struct reader *reader, const yaml_event_t *event)
     case YAML_MAPPING_END_EVENT:
         return on_end(reader);
     case YAML_DOCUMENT_START_EVENT:
-        return !reader->root || fail(reader, place_of(reader, event->start_mark),
-                                     "a configuration is one YAML document, this starts another");
+        return !reader->root ||
+               fail(reader, place_of(reader, event->start_mark),
+                    "the configuration must be a single YAML document; this starts another");
     default:
         return true;
     }

@@ -33,7 +33,7 @@ static const char usage[] =
     "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long to deliver what is held after SIGTERM; default 20s\n"
-    "  --feature-gates LIST    accepted for the Collector's sake; profcol has none\n"
+    "  --feature-gates LIST    accepted for compatibility with the Collector; profcol has none\n"
     "  --version, -v           print the version\n"
     "  --help, -h              print this\n";
 
@@ -104,14 +104,14 @@ static bool take_option(struct arguments *arguments, int option)
         return add_set(arguments, optarg);
     case OPTION_WORKERS:
         if (!config_parse_uint(slice_of_string(optarg), &workers) || workers < 1 || workers > 64)
-            return complain("--workers %s: give a number from 1 to 64", optarg);
+            return complain("--workers %s: must be a number from 1 to 64", optarg);
         arguments->run.workers = (unsigned)workers;
         return true;
     case OPTION_DRAIN:
         if (!config_parse_duration(slice_of_string(optarg), &arguments->run.drain_timeout_ns, why,
                                    sizeof(why)) ||
             arguments->run.drain_timeout_ns < 0)
-            return complain("--drain-timeout %s: give a time like 20s", optarg);
+            return complain("--drain-timeout %s: must be a duration like 20s", optarg);
         return true;
     case OPTION_GATES:
         return true;

@@ -48,20 +48,18 @@ struct debug_node {
 };
 
 static const struct field debug_fields[] = {
-    FIELD_ENUM(debug_settings, verbosity, "How much is shown of each batch.", verbosity_names,
+    FIELD_ENUM(debug_settings, verbosity, "How much of each batch is logged.", verbosity_names,
                .fallback = "basic"),
     FIELD_UINT(debug_settings, sampling_initial,
-               "Batches that are shown each second before sampling starts.", .fallback = "2"),
+               "Batches logged each second before sampling starts.", .fallback = "2"),
     FIELD_UINT(debug_settings, sampling_thereafter,
-               "After that, every n-th batch of the second is shown; 0 shows none of them.",
-               .fallback = "1"),
+               "After those, every n-th batch of the second is logged; 0: none.", .fallback = "1"),
     FIELD_BOOL(debug_settings, use_internal_logger,
                "Write to profcol's own log on standard error instead of `output_paths`.",
                .fallback = "true"),
     FIELD_STRINGS(debug_settings, output_paths,
-                  "Files, `stdout` or `stderr`, used when `use_internal_logger` is false; standard "
-                  "output when "
-                  "not given."),
+                  "Files, `stdout` or `stderr`, used when `use_internal_logger` is false; default: "
+                  "standard output."),
     FIELD_END,
 };
 
@@ -233,7 +231,8 @@ const struct component_type debug_exporter_type = {
             .name = "debug",
             .section = CONFIG_EXPORTERS,
             .stability = {[CONFIG_TRACES] = STABILITY_ALPHA, [CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help = "Shows what passes: counts (basic), a line per span or profile (normal), or "
+            .help = "Logs the data that passes: counts (basic), a line per span or profile "
+                    "(normal), or "
                     "everything "
                     "(detailed, with stacks and linked spans resolved).",
             .fields = debug_fields,

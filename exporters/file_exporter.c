@@ -78,18 +78,18 @@ static const struct field rotation_fields[] = {
 static const struct field file_fields[] = {
     FIELD_STRING(file_settings, path, "The file to write.", .required = true),
     FIELD_ENUM(file_settings, format,
-               "One object of OTLP/JSON per line, or OTLP protobuf with a length of 4 bytes "
-               "(big-endian) before each.",
+               "One OTLP/JSON object per line, or OTLP protobuf messages, each preceded by its "
+               "length (4 bytes, big-endian).",
                format_names, .fallback = "json"),
-    FIELD_BOOL(file_settings, append, "Keep what the file holds when profcol starts.",
+    FIELD_BOOL(file_settings, append, "Append to an existing file instead of truncating it.",
                .fallback = "false"),
     FIELD_ENUM(file_settings, compression,
-               "Compress each record on its own; records then have a length before them.",
+               "Compress each record on its own; every record is then preceded by its length.",
                file_compression_names, .fallback = "none"),
-    FIELD_DURATION(file_settings, flush_interval,
-                   "Has no effect: every record is written at once, because a batch counts as "
-                   "delivered only then.",
-                   .fallback = "1s", .ignored = true),
+    FIELD_DURATION(
+        file_settings, flush_interval,
+        "Every record is written at once, because a batch counts as delivered only then.",
+        .fallback = "1s", .ignored = true),
     FIELD_OPTIONAL(file_settings, rotation, rotation_settings, rotation_fields,
                    "Start a new file at a size and delete old ones."),
     FIELD_BOOL(file_settings, create_directory,
@@ -739,8 +739,8 @@ const struct component_type file_exporter_type = {
             .section = CONFIG_EXPORTERS,
             .stability =
                 {[CONFIG_TRACES] = STABILITY_ALPHA, [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
-            .help = "Writes every batch to a file, as a line of OTLP/JSON or as OTLP protobuf with "
-                    "a length before it.",
+            .help = "Writes every batch to a file, as a line of OTLP/JSON or as length-prefixed "
+                    "OTLP protobuf.",
             .fields = file_fields,
             .config_size = sizeof(struct file_settings),
             .check = check_settings,

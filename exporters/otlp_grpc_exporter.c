@@ -61,46 +61,45 @@ struct grpc_node {
 
 static const struct field keepalive_fields[] = {
     FIELD_DURATION(keepalive_settings, time,
-                   "A silent connection is pinged after this long; less than 10s counts as 10s.",
+                   "Ping after this long without traffic; less than 10s counts as 10s.",
                    .fallback = "10s", .min = "0s"),
     FIELD_DURATION(keepalive_settings, timeout,
-                   "A ping without an answer ends the connection after this long.",
+                   "Close the connection when a ping is not answered within this time.",
                    .fallback = "10s", .min = "0s"),
     FIELD_BOOL(keepalive_settings, permit_without_stream,
-               "Ping also while no request is under way.", .fallback = "false"),
+               "Ping even while no request is in progress.", .fallback = "false"),
     FIELD_END,
 };
 
 static const struct field grpc_fields[] = {
     FIELD_STRING(grpc_settings, endpoint,
-                 "Where to send: host:port, with http:// before it for cleartext and https:// for "
-                 "TLS; or unix:///path.",
+                 "Where to send: host:port, http://host:port for cleartext, https://host:port for "
+                 "TLS, or unix:///path.",
                  .required = true),
     FIELD_ENUM(grpc_settings, compression, "How requests are compressed.", otlp_compression_names,
                .fallback = "gzip"),
     FIELD_BLOCK(grpc_settings, tls, tls_client_settings, tls_client_fields,
                 "TLS, used unless `insecure` or the endpoint says otherwise."),
     FIELD_PAIRS(grpc_settings, headers, "Headers added to every request."),
-    FIELD_DURATION(grpc_settings, timeout, "Of one attempt, connecting included; 0: none.",
-                   .fallback = "5s", .min = "0s"),
+    FIELD_DURATION(grpc_settings, timeout,
+                   "Time limit for one attempt, connecting included; 0: none.", .fallback = "5s",
+                   .min = "0s"),
     FIELD_OPTIONAL(grpc_settings, sending_queue, sending_queue_settings, sending_queue_fields,
-                   "What waits to be sent.", .fallback = "true"),
+                   "The queue of requests that wait to be sent.", .fallback = "true"),
     FIELD_OPTIONAL(grpc_settings, retry_on_failure, retry_settings, retry_fields,
-                   "Sending again what the backend could not take.", .fallback = "true"),
+                   "Retries of requests that failed with a retryable error.", .fallback = "true"),
     FIELD_OPTIONAL(grpc_settings, keepalive, keepalive_settings, keepalive_fields,
-                   "Finding out that a connection is dead."),
+                   "Pings that detect dead connections."),
     FIELD_STRING(grpc_settings, user_agent, "Sent as `user-agent`, instead of profcol/VERSION."),
     FIELD_STRING(grpc_settings, authority, "Sent as `:authority`, instead of the endpoint's."),
-    FIELD_STRING(grpc_settings, balancer_name,
-                 "Has no effect: each worker picks one of the addresses.", .ignored = true),
-    FIELD_UINT(grpc_settings, read_buffer_size,
-               "Has no effect: profcol sizes its buffers by itself.", .ignored = true),
-    FIELD_UINT(grpc_settings, write_buffer_size,
-               "Has no effect: profcol sizes its buffers by itself.", .fallback = "524288",
+    FIELD_STRING(grpc_settings, balancer_name, "Each worker picks one of the addresses.",
+                 .ignored = true),
+    FIELD_UINT(grpc_settings, read_buffer_size, "profcol sizes its buffers itself.",
                .ignored = true),
+    FIELD_UINT(grpc_settings, write_buffer_size, "profcol sizes its buffers itself.",
+               .fallback = "524288", .ignored = true),
     FIELD_BOOL(grpc_settings, wait_for_ready,
-               "Has no effect: requests wait for the connection within their timeout.",
-               .ignored = true),
+               "Requests wait for the connection within their timeout.", .ignored = true),
     FIELD_NODE(grpc_settings, auth, "Not supported yet; put the credential into `headers`."),
     FIELD_NODE(grpc_settings, middlewares, "Not supported."),
     FIELD_END,
@@ -115,7 +114,7 @@ static void check_grpc(void *config, struct config_check *check)
         config_check_error(check, "endpoint", "%s", err.text);
     if (!compression_in_grpc(otlp_compression(settings->compression)))
         config_check_error(check, "compression",
-                           "gRPC knows none, gzip, snappy and zstd, not \"%s\"",
+                           "gRPC supports none, gzip, snappy and zstd, not \"%s\"",
                            otlp_compression_names[settings->compression]);
     tls_client_check(&settings->tls, check, "tls");
     otlp_headers_check(&settings->headers, true, check, "headers");

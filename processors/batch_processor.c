@@ -47,28 +47,28 @@ struct batch_settings {
 
 static const struct field batch_fields[] = {
     FIELD_DURATION(batch_settings, timeout,
-                   "Time after which held data is sent, however little it is; 0 sends at once.",
+                   "Longest time that data is held before it is sent; 0: sent at once.",
                    .fallback = "200ms", .min = "0"),
     FIELD_UINT(batch_settings, send_batch_size,
-               "Spans or samples at which held data is sent; 0 sends at once.", .fallback = "8192"),
+               "Number of spans or samples at which held data is sent; 0: sent at once.",
+               .fallback = "8192"),
     FIELD_UINT(batch_settings, send_batch_max_size,
-               "Spans or samples in one request at most, larger ones are cut; 0 is no limit.",
+               "Most spans or samples in one request; larger requests are split; 0: no limit.",
                .fallback = "0"),
     FIELD_STRINGS(batch_settings, metadata_keys,
-                  "Headers (kept with include_metadata) by whose values batches are kept apart."),
-    FIELD_UINT(
-        batch_settings, metadata_cardinality_limit,
-        "Combinations of those values at most (per worker); data with more is refused for good.",
-        .fallback = "1000", .min = "1"),
+                  "Request headers (needs include_metadata); data with different values is batched "
+                  "separately."),
+    FIELD_UINT(batch_settings, metadata_cardinality_limit,
+               "Most combinations of those values, per worker; data with further ones is refused "
+               "permanently.",
+               .fallback = "1000", .min = "1"),
     FIELD_UINT(batch_settings, max_held_mib,
-               "MiB held at most, over all workers, but never more than half of the memory for "
-               "requests; beyond it "
-               "data is refused with \"try later\".",
+               "Most MiB held, over all workers, and never more than half of the memory for "
+               "requests; data beyond that is refused with a retryable error.",
                .fallback = "64", .min = "1"),
     FIELD_ENUM(batch_settings, ack,
-               "When the sender is told success: when the data is held here (then it is lost if "
-               "profcol is killed), or "
-               "when what comes next has taken it.",
+               "When the sender is told success: once the data is held here (it is then lost if "
+               "profcol is killed), or once the next component has accepted it.",
                ack_names, .fallback = "admitted"),
     FIELD_END,
 };
@@ -598,7 +598,7 @@ static void batch_consume(struct node *base, struct batch *batch)
     size_t size_bytes = batch_memory(batch) + HOLDING_BYTES;
     if (!admit(node, size_bytes)) {
         struct verdict verdict =
-            verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS, "%s holds as much as it may",
+            verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS, "%s is at its max_held_mib",
                               base->component->id);
         refuse(node, batch, &verdict);
         return;
@@ -757,9 +757,8 @@ const struct component_type batch_processor_type = {
             .name = "batch",
             .section = CONFIG_PROCESSORS,
             .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help = "Merges small requests and cuts large ones. What it holds is acknowledged, and "
-                    "kept until what comes next "
-                    "has taken it.",
+            .help = "Merges small requests and splits large ones. Data is acknowledged when it is "
+                    "held, and kept until the next component has accepted it.",
             .fields = batch_fields,
             .config_size = sizeof(struct batch_settings),
             .check = check_settings,

@@ -116,7 +116,7 @@ static int32_t hex_quad(const uint8_t *from)
 static bool take_escape(struct json_reader *reader)
 {
     if (reader->next == reader->end)
-        return broken(reader, "a string without its end");
+        return broken(reader, "unterminated string");
     uint8_t c = *reader->next++;
     if (c == 'u') {
         if (reader->end - reader->next < 4 || hex_quad(reader->next) < 0)
@@ -147,7 +147,7 @@ bool json_take_string(struct json_reader *reader, struct slice *raw_out, bool *h
         if (!take_escape(reader))
             return false;
     }
-    return broken(reader, "a string without its end");
+    return broken(reader, "unterminated string");
 }
 
 /* Behind the opening bracket or a value: true when another item follows. */
@@ -174,19 +174,19 @@ static bool next_item(struct json_reader *reader, bool *first, uint8_t open, uin
 bool json_next_member(struct json_reader *reader, bool *first, struct slice *raw_key_out,
                       bool *has_escapes_out)
 {
-    if (!next_item(reader, first, '{', '}', "neither , nor } behind a member of an object"))
+    if (!next_item(reader, first, '{', '}', "expected , or } after a member of an object"))
         return false;
     if (json_peek(reader) != JSON_STRING)
         return broken(reader, "a member of an object without a name");
     if (!json_take_string(reader, raw_key_out, has_escapes_out))
         return false;
     skip_space(reader);
-    return take_char(reader, ':') || broken(reader, "no : behind the name of a member");
+    return take_char(reader, ':') || broken(reader, "expected : after the name of a member");
 }
 
 bool json_next_element(struct json_reader *reader, bool *first)
 {
-    return next_item(reader, first, '[', ']', "neither , nor ] behind an element of a list");
+    return next_item(reader, first, '[', ']', "expected , or ] after an element of a list");
 }
 
 static bool skip_object(struct json_reader *reader, unsigned depth)
@@ -232,7 +232,7 @@ bool json_skip(struct json_reader *reader, unsigned depth)
     case JSON_BROKEN:
         break;
     }
-    return broken(reader, reader->next == reader->end ? "the text ends too early" : "not a value");
+    return broken(reader, reader->next == reader->end ? "unexpected end" : "not a value");
 }
 
 static uint8_t *write_utf8(uint8_t *to, uint32_t c)

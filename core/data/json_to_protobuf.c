@@ -563,7 +563,7 @@ static bool note_field(struct transcoder *t, const ProtobufCMessageDescriptor *d
         if (&descriptor->fields[i] == place->field)
             return fail(t, place, "given twice");
         if (same_oneof(&descriptor->fields[i], place->field))
-            return fail(t, place, "given beside another value that excludes it");
+            return fail(t, place, "cannot be combined with the value that is already there");
     }
     *seen |= 1u << (unsigned)(place->field - descriptor->fields);
     return true;
@@ -614,8 +614,7 @@ static bool read_message(struct transcoder *t, const ProtobufCMessageDescriptor 
         return true;
     }
     if (kind != JSON_OBJECT)
-        return fail(t, place,
-                    t->in.next == t->in.end ? "the text ends too early" : "not an object");
+        return fail(t, place, t->in.next == t->in.end ? "unexpected end" : "not an object");
     while (json_next_member(&t->in, &first, &key, &has_escapes)) {
         struct place inside = {.parent = place, .field = find_field(descriptor, key, has_escapes)};
         if (inside.field) {

@@ -477,10 +477,10 @@ static void describe_problem(const struct walk *walk, char *to, size_t size)
 
     switch (walk->problem) {
     case PROBLEM_TAG:
-        snprintf(to, size, "a field starts with a broken tag");
+        snprintf(to, size, "a field has a malformed tag");
         return;
     case PROBLEM_TYPE:
-        snprintf(to, size, "has a wire type that does not fit the field: %u", *walk->at & 7u);
+        snprintf(to, size, "has the wrong wire type: %u", *walk->at & 7u);
         return;
     case PROBLEM_GROUP:
         snprintf(to, size, "a group, or an unknown wire type: OTLP has none");
@@ -489,17 +489,16 @@ static void describe_problem(const struct walk *walk, char *to, size_t size)
         snprintf(to, size, "a field has the number 0");
         return;
     case PROBLEM_VARINT:
-        snprintf(to, size, "a number is cut off, or longer than %d bytes", SCAN_NUMBER_SIZE_MAX);
+        snprintf(to, size, "a number is truncated, or longer than %d bytes", SCAN_NUMBER_SIZE_MAX);
         return;
     case PROBLEM_LENGTH:
-        snprintf(to, size, "a length is cut off, or longer than %d bytes", LENGTH_MAX);
+        snprintf(to, size, "a length is truncated, or longer than %d bytes", LENGTH_MAX);
         return;
     case PROBLEM_SHORT:
-        snprintf(to, size, "%" PRIu64 " bytes are announced, but the message around it ends before",
-                 walk->number);
+        snprintf(to, size, "%" PRIu64 " bytes do not fit into the enclosing message", walk->number);
         return;
     case PROBLEM_PACKED:
-        snprintf(to, size, "the packed numbers are cut off, or one is longer than %d bytes",
+        snprintf(to, size, "the packed numbers are truncated, or one is longer than %d bytes",
                  SCAN_NUMBER_SIZE_MAX);
         return;
     case PROBLEM_UTF8:
@@ -509,10 +508,10 @@ static void describe_problem(const struct walk *walk, char *to, size_t size)
         snprintf(to, size, "has %" PRIu64 " bytes, must have %u or none", walk->number, argument);
         return;
     case PROBLEM_TWICE:
-        snprintf(to, size, "is there twice, which OTLP does not foresee");
+        snprintf(to, size, "must not appear more than once");
         return;
     case PROBLEM_DEPTH:
-        snprintf(to, size, "more than %d messages inside one another", SCAN_DEPTH_MAX);
+        snprintf(to, size, "messages are nested more than %d deep", SCAN_DEPTH_MAX);
         return;
     case PROBLEM_ELEMENTS:
         snprintf(to, size, "more than %" PRIu32 " messages and strings in one request",

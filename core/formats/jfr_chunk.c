@@ -22,9 +22,9 @@ static bool check_offset(const char *name, uint64_t offset, uint64_t size, struc
 bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *err)
 {
     if (rest->size < 4 || memcmp(rest->data, "FLR\0", 4) != 0)
-        return error_set(err, "does not begin with FLR: no JFR recording");
+        return error_set(err, "is not a JFR recording: it does not begin with FLR");
     if (rest->size < JFR_HEADER_SIZE)
-        return error_set(err, "its header is cut off after %zu bytes", rest->size);
+        return error_set(err, "its header is truncated after %zu bytes", rest->size);
     const uint8_t *header = rest->data;
     uint64_t major = big_endian(header + 4, 2);
     uint64_t size = big_endian(header + 8, 8);
@@ -34,7 +34,7 @@ bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *e
     if (major != 2)
         return error_set(err, "format version %" PRIu64 "; only 2 can be read", major);
     if (size < JFR_HEADER_SIZE || size > rest->size)
-        return error_set(err, "says it has %" PRIu64 " bytes, but there are %zu", size, rest->size);
+        return error_set(err, "claims %" PRIu64 " bytes, but has %zu", size, rest->size);
     if (size > UINT32_MAX)
         return error_set(err, "has %" PRIu64 " bytes; 4 GiB and more cannot be read", size);
     if (!compressed)
@@ -51,7 +51,7 @@ bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *e
         .ticks_per_second = big_endian(header + 56, 8),
     };
     if (chunk->ticks_per_second == 0)
-        return error_set(err, "says that its clock does not tick");
+        return error_set(err, "has a clock of 0 ticks a second");
     *rest = slice_of(rest->data + size, rest->size - size);
     return true;
 }

@@ -93,7 +93,7 @@ static bool read_strings(struct jfr_metadata *metadata, struct jfr_cursor *curso
 {
     uint64_t count = jfr_number(cursor);
     if (count > (uint64_t)(cursor->end - cursor->next))
-        return error_set(err, "its strings are cut off");
+        return error_set(err, "its strings are truncated");
     if (!has_room(metadata, count * sizeof *metadata->strings, err))
         return false;
     struct wire_writer decoded = {0};
@@ -106,7 +106,7 @@ static bool read_strings(struct jfr_metadata *metadata, struct jfr_cursor *curso
         metadata->strings[i] = arena_copy(&metadata->arena, wire_writer_slice(&decoded));
     }
     wire_writer_deinit(&decoded);
-    return !cursor->broken || error_set(err, "its strings are cut off");
+    return !cursor->broken || error_set(err, "its strings are truncated");
 }
 
 static struct slice take_string(const struct jfr_metadata *metadata, struct jfr_cursor *cursor)
@@ -233,7 +233,7 @@ static bool read_elements(struct jfr_metadata *metadata, struct jfr_cursor *curs
         levels[depth - 1].left--;
         struct element element = take_element(metadata, cursor);
         if (cursor->broken)
-            return error_set(err, "is cut off, or refers to a string that it does not have");
+            return error_set(err, "is truncated, or refers to a string that it does not have");
         if (!has_room(metadata, 0, err))
             return false;
         if (element.kind == ELEMENT_CLASS && !add_class(metadata, &element, err))
@@ -258,9 +258,9 @@ bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *ch
     struct jfr_cursor cursor = jfr_cursor(chunk, chunk->metadata_at, chunk->bytes.size);
     uint64_t size = jfr_number(&cursor);
     if (size > chunk->bytes.size - chunk->metadata_at || size > METADATA_SIZE_MAX)
-        return error_set(err, "metadata: says it has %" PRIu64 " bytes", size);
+        return error_set(err, "metadata: claims %" PRIu64 " bytes", size);
     if (size < jfr_place(chunk, &cursor) - chunk->metadata_at)
-        return error_set(err, "metadata: says it has %" PRIu64 " bytes", size);
+        return error_set(err, "metadata: claims %" PRIu64 " bytes", size);
     cursor.end = chunk->bytes.data + chunk->metadata_at + size;
     metadata->steps_left = size;
     if (jfr_number(&cursor) != 0)

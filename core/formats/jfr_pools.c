@@ -77,7 +77,7 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
     struct jfr_cursor cursor = jfr_cursor(pools->chunk, at, before);
     uint64_t size = jfr_number(&cursor);
     if (size > before - at || size < jfr_place(pools->chunk, &cursor) - at)
-        return error_set(err, "says it has %" PRIu64 " bytes", size);
+        return error_set(err, "claims %" PRIu64 " bytes", size);
     cursor.end = pools->chunk->bytes.data + at + size;
     if (jfr_number(&cursor) != CHECKPOINT_EVENT)
         return error_set(err, "is an event of another type");

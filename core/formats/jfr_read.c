@@ -331,7 +331,7 @@ static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct
     uint64_t size = jfr_number(&cursor);
     uint64_t type = jfr_number(&cursor);
     if (cursor.broken || size > end - at || size < jfr_place(r->chunk, &cursor) - at)
-        return error_set(err, "says it has %" PRIu64 " bytes", size);
+        return error_set(err, "claims %" PRIu64 " bytes", size);
     *size_out = size;
     const struct jfr_class *class = jfr_metadata_class(&r->metadata, type);
     if (!class || class->role == OTHER_EVENT)

@@ -35,7 +35,7 @@ void otlp_profile_read(struct otlp_profile *profile, const struct message_field 
 
 enum { OTLP_SIBLINGS_MAX = 64 };
 /* How many of the profiles, from the first on, are one measurement in several sample types, as
- * those of one pprof: all else but the samples is equal, and no type is there twice. At least 1. */
+ * those of one pprof: all else but the samples is equal, and no type appears twice. At least 1. */
 uint32_t otlp_profile_siblings(const struct otlp_profile *profiles, uint32_t count);
 
 struct otlp_sample {

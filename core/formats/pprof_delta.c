@@ -265,7 +265,7 @@ static uint64_t string_hash(const struct reader *reader, uint64_t index)
 
 static bool check_whole(struct reader *reader, const struct wire_cursor *cursor)
 {
-    return !cursor->broken || error_set(reader->err, "the pprof is cut, or no protobuf");
+    return !cursor->broken || error_set(reader->err, "the pprof is truncated, or not protobuf");
 }
 
 /* Of a message of single numbers. */

@@ -181,13 +181,12 @@ static bool next_field(struct reader *reader, struct wire_cursor *cursor,
                     (field->type == WIRE_BYTES && known->kind != NUMBER);
         if (fits)
             return true;
-        refuse(reader, known->name, "has a wire type that does not fit the field: %u",
-               (unsigned)field->type);
+        refuse(reader, known->name, "has the wrong wire type: %u", (unsigned)field->type);
         cursor->broken = true;
         return false;
     }
     if (cursor->broken)
-        refuse(reader, NULL, "is cut, or no protobuf");
+        refuse(reader, NULL, "is truncated, or not protobuf");
     return false;
 }
 
@@ -232,7 +231,7 @@ static bool check_new_id(struct reader *reader, const struct record_ids *ids, ui
     if (id == 0)
         return refuse(reader, "id", "is 0");
     if (find_id(ids, id, &index))
-        return refuse(reader, "id", "%" PRIu64 " is there twice", id);
+        return refuse(reader, "id", "%" PRIu64 " appears twice", id);
     return true;
 }
 

@@ -10,12 +10,12 @@ static bool check(const struct series_label *label, struct error *err)
     if (label->name.size == 0)
         return error_set(err, "a label without a name");
     if (!utf8_is_valid(label->name))
-        return error_set(err, "the name of a label is not UTF-8");
+        return error_set(err, "a label's name is not valid UTF-8");
     if (label->name.size > SERIES_NAME_MAX_BYTES)
         return error_set(err, "label %.*s...: its name has %zu bytes, at most %d are allowed",
                          SLICE_ARG(shown), label->name.size, SERIES_NAME_MAX_BYTES);
     if (!utf8_is_valid(label->value))
-        return error_set(err, "label %.*s: its value is not UTF-8", SLICE_ARG(shown));
+        return error_set(err, "label %.*s: its value is not valid UTF-8", SLICE_ARG(shown));
     if (label->value.size > SERIES_VALUE_MAX_BYTES)
         return error_set(err, "label %.*s: its value has %zu bytes, at most %d are allowed",
                          SLICE_ARG(shown), label->value.size, SERIES_VALUE_MAX_BYTES);

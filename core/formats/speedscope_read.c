@@ -192,7 +192,7 @@ static bool find_frame(const struct speedscope *file, struct slice text, uint32_
     if (!read_number(text, &number, err))
         return false;
     if (!(number >= 0 && number < (double)file->frame_count) || number != floor(number))
-        return error_set(err, "frame %g is outside of shared.frames, which has %zu", number,
+        return error_set(err, "frame %g is outside shared.frames, which has %zu", number,
                          file->frame_count);
     *index = (uint32_t)number;
     return true;
@@ -373,7 +373,7 @@ static bool split_file(struct slice body, struct file *out, struct error *err)
     if (!take_value(&reader, &whole, err))
         return false;
     if (json_peek(&reader) != JSON_BROKEN || reader.next != reader.end)
-        return error_set(err, "byte %zu: there is something behind the JSON value",
+        return error_set(err, "byte %zu: there is text after the JSON value",
                          (size_t)(reader.next - reader.start));
     if (!take_members(whole, members, 3, err))
         return false;

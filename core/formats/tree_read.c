@@ -48,11 +48,11 @@ static bool take_node(struct walk *walk, struct node *node, struct error *err)
     size_t at = (size_t)(walk->next - walk->start);
     uint64_t size, value;
     if (!take_varint(walk, &size) || size > (size_t)(walk->end - walk->next))
-        return error_set(err, "the node at byte %zu: its name is cut off", at);
+        return error_set(err, "the node at byte %zu: its name is truncated", at);
     node->name = slice_of(walk->next, (size_t)size);
     walk->next += size;
     if (!take_varint(walk, &value) || !take_varint(walk, &node->children))
-        return error_set(err, "the node at byte %zu: its numbers are cut off", at);
+        return error_set(err, "the node at byte %zu: its numbers are truncated", at);
     if (value > INT64_MAX)
         return error_set(err, "the node at byte %zu: its value is too large", at);
     node->value = (int64_t)value;
@@ -62,7 +62,7 @@ static bool take_node(struct walk *walk, struct node *node, struct error *err)
 static bool open_level(struct walk *walk, const struct level *level, struct error *err)
 {
     if (walk->depth == LEVELS_MAX)
-        return error_set(err, "nodes stand more than %d deep", LEVELS_MAX);
+        return error_set(err, "nodes are nested more than %d deep", LEVELS_MAX);
     if (walk->depth == walk->capacity) {
         walk->capacity = walk->capacity ? walk->capacity * 2 : 64;
         walk->levels = memory_grow(walk->levels, walk->capacity, sizeof *walk->levels);
@@ -155,7 +155,7 @@ static bool walk_nodes(struct walk *walk, bool is_trie, struct error *err)
             return true; /* finish says so */
     } while (walk->depth > 0);
     return walk->next == walk->end ||
-           error_set(err, "%zu bytes stand behind the last node", (size_t)(walk->end - walk->next));
+           error_set(err, "%zu bytes after the last node", (size_t)(walk->end - walk->next));
 }
 
 static bool read_nodes(struct profiles_builder *builder, struct slice body,

@@ -162,7 +162,7 @@ static void end_of_input(struct client_connection *connection)
     if (connection->state == CONNECTION_OPEN)
         connection->codec->end(connection);
     connection_close(connection, connection->state == CONNECTION_HANDSHAKING
-                                     ? "closed while shaking hands"
+                                     ? "closed during the TLS handshake"
                                      : "the connection was closed");
 }
 

@@ -102,7 +102,7 @@ static int on_message_begin(parser_type *parser)
 {
     struct h1_session *session = session_of(parser);
     if (!session->exchange)
-        return refuse(parser, "an answer that nobody asked for");
+        return refuse(parser, "a response to no request");
     text_clear(&session->name);
     text_clear(&session->value);
     session->in_value = false;
@@ -289,10 +289,10 @@ static void h1_cancel(struct client_connection *connection, struct client_exchan
 static const char *check_amount(struct h1_session *session, size_t size)
 {
     if (!session->exchange)
-        return "bytes that nobody asked for";
+        return "data while no response is expected";
     session->fed_bytes += size;
     uint64_t max = FRAMING_BYTES_MAX + FRAMING_PER_BODY_MAX * (session->exchange->body.size + size);
-    return session->fed_bytes > max ? "too little of it is its body" : NULL;
+    return session->fed_bytes > max ? "too little of the response is body" : NULL;
 }
 
 static bool h1_feed(struct client_connection *connection, struct slice bytes)

@@ -124,7 +124,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 
 /* Receiving */
 
-static const char too_much[] = "the peer sends too much that brings nothing";
+static const char too_much[] = "the peer sends too many frames without payload";
 
 /* Of a request that is over. */
 static int ignore_header(struct client_connection *connection, size_t size)

@@ -827,7 +827,7 @@ static void begin_drain(struct connection *connection, enum close_reason reason)
         return;
     h2->drain_ns = now_of(connection) | 1;
     h2->reason = (uint8_t)reason;
-    /* First "no new streams, please", then the last stream's number when the client has read that.
+    /* First "no more new streams", then the last stream's number when the client has read that.
      */
     nghttp2_submit_shutdown_notice(h2->session);
     nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, drain_ping);

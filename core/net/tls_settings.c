@@ -11,14 +11,13 @@
     "Cipher suites of TLS 1.2 by their standard names; empty: ECDHE with AES-GCM or ChaCha20."
 #define CURVES_HELP "Key exchange groups in order of preference: X25519, P256, P384, P521."
 #define RELOAD_HELP                                                                                \
-    "How old the files may be when a connection begins before they are read again; 0: never."
+    "For a new connection, read the files again if they were last read longer ago than this; 0: "  \
+    "never."
 
 const struct field tls_server_fields[] = {
-    FIELD_STRING(tls_server_settings, ca_file,
-                 "Accepted for the Collector's sake; a server verifies clients by client_ca_file.",
+    FIELD_STRING(tls_server_settings, ca_file, "A server verifies clients with client_ca_file.",
                  .ignored = true),
-    FIELD_SECRET(tls_server_settings, ca_pem,
-                 "Accepted for the Collector's sake; a server verifies clients by client_ca_file.",
+    FIELD_SECRET(tls_server_settings, ca_pem, "A server verifies clients with client_ca_file.",
                  .ignored = true),
     FIELD_STRING(tls_server_settings, cert_file,
                  "File with the certificate, followed by its chain."),
@@ -26,16 +25,15 @@ const struct field tls_server_fields[] = {
     FIELD_STRING(tls_server_settings, key_file, "File with the certificate's private key."),
     FIELD_SECRET(tls_server_settings, key_pem, "The private key itself, instead of key_file."),
     FIELD_STRING(tls_server_settings, client_ca_file,
-                 "File with the authorities of client certificates; clients then must show one."),
+                 "File with the certificate authorities that client certificates are verified "
+                 "against; clients must then present one."),
     FIELD_BOOL(tls_server_settings, client_ca_file_reload,
                "Read client_ca_file again when it changes."),
     FIELD_BOOL(tls_server_settings, include_system_ca_certs_pool,
-               "Accepted for the Collector's sake; only clients use the system's authorities.",
+               "Only outgoing connections use the system's certificate authorities.",
                .ignored = true),
-    FIELD_BOOL(
-        tls_server_settings, include_insecure_cipher_suites,
-        "Accepted for the Collector's sake; cipher_suites may name any suite that OpenSSL has.",
-        .ignored = true),
+    FIELD_BOOL(tls_server_settings, include_insecure_cipher_suites,
+               "cipher_suites may name any suite that OpenSSL has.", .ignored = true),
     FIELD_STRING(tls_server_settings, min_version, "Lowest" VERSION_HELP, .fallback = "1.2"),
     FIELD_STRING(tls_server_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_server_settings, cipher_suites, CIPHERS_HELP),
@@ -46,23 +44,23 @@ const struct field tls_server_fields[] = {
 
 const struct field tls_client_fields[] = {
     FIELD_BOOL(tls_client_settings, insecure, "Do not use TLS."),
-    FIELD_BOOL(tls_client_settings, insecure_skip_verify, "Use TLS, but believe any certificate."),
+    FIELD_BOOL(tls_client_settings, insecure_skip_verify, "Use TLS, but accept any certificate."),
     FIELD_STRING(tls_client_settings, server_name_override,
-                 "Name to ask for and to find in the certificate, instead of the endpoint's."),
+                 "Host name to send (SNI) and to verify the certificate against, instead of the "
+                 "endpoint's."),
     FIELD_STRING(tls_client_settings, ca_file,
-                 "File with the authorities to trust; without it the system's are trusted."),
-    FIELD_SECRET(tls_client_settings, ca_pem, "The authorities themselves, instead of ca_file."),
+                 "File with the certificate authorities to trust; default: the system's."),
+    FIELD_SECRET(tls_client_settings, ca_pem,
+                 "The certificate authorities themselves, instead of ca_file."),
     FIELD_STRING(tls_client_settings, cert_file,
-                 "File with the certificate to show, followed by its chain."),
+                 "File with the certificate to present, followed by its chain."),
     FIELD_SECRET(tls_client_settings, cert_pem, "The certificate itself, instead of cert_file."),
     FIELD_STRING(tls_client_settings, key_file, "File with the certificate's private key."),
     FIELD_SECRET(tls_client_settings, key_pem, "The private key itself, instead of key_file."),
     FIELD_BOOL(tls_client_settings, include_system_ca_certs_pool,
-               "Trust the system's authorities besides those of ca_file."),
-    FIELD_BOOL(
-        tls_client_settings, include_insecure_cipher_suites,
-        "Accepted for the Collector's sake; cipher_suites may name any suite that OpenSSL has.",
-        .ignored = true),
+               "Trust the system's certificate authorities in addition to those of ca_file."),
+    FIELD_BOOL(tls_client_settings, include_insecure_cipher_suites,
+               "cipher_suites may name any suite that OpenSSL has.", .ignored = true),
     FIELD_STRING(tls_client_settings, min_version, "Lowest" VERSION_HELP, .fallback = "1.2"),
     FIELD_STRING(tls_client_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_client_settings, cipher_suites, CIPHERS_HELP),
@@ -109,7 +107,7 @@ static int check_version(struct config_check *check, const char *key, const char
                            "unsupported TLS version \"%s\"; known are 1.2 and 1.3", version);
     else if (minor < 2)
         config_check_warn(check, join(check, key, member),
-                          "TLS %s is not spoken any more; 1.2 is used", version);
+                          "TLS %s is no longer supported; 1.2 is used", version);
     return minor < 0 ? fallback : minor;
 }
 
@@ -161,8 +159,7 @@ void tls_client_check(const struct tls_client_settings *settings, struct config_
     bool has_cert = is_given(settings->cert_file) || is_given(settings->cert_pem);
     bool has_key = is_given(settings->key_file) || is_given(settings->key_pem);
     if (has_cert != has_key)
-        config_check_error(check, key,
-                           "a certificate and its key are given together or not at all");
+        config_check_error(check, key, "a certificate and its key must be given together");
     check_versions(check, key, settings->min_version, settings->max_version);
     check_curves(check, key, &settings->curve_preferences);
 }

@@ -24,15 +24,14 @@ static const char *const batch_sizer_names[] = {"auto", "items", "bytes", NULL};
 
 static const struct field queue_batch_fields[] = {
     FIELD_DURATION(queue_batch_settings, flush_timeout,
-                   "Time after which what waits is sent, however little it is.",
-                   .fallback = "200ms", .min = "1ns"),
-    FIELD_UINT(queue_batch_settings, min_size, "What waits is sent once it is this much.",
-               .fallback = "8192"),
+                   "Longest time that data waits to be merged.", .fallback = "200ms", .min = "1ns"),
+    FIELD_UINT(queue_batch_settings, min_size,
+               "Waiting data is sent once there is this much of it.", .fallback = "8192"),
     FIELD_UINT(queue_batch_settings, max_size,
-               "One request is at most this much, larger ones are cut; 0: no limit.",
-               .fallback = "0"),
+               "Size of the largest request; larger ones are split; 0: no limit.", .fallback = "0"),
     FIELD_ENUM(queue_batch_settings, sizer,
-               "The unit of both; auto: that of the queue if it is items or bytes, else items.",
+               "Unit of min_size and max_size; auto: the queue's sizer if that is items or bytes, "
+               "else items.",
                batch_sizer_names, .fallback = "auto"),
     FIELD_NODE(queue_batch_settings, partition, "Not supported yet."),
     FIELD_END,
@@ -40,25 +39,25 @@ static const struct field queue_batch_fields[] = {
 
 const struct field sending_queue_fields[] = {
     FIELD_UINT(sending_queue_settings, num_consumers,
-               "Batches that are sent at the same time, over all workers.", .fallback = "10",
+               "Most requests being sent at the same time, over all workers.", .fallback = "10",
                .min = "1", .max = "100000"),
     FIELD_UINT(sending_queue_settings, queue_size,
-               "How much the queue holds, in the unit of `sizer`, over all workers, within the "
+               "Capacity of the queue in the unit of `sizer`, over all workers, within the "
                "exporter's share of the memory for requests (docs/architecture.md, Branches).",
                .fallback = "1000", .min = "1"),
     FIELD_ENUM(sending_queue_settings, sizer, "The unit of `queue_size`.", sizer_names,
                .fallback = "requests"),
     FIELD_BOOL(sending_queue_settings, wait_for_result,
-               "Answer the sender when the backend has taken the data, not when the queue has.",
+               "Answer the sender once the backend has accepted the data, not once it is queued.",
                .fallback = "false"),
-    FIELD_BOOL(
-        sending_queue_settings, block_on_overflow,
-        "Let senders wait up to 5 s for room when the queue is full, instead of refusing them. "
-        "Of several exporters none gets data before all with this setting have room for it.",
-        .fallback = "false"),
+    FIELD_BOOL(sending_queue_settings, block_on_overflow,
+               "When the queue is full, let senders wait up to 5 s for room instead of refusing "
+               "them. Among several exporters, none gets data until every one with this setting "
+               "has room for it.",
+               .fallback = "false"),
     FIELD_NODE(sending_queue_settings, storage, "A queue on disk is not supported yet."),
     FIELD_OPTIONAL(sending_queue_settings, batch, queue_batch_settings, queue_batch_fields,
-                   "Make few large requests out of many small ones, and cut too large ones."),
+                   "Merge small requests and split large ones."),
     FIELD_END,
 };
 
@@ -68,13 +67,13 @@ const struct field retry_fields[] = {
     FIELD_DOUBLE(retry_settings, randomization_factor,
                  "Each wait is multiplied by a random number between 1 minus this and 1 plus this.",
                  .fallback = "0.5", .min = "0", .max = "1"),
-    FIELD_DOUBLE(retry_settings, multiplier, "By how much the wait grows after each failure.",
+    FIELD_DOUBLE(retry_settings, multiplier, "Factor by which the wait grows after each failure.",
                  .fallback = "1.5", .min = "0", .max = "1000"),
     FIELD_DURATION(retry_settings, max_interval, "Largest wait, before randomization.",
                    .fallback = "30s", .min = "0s"),
     FIELD_DURATION(
         retry_settings, max_elapsed_time,
-        "A batch is dropped when this long has passed since its first attempt; 0: never.",
+        "A request is dropped when this long has passed since its first attempt; 0: never.",
         .fallback = "5m", .min = "0s"),
     FIELD_END,
 };
@@ -103,7 +102,7 @@ static void check_batch(const struct sending_queue_settings *queue, struct confi
         config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
     snprintf(path, sizeof(path), "%.80s::batch::partition", key);
     config_check_refuse(check, batch->partition, path,
-                        "requests cannot be kept apart by metadata yet");
+                        "separate batches by metadata are not supported yet");
 }
 
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,

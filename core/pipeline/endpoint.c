@@ -58,7 +58,7 @@ bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint 
     else if (!take_prefix(&rest, "dns:///"))
         take_prefix(&rest, "passthrough:///");
     if (strpbrk(text, "@?#"))
-        return error_set(err, "\"%s\": write host:port; credentials go into headers", shown);
+        return error_set(err, "\"%s\": write host:port; put credentials into headers", shown);
     while (rest.size > 0 && out->scheme != ENDPOINT_NO_SCHEME && rest.data[rest.size - 1] == '/')
         rest.size--;
     return parse_host_port(arena, rest, out, err);
@@ -95,14 +95,14 @@ bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *
     else if (take_prefix(&rest, "http://"))
         out->scheme = ENDPOINT_HTTP;
     else
-        return error_set(err, "\"%s\": a URL starts with http:// or https://", masked);
+        return error_set(err, "\"%s\": a URL must start with http:// or https://", masked);
     size_t end = 0;
     while (end < rest.size && !strchr("/?#", rest.data[end]))
         end++;
     struct slice authority = slice_of(rest.data, end);
     struct slice path = slice_of(rest.data + end, rest.size - end);
     if (memchr(rest.data, '@', end))
-        return error_set(err, "a name and password do not go into the URL; use headers");
+        return error_set(err, "a user name and password in the URL are not supported; use headers");
     if (memchr(path.data, '#', path.size) || !path_is_clean(path))
         return error_set(err, "\"%s\": the path of the URL has a character that must be encoded",
                          masked);

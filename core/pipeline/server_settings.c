@@ -14,18 +14,18 @@ static const struct field server_parameters_fields[] = {
         "A connection without requests is closed after this long; 0: after five minutes.",
         .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, max_connection_age,
-                   "A connection is told to go away after this long, which spreads clients over "
-                   "replicas; 0: never.",
+                   "A connection is asked to close (GOAWAY) after this long, which spreads clients "
+                   "over replicas; 0: never.",
                    .min = "0s"),
-    FIELD_DURATION(keepalive_server_parameters, max_connection_age_grace,
-                   "What is under way on a connection that was told to go away may take this long; "
-                   "0: until it is done.",
-                   .min = "0s"),
+    FIELD_DURATION(
+        keepalive_server_parameters, max_connection_age_grace,
+        "How much longer requests may take on a connection that was asked to close; 0: no limit.",
+        .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, time,
-                   "A silent connection is pinged after this long; 0: never.", .fallback = "2h",
+                   "Ping after this long without traffic; 0: never.", .fallback = "2h",
                    .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, timeout,
-                   "A ping without an answer ends the connection after this long.",
+                   "Close the connection when a ping is not answered within this time.",
                    .fallback = "20s", .min = "0s"),
     FIELD_END,
 };
@@ -42,7 +42,7 @@ static const struct field keepalive_fields[] = {
     FIELD_BLOCK(grpc_keepalive_settings, server_parameters, keepalive_server_parameters,
                 server_parameters_fields, "How long connections live."),
     FIELD_BLOCK(grpc_keepalive_settings, enforcement_policy, keepalive_enforcement,
-                enforcement_fields, "What clients may ping; profcol bounds pings by itself."),
+                enforcement_fields, "Limits on clients' pings; profcol has limits of its own."),
     FIELD_END,
 };
 
@@ -59,23 +59,22 @@ const struct field grpc_server_fields[] = {
                .min = "1", .max = "1024"),
     FIELD_UINT(grpc_server_settings, max_concurrent_streams,
                "Requests at once on one connection; 0: 100.", .max = "100000"),
-    FIELD_UINT(grpc_server_settings, read_buffer_size,
-               "Bytes; profcol sizes its buffers by itself.", .fallback = "524288",
+    FIELD_UINT(grpc_server_settings, read_buffer_size, "Bytes; profcol sizes its buffers itself.",
+               .fallback = "524288", .ignored = true),
+    FIELD_UINT(grpc_server_settings, write_buffer_size, "Bytes; profcol sizes its buffers itself.",
                .ignored = true),
-    FIELD_UINT(grpc_server_settings, write_buffer_size,
-               "Bytes; profcol sizes its buffers by itself.", .ignored = true),
     FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields,
                    "Life of connections.", .fallback = "true"),
     FIELD_BOOL(grpc_server_settings, include_metadata,
-               "Carries the request's headers along, for processors that read them (from_context, "
-               "metadata_keys)."),
+               "Keeps the request's headers with the data, for processors that read them "
+               "(from_context, metadata_keys)."),
     FIELD_UINT(grpc_server_settings, max_connections,
-               "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
+               "Most connections at once; further ones wait in the kernel's queue; 0: 1024."),
     FIELD_UINT(grpc_server_settings, max_connections_per_ip,
-               "Connections at once from one address, or one /64 of IPv6; over it, new ones are "
+               "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
                .max = "1000000"),
-    FIELD_NODE(grpc_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
+    FIELD_NODE(grpc_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
     FIELD_END,
 };
 
@@ -88,32 +87,32 @@ const struct field http_server_fields[] = {
                "Largest body in bytes, before and after decompression; over it the answer is 413.",
                .fallback = "20971520", .min = "1", .max = "1073741824"),
     FIELD_BOOL(http_server_settings, include_metadata,
-               "Carries the request's headers along, for processors that read them (from_context, "
-               "metadata_keys)."),
-    FIELD_PAIRS(http_server_settings, response_headers, "Headers added to every answer."),
+               "Keeps the request's headers with the data, for processors that read them "
+               "(from_context, metadata_keys)."),
+    FIELD_PAIRS(http_server_settings, response_headers, "Headers added to every response."),
     FIELD_STRINGS(http_server_settings, compression_algorithms,
-                  "Encodings that are accepted; an empty name stands for no encoding.",
+                  "Accepted content encodings; an empty name means none.",
                   .fallback = ",gzip,zstd,zlib,snappy,deflate,lz4,x-snappy-framed"),
     FIELD_DURATION(http_server_settings, read_timeout,
-                   "A whole request has to arrive within this long; 0: profcol's own bounds.",
+                   "Time limit for a whole request to arrive; 0: profcol's own limits.",
                    .min = "0s"),
     FIELD_DURATION(http_server_settings, read_header_timeout,
-                   "The head has to arrive within this long; 0: 10s.", .min = "0s"),
+                   "Time limit for the request's headers to arrive; 0: 10s.", .min = "0s"),
     FIELD_DURATION(http_server_settings, write_timeout,
-                   "An answer has to be taken within this long; 0: 30s.", .min = "0s"),
+                   "Time limit for the client to read the response; 0: 30s.", .min = "0s"),
     FIELD_DURATION(http_server_settings, idle_timeout,
                    "A connection without requests is closed after this long; 0: 60s.", .min = "0s"),
     FIELD_BOOL(http_server_settings, keep_alives_enabled,
                "Whether HTTP/1.1 connections are kept for the next request.", .fallback = "true"),
     FIELD_UINT(http_server_settings, max_connections,
-               "Connections at once; over it, new ones wait in the kernel's queue; 0: 1024."),
+               "Most connections at once; further ones wait in the kernel's queue; 0: 1024."),
     FIELD_UINT(http_server_settings, max_connections_per_ip,
-               "Connections at once from one address, or one /64 of IPv6; over it, new ones are "
+               "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
                .max = "1000000"),
-    FIELD_NODE(http_server_settings, cors, "Browsers' cross-origin requests are not answered yet.",
-               .ignored = true),
-    FIELD_NODE(http_server_settings, dialer, "Accepted for the Collector's sake.", .ignored = true),
+    FIELD_NODE(http_server_settings, cors,
+               "Cross-origin requests from browsers are not supported yet.", .ignored = true),
+    FIELD_NODE(http_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
     FIELD_END,
 };
 

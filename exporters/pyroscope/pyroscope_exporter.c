@@ -80,30 +80,33 @@ static const struct field pyroscope_fields[] = {
                 "Headers added to every request; `Host` replaces the URL's."),
     FIELD_STRING(pyroscope_settings, tenant, "Tenant: the header X-Scope-OrgID."),
     FIELD_BOOL(pyroscope_settings, forward_tenant,
-               "The X-Scope-OrgID that came with the profiles goes before `tenant` (the receiver "
+               "The X-Scope-OrgID that came with the profiles takes precedence over `tenant` (the "
+               "receiver "
                "`otlp` needs `include_metadata`, `batch` needs it among its `metadata_keys`).",
                .fallback = "true"),
     FIELD_OPTIONAL(pyroscope_settings, basic_auth, basic_auth, basic_auth_fields,
-                   "User name and password, as Grafana Cloud asks for."),
+                   "User name and password, as Grafana Cloud requires."),
     FIELD_SECRET(pyroscope_settings, bearer_token, "Token of an Authorization: Bearer header."),
-    FIELD_DURATION(pyroscope_settings, timeout, "Of one request, connecting included; 0: none.",
-                   .fallback = "30s", .min = "0s"),
+    FIELD_DURATION(pyroscope_settings, timeout,
+                   "Time limit for one request, connecting included; 0: none.", .fallback = "30s",
+                   .min = "0s"),
     FIELD_UINT(pyroscope_settings, max_requests,
-               "Requests of one batch under way at once: Pyroscope answers after half a second.",
+               "Most requests in progress at once for one batch; Pyroscope takes half a second to "
+               "answer each.",
                .fallback = "16", .min = "1", .max = "1000"),
     FIELD_BLOCK(pyroscope_settings, labels, label_settings, label_fields,
                 "Which attributes become labels: Pyroscope keeps a series for each set of them."),
     FIELD_UINT(pyroscope_settings, max_profile_bytes,
-               "A pprof that would be larger, uncompressed, is cut: Pyroscope's "
-               "`validation.max-profile-size-bytes`.",
+               "Largest pprof in bytes, uncompressed; larger ones are split (Pyroscope's "
+               "`validation.max-profile-size-bytes`).",
                .fallback = "4194304", .min = "65536"),
     FIELD_UINT(pyroscope_settings, max_samples,
-               "Samples of a pprof: Pyroscope's `validation.max-profile-stacktrace-samples`.",
+               "Most samples in a pprof (Pyroscope's `validation.max-profile-stacktrace-samples`).",
                .fallback = "16000", .min = "1", .max = "4000000"),
     FIELD_OPTIONAL(pyroscope_settings, sending_queue, sending_queue_settings, sending_queue_fields,
-                   "What waits to be sent.", .fallback = "true"),
+                   "The queue of requests that wait to be sent.", .fallback = "true"),
     FIELD_OPTIONAL(pyroscope_settings, retry_on_failure, retry_settings, retry_fields,
-                   "Sending again what the backend could not take.", .fallback = "true"),
+                   "Retries of requests that failed with a retryable error.", .fallback = "true"),
     FIELD_END,
 };
 
@@ -129,7 +132,7 @@ static void check_endpoint(struct pyroscope_settings *settings, struct config_ch
     if (size == 0)
         return; /* it is required */
     if (strchr(base, '?'))
-        config_check_error(check, "endpoint", "a base URL, to which a path is appended, has no ?");
+        config_check_error(check, "endpoint", "must not contain a query: a path is appended to it");
     else if (!endpoint_parse_url(arena, base, &settings->place, &err) ||
              !endpoint_parse_url(arena, url, &settings->place, &err))
         config_check_error(check, "endpoint", "%s", err.text);

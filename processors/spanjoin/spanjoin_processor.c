@@ -479,8 +479,8 @@ static bool spanjoin_init(struct component *component, struct error *err)
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         if (component->pipeline_count[signal] > 1)
             return error_set(err,
-                             "stands in %zu %s pipelines, at most one is possible: a sample would "
-                             "be counted once for each",
+                             "is in %zu %s pipelines, but only one is allowed: samples would be "
+                             "counted once for each",
                              component->pipeline_count[signal], signal_name((enum signal)signal));
     ((struct spanjoin_component *)component)->join = spanjoin_new(component);
     return true;

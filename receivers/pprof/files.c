@@ -135,7 +135,7 @@ static void look(struct folder *folder)
         fts_close(tree);
     if (files.count == FILES_MAX)
         log_warn(folder->node->component->label,
-                 "%s has %d files or more: those beyond are read when others are gone",
+                 "%s has more than %d files: the rest is read once others are gone",
                  folder->settings->directory, FILES_MAX);
     if (files.count > 0)
         qsort(files.items, files.count, sizeof *files.items, compare_files);
@@ -370,7 +370,7 @@ static void end_look(struct folder *folder)
         worker_set_timer(folder->node->worker, &folder->timer,
                          (uint64_t)folder->settings->interval);
     else
-        log_info(folder->node->component->label, "all %zu files of %s are read",
+        log_info(folder->node->component->label, "all %zu files of %s have been read",
                  folder->files.count, folder->settings->directory);
 }
 

@@ -111,9 +111,9 @@ const struct component_type pprof_receiver_type = {
             .name = "pprof",
             .section = CONFIG_RECEIVERS,
             .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help =
-                "Profiles as they are: scraped from services with net/http/pprof, posted, or read "
-                "from a folder. docs/pyroscope.md tells what a profile becomes.",
+            .help = "Receives pprof profiles and JFR recordings: scraped from services with "
+                    "net/http/pprof, posted by clients, or read from a folder. docs/pyroscope.md "
+                    "says what becomes of them.",
             .fields = pprof_fields,
             .config_size = sizeof(struct pprof_settings),
             .check = pprof_check,

@@ -17,17 +17,18 @@ const char *const scrape_kind_names[SCRAPE_KIND_COUNT] = {
 
 /* ---- tables ---- */
 
-#define LABELS_HELP "Become attributes of the resource; `service_name` is its service.name."
-#define PATH_HELP "Where the target has it; may have a query."
+#define LABELS_HELP "Added to the resource as attributes; `service_name` becomes service.name."
+#define PATH_HELP "Path at the target; may include a query."
 #define DELTA_HELP                                                                                 \
-    "What is counted since the start of the process (alloc_objects, alloc_space, contentions, "    \
-    "delay) is sent as what was gained since the last scrape."
+    "Send values that count from the start of the process (alloc_objects, alloc_space, "           \
+    "contentions, delay) as the difference from the last scrape."
 
 static const struct field cpu_fields[] = {
     FIELD_STRING(scrape_profile, path, PATH_HELP, .fallback = "/debug/pprof/profile"),
-    FIELD_UINT(scrape_profile, seconds,
-               "How long each profile takes, below the interval; 0: a second less than that.",
-               .fallback = "0"),
+    FIELD_UINT(
+        scrape_profile, seconds,
+        "Length of each profile, less than the interval; 0: one second less than the interval.",
+        .fallback = "0"),
     FIELD_END,
 };
 #define PROFILE_FIELDS(NAME, PATH)                                                                 \
@@ -46,10 +47,10 @@ static const struct field profiles_fields[] = {
     FIELD_OPTIONAL(scrape_profiles, cpu, scrape_profile, cpu_fields, "CPU time, `process_cpu`.",
                    .fallback = "true"),
     FIELD_OPTIONAL(scrape_profiles, heap, scrape_profile, heap_fields,
-                   "What was allocated and what is in use, `memory`.", .fallback = "true"),
+                   "Allocated memory and memory in use, `memory`.", .fallback = "true"),
     FIELD_OPTIONAL(scrape_profiles, allocs, scrape_profile, allocs_fields,
-                   "Go's other name for the heap profile. With both, allocations come only from "
-                   "here, what is in use only from `heap`."),
+                   "Go's other name for the heap profile. With both, allocations are taken from "
+                   "this one and memory in use from `heap`."),
     FIELD_OPTIONAL(scrape_profiles, goroutine, scrape_profile, goroutine_fields,
                    "Stacks of all goroutines, `goroutines`.", .fallback = "true"),
     FIELD_OPTIONAL(scrape_profiles, mutex, scrape_profile, mutex_fields,
@@ -63,27 +64,30 @@ static const struct field profiles_fields[] = {
 
 static const struct field target_fields[] = {
     FIELD_STRING(scrape_target, endpoint,
-                 "URL of the target, `http://host:port`; a path goes before those of the profiles.",
+                 "URL of the target, `http://host:port`; a path in it is prepended to those of the "
+                 "profiles.",
                  .required = true),
     FIELD_PAIRS(scrape_target, labels, LABELS_HELP),
     FIELD_END,
 };
 
 static const struct field scrape_fields[] = {
-    FIELD_DURATION(scrape_settings, interval, "How often each profile is asked for.",
+    FIELD_DURATION(scrape_settings, interval, "How often each profile is scraped.",
                    .fallback = "15s", .min = "100ms"),
-    FIELD_DURATION(scrape_settings, timeout,
-                   "Of one request, connecting included; a CPU profile takes its seconds more.",
-                   .fallback = "10s", .min = "1ms"),
-    FIELD_LIST(scrape_settings, targets, scrape_target, target_fields, "What is scraped.",
+    FIELD_DURATION(
+        scrape_settings, timeout,
+        "Time limit for one request, connecting included; for a CPU profile its seconds are added.",
+        .fallback = "10s", .min = "1ms"),
+    FIELD_LIST(scrape_settings, targets, scrape_target, target_fields, "The services to scrape.",
                .required = true),
     FIELD_BLOCK(scrape_settings, profiles, scrape_profiles, profiles_fields,
-                "What each target is asked for."),
+                "The profiles to scrape from each target."),
     FIELD_BLOCK(scrape_settings, tls, tls_client_settings, tls_client_fields,
                 "TLS, used when a URL starts with https://."),
     FIELD_PAIRS(scrape_settings, headers, "Headers added to every request, such as Authorization."),
     FIELD_UINT(scrape_settings, max_body_size,
-               "Bytes of a profile, compressed or not; a larger one is a failed scrape.",
+               "Largest profile in bytes, before and after decompression; a larger one counts as a "
+               "failed scrape.",
                .fallback = "67108864", .min = "1024", .max = "1073741824"),
     FIELD_END,
 };
@@ -99,35 +103,39 @@ static const struct field push_fields[] = {
 static const char *const after_reading_names[] = {"keep", "delete", "move", NULL};
 
 static const struct field files_fields[] = {
-    FIELD_STRING(files_settings, directory, "The folder; those below it are looked through, too.",
+    FIELD_STRING(files_settings, directory, "The folder; its subfolders are read, too.",
                  .required = true),
     FIELD_STRING(files_settings, pattern,
-                 "Regular expression that the path of a file has to match; named groups such as "
-                 "`(?<service>...)`, `(?<trace_id>...)`, `(?<span_id>...)` are labels.",
+                 "Regular expression that a file's path has to match; named groups such as "
+                 "`(?<service>...)`, `(?<trace_id>...)`, `(?<span_id>...)` become labels.",
                  .fallback = "\\.(pprof|pb|jfr)(\\.gz)?$"),
-    FIELD_BOOL(files_settings, watch, "Look for more; else what is there is read once.",
+    FIELD_BOOL(files_settings, watch,
+               "Keep looking for new files; otherwise the files that are there are read once.",
                .fallback = "true"),
-    FIELD_DURATION(files_settings, interval,
-                   "How often is looked; a file that did not change for so long is read.",
-                   .fallback = "5s", .min = "10ms"),
+    FIELD_DURATION(
+        files_settings, interval,
+        "How often the folder is read; a file is read once it has not changed for this long.",
+        .fallback = "5s", .min = "10ms"),
     FIELD_ENUM(files_settings, after_reading,
-               "What happens to a file that the pipelines have taken; those that are kept are read "
+               "What to do with a file once the pipelines have accepted it; kept files are read "
                "again after a restart.",
                after_reading_names, .fallback = "keep"),
-    FIELD_STRING(files_settings, move_to, "The folder for `move`, on the same file system."),
-    FIELD_PAIRS(files_settings, labels, LABELS_HELP " What the path says goes before."),
-    FIELD_UINT(files_settings, max_file_size, "Bytes of a file, compressed or not.",
-               .fallback = "67108864", .min = "1024", .max = "1073741824"),
+    FIELD_STRING(files_settings, move_to,
+                 "The folder that `move` moves files to, on the same file system."),
+    FIELD_PAIRS(files_settings, labels, LABELS_HELP " Labels from the path take precedence."),
+    FIELD_UINT(files_settings, max_file_size,
+               "Largest file in bytes, before and after decompression.", .fallback = "67108864",
+               .min = "1024", .max = "1073741824"),
     FIELD_END,
 };
 
 const struct field pprof_fields[] = {
     FIELD_OPTIONAL(pprof_settings, scrape, scrape_settings, scrape_fields,
-                   "Asks services with net/http/pprof, or the like, for their profiles."),
+                   "Scrapes profiles from services that serve net/http/pprof or the same paths."),
     FIELD_OPTIONAL(pprof_settings, push, push_settings, push_fields,
-                   "Takes a pprof, or a JFR recording, by POST /v1/pprof."),
+                   "Accepts pprof profiles and JFR recordings by POST /v1/pprof."),
     FIELD_OPTIONAL(pprof_settings, files, files_settings, files_fields,
-                   "Reads pprofs and JFR recordings from a folder."),
+                   "Reads pprof profiles and JFR recordings from a folder."),
     FIELD_END,
 };
 
@@ -223,7 +231,8 @@ static void check_files(const struct files_settings *settings, struct config_che
         config_check_error(check, "files::move_to", "is needed for after_reading: move");
     else if (strncmp(settings->move_to, settings->directory, size) == 0 &&
              (settings->move_to[size] == '/' || settings->move_to[size] == '\0'))
-        config_check_error(check, "files::move_to", "is in the directory that is looked through");
+        config_check_error(check, "files::move_to",
+                           "must not be inside the directory that is read");
 }
 
 void pprof_check(void *config, struct config_check *check)

@@ -83,8 +83,8 @@ static void fail(struct job *job, enum outcome outcome, const char *why)
     count(job, outcome);
     if (job->failures++ == 0)
         log_warn(scraper_of(job)->node->component->label,
-                 "the profile %s of %s: %s; said again when it works", scrape_kind_names[job->kind],
-                 place->url, why);
+                 "the profile %s of %s: %s; further failures are not logged until it works again",
+                 scrape_kind_names[job->kind], place->url, why);
 }
 
 static void succeed(struct job *job)
@@ -93,7 +93,7 @@ static void succeed(struct job *job)
     count(job, OUTCOME_OK);
     if (job->failures > 0)
         log_info(scraper_of(job)->node->component->label,
-                 "the profile %s of %s works again, after %" PRIu64 " that did not",
+                 "the profile %s of %s works again after %" PRIu64 " failures",
                  scrape_kind_names[job->kind], place->url, job->failures);
     job->failures = 0;
     if (!job->delta)

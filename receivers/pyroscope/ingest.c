@@ -51,7 +51,7 @@ static bool take_part(struct ingest *ingest, const struct multipart_part *part,
         if (!slice_is(part->name, field->name))
             continue;
         if (field->found)
-            return refuse(ingest, field->name, "the form has it twice");
+            return refuse(ingest, field->name, "it is in the form more than once");
         field->found = true;
         field->body = part->body;
     }

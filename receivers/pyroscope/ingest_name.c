@@ -76,7 +76,8 @@ static bool parse_label(struct slice *rest, struct ingest_name *name, bool *last
     if (end != '=')
         return error_set(err, "a label without a value: \"%.*s\"", SLICE_ARG(shown(label.name)));
     if (label.name.size == 0 || !has_only(label.name, "_."))
-        return error_set(err, "\"%.*s\" is no name of a label: letters, digits, \"_\" and \".\"",
+        return error_set(err,
+                         "\"%.*s\" is not a valid label name: letters, digits, \"_\" and \".\"",
                          SLICE_ARG(shown(label.name)));
     end = take_until(rest, ",}", &label.value);
     if (end == '\0')
@@ -94,15 +95,15 @@ bool ingest_name_parse(struct slice text, struct ingest_name *name, struct error
         if (!parse_label(&rest, name, &last, err))
             return false;
     if (trim(rest).size > 0)
-        return error_set(err, "something stands behind the brace: \"%.*s\"",
-                         SLICE_ARG(shown(rest)));
+        return error_set(err, "there is text after the brace: \"%.*s\"", SLICE_ARG(shown(rest)));
     if (name->application.size == 0)
-        return error_set(err, "the application is missing");
+        return error_set(err, "the application name is missing");
     if (!has_only(name->application, "_.-/"))
-        return error_set(err,
-                         "\"%.*s\" is no application: letters, digits, \"_\", \".\", \"-\" and "
-                         "\"/\"",
-                         SLICE_ARG(shown(name->application)));
+        return error_set(
+            err,
+            "\"%.*s\" is not a valid application name: letters, digits, \"_\", \".\", \"-\" and "
+            "\"/\"",
+            SLICE_ARG(shown(name->application)));
     return true;
 }
 
@@ -241,7 +242,7 @@ static bool time_parameter(struct slice query, const char *key, uint64_t now_ns,
         return false;
     *out = now_ns;
     return text.size == 0 || ingest_time_parse(text, now_ns, out) ||
-           error_set(err, "%s: \"%.*s\" is no time", key, SLICE_ARG(shown(text)));
+           error_set(err, "%s: \"%.*s\" is not a time", key, SLICE_ARG(shown(text)));
 }
 
 bool ingest_query_parse(struct slice query, uint64_t now_ns, struct arena *arena,

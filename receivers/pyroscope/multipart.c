@@ -203,7 +203,7 @@ static bool read_head(struct slice *text, struct multipart_part *part, struct er
         if (!read_header(line, part, err))
             return false;
     }
-    return error_set(err, "its headers have no end within %d bytes", MULTIPART_HEAD_MAX_BYTES);
+    return error_set(err, "its headers are longer than %d bytes", MULTIPART_HEAD_MAX_BYTES);
 }
 
 enum multipart_result multipart_next(struct multipart *multipart, struct multipart_part *part,
@@ -225,6 +225,6 @@ enum multipart_result multipart_next(struct multipart *multipart, struct multipa
     part->body.data = text.data;
     if (find_delimiter(multipart, text, &part->body.size) != MULTIPART_BROKEN)
         return MULTIPART_PART;
-    error_set(err, "part %u: the body ends before its delimiter", number);
+    error_set(err, "part %u: the body ends before the part's delimiter", number);
     return MULTIPART_BROKEN;
 }

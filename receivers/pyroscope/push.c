@@ -73,7 +73,7 @@ static bool read_labels(struct slice bytes, struct series *series, const struct 
     while (wire_next(&cursor, &field) && count <= SERIES_LABELS_MAX)
         if (field.number == SERIES_LABELS &&
             (field.type != WIRE_BYTES || !read_label(field.bytes, &labels[count++])))
-            return refuse_series(place, "a label that is no LabelPair", why);
+            return refuse_series(place, "a label is not a LabelPair message", why);
     if (cursor.broken)
         return refuse_series(place, "broken protobuf", why);
     if (!series_read(series, labels, count, &err))
@@ -106,7 +106,7 @@ static bool read_sample(struct upload *upload, struct slice sample, const struct
 {
     struct slice raw;
     struct plain plain = {0};
-    struct error err = {.text = "the message around it is broken"};
+    struct error err = {.text = "the message that contains it is malformed"};
     struct verdict reason;
     bool fine = find_raw_profile(sample, &raw);
     if (fine && !upload_open(upload, raw, &plain, &reason))
@@ -137,7 +137,7 @@ static bool read_series(struct upload *upload, struct slice bytes, size_t number
         if (field.number != SERIES_SAMPLES)
             continue;
         if (field.type != WIRE_BYTES)
-            return refuse_series(&place, "samples that are no messages", why);
+            return refuse_series(&place, "samples are not messages", why);
         if (!read_sample(upload, field.bytes, &place, why))
             return false;
         place.sample++;
@@ -154,7 +154,7 @@ bool push_read(struct upload *upload, struct slice request, struct verdict *why)
         if (field.number != PUSH_REQUEST_SERIES)
             continue;
         if (field.type != WIRE_BYTES) {
-            *why = verdict_of(GRPC_INVALID_ARGUMENT, "series that are no messages");
+            *why = verdict_of(GRPC_INVALID_ARGUMENT, "series are not messages");
             return false;
         }
         if (!read_series(upload, field.bytes, series, why))

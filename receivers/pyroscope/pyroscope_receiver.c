@@ -34,9 +34,9 @@ static const struct field pyroscope_fields[] = {
     FIELD_BLOCK(pyroscope_settings, server, http_server_settings, http_server_fields,
                 "The listener.", .inlined = true),
     FIELD_STRING(pyroscope_settings, service_name_header,
-                 "A request header that names the service where the upload does not."),
+                 "A request header that names the service when the upload does not."),
     FIELD_STRING(pyroscope_settings, default_service_name,
-                 "The service where neither the upload nor a header names it.",
+                 "The service when neither the upload nor a header names one.",
                  .fallback = "unknown_service"),
     FIELD_END,
 };
@@ -396,8 +396,7 @@ static void explain_taken_port(struct error *err)
     size_t size = strlen(err->text);
     if (err->system == EADDRINUSE)
         snprintf(err->text + size, sizeof err->text - size,
-                 "; if it is Pyroscope that listens there, give one of the two another port "
-                 "(endpoint)");
+                 "; if Pyroscope listens there, give one of the two another port (endpoint)");
 }
 
 static bool pyroscope_init(struct component *component, struct error *err)
@@ -480,7 +479,7 @@ const struct component_type pyroscope_receiver_type = {
             .help =
                 "Receives what Pyroscope's SDKs and Alloy send, on the port where they look for "
                 "Pyroscope: /ingest in all its formats, push.v1 by Connect, gRPC and "
-                "gRPC-Web, and OTLP profiles. docs/pyroscope.md tells what an upload becomes.",
+                "gRPC-Web, and OTLP profiles. docs/pyroscope.md says what becomes of an upload.",
             .fields = pyroscope_fields,
             .config_size = sizeof(struct pyroscope_settings),
             .check = pyroscope_check,

@@ -288,8 +288,8 @@ class TargetTest(unittest.TestCase):
                 self.assertGreaterEqual(scrapes(process, "ok", target=good.url), 5)
                 log = process.log()
                 self.assertEqual(log.count(f"the profile mutex of {dead}: "), 1)
-                self.assertIn(f"the profile mutex of {ill.url}: answered 503: busy; said again when it works", log)
-                self.assertIn(f"the profile mutex of {ill.url} works again, after 3 that did not", log)
+                self.assertIn(f"the profile mutex of {ill.url}: answered 503: busy; further failures are not logged until it works again", log)
+                self.assertIn(f"the profile mutex of {ill.url} works again after 3 failures", log)
                 process.stop()
                 have, _ = totals_of(written(process))
         self.assertEqual(have, uploads.pprof_totals(gain(base), "shop", "mutex")[0])
@@ -376,7 +376,7 @@ class FilesTest(unittest.TestCase):
         pattern = r"/(?<service>[^/]+)/(?:(?<trace_id>[0-9a-f]{32})-(?<span_id>[0-9a-f]{16})|x)\.pb(\.gz)?$"
         more = f"watch: false, pattern: '{pattern}', labels: {{service_name: no, env: dev}}"
         with plain_profcol(self.receiver(more)) as process:
-            process.wait_for_log("all 2 files of .* are read")
+            process.wait_for_log("all 2 files of .* have been read")
             messages = {resource_of(message)["service.name"]: message for message in written(process)}
         self.assertEqual(set(messages), {"shop", "other"})
         self.assertEqual(resource_of(messages["shop"])["env"], "dev")
@@ -489,7 +489,7 @@ class ConfigTest(unittest.TestCase):
                 ('{scrape: {profile: {}, targets: [{endpoint: "http://a:1"}]}}', "profiles"),
                 ("{files: {directory: /a, pattern: '('}}", "not a regular expression, at character 2"),
                 ("{files: {directory: /a, after_reading: move}}", "is needed for after_reading: move"),
-                ("{files: {directory: /a, after_reading: move, move_to: /a/b}}", "is in the directory")):
+                ("{files: {directory: /a, after_reading: move, move_to: /a/b}}", "must not be inside the directory")):
             with self.subTest(receiver), self.assertRaises(server.Failed) as failed, \
                     plain_profcol(receiver, expect_exit=None):
                 pass

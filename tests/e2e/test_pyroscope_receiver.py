@@ -217,8 +217,8 @@ class AnswerTest(unittest.TestCase):
         self.assertEqual(len(written(self.process)), before)
 
     def test_ingest_refuses(self):
-        for query, text in (("", "name: the application is missing"), ("name=a{b", "name: a label without a value"),
-                            ("name=a&from=soon", 'from: "soon" is no time'), ("name=%zz", "name: broken percent-encoding")):
+        for query, text in (("", "name: the application name is missing"), ("name=a{b", "name: a label without a value"),
+                            ("name=a&from=soon", 'from: "soon" is not a time'), ("name=%zz", "name: broken percent-encoding")):
             with self.subTest(query):
                 self.check_refused(self.ingest(query), 400, "invalid_argument", text)
         self.check_refused(self.ingest(body=b"no pprof"), 422, "invalid_argument", "pprof: ")
@@ -430,7 +430,7 @@ class SettingsTest(unittest.TestCase):
             other.write_text(process.config_path.read_text())
             result = subprocess.run([process.binary, "--config", str(other), "--set", "service.telemetry.metrics.level=none"], capture_output=True, text=True, timeout=60)
             self.assertNotEqual(result.returncode, 0)
-            self.assertRegex(result.stderr, rf"127\.0\.0\.1:{process.ports['in']}: Address already in use; if it is Pyroscope")
+            self.assertRegex(result.stderr, rf"127\.0\.0\.1:{process.ports['in']}: Address already in use; if Pyroscope")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ static bool is_about_encoding(const char *text)
         "a group, or an unknown wire type",
         "a number is cut off",
         "a length is cut off",
-        "bytes are announced, but",
+        "bytes do not fit",
         "the packed numbers are cut off",
     };
 

@@ -71,7 +71,7 @@ void request_read_profiles(struct request *request, struct slice bytes);
 SpanMessage *request_span(const struct request *request, size_t i);
 ProfileMessage *request_profile(const struct request *request, size_t i);
 SampleMessage *request_sample(const struct request *request, size_t profile, size_t i);
-/* The value as text; NULL: not there. Fails the test when the key is there twice. Valid until the
+/* The value as text; NULL: not there. Fails the test when the key appears twice. Valid until the
  * next call. */
 const char *span_attribute(const SpanMessage *span, const char *key);
 const char *sample_attribute(const struct request *request, const SampleMessage *sample,

@@ -16,13 +16,13 @@ static const char *const cases[][2] = {
      "18: error: K::count: 012 has a leading zero; write 12, or 0o12 if it is octal\n"},
     {"count: 99999999999999999999",
      "18: error: K::count: 99999999999999999999 is too large for 64 bits\n"},
-    {"count: -1", "18: error: K::count: -1 is out of bounds, it has to be from 0 to 1000\n"},
-    {"count: 1001", "18: error: K::count: 1001 is out of bounds, it has to be from 0 to 1000\n"},
+    {"count: -1", "18: error: K::count: -1 is out of range; it must be from 0 to 1000\n"},
+    {"count: 1001", "18: error: K::count: 1001 is out of range; it must be from 0 to 1000\n"},
     {"count: [1]", "18: error: K::count: expected a whole number, got a list\n"},
     {"count: {a: 1}", "18: error: K::count: expected a whole number, got a map\n"},
     {"count: true", "18: error: K::count: expected a whole number, got \"true\"\n"},
     {"offset: 1.5", "19: error: K::offset: expected a whole number, got \"1.5\"\n"},
-    {"ratio: 1.01", "18: error: K::ratio: 1.01 is out of bounds, it has to be from 0 to 1\n"},
+    {"ratio: 1.01", "18: error: K::ratio: 1.01 is out of range; it must be from 0 to 1\n"},
     {"ratio: half", "18: error: K::ratio: expected a number, got \"half\"\n"},
     {"flag: yes", "17: error: K::flag: expected true or false, got \"yes\"\n"},
     {"flag: 'true'", "17: error: K::flag: expected true or false, got the text \"true\"; write it "
@@ -30,8 +30,8 @@ static const char *const cases[][2] = {
     {"flag: 1", "17: error: K::flag: expected true or false, got \"1\"\n"},
     {"timeout: 5", "20: error: K::timeout: 5 has no unit; write 5s or 5ms\n"},
     {"timeout: 5sec",
-     "20: error: K::timeout: 5sec: unknown unit \"sec\"; there are ns, us, ms, s, m and h\n"},
-    {"timeout: -1s", "20: error: K::timeout: -1s is out of bounds, it has to be at least 0s\n"},
+     "20: error: K::timeout: 5sec: unknown unit \"sec\"; the units are ns, us, ms, s, m and h\n"},
+    {"timeout: -1s", "20: error: K::timeout: -1s is out of range; it must be at least 0s\n"},
     {"timeout: [5s]", "20: error: K::timeout: expected a duration like 5s, got a list\n"},
     {"timeout: 0", ""},
     {"text: [a]", "17: error: K::text: expected text, got a list\n"},
@@ -54,7 +54,7 @@ static const char *const cases[][2] = {
     {"headers: [{value: a}]", "21: error: K::headers::0: the key \"name\" is missing\n"},
     {"headers: [{name: '', value: a}]", "28: error: K::headers::0: the name cannot be empty\n"},
     {"headers: [{name: a, vlaue: b}]",
-     "21: error: K::headers::0: unknown key \"vlaue\"; there are name and value\n"},
+     "21: error: K::headers::0: unknown key \"vlaue\"; the keys are name and value\n"},
     {"headers: [{name: a, value: b}, {name: a, value: c}]",
      "59: error: K::headers::1: \"a\" is given twice\n"},
     /* blocks */
@@ -63,7 +63,7 @@ static const char *const cases[][2] = {
     {"inner: 4", "18: error: K::inner: expected a map, got text\n"},
     {"inner: [a]", "18: error: K::inner: expected a map, got a list\n"},
     {"inner: {number: 11}",
-     "27: error: K::inner::number: 11 is out of bounds, it has to be from 1 to 10\n"},
+     "27: error: K::inner::number: 11 is out of range; it must be from 1 to 10\n"},
     {"inner: {enabled: true}",
      "19: error: K::inner: unknown key \"enabled\"; known are number, text, token\n"},
     {"squashed_number: 8, squashed_text: a", ""},
@@ -99,7 +99,7 @@ static const char *const cases[][2] = {
      "17: error: K::off: unknown key \"enabld\", did you mean \"enabled\"?\n"},
     {"off: {enabled: 1}", "26: error: K::off::enabled: expected true or false, got \"1\"\n"},
     {"off: {enabled: true, number: 0}",
-     "40: error: K::off::number: 0 is out of bounds, it has to be from 1 to 10\n"},
+     "40: error: K::off::number: 0 is out of range; it must be from 1 to 10\n"},
     {"off: {enabled: false, number: 0}", ""},
     {"off: {enabled: false, number: -1}", ""},
     {"off: {enabled: false, number: x}",
@@ -285,7 +285,7 @@ static void rules_wait_until_the_fields_are_right(void **state)
         "t.yaml:2:18: error: processors::kinds::count: expected a whole number, got \"x\"\n");
     expect_kinds_report("inner: {text: '${x:}'}",
                         "t.yaml:2:25: error: processors::kinds::inner::text: scheme \"x\" is not "
-                        "supported; there are env, file and yaml\n");
+                        "supported; the schemes are env, file and yaml\n");
     fixture_check = NULL;
 }
 
@@ -320,7 +320,7 @@ static void a_component_can_decode_by_another_table(void **state)
         "raw: [{name: a}, {width: 0, nam: x}]",
         "t.yaml:2:3: error: processors::kinds::name: is required but not set\n"
         "t.yaml:2:28: error: processors::kinds::raw::1::name: is required but not set\n"
-        "t.yaml:2:36: error: processors::kinds::raw::1::width: 0 is out of bounds, it has to be at "
+        "t.yaml:2:36: error: processors::kinds::raw::1::width: 0 is out of range; it must be at "
         "least 1\n"
         "t.yaml:2:39: error: processors::kinds::raw::1: unknown key \"nam\", did you mean "
         "\"name\"?\n");

@@ -169,7 +169,7 @@ static const char *const others[][2] = {
      "${env:VALUE:-...}\n"},
     {"text:  '${enf:X}'", "text: scheme \"enf\" is not supported, did you mean \"env\"?\n"},
     {"text:  '${vault:X}'",
-     "text: scheme \"vault\" is not supported; there are env, file and yaml\n"},
+     "text: scheme \"vault\" is not supported; the schemes are env, file and yaml\n"},
     {"text:  '${https://x/y}'",
      "text: scheme \"https\" is not supported: profcol reads its configuration from files "
      "and the environment, not from the network\n"},

@@ -106,7 +106,7 @@ static const struct {
      "not configured; it needs an entry under processors\n"},
     {{"syntax.yaml", "list.yaml"},
      "syntax.yaml:2:1: error: not valid YAML: did not find expected node content\n"
-     "list.yaml:1:1: error: a configuration is a map, this is a list\n"},
+     "list.yaml:1:1: error: the configuration must be a map, got a list\n"},
     {{"base.yaml", "yaml:processors::kinds::cuont: 5"},
      "yaml:processors::kinds::cuont:1:1: error: processors::kinds: unknown key \"cuont\", did you "
      "mean \"count\"?\n"},

@@ -194,7 +194,7 @@ static void the_reference_has_every_field(void **state)
                 "\n| `old_count` | number | `0` |  | The old count. Deprecated: use `count`. |\n");
     expect_line(
         &out,
-        "\n| `unused` | number | `1` |  | Not used. Accepted, without effect in profcol. |\n");
+        "\n| `unused` | number | `1` |  | Not used. Accepted, but has no effect in profcol. |\n");
     expect_line(
         &out,
         "\n## Extensions\n\n### health_check\n\nIt is health_check.\n\nIt has no settings.\n");
@@ -293,17 +293,17 @@ static const struct {
     {FIELD_UINT(table, number, "A.", .fallback = "5x"),
      "number: the default does not fit: expected a whole number, got \"5x\"\n"},
     {FIELD_UINT(table, number, "A.", .fallback = "0", .min = "1"),
-     "number: the default does not fit: 0 is out of bounds, it has to be at least 1\n"},
+     "number: the default does not fit: 0 is out of range; it must be at least 1\n"},
     {FIELD_UINT(table, number, "A.", .min = "one"),
      "number: the lower bound does not fit: expected a whole number, got \"one\"\n"},
     {FIELD_UINT(table, number, "A.", .max = "-1"),
-     "number: the upper bound does not fit: -1 is out of bounds, it has to be at least 0\n"},
+     "number: the upper bound does not fit: -1 is out of range; it must be at least 0\n"},
     {FIELD_UINT(table, number, "A.", .required = true, .fallback = "1"),
      "number: what is required cannot have a default\n"},
     {FIELD_BOOL(table, flag, "A.", .fallback = "yes"),
      "flag: the default does not fit: expected true or false, got \"yes\"\n"},
     {FIELD_DOUBLE(table, fraction, "A.", .fallback = "2", .max = "1.5"),
-     "fraction: the default does not fit: 2 is out of bounds, it has to be at most 1.5\n"},
+     "fraction: the default does not fit: 2 is out of range; it must be at most 1.5\n"},
     {FIELD_DURATION(table, time, "A.", .fallback = "5"),
      "time: the default does not fit: 5 has no unit; write 5s or 5ms\n"},
     {FIELD_DURATION(table, time, "A.", .fallback = "5s", .min = "1"),
@@ -349,8 +349,8 @@ static void a_name_that_is_there_twice_is_told(void **state)
     };
     struct text problems = {0};
     assert_false(config_table_check(fields, &problems));
-    assert_string_equal(
-        problems.data, "number: the name is there twice\nblock::number: the name is there twice\n");
+    assert_string_equal(problems.data,
+                        "number: the name is used twice\nblock::number: the name is used twice\n");
     text_deinit(&problems);
 }
 

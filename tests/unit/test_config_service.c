@@ -42,8 +42,7 @@ static const char *const pipelines[][2] = {
      "\"traces\"?\n"},
     {"spans: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"spans\" id: unknown pipeline signal: \"spans\"; "
-     "there are traces "
-     "and profiles\n"},
+     "the signals are traces and profiles\n"},
     {"traces/: {}", "t.yaml:7:5: error: service::pipelines: in \"traces/\" id: the part after / "
                     "should not be empty\n"},
     {"traces: ",
@@ -63,9 +62,8 @@ static const char *const pipelines[][2] = {
      "t.yaml:7:33: error: service::pipelines::traces: unknown key \"procesors\", did you mean "
      "\"processors\"?\n"},
     {"traces: {receivers: [otlp], zebra: [batch], exporters: [nop]}",
-     "t.yaml:7:33: error: service::pipelines::traces: unknown key \"zebra\"; known are receivers, "
-     "processors, "
-     "exporters\n"},
+     "t.yaml:7:33: error: service::pipelines::traces: unknown key \"zebra\"; the keys are "
+     "receivers, processors, exporters\n"},
     {"traces: {receivers: [otpl], exporters: [nop]}",
      "t.yaml:7:26: error: service::pipelines::traces: references receiver \"otpl\" which is not "
      "configured, did you "
@@ -97,8 +95,8 @@ static const char *const pipelines[][2] = {
      "profiles, only "
      "traces\n"},
     {"' traces/all': {receivers: [otlp], exporters: [nop]}",
-     "t.yaml:7:5: error: service::pipelines: duplicate name \"traces/all\": it stands above "
-     "already\n"},
+     "t.yaml:7:5: error: service::pipelines: duplicate name \"traces/all\": it is already defined "
+     "above\n"},
 };
 
 static void pipelines_and_mistakes(void **state)
@@ -121,9 +119,9 @@ static const char *const files[][2] = {
     {COMPONENTS SERVICE "connectors: {forward: }\n",
      "t.yaml:7:1: error: connectors: profcol has no connectors; processors do what they would be "
      "for\n"},
-    {COMPONENTS SERVICE "x-anchors: 1\n", "t.yaml:7:1: error: unknown key \"x-anchors\"; known are "
-                                          "receivers, processors, exporters, extensions, "
-                                          "service\n"},
+    {COMPONENTS SERVICE "x-anchors: 1\n",
+     "t.yaml:7:1: error: unknown key \"x-anchors\"; the keys are receivers, processors, exporters, "
+     "extensions, service\n"},
     {COMPONENTS SERVICE "procesors: {}\n",
      "t.yaml:7:1: error: unknown key \"procesors\", did you mean \"processors\"?\n"},
     {COMPONENTS "service:\n",
@@ -193,8 +191,8 @@ static const char *const files[][2] = {
      "control "
      "characters\n"},
     {COMPONENTS SERVICE "extensions: {health_check/x: , ' health_check / x ': }\n",
-     "t.yaml:7:32: error: extensions: duplicate name \"health_check/x\": it stands above "
-     "already\n"},
+     "t.yaml:7:32: error: extensions: duplicate name \"health_check/x\": it is already defined "
+     "above\n"},
     {"receivers: {otlp: }\nexporters: {logging: }\nservice: {pipelines: {traces: {receivers: "
      "[otlp], exporters: "
      "[logging]}}}\n",
@@ -394,7 +392,7 @@ static const char *const telemetry_errors[][2] = {
     {"{metrics: {readers: [{pull: {exporter: {prometheus: {port: 65536}}}}]}}",
      "t.yaml:8:63: error: "
      "service::telemetry::metrics::readers::0::pull::exporter::prometheus::port: 65536 is out of "
-     "bounds, it has to be from 0 to 65535\n"},
+     "range; it must be from 0 to 65535\n"},
     {"{metrics: {readers: {}}}",
      "t.yaml:8:24: error: service::telemetry::metrics::readers: expected a list, got a map\n"},
 };

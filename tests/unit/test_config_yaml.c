@@ -63,15 +63,15 @@ static const char *const errors[][2] = {
     {"", "t.yaml: error: empty configuration file\n"},
     {"# nothing\n", "t.yaml: error: empty configuration file\n"},
     {"null\n", "t.yaml: error: empty configuration file\n"},
-    {"[]\n", "t.yaml:1:1: error: a configuration is a map, this is a list\n"},
-    {"just text\n", "t.yaml:1:1: error: a configuration is a map, this is text\n"},
+    {"[]\n", "t.yaml:1:1: error: the configuration must be a map, got a list\n"},
+    {"just text\n", "t.yaml:1:1: error: the configuration must be a map, got text\n"},
     {"a:\n\tb: 2\n",
-     "t.yaml:2:1: error: not valid YAML: this is a tab, YAML is indented with spaces\n"},
-    {"a:\n  b: 1\n c: 2\n", "t.yaml:3:2: error: not valid YAML: the indentation does not fit the "
+     "t.yaml:2:1: error: not valid YAML: tabs are not allowed; YAML is indented with spaces\n"},
+    {"a:\n  b: 1\n c: 2\n", "t.yaml:3:2: error: not valid YAML: the indentation does not match the "
                             "lines above (while parsing a block mapping from line 1)\n"},
     {"a: b: c\n",
-     "t.yaml:1:5: error: not valid YAML: \": \" cannot stand here; check the indentation, the "
-     "colon of the line above, and the quotes of a text with \": \"\n"},
+     "t.yaml:1:5: error: not valid YAML: \": \" is not allowed here; check the indentation, the "
+     "colon on the line above, and the quotes around text that contains \": \"\n"},
     {"a: [1, 2\n", "t.yaml:2:1: error: not valid YAML: did not find expected ',' or ']' (while "
                    "parsing a flow sequence from line 1)\n"},
     {"a: \"x\n", "t.yaml:2:1: error: not valid YAML: found unexpected end of stream (while "
@@ -81,21 +81,20 @@ static const char *const errors[][2] = {
     {"a: \xff\n", "t.yaml:1:4: error: not valid YAML: invalid leading UTF-8 octet\n"},
     {"a: 1\nb: 1\na: 2\nb: 3\n", "t.yaml:3:1: error: the key \"a\" is already given at line 1\n"
                                  "t.yaml:4:1: error: the key \"b\" is already given at line 2\n"},
-    {"a: *b\n", "t.yaml:1:4: error: there is no anchor above for this alias; a text that starts "
-                "with * goes in "
-                "quotes\n"},
-    {"a: &b [*b]\n", "t.yaml:1:8: error: this alias stands inside its own anchor\n"},
-    {"a: !secret x\n", "t.yaml:1:4: error: this YAML tag is not supported; a text that starts with "
-                       "! goes in quotes\n"},
-    {"a: !!binary x\n", "t.yaml:1:4: error: this YAML tag is not supported; a text that starts "
-                        "with ! goes in quotes\n"},
+    {"a: *b\n",
+     "t.yaml:1:4: error: this alias has no anchor above it; quote text that starts with *\n"},
+    {"a: &b [*b]\n", "t.yaml:1:8: error: this alias is inside its own anchor\n"},
+    {"a: !secret x\n",
+     "t.yaml:1:4: error: this YAML tag is not supported; quote text that starts with !\n"},
+    {"a: !!binary x\n",
+     "t.yaml:1:4: error: this YAML tag is not supported; quote text that starts with !\n"},
     {"a: {<<: 1}\n", "t.yaml:1:9: error: \"<<\" takes a map or a list of maps, not text\n"},
     {"a: {<<: [1]}\n", "t.yaml:1:10: error: \"<<\" takes a map or a list of maps, not text\n"},
-    {"[a]: 1\n", "t.yaml:1:1: error: a key has to be text, not a list\n"},
-    {"? {a: b}\n: 1\n", "t.yaml:1:3: error: a key has to be text, not a map\n"},
+    {"[a]: 1\n", "t.yaml:1:1: error: a key must be text, not a list\n"},
+    {"? {a: b}\n: 1\n", "t.yaml:1:3: error: a key must be text, not a map\n"},
     {"a: 1\n---\nb: 1\n",
-     "t.yaml:2:1: error: a configuration is one YAML document, this starts another\n"},
-    {"a: \"x\\0y\"\n", "t.yaml:1:4: error: a text cannot contain a zero byte\n"},
+     "t.yaml:2:1: error: the configuration must be a single YAML document; this starts another\n"},
+    {"a: \"x\\0y\"\n", "t.yaml:1:4: error: text cannot contain a NUL byte\n"},
 };
 
 static void mistakes_are_told_with_their_place(void **state)
@@ -139,7 +138,7 @@ static void hostile_files_are_refused_quickly(void **state)
     expect_limit("a: ", "[", 100000, "t.yaml:1:67: error: nested more than 64 levels deep");
     expect_limit("a: ", "{a: ", 100000, "nested more than 64 levels deep");
     expect_limit("", "- ", 100000, "nested more than 64 levels deep");
-    expect_limit("", "? ", 100000, "a key has to be text");
+    expect_limit("", "? ", 100000, "a key must be text");
     expect_limit("a: [", "1,", 200000, "the configuration has more than 100000 values");
     expect_limit("a: ", "1234567890", 200000, "t.yaml:1:1: error: larger than 1048576 bytes");
     expect_limit("a: &a 1\nb: [", "*a,", 101, "the configuration has more than 100 aliases");

@@ -36,14 +36,15 @@ static void test_errors_keep_secrets(void **state)
         {"http://a:1/x?token=secret", NULL},
         {"https://a", NULL},
         {"ftp://user:secret@a/x?token=secret",
-         "\"ftp://[REDACTED]@a/x[REDACTED]\": a URL starts with http:// or https://"},
-        {"user:secret@a:1", "\"[REDACTED]@a:1\": a URL starts with http:// or https://"},
+         "\"ftp://[REDACTED]@a/x[REDACTED]\": a URL must start with http:// or https://"},
+        {"user:secret@a:1", "\"[REDACTED]@a:1\": a URL must start with http:// or https://"},
         {"user:se?cret@a:1/?secret",
-         "\"[REDACTED]@a:1/[REDACTED]\": a URL starts with http:// or https://"},
+         "\"[REDACTED]@a:1/[REDACTED]\": a URL must start with http:// or https://"},
         {"user:secret@http://a:1",
-         "\"[REDACTED]@http://a:1\": a URL starts with http:// or https://"},
-        {"a:1/#secret", "\"a:1/[REDACTED]\": a URL starts with http:// or https://"},
-        {"http://user:secret@a:1", "a name and password do not go into the URL; use headers"},
+         "\"[REDACTED]@http://a:1\": a URL must start with http:// or https://"},
+        {"a:1/#secret", "\"a:1/[REDACTED]\": a URL must start with http:// or https://"},
+        {"http://user:secret@a:1",
+         "a user name and password in the URL are not supported; use headers"},
         {"http://a:1/ ?token=secret", "\"http://a:1/ [REDACTED]\": the path of the URL has a "
                                       "character that must be encoded"},
         {"http://a:1/x#secret", "\"http://a:1/x[REDACTED]\": the path of the URL has a character "
@@ -56,9 +57,9 @@ static void test_errors_keep_secrets(void **state)
     check("dns:///a:4317", false, NULL);
     check("unix:///run/a@b", false, NULL);
     check("user:secret@a:4317", false,
-          "\"[REDACTED]@a:4317\": write host:port; credentials go into headers");
+          "\"[REDACTED]@a:4317\": write host:port; put credentials into headers");
     check("ftp://user:secret@a:4317?secret", false,
-          "\"ftp://[REDACTED]@a:4317[REDACTED]\": write host:port; credentials go into headers");
+          "\"ftp://[REDACTED]@a:4317[REDACTED]\": write host:port; put credentials into headers");
 }
 
 int main(void)

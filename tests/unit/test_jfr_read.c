@@ -812,15 +812,15 @@ static void test_wrong_headers(void **state)
         size_t at, size;
         const char *bytes, *error;
     } cases[] = {
-        {0, 1, "f", "chunk 1: does not begin with FLR: no JFR recording"},
+        {0, 1, "f", "chunk 1: is not a JFR recording: it does not begin with FLR"},
         {5, 1, "\3", "chunk 1: format version 3; only 2 can be read"},
-        {15, 1, "\xff", "chunk 1: says it has 1279 bytes, but there are 1166"},
-        {14, 2, "\0\x43", "chunk 1: says it has 67 bytes, but there are 1166"},
-        {8, 1, "\1", "chunk 1: says it has 72057594037929102 bytes, but there are 1166"},
+        {15, 1, "\xff", "chunk 1: claims 1279 bytes, but has 1166"},
+        {14, 2, "\0\x43", "chunk 1: claims 67 bytes, but has 1166"},
+        {8, 1, "\1", "chunk 1: claims 72057594037929102 bytes, but has 1166"},
         {22, 1, "\0", "chunk 1: its checkpoint is at 8, outside of its 1166 bytes"},
         {67, 1, "\0", "chunk 1: its numbers are not compressed; such recordings cannot be read"},
         {24, 1, "\1", "chunk 1: its metadata is at 72057594037928004, outside of its 1166 bytes"},
-        {60, 4, "\0\0\0\0", "chunk 1: says that its clock does not tick"},
+        {60, 4, "\0\0\0\0", "chunk 1: has a clock of 0 ticks a second"},
     };
     struct jfr_fixture f = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -829,13 +829,13 @@ static void test_wrong_headers(void **state)
         expect_error(&f, no_labels, cases[i].error);
         jfr_fixture_deinit(&f);
     }
-    expect_error(&f, no_labels, "chunk 1: does not begin with FLR: no JFR recording");
+    expect_error(&f, no_labels, "chunk 1: is not a JFR recording: it does not begin with FLR");
     jfr_fixture_bytes(&f, "FLR\0\0\2", 6);
-    expect_error(&f, no_labels, "chunk 1: its header is cut off after 6 bytes");
+    expect_error(&f, no_labels, "chunk 1: its header is truncated after 6 bytes");
     jfr_fixture_deinit(&f);
     write_good(&f);
     jfr_fixture_bytes(&f, "FLR\0\0\2", 6); /* nothing is made of the good chunk before it */
-    expect_error(&f, no_labels, "chunk 2: its header is cut off after 6 bytes");
+    expect_error(&f, no_labels, "chunk 2: its header is truncated after 6 bytes");
     jfr_fixture_deinit(&f);
 }
 
@@ -884,18 +884,18 @@ static void test_wrong_metadata(void **state)
         size_t count;
         const char *error;
     } cases[] = {
-        {{0}, 0, "chunk 1: metadata: its strings are cut off"},
-        {{1}, 1, "chunk 1: metadata: its strings are cut off"},
-        {{1000000}, 1, "chunk 1: metadata: its strings are cut off"},
+        {{0}, 0, "chunk 1: metadata: its strings are truncated"},
+        {{1}, 1, "chunk 1: metadata: its strings are truncated"},
+        {{1000000}, 1, "chunk 1: metadata: its strings are truncated"},
         {{1, 1, 1, 0, 0},
          5,
-         "chunk 1: metadata: is cut off, or refers to a string that it does not have"},
+         "chunk 1: metadata: is truncated, or refers to a string that it does not have"},
         {{1, 1, 0, 1, 0, 0},
          6,
-         "chunk 1: metadata: is cut off, or refers to a string that it does not have"},
+         "chunk 1: metadata: is truncated, or refers to a string that it does not have"},
         {{1, 1, 0, 0, 2, 0, 0, 0},
          8,
-         "chunk 1: metadata: is cut off, or refers to a string that it does not have"},
+         "chunk 1: metadata: is truncated, or refers to a string that it does not have"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct jfr_fixture f = {0};
@@ -920,14 +920,14 @@ static void test_wrong_metadata(void **state)
     jfr_fixture_chunk_end(&f, 68);
     expect_error(&f, no_labels, "chunk 1: metadata: is nested deeper than 16 elements");
     f.out.data[68] = 0x84; /* its size, the least that there can be */
-    expect_error(&f, no_labels, "chunk 1: metadata: its strings are cut off");
+    expect_error(&f, no_labels, "chunk 1: metadata: its strings are truncated");
     f.out.data[72] = 1;
     f.out.data[68] = 0x85;
     expect_error(&f, no_labels, "chunk 1: metadata: is an event of another type");
     f.out.data[68] = 0x83;
-    expect_error(&f, no_labels, "chunk 1: metadata: says it has 3 bytes");
+    expect_error(&f, no_labels, "chunk 1: metadata: claims 3 bytes");
     f.out.data[70] = 0xff;
-    expect_error(&f, no_labels, "chunk 1: metadata: says it has 2080771 bytes");
+    expect_error(&f, no_labels, "chunk 1: metadata: claims 2080771 bytes");
     jfr_fixture_deinit(&f);
 }
 
@@ -973,7 +973,7 @@ static void test_wrong_checkpoints(void **state)
     JFR_NUMBERS(&f, 0, 0, (int64_t)constants - (int64_t)second + 1, 0, 0);
     jfr_fixture_event_end(&f);
     jfr_fixture_chunk_end(&f, second);
-    snprintf(error, sizeof error, "chunk 1: checkpoint at %zu: says it has 0 bytes", constants + 1);
+    snprintf(error, sizeof error, "chunk 1: checkpoint at %zu: claims 0 bytes", constants + 1);
     expect_error(&f, no_labels, error);
     jfr_fixture_chunk_end(&f, 68);
     expect_error(&f, no_labels, "chunk 1: checkpoint at 68: is an event of another type");
@@ -990,11 +990,11 @@ static void test_wrong_events(void **state)
                  "chunk 1: event at 1153: jdk.ExecutionSample: its fields go past its "
                  "end");
     f.out.data[f.event] = 0x84;
-    expect_error(&f, no_labels, "chunk 1: event at 1153: says it has 4 bytes");
+    expect_error(&f, no_labels, "chunk 1: event at 1153: claims 4 bytes");
     f.out.data[f.event] = 0x80;
-    expect_error(&f, no_labels, "chunk 1: event at 1153: says it has 0 bytes");
+    expect_error(&f, no_labels, "chunk 1: event at 1153: claims 0 bytes");
     f.out.data[f.event] = 0xff;
-    expect_error(&f, no_labels, "chunk 1: event at 1153: says it has 127 bytes");
+    expect_error(&f, no_labels, "chunk 1: event at 1153: claims 127 bytes");
     jfr_fixture_deinit(&f);
 }
 

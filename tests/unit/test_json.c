@@ -164,24 +164,24 @@ static const struct refusal {
     const char *in;
     const char *error;
 } refusals[] = {
-    {"", "the text ends too early"},
-    {"  ", "the text ends too early"},
+    {"", "unexpected end"},
+    {"  ", "unexpected end"},
     {"[]", "not an object"},
     {"\"x\"", "not an object"},
     {"{", "broken JSON at byte 1: a member of an object without a name"},
-    {"{\"a\"", "broken JSON at byte 4: no : behind the name of a member"},
-    {"{\"a\":", "broken JSON at byte 5: the text ends too early"},
-    {"{\"a\":1", "broken JSON at byte 6: neither , nor } behind a member of an object"},
+    {"{\"a\"", "broken JSON at byte 4: expected : after the name of a member"},
+    {"{\"a\":", "broken JSON at byte 5: unexpected end"},
+    {"{\"a\":1", "broken JSON at byte 6: expected , or } after a member of an object"},
     {"{\"a\":1,}", "broken JSON at byte 7: a member of an object without a name"},
     {"{\"a\":tru}", "broken JSON at byte 5: not a value"},
     {"{\"a\":-}", "broken JSON at byte 6: a number without digits"},
     {"{\"a\":1.}", "broken JSON at byte 7: a number without digits"},
-    {"{\"a\":01}", "broken JSON at byte 6: neither , nor } behind a member of an object"},
-    {"{\"a\":[1 2]}", "broken JSON at byte 8: neither , nor ] behind an element of a list"},
+    {"{\"a\":01}", "broken JSON at byte 6: expected , or } after a member of an object"},
+    {"{\"a\":[1 2]}", "broken JSON at byte 8: expected , or ] after an element of a list"},
     {"{\"a\":\"\x01\"}", "broken JSON at byte 7: a control character in a string"},
     {"{\"a\":\"\\x\"}", "broken JSON at byte 8: an unknown escape in a string"},
     {"{\"a\":\"\\u12g4\"}", "broken JSON at byte 8: \\u without four hex digits"},
-    {"{\"a\":\"\\", "broken JSON at byte 7: a string without its end"},
+    {"{\"a\":\"\\", "broken JSON at byte 7: unterminated string"},
     {"{\"resourceSpans\":{}}", "resourceSpans: not a list"},
     {"{\"resourceSpans\":[{},5]}", "resourceSpans[1]: not an object"},
     {"{\"resourceSpans\":[],\"resource_spans\":[]}", "resourceSpans: given twice"},
@@ -218,8 +218,8 @@ static const struct refusal {
     {VALUE("{\"intValue\":\"9223372036854775808\"}"),
      "resourceSpans[0].scopeSpans[0].spans[0].attributes[0].value.intValue: out of range"},
     {VALUE("{\"intValue\":1,\"stringValue\":\"a\"}"),
-     "resourceSpans[0].scopeSpans[0].spans[0].attributes[0].value.stringValue: given beside "
-     "another value that excludes it"},
+     "resourceSpans[0].scopeSpans[0].spans[0].attributes[0].value.stringValue: cannot be combined "
+     "with the value that is already there"},
 };
 
 static void refuses_with_the_place(void **state)

@@ -115,7 +115,7 @@ static void test_what_was_not_kept_comes_again(void **state)
     STEPS("refused", FIRST(TYPES "2{1=1 2[10 0]} " TABLES, TYPES TABLES),
           FIRST(TYPES "2{1=1 2[12 0 0]} " TABLES,
                 "sample[0]: has 3 values, there are 2 sample types"),
-          FIRST(TYPES "2{1=1 2[12 0]} " TABLES "!22", "the pprof is cut, or no protobuf"),
+          FIRST(TYPES "2{1=1 2[12 0]} " TABLES "!22", "the pprof is truncated, or not protobuf"),
           GAINED(TYPES "2{1=1 2[15 0]} " TABLES, TYPES "2{1=1 2[5 0]} " TABLES));
 }
 

@@ -113,8 +113,9 @@ static void forms_that_are_wrong_are_refused(void **state)
          "error: prev_profile: this client is too old: it sends cumulative profiles to be "
          "subtracted"},
         {FILE_PART("profile", "x") FILE_PART("profile", "y") "--b--",
-         "error: profile: the form has it twice"},
-        {FILE_PART("profile", "x"), "error: form: part 1: the body ends before its delimiter"},
+         "error: profile: it is in the form more than once"},
+        {FILE_PART("profile", "x"),
+         "error: form: part 1: the body ends before the part's delimiter"},
         {FILE_PART("profile", "x") FILE_PART("sample_type_config", "{\"cpu\":5}") "--b--",
          "error: sample_type_config: not a JSON object of objects"},
         {FILE_PART("profile", "x") FILE_PART("sample_type_config", "{\"cpu\":{}") "--b--",

@@ -40,20 +40,21 @@ static void names_are_read_as_pyroscope_reads_them(void **state)
         {"app{__session_id__=1,a=2}", "app|__session_id__=1|a=2"},
         {"app{a=1,b=2,a=3}", "app|a=3|b=2"},
         {"{__name__=app,a=b}", "app|a=b"},
-        {"", "error: the application is missing"},
-        {"{a=b}", "error: the application is missing"},
+        {"", "error: the application name is missing"},
+        {"{a=b}", "error: the application name is missing"},
         {"app{", "error: a label without a value: \"\""},
         {"app{a", "error: a label without a value: \"a\""},
         {"app{a=b", "error: the brace is not closed"},
         {"app{a}", "error: a label without a value: \"a\""},
         {"app{a=b,c}", "error: a label without a value: \"c\""},
-        {"app{=b}", "error: \"\" is no name of a label: letters, digits, \"_\" and \".\""},
-        {"app{a-b=c}", "error: \"a-b\" is no name of a label: letters, digits, \"_\" and \".\""},
-        {"app{a=b}c", "error: something stands behind the brace: \"c\""},
-        {"my app",
-         "error: \"my app\" is no application: letters, digits, \"_\", \".\", \"-\" and \"/\""},
-        {"\xc3\xa4pp",
-         "error: \"\xc3\xa4pp\" is no application: letters, digits, \"_\", \".\", \"-\" and \"/\""},
+        {"app{=b}", "error: \"\" is not a valid label name: letters, digits, \"_\" and \".\""},
+        {"app{a-b=c}",
+         "error: \"a-b\" is not a valid label name: letters, digits, \"_\" and \".\""},
+        {"app{a=b}c", "error: there is text after the brace: \"c\""},
+        {"my app", "error: \"my app\" is not a valid application name: letters, digits, \"_\", "
+                   "\".\", \"-\" and \"/\""},
+        {"\xc3\xa4pp", "error: \"\xc3\xa4pp\" is not a valid application name: letters, digits, "
+                       "\"_\", \".\", \"-\" and \"/\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct text out = {0};
@@ -159,14 +160,14 @@ static void queries_are_read(void **state)
         {"name=a&name=b&format=&&x&units=&from=", "a 0   0 7-7"},
         {"name=a&sampleRate=often", "a 0   0 7-7"},
         {"name=a&sampleRate=4294967296", "a 0   0 7-7"},
-        {"", "error: name: the application is missing"},
-        {"names=a", "error: name: the application is missing"},
+        {"", "error: name: the application name is missing"},
+        {"names=a", "error: name: the application name is missing"},
         {"name=a%", "error: name: broken percent-encoding"},
         {"name=a%2", "error: name: broken percent-encoding"},
         {"name=a%g0", "error: name: broken percent-encoding"},
         {"name=a{b}", "error: name: a label without a value: \"b\""},
-        {"name=a&from=soon", "error: from: \"soon\" is no time"},
-        {"name=a&until=1.5", "error: until: \"1.5\" is no time"},
+        {"name=a&from=soon", "error: from: \"soon\" is not a time"},
+        {"name=a&until=1.5", "error: until: \"1.5\" is not a time"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct text out = {0};

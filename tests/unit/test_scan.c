@@ -87,16 +87,16 @@ static const struct scan_case structure_cases[] = {
     {"", ACCEPTED},
     {"1{}", ACCEPTED},
     {SPAN(""), ACCEPTED},
-    {"!0a", "resource_spans[0]: a length is cut off, or longer than 5 bytes"},
-    {"!0a8080808080", "resource_spans[0]: a length is cut off, or longer than 5 bytes"},
-    {"!0a808080808001", "resource_spans[0]: a length is cut off, or longer than 5 bytes"},
+    {"!0a", "resource_spans[0]: a length is truncated, or longer than 5 bytes"},
+    {"!0a8080808080", "resource_spans[0]: a length is truncated, or longer than 5 bytes"},
+    {"!0a808080808001", "resource_spans[0]: a length is truncated, or longer than 5 bytes"},
     {"!0a8080808000", ACCEPTED}, /* padded */
-    {"!0a05", "resource_spans[0]: 5 bytes are announced, but the message around it ends before"},
-    {"!0affffffff0f",
-     "resource_spans[0]: 4294967295 bytes are announced, but the message around it ends before"},
-    {"1{} !80", "the request: a field starts with a broken tag"},
-    {"!808080808001", "the request: a field starts with a broken tag"},
-    {"!8a000112", "resource_spans[0].scope_spans[0]: a length is cut off, or longer than 5 bytes"},
+    {"!0a05", "resource_spans[0]: 5 bytes do not fit into the enclosing message"},
+    {"!0affffffff0f", "resource_spans[0]: 4294967295 bytes do not fit into the enclosing message"},
+    {"1{} !80", "the request: a field has a malformed tag"},
+    {"!808080808001", "the request: a field has a malformed tag"},
+    {"!8a000112",
+     "resource_spans[0].scope_spans[0]: a length is truncated, or longer than 5 bytes"},
     {"!8a00021200", ACCEPTED},
     {"!8a00001200", ACCEPTED}, /* the tag of field 1 in two bytes, then an unknown field 2 */
     {"!02", "the request: a field has the number 0"},
@@ -107,20 +107,19 @@ static const struct scan_case structure_cases[] = {
     {"!4b4c", "the request: a group, or an unknown wire type: OTLP has none"},
     {"!bc06", "the request: a group, or an unknown wire type: OTLP has none"},
     {"!0e", "resource_spans[0]: a group, or an unknown wire type: OTLP has none"},
-    {"1=3", "resource_spans[0]: has a wire type that does not fit the field: 0"},
-    {SPAN("5=3"), THE_SPAN ".name: has a wire type that does not fit the field: 0"},
-    {SPAN("6\"\""), THE_SPAN ".kind: has a wire type that does not fit the field: 2"},
-    {SPAN("7=1"), THE_SPAN ".start_time_unix_nano: has a wire type that does not fit the field: 0"},
-    {SPAN("16#1"), THE_SPAN ".flags: has a wire type that does not fit the field: 1"},
+    {"1=3", "resource_spans[0]: has the wrong wire type: 0"},
+    {SPAN("5=3"), THE_SPAN ".name: has the wrong wire type: 0"},
+    {SPAN("6\"\""), THE_SPAN ".kind: has the wrong wire type: 2"},
+    {SPAN("7=1"), THE_SPAN ".start_time_unix_nano: has the wrong wire type: 0"},
+    {SPAN("16#1"), THE_SPAN ".flags: has the wrong wire type: 1"},
     {SPAN("16%1 6=2 7#1 8#2"), ACCEPTED},
-    {SPAN("!30"), THE_SPAN ".kind: a number is cut off, or longer than 10 bytes"},
+    {SPAN("!30"), THE_SPAN ".kind: a number is truncated, or longer than 10 bytes"},
     {SPAN("!30ffffffffffffffffff01"), ACCEPTED},
     {SPAN("!30ffffffffffffffffffff01"),
-     THE_SPAN ".kind: a number is cut off, or longer than 10 bytes"},
-    {SPAN("!3900000000"), THE_SPAN
-     ".start_time_unix_nano: 8 bytes are announced, but the message around it ends before"},
-    {SPAN("!8501000000"),
-     THE_SPAN ".flags: 4 bytes are announced, but the message around it ends before"},
+     THE_SPAN ".kind: a number is truncated, or longer than 10 bytes"},
+    {SPAN("!3900000000"),
+     THE_SPAN ".start_time_unix_nano: 8 bytes do not fit into the enclosing message"},
+    {SPAN("!8501000000"), THE_SPAN ".flags: 4 bytes do not fit into the enclosing message"},
 };
 
 static const struct scan_case field_cases[] = {
@@ -148,12 +147,10 @@ static const struct scan_case field_cases[] = {
     {SPAN("13{1" TRACE_ID " 2" SPAN_ID "}"), ACCEPTED},
     {SPAN("13{} 13{1\"1\"}"), THE_SPAN ".links[1].trace_id: has 1 bytes, must have 16 or none"},
     {SPAN("13{2\"1\"}"), THE_SPAN ".links[0].span_id: has 1 bytes, must have 8 or none"},
-    {"1{1{} 1{}}", "resource_spans[0].resource: is there twice, which OTLP does not foresee"},
-    {"1{2{1{} 1{}}}",
-     "resource_spans[0].scope_spans[0].scope: is there twice, which OTLP does not foresee"},
-    {SPAN("15{} 15{}"), THE_SPAN ".status: is there twice, which OTLP does not foresee"},
-    {SPAN("9{2{} 2{}}"),
-     THE_SPAN ".attributes[0].value: is there twice, which OTLP does not foresee"},
+    {"1{1{} 1{}}", "resource_spans[0].resource: must not appear more than once"},
+    {"1{2{1{} 1{}}}", "resource_spans[0].scope_spans[0].scope: must not appear more than once"},
+    {SPAN("15{} 15{}"), THE_SPAN ".status: must not appear more than once"},
+    {SPAN("9{2{} 2{}}"), THE_SPAN ".attributes[0].value: must not appear more than once"},
     {SPAN("5\"a\" 5\"b\""), ACCEPTED},
     {VALUE("1\"text\""), ACCEPTED},
     {VALUE("2=1"), ACCEPTED},
@@ -168,14 +165,13 @@ static const struct scan_case field_cases[] = {
     {SPAN("9{1xff 2{1\"a\"}}"), THE_SPAN ".attributes[0].key: is not valid UTF-8"},
     {SPAN("9{1xff 2{2=1}}"), THE_SPAN ".attributes[0].key: is not valid UTF-8"},
     {SPAN("9{1xff 2{4#1}}"), THE_SPAN ".attributes[0].key: is not valid UTF-8"},
-    {VALUE("!08"), THE_SPAN ".attributes[0].value.string_value: has a wire type that does not fit "
-                            "the field: 0"},
-    {VALUE("!0a01"), THE_SPAN ".attributes[0].value.string_value: 1 bytes are announced, but the "
-                              "message around it ends before"},
+    {VALUE("!08"), THE_SPAN ".attributes[0].value.string_value: has the wrong wire type: 0"},
+    {VALUE("!0a01"),
+     THE_SPAN ".attributes[0].value.string_value: 1 bytes do not fit into the enclosing message"},
     {VALUE("!18ff"),
-     THE_SPAN ".attributes[0].value.int_value: a number is cut off, or longer than 10 bytes"},
+     THE_SPAN ".attributes[0].value.int_value: a number is truncated, or longer than 10 bytes"},
     {VALUE("!18ffffffffffffffffffff01"),
-     THE_SPAN ".attributes[0].value.int_value: a number is cut off, or longer than 10 bytes"},
+     THE_SPAN ".attributes[0].value.int_value: a number is truncated, or longer than 10 bytes"},
     {VALUE("5{1{} 1{5{1{1xff}}}}"),
      THE_SPAN ".attributes[0].value.array_value.values[1]."
               "array_value.values[0].string_value: is not valid UTF-8"},
@@ -278,19 +274,16 @@ static const struct scan_case profiles_cases[] = {
     {SAMPLE(""), THE_SAMPLE ": has neither values nor timestamps"},
     {SAMPLE("1=0 4[]"), THE_SAMPLE ": has neither values nor timestamps"},
     {SAMPLE("4[1 2] 5[#1]"), THE_SAMPLE ": has 2 values and 1 timestamps"},
-    {SAMPLE("5x00"),
-     THE_SAMPLE ".timestamps_unix_nano[0]: the packed numbers are cut off, or one is "
-                "longer than 10 bytes"},
+    {SAMPLE("5x00"), THE_SAMPLE
+     ".timestamps_unix_nano[0]: the packed numbers are truncated, or one is longer than 10 bytes"},
     {SAMPLE("4xff"),
-     THE_SAMPLE ".values[0]: the packed numbers are cut off, or one is longer than 10 bytes"},
+     THE_SAMPLE ".values[0]: the packed numbers are truncated, or one is longer than 10 bytes"},
     {SAMPLE("4xffffffffffffffffffffff01"),
-     THE_SAMPLE ".values[0]: the packed numbers are cut off, or one is longer than 10 bytes"},
-    {SAMPLE("2x80 4[1]"),
-     THE_SAMPLE ".attribute_indices[0]: the packed numbers are cut off, or one "
-                "is longer than 10 bytes"},
-    {SAMPLE("5[1]"),
-     THE_SAMPLE ".timestamps_unix_nano[0]: the packed numbers are cut off, or one is "
-                "longer than 10 bytes"},
+     THE_SAMPLE ".values[0]: the packed numbers are truncated, or one is longer than 10 bytes"},
+    {SAMPLE("2x80 4[1]"), THE_SAMPLE
+     ".attribute_indices[0]: the packed numbers are truncated, or one is longer than 10 bytes"},
+    {SAMPLE("5[1]"), THE_SAMPLE
+     ".timestamps_unix_nano[0]: the packed numbers are truncated, or one is longer than 10 bytes"},
     /* References */
     {DICTIONARY "1{1{1{3=1 2{8=1}}}}", ACCEPTED},
     {DICTIONARY "1{1{1{3=2}}}",
@@ -304,7 +297,7 @@ static const struct scan_case profiles_cases[] = {
      "resource_profiles[0].resource.attributes[0]: has both key and key_strindex"},
     /* A broken dictionary is reported as such, not as an index that it lacks. */
     {SAMPLE("1=1 4[1]") "2{7{} !3a05}",
-     "dictionary.stack_table[1]: 5 bytes are announced, but the message around it ends before"},
+     "dictionary.stack_table[1]: 5 bytes do not fit into the enclosing message"},
 };
 
 /* A list of indices of which one is outside of its table, wherever that stands. */
@@ -590,7 +583,7 @@ static void test_depth(void **state)
 
         assert_int_equal(accepted, messages <= SCAN_DEPTH_MAX);
         if (!accepted)
-            assert_non_null(strstr(err.text, "...: more than 100 messages inside one another"));
+            assert_non_null(strstr(err.text, "...: messages are nested more than 100 deep"));
         else
             assert_int_equal(result.elements, messages - 1);
         text_deinit(&request);

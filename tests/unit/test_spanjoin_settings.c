@@ -48,8 +48,8 @@ static const struct {
     {"spans: {attributes: [{key: a, from: 'samples.count[\"wall\"]'}]}", ""},
     {"windw: 10s",
      "t:1:25: error: processors::spanjoin: unknown key \"windw\", did you mean \"window\"?"},
-    {"window: 0s", "t:1:33: error: processors::spanjoin::window: 0s is out of bounds, it has to be "
-                   "from 1s to 24h"},
+    {"window: 0s",
+     "t:1:33: error: processors::spanjoin::window: 0s is out of range; it must be from 1s to 24h"},
     {"window: 5s",
      "t:1:14: warning: processors::spanjoin::samples::wait: is longer than window: window counts"},
     {"samples: {attributes: [{key: a, from: span.nam}]}",
@@ -146,7 +146,7 @@ static void test_one_pipeline_of_each_signal(void **state)
     component->process = &process;
     component->pipeline_count[SIGNAL_PROFILES] = 2;
     assert_false(spanjoin_processor_type.init(component, &err));
-    assert_non_null(strstr(err.text, "stands in 2 profiles pipelines"));
+    assert_non_null(strstr(err.text, "is in 2 profiles pipelines"));
     component->pipeline_count[SIGNAL_PROFILES] = 1;
     assert_true(spanjoin_processor_type.init(component, &err));
     spanjoin_processor_type.deinit(component);

@@ -158,8 +158,7 @@ static void test_tree(void **state)
     every_prefix_is_an_error(tree_read, tree, sizeof tree);
     uint8_t longer[sizeof tree + 1] = {0};
     memcpy(longer, tree, sizeof tree);
-    expect(tree_read, "shop.live", slice_of(longer, sizeof longer),
-           "1 bytes stand behind the last node");
+    expect(tree_read, "shop.live", slice_of(longer, sizeof longer), "1 bytes after the last node");
     expect(tree_read, "shop.live", SLICE("\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00"),
            "the node at byte 0: its value is too large");
 }
@@ -243,7 +242,7 @@ static void test_unfolding_is_bounded(void **state)
     for (int i = 0; i < 70000; i++)
         text_append_slice(&body, slice_of("\0\0\1", 3));
     result = read_as(tree_read, "shop.live", slice_of(body.data, body.size));
-    assert_non_null(strstr(result, "nodes stand more than 65536 deep"));
+    assert_non_null(strstr(result, "nodes are nested more than 65536 deep"));
     free(result);
     text_deinit(&body);
 }
@@ -312,9 +311,9 @@ static void test_speedscope_errors(void **state)
          "profiles[0]: type is neither evented nor sampled"},
         {SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"u\"}"), "profiles[0]: unit: unknown unit u"},
         {SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[3]],\"weights\":[1]}"),
-         "profiles[0]: samples[0]: frame 3 is outside of shared.frames, which has 3"},
+         "profiles[0]: samples[0]: frame 3 is outside shared.frames, which has 3"},
         {SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0.5]],\"weights\":[1]}"),
-         "profiles[0]: samples[0]: frame 0.5 is outside of shared.frames, which has 3"},
+         "profiles[0]: samples[0]: frame 0.5 is outside shared.frames, which has 3"},
         {SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0]],\"weights\":[-1]}"),
          "profiles[0]: samples[0]: -1 is negative"},
         {SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0]],\"weights\":[]}"),
