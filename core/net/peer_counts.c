@@ -4,14 +4,13 @@
 #include "core/base/memory.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 #include <pthread.h>
 
-enum { BUCKETS = 1024, PREFIX_BYTES = 8 };
+enum { BUCKETS = 1024 };
 
 struct peer {
     struct peer *next;
-    struct in6_addr key;
+    uint64_t key;
     unsigned connections;
 };
 
@@ -44,40 +43,21 @@ void peer_counts_free(struct peer_counts *counts)
     free(counts);
 }
 
-/* False: it has no address. */
-static bool make_key(const struct sockaddr *address, struct in6_addr *key_out)
-{
-    struct in6_addr key = {0};
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
-        key.s6_addr[10] = key.s6_addr[11] = 0xff;
-        memcpy(key.s6_addr + 12, &v4->sin_addr, sizeof(v4->sin_addr));
-    } else if (address->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-        bool is_mapped = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
-        memcpy(&key, &v6->sin6_addr, is_mapped ? sizeof(key) : PREFIX_BYTES);
-    } else {
-        return false;
-    }
-    *key_out = key;
-    return true;
-}
-
 /* Where it stands, or would. */
-static struct peer **find(struct peer_counts *counts, const struct in6_addr *key)
+static struct peer **find(struct peer_counts *counts, uint64_t key)
 {
-    struct peer **at = &counts->buckets[hash_bytes(slice_of(key, sizeof(*key))) % BUCKETS];
-    while (*at && memcmp(&(*at)->key, key, sizeof(*key)) != 0)
+    struct peer **at = &counts->buckets[hash_u64(key) % BUCKETS];
+    while (*at && (*at)->key != key)
         at = &(*at)->next;
     return at;
 }
 
-static bool add_one(struct peer_counts *counts, const struct in6_addr *key)
+static bool add_one(struct peer_counts *counts, uint64_t key)
 {
     struct peer **at = find(counts, key);
     if (!*at) {
         *at = memory_zalloc(sizeof(**at));
-        (*at)->key = *key;
+        (*at)->key = key;
     }
     assert((*at)->connections <= counts->limit);
     if ((*at)->connections == counts->limit)
@@ -86,7 +66,7 @@ static bool add_one(struct peer_counts *counts, const struct in6_addr *key)
     return true;
 }
 
-static void remove_one(struct peer_counts *counts, const struct in6_addr *key)
+static void remove_one(struct peer_counts *counts, uint64_t key)
 {
     struct peer **at = find(counts, key);
     struct peer *peer = *at;
@@ -97,23 +77,21 @@ static void remove_one(struct peer_counts *counts, const struct in6_addr *key)
     free(peer);
 }
 
-bool peer_counts_add(struct peer_counts *counts, const struct sockaddr *address)
+bool peer_counts_add(struct peer_counts *counts, uint64_t key)
 {
-    struct in6_addr key;
-    if (!make_key(address, &key))
+    if (key == 0)
         return true;
     pthread_mutex_lock(&counts->mutex);
-    bool added = add_one(counts, &key);
+    bool added = add_one(counts, key);
     pthread_mutex_unlock(&counts->mutex);
     return added;
 }
 
-void peer_counts_remove(struct peer_counts *counts, const struct sockaddr *address)
+void peer_counts_remove(struct peer_counts *counts, uint64_t key)
 {
-    struct in6_addr key;
-    if (!make_key(address, &key))
+    if (key == 0)
         return;
     pthread_mutex_lock(&counts->mutex);
-    remove_one(counts, &key);
+    remove_one(counts, key);
     pthread_mutex_unlock(&counts->mutex);
 }

@@ -96,6 +96,8 @@ struct slice exchange_path(const struct exchange *exchange); /* without the quer
 struct slice exchange_query(const struct exchange *exchange);
 const struct http_headers *exchange_headers(const struct exchange *exchange);
 const char *exchange_peer(const struct exchange *exchange); /* address without port */
+/* The client's number (core/net/peer_key.h). 0: it has no address, or is gone. */
+uint64_t exchange_peer_key(const struct exchange *exchange);
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
 void exchange_set_data(struct exchange *exchange, void *data); /* the handler's own */

@@ -4,6 +4,7 @@
  */
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
+#include "core/net/peer_key.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -242,7 +243,7 @@ void server_connection_close(struct connection *connection, enum close_reason re
         part->buried = connection;
     } else {
         atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
-        listener_connection_ended(part->server, (struct sockaddr *)&connection->address);
+        listener_connection_ended(part->server, connection->peer_key);
         uv_close((uv_handle_t *)&connection->poll, on_poll_closed);
         close(connection->fd);
     }
@@ -635,6 +636,7 @@ struct connection *server_connection_open(struct server_part *part, int fd,
     connection->reading = true;
     connection->opened_ns = connection->read_ns = part->worker->now_ns;
     connection->timer.on_timer = on_timer;
+    connection->peer_key = peer_key(address);
     if (address && address->sa_family == AF_INET6)
         memcpy(&connection->address, address, sizeof(struct sockaddr_in6));
     else if (address && address->sa_family == AF_INET)

@@ -672,6 +672,11 @@ const char *exchange_peer(const struct exchange *exchange)
     return connection->peer + (is_mapped ? 7 : 0);
 }
 
+uint64_t exchange_peer_key(const struct exchange *exchange)
+{
+    return exchange->connection ? exchange->connection->peer_key : 0;
+}
+
 bool exchange_is_secure(const struct exchange *exchange)
 {
     return exchange->part->server->tls != NULL;

@@ -6,6 +6,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/net/peer_key.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -214,7 +215,7 @@ static void connection_lost(struct server_part *part, int fd, const struct socka
 {
     close(fd);
     atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
-    listener_connection_ended(part->server, address);
+    listener_connection_ended(part->server, peer_key(address));
 }
 
 static void open_here(struct server_part *part, int fd, const struct sockaddr *address)
@@ -250,7 +251,8 @@ static struct server_part *least_loaded(struct server *server)
 static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
 {
     int on = 1;
-    if (server->peers && !peer_counts_add(server->peers, (const struct sockaddr *)address)) {
+    uint64_t key = server->peers ? peer_key((const struct sockaddr *)address) : 0;
+    if (server->peers && !peer_counts_add(server->peers, key)) {
         close(fd);
         server_count_closed(server, server->parts[0].worker->index, CLOSE_PER_IP);
         return;
@@ -369,10 +371,10 @@ static void on_resume(struct worker *worker, struct post *post)
     server_unref(server);
 }
 
-void listener_connection_ended(struct server *server, const struct sockaddr *address)
+void listener_connection_ended(struct server *server, uint64_t key)
 {
     if (server->peers)
-        peer_counts_remove(server->peers, address);
+        peer_counts_remove(server->peers, key);
     atomic_fetch_sub(&server->connections, 1);
     if (server->open_gauge)
         gauge_add(server->open_gauge, -1);

@@ -183,7 +183,8 @@ bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
 void listener_stop(struct server *server);  /* on the first worker; again is allowed */
 void listener_close(struct server *server); /* the descriptors, on main or the first worker */
-void listener_connection_ended(struct server *server, const struct sockaddr *address);
+/* key: of its address (peer_key). */
+void listener_connection_ended(struct server *server, uint64_t key);
 
 /* server_connection.c */
 enum connection_phase {
@@ -226,6 +227,7 @@ struct connection {
     uint8_t detect_size;
     struct sockaddr_in6 address; /* or sockaddr_in */
     char peer[INET6_ADDRSTRLEN];
+    uint64_t peer_key; /* of the address */
     /* Tests and fuzzing: instead of a socket. Returns how many bytes it took, or -1. */
     ssize_t (*sink)(void *context, struct slice data);
     void *sink_context;
