@@ -46,6 +46,9 @@ static const struct {
     {"samples: {attributes: []}, spans: {attributes: []}", ""},
     {"samples: {attributes: [{key: a, from: 'span.attributes[\"x.y\"]'}]}", ""},
     {"spans: {attributes: [{key: a, from: 'samples.count[\"wall\"]'}]}", ""},
+    {"source: {tenant_from: [metadata.X-Tenant, 'resource.attributes[\"tenant\"]']}", ""},
+    {"source: {tenant_from: [tenant]}",
+     "\"tenant\" is neither metadata.NAME nor resource.attributes[\"NAME\"]"},
     {"windw: 10s",
      "t:1:25: error: processors::spanjoin: unknown key \"windw\", did you mean \"window\"?"},
     {"window: 0s", "t:1:33: error: processors::spanjoin::window: 0s is out of bounds, it has to be "
