@@ -67,10 +67,11 @@ def grpc_frame(message, compressed=False):
     return bytes([compressed]) + len(message).to_bytes(4, "big") + message
 
 
-def connect(address, timeout=30):
-    """A TCP connection to HOST:PORT."""
+def connect(address, timeout=30, source=None):
+    """A TCP connection to HOST:PORT; `source` is an address of ours to come from."""
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host.strip("[]"), int(port)), timeout * server.PATIENCE)
+    own = (source, 0) if source else None
+    connection = socket.create_connection((host.strip("[]"), int(port)), timeout * server.PATIENCE, own)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -78,8 +79,8 @@ def connect(address, timeout=30):
 class Http1:
     """One HTTP/1.1 connection."""
 
-    def __init__(self, address, timeout=30):
-        self.socket = connect(address, timeout)
+    def __init__(self, address, timeout=30, source=None):
+        self.socket = connect(address, timeout, source)
         self.reader = self.socket.makefile("rb")
         self.open = True
 
