@@ -219,7 +219,7 @@ static struct span_entry *entry_of_span(struct span_operation *op, const struct 
     while (other) {
         entry = merge(op, entry, other);
         find_candidates(op, &put->key, &put->source, found);
-        entry = found->exact;
+        assert(found->exact == entry);
         other = find_awaiting(op, put, found, entry);
     }
     return entry;

@@ -233,10 +233,12 @@ static void list_skip(struct span_shard *shard, struct span_share *share, uint32
     uint32_t *link = link_behind_packed(shard, share);
     if (*link != number)
         return;
-    if (share->newest == number)
+    if (share->newest == number) {
+        assert(link != &share->oldest); /* a live one stands before it */
         share->newest = share->packed;
-    else
+    } else {
         *link = *newer_at(shard, number);
+    }
 }
 
 static void set_flags(struct span_entry *entry, uint32_t flags)

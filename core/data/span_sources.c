@@ -137,9 +137,9 @@ struct span_source span_sources_find(struct span_sources *sources, struct slice 
 static void index_again(struct span_sources *sources)
 {
     memset(sources->slots, 0, sizeof sources->slots);
-    for (uint16_t i = 1; i < SPAN_SOURCES_MAX; i++)
+    for (uint32_t i = 1; i < SPAN_SOURCES_MAX; i++)
         if (sources->known[i].is_used)
-            *slot_of(sources, sources->known[i].hash) = i;
+            *slot_of(sources, sources->known[i].hash) = (uint16_t)i;
     sources->likely_free = 1;
 }
 
@@ -167,9 +167,9 @@ void span_sources_forget(struct span_sources *sources, const uint64_t entries[SP
 {
     bool any = false;
     pthread_mutex_lock(&sources->lock);
-    for (uint16_t i = 1; i < SPAN_SOURCES_MAX; i++)
+    for (uint32_t i = 1; i < SPAN_SOURCES_MAX; i++)
         if (entries[i] == 0 && is_over(&sources->known[i], now_ns, idle_ns)) {
-            forget(sources, i);
+            forget(sources, (uint16_t)i);
             any = true;
         }
     if (any)
