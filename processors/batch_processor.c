@@ -389,6 +389,7 @@ static struct batch *make_batch(struct shard *shard, struct package *package)
     if (alone) { /* as it came */
         struct batch *batch = piece->batch;
         piece->batch = NULL;
+        batch->peer = 0; /* as of what is merged: the next one may come from somebody else */
         shard->items -= batch->items;
         share_receipt(package, piece, true);
         pop_piece(shard);

@@ -242,6 +242,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     received_init(&request->received, exchange, on_settled);
     struct batch *batch = batch_new(worker, request->signal, body, request->items,
                                     &request->received.receipt, metadata);
+    batch->peer = exchange_peer_key(exchange);
     *request_io = NULL; /* the receipt's from here on */
     node_forward(receiver->nodes[worker->index], batch);
 }

@@ -55,32 +55,59 @@ static bool is_full(const struct span_operation *op)
 
 /* same_id: entries that have the span id already. */
 static struct span_entry *insert(struct span_operation *op, const struct span_key *key,
-                                 uint8_t flag, unsigned same_id)
+                                 const struct span_source *source, uint8_t flag, unsigned same_id)
 {
     if (is_full(op))
-        span_shard_evict(op->shard, NULL, SPAN_EVICTED_FULL);
+        span_shard_evict(op->shard, source);
     struct span_entry *entry =
-        span_shard_insert(op->shard, op->tag, span_id_number(key->span_id), flag, same_id);
+        span_shard_insert(op->shard, op->tag, stored_span_id(key, source), flag, source, same_id);
     memcpy(entry->trace_id, key->trace_id, TRACE_ID_SIZE);
     /* Also what only waits is as old as it is. */
     entry->samples_last_ns = op->now_ns;
     return entry;
 }
 
+/* How near an entry is to who asks. */
+enum nearness { NEAR_NEVER, NEAR_OTHER, NEAR_OWNER, NEAR_OWN };
+
+/* Ids of different tenants are different already; by number it is certain, but for those who share
+ * number 0. */
+static enum nearness nearness_of(const struct span_operation *op, const struct span_entry *entry,
+                                 const struct span_source *source)
+{
+    if (entry->source == source->number)
+        return NEAR_OWN;
+    const struct span_share *share = &op->shard->shares.of[entry->source];
+    if (share->owner == source->owner)
+        return NEAR_OWNER;
+    bool share_number = entry->source == 0 || source->number == 0;
+    bool meet = (!share->has_scope && source->scope == 0) || share_number;
+    return meet ? NEAR_OTHER : NEAR_NEVER;
+}
+
+/* With the span id of the key; the others of a tenant are passed over. */
 struct candidates {
     struct span_found all[SPAN_SHARD_SAME_ID];
     unsigned count;
-    struct span_entry *exact; /* the same trace */
-    struct span_entry *loose; /* of samples without a trace id, and no span yet */
+    unsigned same_id;         /* with those that are passed over */
+    struct span_entry *exact; /* of the source, the same trace */
+    struct span_entry *loose; /* of the source: samples without a trace id, and no span yet */
 };
 
 static void find_candidates(struct span_operation *op, const struct span_key *key,
-                            struct candidates *out)
+                            const struct span_source *source, struct candidates *out)
 {
     out->exact = out->loose = NULL;
-    out->count = span_shard_matches(op->shard, op->tag, span_id_number(key->span_id), 0, out->all);
-    for (unsigned i = 0; i < out->count; i++) {
+    out->same_id = span_shard_matches(op->shard, op->tag, stored_span_id(key, source), 0, out->all);
+    out->count = 0;
+    for (unsigned i = 0; i < out->same_id; i++) {
         struct span_entry *entry = out->all[i].entry;
+        enum nearness near = nearness_of(op, entry, source);
+        if (near == NEAR_NEVER)
+            continue;
+        out->all[out->count++] = out->all[i];
+        if (near != NEAR_OWN)
+            continue;
         if (!trace_is_known(entry->trace_id))
             out->loose = entry;
         else if (memcmp(entry->trace_id, key->trace_id, TRACE_ID_SIZE) == 0)
@@ -120,7 +147,7 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
 {
     bool had_totals = has_totals(op, entry);
     if (!had_totals)
-        entry->flags &= (uint8_t)~SPAN_ENTRY_HAS_TOTALS; /* those are too old */
+        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS; /* those are too old */
     uint64_t *sum = span_shard_open_totals(op->shard, entry);
     for (unsigned i = 0; i < op->common->totals_count; i++)
         sum[i] += more[i]; /* wraps: numbers from outside */
@@ -139,46 +166,100 @@ static void note_left(struct span_entry *entry, uint64_t samples)
         left < SPAN_SAMPLES_LEFT_MAX ? left & SPAN_SAMPLES_LEFT_MAX : SPAN_SAMPLES_LEFT_MAX;
 }
 
-/* What samples without a trace id left under the span id becomes the span's. */
-static struct span_entry *merge_loose(struct span_operation *op, struct span_entry *exact,
-                                      struct span_entry *loose)
+/* What samples left under the ids becomes the span's. The entry is the newest one. */
+static struct span_entry *merge(struct span_operation *op, struct span_entry *entry,
+                                struct span_entry *left)
 {
     uint64_t totals[1 + 2 * SPAN_INDEX_TYPES_MAX];
-    bool any = has_totals(op, loose);
-    uint64_t first_ns = loose->samples_first_ns, last_ns = loose->samples_last_ns;
+    bool any = has_totals(op, left);
+    uint64_t first_ns = left->samples_first_ns, last_ns = left->samples_last_ns;
     if (any)
-        memcpy(totals, span_entry_totals(loose), op->shard->totals_size);
-    note_left(exact, loose->samples_left);
-    wake(op, loose, SPAN_WAITS_FOR_SPAN);
-    span_shard_remove(op->shard, loose);
-    exact = span_shard_touch(op->shard, exact);
+        memcpy(totals, span_entry_totals(left), op->shard->totals_size);
+    note_left(entry, left->samples_left);
+    wake(op, left, SPAN_WAITS_FOR_SPAN);
+    span_shard_remove(op->shard, left);
+    entry = span_shard_touch(op->shard, entry);
     if (any)
-        add_totals(op, exact, totals, first_ns, last_ns);
-    return exact;
+        add_totals(op, entry, totals, first_ns, last_ns);
+    return entry;
 }
 
-/* The entry of a span, as if it had just arrived. */
-static struct span_entry *entry_of_span(struct span_operation *op, const struct span_key *key)
+/* Holds what samples left for a span with this key: of its trace or of none. */
+static bool awaits_span(const struct span_operation *op, const struct span_entry *entry,
+                        const struct span_key *key)
 {
-    struct candidates found;
-    find_candidates(op, key, &found);
-    if (!found.exact && !found.loose)
-        return insert(op, key, 0, found.count);
-    if (!found.exact) {
-        memcpy(found.loose->trace_id, key->trace_id, TRACE_ID_SIZE);
-        return span_shard_touch(op->shard, found.loose);
+    return !has_span(op, entry) && (!trace_is_known(entry->trace_id) ||
+                                    memcmp(entry->trace_id, key->trace_id, TRACE_ID_SIZE) == 0);
+}
+
+/* NULL: there is none but `entry`. */
+static struct span_entry *find_awaiting(struct span_operation *op, const struct span_put *put,
+                                        const struct candidates *found,
+                                        const struct span_entry *entry)
+{
+    for (unsigned i = 0; i < found->count; i++)
+        if (found->all[i].entry != entry && awaits_span(op, found->all[i].entry, &put->key))
+            return found->all[i].entry;
+    return NULL;
+}
+
+/* The entry of a span, as if it had just arrived, with all that samples left for it, whosever they
+ * are. */
+static struct span_entry *entry_of_span(struct span_operation *op, const struct span_put *put,
+                                        struct candidates *found)
+{
+    struct span_entry *entry = found->exact;
+    if (!entry)
+        entry = found->loose ? found->loose : find_awaiting(op, put, found, NULL);
+    if (!entry)
+        return insert(op, &put->key, &put->source, 0, found->same_id);
+    struct span_entry *other = found->count > 1 ? find_awaiting(op, put, found, entry) : NULL;
+    memcpy(entry->trace_id, put->key.trace_id, TRACE_ID_SIZE);
+    entry = span_shard_hand_over(op->shard, entry, &put->source);
+    while (other) {
+        entry = merge(op, entry, other);
+        find_candidates(op, &put->key, &put->source, found);
+        assert(found->exact == entry);
+        other = find_awaiting(op, put, found, entry);
     }
-    if (found.loose)
-        return merge_loose(op, found.exact, found.loose);
-    return span_shard_touch(op->shard, found.exact);
+    return entry;
+}
+
+/* Says the same as the span that came first. */
+static bool says_the_same(const struct span_operation *op, const struct span_entry *entry,
+                          const struct span_facts *facts)
+{
+    struct span_stored_facts first = span_entry_facts(op->shard, entry);
+    return first.start_ns == facts->start_ns && first.end_ns == facts->end_ns &&
+           first.kind == facts->kind && first.status == facts->status &&
+           first.values_size == facts->values.size &&
+           (facts->values.size == 0 ||
+            memcmp(first.values, facts->values.data, facts->values.size) == 0);
+}
+
+static void store_span(struct span_operation *op, struct span_entry *entry,
+                       const struct span_put *put)
+{
+    struct span_stored_facts facts = {.start_ns = put->facts.start_ns,
+                                      .end_ns = put->facts.end_ns,
+                                      .values = put->facts.values.data,
+                                      .values_size = (uint32_t)put->facts.values.size,
+                                      .kind = put->facts.kind,
+                                      .status = put->facts.status};
+    entry->span_arrived_ns = op->now_ns;
+    entry->samples_left = 0;
+    span_shard_store(op->shard, entry, put->totals, &facts);
 }
 
 void span_entries_put(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
     assert(put->facts.values.size <= SPAN_INDEX_VALUES_MAX);
-    struct span_entry *entry = entry_of_span(op, &put->key);
-    bool again = has_span(op, entry);
+    struct candidates found;
+    find_candidates(op, &put->key, &put->source, &found);
+    bool again = found.exact && has_span(op, found.exact);
+    bool conflict = again && !says_the_same(op, found.exact, &put->facts);
+    struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
     wake(op, entry, SPAN_WAITS_FOR_SPAN);
 
     put->totals = copy_totals(op, entry);
@@ -187,14 +268,10 @@ void span_entries_put(struct span_operation *op, void *item)
     put->lag_ns = put->has_lag ? (int64_t)(entry->samples_first_ns - op->now_ns) : 0;
     put->waits = op->waiter != NULL && put->totals == NULL;
 
-    struct span_stored_facts facts = {.start_ns = put->facts.start_ns,
-                                      .end_ns = put->facts.end_ns,
-                                      .values_size = (uint32_t)put->facts.values.size,
-                                      .kind = put->facts.kind,
-                                      .status = put->facts.status};
-    entry->span_arrived_ns = op->now_ns;
-    entry->samples_left = 0;
-    span_shard_store(op->shard, entry, put->totals, &facts, put->facts.values.data);
+    if (conflict)
+        span_shard_note_conflict(op->shard);
+    else
+        store_span(op, entry, put);
     if (put->waits)
         put->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
                                            SPAN_WAITS_FOR_SAMPLES);
@@ -205,7 +282,7 @@ void span_entries_collect(struct span_operation *op, void *item)
     struct span_put *put = item;
     put->totals = NULL;
     struct candidates found;
-    find_candidates(op, &put->key, &found);
+    find_candidates(op, &put->key, &put->source, &found);
     if (!found.exact)
         return;
     put->totals = copy_totals(op, found.exact);
@@ -217,43 +294,60 @@ void span_entries_collect(struct span_operation *op, void *item)
 /* --- samples --- */
 
 static void copy_match(struct span_operation *op, const struct span_found *found,
-                       struct span_match *out)
+                       const struct span_source *source, struct span_match *out)
 {
     const struct span_entry *entry = found->entry;
-    const struct span_stored_facts *facts = span_entry_facts(op->shard, entry);
+    struct span_stored_facts facts = span_entry_facts(op->shard, entry);
     *out = (struct span_match){
-        .facts = {.start_ns = facts->start_ns,
-                  .end_ns = facts->end_ns,
-                  .kind = facts->kind,
-                  .status = facts->status,
-                  .values = arena_copy(op->arena,
-                                       slice_of(span_stored_values(facts), facts->values_size))},
+        .facts = {.start_ns = facts.start_ns,
+                  .end_ns = facts.end_ns,
+                  .kind = facts.kind,
+                  .status = facts.status,
+                  .values = arena_copy(op->arena, slice_of(facts.values, facts.values_size))},
         .arrived_ns = entry->span_arrived_ns,
         .number = found->number,
+        .source = (uint16_t)entry->source,
     };
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
-    memcpy(out->key.span_id, &entry->span_id, SPAN_ID_SIZE);
+    uint64_t span_id = entry->span_id ^ source->scope;
+    memcpy(out->key.span_id, &span_id, SPAN_ID_SIZE);
 }
 
-/* Entries that a key of a sample means, newest first: those with a span that is within its window.
- */
-static unsigned live_spans(struct span_operation *op, const struct span_key *key,
+static bool arrived_before(const struct span_found *a, const struct span_found *b)
+{
+    return a->entry->span_arrived_ns < b->entry->span_arrived_ns;
+}
+
+/* Spans that a key of a sample means: within their window, and as near to its source as any is.
+ * Newest first; with a trace id only the one that came first. */
+static unsigned live_spans(struct span_operation *op, const struct span_find *find,
                            const struct candidates *found, struct span_found *out,
                            bool *expired_out)
 {
+    bool has_trace = trace_is_known(find->key.trace_id);
+    enum nearness nearest = NEAR_NEVER;
     unsigned count = 0;
     *expired_out = false;
     for (unsigned i = 0; i < found->count; i++) {
         struct span_entry *entry = found->all[i].entry;
         if (!(entry->flags & SPAN_ENTRY_HAS_SPAN) ||
-            (trace_is_known(key->trace_id) && entry != found->exact))
+            (has_trace && memcmp(entry->trace_id, find->key.trace_id, TRACE_ID_SIZE) != 0))
             continue;
         if (!has_span(op, entry)) {
             *expired_out = true;
             continue;
         }
+        enum nearness near = nearness_of(op, entry, &find->source);
+        if (near < nearest)
+            continue;
+        count = near > nearest ? 0 : count;
+        nearest = near;
+        if (has_trace && count > 0) {
+            out[0] = arrived_before(&found->all[i], &out[0]) ? found->all[i] : out[0];
+            continue;
+        }
         unsigned at = count++;
-        for (; at > 0 && out[at - 1].entry->span_arrived_ns <= entry->span_arrived_ns; at--)
+        for (; at > 0 && !arrived_before(&found->all[i], &out[at - 1]); at--)
             out[at] = out[at - 1];
         out[at] = found->all[i];
     }
@@ -271,17 +365,17 @@ void span_entries_find(struct span_operation *op, void *item)
     if (find->skip)
         return;
     struct candidates found;
-    find_candidates(op, &find->key, &found);
+    find_candidates(op, &find->key, &find->source, &found);
     struct span_found live[SPAN_SHARD_SAME_ID];
     bool expired;
-    find->match_count = live_spans(op, &find->key, &found, live, &expired);
+    find->match_count = live_spans(op, find, &found, live, &expired);
     find->presence = presence_of(find->match_count, expired);
     find->matches = NULL;
     if (find->match_count == 0)
         return;
     struct span_match *matches = arena_alloc(op->arena, find->match_count * sizeof *matches);
     for (unsigned i = 0; i < find->match_count; i++)
-        copy_match(op, &live[i], &matches[i]);
+        copy_match(op, &live[i], &find->source, &matches[i]);
     find->matches = matches;
 }
 
@@ -292,12 +386,14 @@ static void add_samples(struct span_operation *op, struct span_entry *entry, con
     wake(op, entry, SPAN_WAITS_FOR_SAMPLES);
 }
 
-/* Where it was a moment ago, if it still is: there is no other one with both of its ids. */
-static struct span_entry *same_span(struct span_operation *op, const struct span_match *match)
+/* Where it was a moment ago, if it still is: its source has no other one with both of its ids. */
+static struct span_entry *same_span(struct span_operation *op, const struct span_match *match,
+                                    const struct span_source *source)
 {
     struct span_entry *entry = span_shard_numbered(op->shard, match->number);
     bool is_same = entry && !(entry->flags & SPAN_ENTRY_PROFILE) &&
-                   entry->span_id == span_id_number(match->key.span_id) &&
+                   entry->source == match->source &&
+                   entry->span_id == stored_span_id(&match->key, source) &&
                    memcmp(entry->trace_id, match->key.trace_id, TRACE_ID_SIZE) == 0;
     return is_same && has_span(op, entry) ? entry : NULL;
 }
@@ -305,10 +401,10 @@ static struct span_entry *same_span(struct span_operation *op, const struct span
 static void add_anywhere(struct span_operation *op, struct span_find *find)
 {
     struct candidates found;
-    find_candidates(op, &find->key, &found);
+    find_candidates(op, &find->key, &find->source, &found);
     struct span_found live[SPAN_SHARD_SAME_ID];
     bool expired;
-    unsigned count = live_spans(op, &find->key, &found, live, &expired);
+    unsigned count = live_spans(op, find, &found, live, &expired);
     find->presence = presence_of(count, expired);
     find->waits = find->presence == SPAN_MISSING && op->waiter != NULL;
     if (!find->totals && !find->waits)
@@ -317,7 +413,7 @@ static void add_anywhere(struct span_operation *op, struct span_find *find)
     bool has_trace = trace_is_known(find->key.trace_id);
     struct span_entry *entry = count > 0 ? live[0].entry : has_trace ? found.exact : found.loose;
     if (!entry)
-        entry = insert(op, &find->key, 0, found.count);
+        entry = insert(op, &find->key, &find->source, 0, found.same_id);
     if (find->waits)
         find->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
                                             SPAN_WAITS_FOR_SPAN);
@@ -328,7 +424,7 @@ static void add_anywhere(struct span_operation *op, struct span_find *find)
 void span_entries_add(struct span_operation *op, void *item)
 {
     struct span_find *find = item;
-    struct span_entry *entry = find->chosen ? same_span(op, find->chosen) : NULL;
+    struct span_entry *entry = find->chosen ? same_span(op, find->chosen, &find->source) : NULL;
     if (!entry)
         add_anywhere(op, find);
     else if (find->totals)
@@ -339,7 +435,7 @@ void span_entries_leave(struct span_operation *op, void *item)
 {
     struct span_find *find = item;
     struct candidates found;
-    find_candidates(op, &find->key, &found);
+    find_candidates(op, &find->key, &find->source, &found);
     struct span_entry *entry = trace_is_known(find->key.trace_id) ? found.exact : found.loose;
     if (!entry || has_span(op, entry))
         return;
@@ -355,17 +451,18 @@ void span_entries_see_profile(struct span_operation *op, void *item)
 {
     struct profile_sight *sight = item;
     struct span_found same[SPAN_SHARD_SAME_ID];
-    unsigned count = span_shard_matches(op->shard, op->tag, span_id_number(sight->key.span_id),
-                                        SPAN_ENTRY_PROFILE, same);
+    unsigned count = span_shard_matches(
+        op->shard, op->tag, stored_span_id(&sight->key, &sight->source), SPAN_ENTRY_PROFILE, same);
     struct span_entry *entry = NULL;
     for (unsigned i = 0; i < count; i++)
-        if (memcmp(same[i].entry->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
+        if (same[i].entry->source == sight->source.number &&
+            memcmp(same[i].entry->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
             entry = same[i].entry;
     sight->seen = entry && within(op, entry->samples_last_ns) && entry->request != sight->request;
     if (sight->seen || !sight->remember)
         return;
     entry = entry ? span_shard_touch(op->shard, entry)
-                  : insert(op, &sight->key, SPAN_ENTRY_PROFILE, count);
+                  : insert(op, &sight->key, &sight->source, SPAN_ENTRY_PROFILE, count);
     entry->request = sight->request;
     entry->samples_last_ns = op->now_ns;
 }

@@ -43,6 +43,7 @@ struct span_operation {
 
 struct profile_sight {
     struct span_key key; /* the id as a trace id, its first half as a span id */
+    struct span_source source;
     uint64_t request;
     bool remember;
     bool seen;
@@ -53,6 +54,12 @@ static inline uint64_t span_id_number(const uint8_t *span_id)
     uint64_t number;
     memcpy(&number, span_id, sizeof number);
     return number;
+}
+
+/* Of each tenant they are different numbers. */
+static inline uint64_t stored_span_id(const struct span_key *key, const struct span_source *source)
+{
+    return span_id_number(key->span_id) ^ source->scope;
 }
 
 /* item: a struct span_put. */

@@ -5,6 +5,10 @@
 #include "core/data/span_entries.h"
 
 #include <assert.h>
+#include <stddef.h>
+
+/* A request under way, which has its number, is done by then. */
+#define SOURCE_IDLE_NS UINT64_C(60000000000)
 
 enum {
     SHARDS_MAX = 32, /* the bits of key_block.shards_used */
@@ -21,12 +25,23 @@ _Static_assert((1 + 2 * SPAN_INDEX_TYPES_MAX) * sizeof(uint64_t) +
                    SPAN_SHARD_BLOCK_MAX,
                "totals and values fit into a block");
 
-const char *const span_index_eviction_names[] = {"full", "memory", "same_id", "crowded", NULL};
+const char *const span_index_eviction_names[] = {"full",  "memory",   "same_id", "crowded",
+                                                 "share", "conflict", NULL};
+
+/* Who asks is the first of what they ask. */
+#define IS_ASKED(type)                                                                             \
+    _Static_assert(offsetof(type, key) == offsetof(struct span_asker, key) &&                      \
+                       offsetof(type, source) == offsetof(struct span_asker, source),              \
+                   "read as a span_asker")
+IS_ASKED(struct span_put);
+IS_ASKED(struct span_find);
+IS_ASKED(struct profile_sight);
 
 struct span_index {
     struct span_pages *pages;
     struct span_shard *shards;
     uint32_t shard_count; /* a power of two */
+    struct span_sources *sources;
     struct span_index_common common;
 };
 
@@ -46,6 +61,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->shards = aligned_alloc(64, index->shard_count * sizeof *index->shards);
     assert(index->shards);
     index->pages = span_pages_new();
+    index->sources = span_sources_new();
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     size_t bytes = (size_t)(options->max_spans / index->shard_count) *
                    (totals_size + sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
@@ -61,6 +77,7 @@ void span_index_free(struct span_index *index)
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_deinit(&index->shards[i]);
     span_pages_free(index->pages);
+    span_sources_free(index->sources);
     free(index->shards);
     free(index);
 }
@@ -84,14 +101,14 @@ struct key_block {
 
 enum { NO_KEY = UINT16_MAX };
 
-/* Keys are the first member of what they belong to. */
 static void read_keys(const struct span_index *index, const uint8_t *items, size_t size,
                       size_t count, struct key_block *block)
 {
     block->shards_used = 0;
     for (size_t i = count; i-- > 0;) {
-        const struct span_key *key = (const struct span_key *)(const void *)(items + i * size);
-        uint64_t hash = hash_u64(span_id_number(key->span_id));
+        const struct span_asker *asker =
+            (const struct span_asker *)(const void *)(items + i * size);
+        uint64_t hash = hash_u64(stored_span_id(&asker->key, &asker->source));
         unsigned shard = (unsigned)(hash >> 40) & (index->shard_count - 1);
         uint64_t bit = UINT64_C(1) << shard;
         block->tags[i] = span_table_tag(hash);
@@ -239,10 +256,10 @@ void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct spa
 /* --- profile ids --- */
 
 bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
-                            const uint8_t profile_id[PROFILE_ID_SIZE], uint64_t request,
-                            bool remember)
+                            const uint8_t profile_id[PROFILE_ID_SIZE],
+                            const struct span_source *source, uint64_t request, bool remember)
 {
-    struct profile_sight sight = {.request = request, .remember = remember};
+    struct profile_sight sight = {.source = *source, .request = request, .remember = remember};
     memcpy(sight.key.trace_id, profile_id, PROFILE_ID_SIZE);
     memcpy(sight.key.span_id, profile_id, SPAN_ID_SIZE);
     struct span_operation op = {.common = &index->common, .arrives = true, .now_ns = now_ns};
@@ -252,14 +269,36 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
 
 /* --- keeping house --- */
 
+struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
+                                     struct slice service, uint64_t now_ns)
+{
+    return span_sources_find(index->sources, tenant, peer, service, now_ns);
+}
+
+unsigned span_index_sources(const struct span_index *index)
+{
+    return span_sources_count(index->sources);
+}
+
+static void count_sources(const struct span_shard *shard, uint64_t entries[SPAN_SOURCES_MAX])
+{
+    for (uint32_t i = 0; i < shard->shares.size && i < SPAN_SOURCES_MAX; i++)
+        entries[i] += shard->shares.of[i].count;
+}
+
 void span_index_sweep(struct span_index *index, uint64_t now_ns)
 {
+    uint64_t entries[SPAN_SOURCES_MAX] = {0};
     for (uint32_t i = 0; i < index->shard_count; i++) {
         struct span_shard *shard = &index->shards[i];
         struct shard_change change = lock_shard(shard);
         span_entries_purge(&index->common, shard, now_ns, PURGE_PER_SWEEP);
+        count_sources(shard, entries);
         unlock_shard(shard, &change, &index->common);
     }
+    uint64_t idle_ns =
+        index->common.window_ns > SOURCE_IDLE_NS ? index->common.window_ns : SOURCE_IDLE_NS;
+    span_sources_forget(index->sources, entries, now_ns, idle_ns);
 }
 
 uint64_t span_index_entries(const struct span_index *index)

@@ -6,6 +6,11 @@
  * arrival. Ids are hashed with the process' key and verified by trace id. Everything works on many
  * keys at once: a lock per shard is held for one key, for no more than copying.
  *
+ * Room is shared by source (span_sources.h). One may use what is idle; when the index is full, the
+ * source that is the furthest above its share gives up its oldest entry. For one span of one
+ * source what came first stays. Samples find the span of their own source first, then one of the
+ * same owner, then any other; tenants never find each other's.
+ *
  * Owner: a spanjoin component; results are copies in the caller's arena, no pointer leads inside.
  *
  * Thread: any; time is an argument (monotonic).
@@ -15,6 +20,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/otlp.h"
+#include "core/data/span_sources.h"
 
 enum {
     SPAN_INDEX_TYPES_MAX = 16,
@@ -25,7 +31,7 @@ enum {
 struct span_index;
 
 struct span_index_options {
-    uint64_t max_spans; /* entries; over it the oldest leaves */
+    uint64_t max_spans; /* entries; over it the oldest of some source leaves */
     uint64_t window_ns;
     unsigned
         type_count; /* sample types whose counts and sums are kept, at most SPAN_INDEX_TYPES_MAX */
@@ -37,6 +43,12 @@ void span_index_free(struct span_index *index);
 struct span_key {
     uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known */
     uint8_t span_id[SPAN_ID_SIZE];
+};
+
+/* A key and who asks; the first members of what is put and asked for. */
+struct span_asker {
+    struct span_key key;
+    struct span_source source;
 };
 
 struct span_facts {
@@ -77,6 +89,7 @@ void span_wakeups_deinit(struct span_wakeups *wakeups);
 /* A span that came. */
 struct span_put {
     struct span_key key; /* both ids known */
+    struct span_source source;
     struct span_facts facts;
 
     const uint64_t *totals; /* of the samples seen; NULL: none */
@@ -102,11 +115,13 @@ struct span_match {
     struct span_facts facts; /* values in the arena */
     uint64_t arrived_ns;
     uint32_t number; /* where it is likely to be found again */
+    uint16_t source; /* whose it is */
 };
 
 /* A span id that samples name. */
 struct span_find {
     struct span_key key;
+    struct span_source source;
     const uint64_t *totals;          /* of span_index_add_many: what to add; NULL: nothing */
     const struct span_match *chosen; /* that the key means now, with its ids; NULL: none */
     uint64_t samples_left; /* of span_index_leave_many: samples that go on without the span */
@@ -115,7 +130,8 @@ struct span_find {
 
     enum span_presence presence;
     const struct span_match
-        *matches; /* of span_index_find_many: newest first; more than one only without a trace id */
+        *matches; /* of span_index_find_many: newest first; more than one only without a trace id.
+                     All are as near to the source as any is: its own, its owner's, or others' */
     unsigned match_count;
     bool waits;     /* of span_index_add_many: the waiter was registered */
     uint32_t place; /* where; span_index_leave_many wants it back. 0: nowhere */
@@ -133,15 +149,20 @@ void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                            size_t count, const struct span_waiter *waiter);
 
-/* True when a profile with this id came within the window in another request. remember: this one
- * came. */
+/* True when a profile with this id came from this source within the window in another request.
+ * remember: this one came. */
 bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
-                            const uint8_t profile_id[PROFILE_ID_SIZE], uint64_t request,
-                            bool remember);
+                            const uint8_t profile_id[PROFILE_ID_SIZE],
+                            const struct span_source *source, uint64_t request, bool remember);
 
 /* Takes out what is over its window, some of every shard; to be called now and then, because
  * otherwise only arrivals do so. */
 void span_index_sweep(struct span_index *index, uint64_t now_ns);
+
+/* Who sends, as span_sources_find says. */
+struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
+                                     struct slice service, uint64_t now_ns);
+unsigned span_index_sources(const struct span_index *index);
 
 /* Without the profile ids, which count against max_spans too. */
 uint64_t span_index_entries(const struct span_index *index);

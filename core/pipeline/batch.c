@@ -79,6 +79,7 @@ struct batch *batch_clone(struct batch *batch)
     batch_flatten(batch);
     struct batch *clone = batch_empty(batch->owner, batch->signal, batch->arena.budget);
     clone->context = context_ref(batch->context);
+    clone->peer = batch->peer;
     clone->items = batch->items;
     clone->arrived_ns = batch->arrived_ns;
     clone->part_count = batch->part_count;
@@ -128,6 +129,7 @@ void batch_append(struct batch *batch, struct batch *other)
 {
     assert(batch->signal == SIGNAL_TRACES && other->signal == SIGNAL_TRACES && !other->receipt);
     batch_flatten(other); /* its changes live in its arena */
+    batch->peer = batch->peer == other->peer ? batch->peer : 0;
     size_t count = batch->part_count + other->part_count;
     batch_flatten(batch);
     batch->parts = memory_grow(batch->parts, count, sizeof(*batch->parts));

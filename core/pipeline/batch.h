@@ -54,6 +54,7 @@ struct batch {
     struct receipt
         *receipt; /* one open part of it; NULL: somebody has taken responsibility already */
     struct context *context; /* one reference, or NULL */
+    uint64_t peer; /* who sent it (exchange_peer_key); 0: not known, or several */
     struct batch_part *parts;
     size_t part_count;
     uint32_t items;      /* spans, or Sample messages */
@@ -81,7 +82,8 @@ struct batch *batch_clone(struct batch *batch);
 void batch_flatten(struct batch *batch);
 /* The same, and gives back what was opened but not changed: for a batch that will wait. */
 void batch_compact(struct batch *batch);
-/* Traces: takes over the parts of `other` and frees it (its receipt must be settled or NULL). */
+/* Of data from several peers none is known. Traces: takes over the parts of `other` and frees it
+ * (its receipt must be settled or NULL). */
 void batch_append(struct batch *batch, struct batch *other);
 bool batch_is_changed(const struct batch *batch);
 

@@ -46,8 +46,10 @@ static struct batch *join_profiles(struct batch *list)
 {
     struct batch *first = list;
     struct profiles_merge *merge = profiles_merge_new(common_budget(list));
+    uint64_t peer = first->peer;
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
+        peer = batch->peer == peer ? peer : 0;
         batch_flatten(batch);
         profiles_merge_add(merge, batch->parts[0].buffer);
     }
@@ -57,6 +59,7 @@ static struct batch *join_profiles(struct batch *list)
     struct batch *joined =
         batch_new(first->owner, SIGNAL_PROFILES, buffer, items, NULL, context_ref(first->context));
     joined->arrived_ns = first->arrived_ns;
+    joined->peer = peer;
     copy_way(joined, first);
     while (list) {
         struct batch *next = list->next;
@@ -147,6 +150,7 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
         *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,
                           context_ref(batch->context));
         (*last)->arrived_ns = batch->arrived_ns;
+        (*last)->peer = batch->peer;
         copy_way(*last, batch);
         last = &(*last)->next;
         taken += count;

@@ -15,7 +15,8 @@ struct seen_span {
 enum { READ_TOGETHER = 256 };
 
 struct reading {
-    const struct spanjoin_settings *settings;
+    const struct request_sender *sender;
+    struct span_source source; /* of the resource that is being read */
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
@@ -60,13 +61,14 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
         return;
     struct span_put *put = &reading->puts[reading->put_count++];
     *put = (struct span_put){.key = key,
+                             .source = reading->source,
                              .facts = {.start_ns = span.start_ns,
                                        .end_ns = span.end_ns,
                                        .kind = span.kind,
                                        .status = span.status}};
     if (reading->reader->wants_values)
         put->facts.values =
-            values_to_keep(&reading->settings->samples, &span, place, &reading->values);
+            values_to_keep(&reading->sender->settings->samples, &span, place, &reading->values);
     if (reading->put_count == READ_TOGETHER)
         read_block(reading);
 }
@@ -85,21 +87,21 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     struct span_place place;
     struct message_iter it = message_iter_bytes(resource_spans);
     struct message_field field;
-    span_place_set_resource(&place, &reading->settings->samples,
-                            wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE));
+    struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
+    span_place_set_resource(&place, &reading->sender->settings->samples, resource);
+    reading->source = request_source(reading->sender, resource);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes, &place);
 }
 
-struct request_spans request_spans_read(struct batch *batch,
-                                        const struct spanjoin_settings *settings,
+struct request_spans request_spans_read(struct batch *batch, const struct request_sender *sender,
                                         struct span_reader *reader)
 {
     assert(!batch_is_changed(batch));
     struct request_spans spans = {0};
     arena_init(&spans.arena, batch->arena.budget);
     struct reading reading;
-    reading.settings = settings;
+    reading.sender = sender;
     reading.reader = reader;
     reading.spans = &spans;
     reading.put_count = 0;

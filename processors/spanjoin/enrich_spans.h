@@ -15,6 +15,7 @@
 
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/joined_values.h"
+#include "processors/spanjoin/request_source.h"
 
 struct request_spans {
     struct arena arena;
@@ -33,9 +34,8 @@ struct span_reader {
     bool wants_values; /* facts.values, which the index is to keep */
 };
 
-/* batch must be unchanged (batch_flatten). */
-struct request_spans request_spans_read(struct batch *batch,
-                                        const struct spanjoin_settings *settings,
+/* batch must be unchanged (batch_flatten). sender: of this batch. */
+struct request_spans request_spans_read(struct batch *batch, const struct request_sender *sender,
                                         struct span_reader *reader);
 void request_spans_deinit(struct request_spans *spans);
 /* Adds attributes to the spans that have totals; returns how many gained something. */

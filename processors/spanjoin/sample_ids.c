@@ -13,12 +13,15 @@
 enum { NO_KEY = UINT32_MAX, BEYOND_KEYS = UINT32_MAX - 1 }; /* names no span; one too many */
 
 /* All of the key, or who sends many keys that are equal in a part would make them collide. */
-static uint64_t key_hash(const struct span_key *ids, uint64_t from_ns, uint64_t to_ns)
+static uint64_t key_hash(const struct span_key *ids, const struct span_source *source,
+                         uint64_t from_ns, uint64_t to_ns)
 {
-    uint8_t whole[sizeof *ids + 2 * sizeof from_ns];
+    uint8_t whole[sizeof *ids + 3 * sizeof from_ns];
+    uint64_t sender = source->scope ^ source->number;
     memcpy(whole, ids, sizeof *ids);
     memcpy(whole + sizeof *ids, &from_ns, sizeof from_ns);
     memcpy(whole + sizeof *ids + sizeof from_ns, &to_ns, sizeof to_ns);
+    memcpy(whole + sizeof *ids + 2 * sizeof from_ns, &sender, sizeof sender);
     return hash_bytes(slice_of(whole, sizeof whole));
 }
 
@@ -42,7 +45,9 @@ static void grow_map(struct sample_plan *plan)
     plan->map = arena_array(&plan->arena, size, sizeof *plan->map);
     plan->map_mask = size - 1;
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        uint64_t at = key_hash(&plan->finds[k].key, plan->keys[k].from_ns, plan->keys[k].to_ns);
+        const struct span_find *find = &plan->finds[k];
+        uint64_t at =
+            key_hash(&find->key, &find->source, plan->keys[k].from_ns, plan->keys[k].to_ns);
         while (plan->map[at & plan->map_mask])
             at++;
         plan->map[at & plan->map_mask] = k + 1;
@@ -59,9 +64,16 @@ static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bo
                             sizeof *plan->keys);
     uint32_t k = plan->key_count++;
     plan->finds[k].key = *ids;
+    plan->finds[k].source = plan->source;
     plan->keys[k] = (struct sample_key){
         .from_ns = from_ns, .to_ns = to_ns, .trace_given = has_trace, .asks = k};
     return k;
+}
+
+static bool is_of_source(const struct sample_plan *plan, uint32_t key)
+{
+    const struct span_source *source = &plan->finds[key].source;
+    return source->number == plan->source.number && source->scope == plan->source.scope;
 }
 
 /* BEYOND_KEYS: there is no room for a new one. */
@@ -70,11 +82,11 @@ static uint32_t find_exact_key(struct sample_plan *plan, const struct span_key *
 {
     if (!plan->map || plan->key_count * 2 > plan->map_mask)
         grow_map(plan);
-    uint64_t at = key_hash(ids, from_ns, to_ns);
+    uint64_t at = key_hash(ids, &plan->source, from_ns, to_ns);
     for (uint32_t k; (k = plan->map[at & plan->map_mask]) != 0; at++) {
         const struct sample_key *key = &plan->keys[k - 1];
         if (memcmp(&plan->finds[k - 1].key, ids, sizeof *ids) == 0 && key->from_ns == from_ns &&
-            key->to_ns == to_ns)
+            key->to_ns == to_ns && is_of_source(plan, k - 1))
             return k - 1;
     }
     if (plan->key_count == SAMPLE_KEYS_MAX)
@@ -242,7 +254,7 @@ static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *
     }
     assert(view->link < plan->link_count);
     uint32_t *known = &plan->link_keys[view->link];
-    if (*known > 0)
+    if (*known > 0 && is_of_source(plan, *known - 1))
         return *known - 1;
     struct dictionary_link link = dictionary_link(plan->dictionary, view->link);
     if (!any_byte(link.span_id, SPAN_ID_SIZE))
@@ -345,13 +357,14 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
     plan->profiles = arena_grow(&plan->arena, plan->profiles, plan->profile_count,
                                 &plan->profile_capacity, sizeof *plan->profiles);
     around->profile = &plan->profiles[plan->profile_count++];
-    *around->profile =
-        (struct profile_plan){.first_sample = plan->sample_count, .profile_id = header->profile_id};
+    *around->profile = (struct profile_plan){.first_sample = plan->sample_count,
+                                             .profile_id = header->profile_id,
+                                             .source = plan->source};
     around->profile_ids = ids_of_profile(plan, header);
     bool with_totals =
-        plan->index &&
-        !(header->profile_id && span_index_see_profile(plan->index, plan->now_ns,
-                                                       header->profile_id, plan->request, false));
+        plan->index && !(header->profile_id &&
+                         span_index_see_profile(plan->index, plan->now_ns, header->profile_id,
+                                                &plan->source, plan->request, false));
     struct message_iter it = message_iter_bytes(header->raw);
     struct message_field field;
     while (message_next_bytes(&it, PROFILE_SAMPLES, &field))
@@ -401,23 +414,26 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     struct message_field field;
     while (message_next_bytes(&it, RESOURCE_PROFILES_RESOURCE, &field))
         around.resource_ids = named_ids_of_resource(plan->settings, field.wire.bytes);
+    plan->source = request_source(plan->sender,
+                                  wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE));
     it = message_iter_bytes(resource_profiles);
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
         plan_scope(plan, &around, field.wire.bytes);
     around.resource->profile_count = plan->profile_count - around.resource->first_profile;
 }
 
-struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_settings *settings,
-                                    struct span_index *index, uint64_t now_ns, uint64_t request)
+struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
+                                    struct span_index *index, uint64_t request)
 {
     assert(batch->part_count == 1 && !batch_is_changed(batch));
     struct sample_plan *plan = memory_zalloc(sizeof *plan);
     plan->batch = batch;
     arena_init(&plan->arena, batch->arena.budget);
     plan->dictionary = batch_dictionary(batch);
-    plan->settings = settings;
+    plan->sender = sender;
+    plan->settings = sender->settings;
     plan->index = index;
-    plan->now_ns = now_ns;
+    plan->now_ns = sender->now_ns;
     plan->request = request;
     plan->sample_capacity = batch->items + 1;
     plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);
@@ -425,6 +441,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_s
     struct message_field field;
     while (message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &field))
         plan_resource(plan, field.wire.bytes);
+    plan->sender = NULL; /* the caller's */
     return plan;
 }
 
@@ -484,5 +501,5 @@ void sample_plan_remember_profiles(const struct sample_plan *plan)
     for (uint32_t i = 0; i < plan->profile_count; i++)
         if (plan->profiles[i].profile_id)
             span_index_see_profile(plan->index, plan->now_ns, plan->profiles[i].profile_id,
-                                   plan->request, true);
+                                   &plan->profiles[i].source, plan->request, true);
 }

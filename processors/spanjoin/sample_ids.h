@@ -16,6 +16,7 @@
 
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/joined_values.h"
+#include "processors/spanjoin/request_source.h"
 
 /* What the samples of a joined key gain. Keys whose spans give the same values share one. */
 struct sample_gain {
@@ -72,6 +73,7 @@ struct profile_plan {
     uint32_t first_sample;
     uint32_t sample_count;
     const uint8_t *profile_id; /* NULL: none */
+    struct span_source source; /* who sends it */
     bool span_taken;           /* its attributes named the span of a sample */
     bool trace_taken;
 };
@@ -121,6 +123,8 @@ struct sample_plan {
     size_t scratch_capacity;
     size_t room;              /* for values that samples gain; what does not fit is missing */
     struct span_index *index; /* NULL: no totals */
+    const struct request_sender *sender;
+    struct span_source source; /* of the resource that is being read */
     uint64_t now_ns;
     uint64_t request;
 };
@@ -139,9 +143,9 @@ struct sample_view {
 struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw);
 
 /* batch must be unchanged. index: totals are computed, except for profiles whose id came in another
- * request (a number that no other request has); NULL: no totals. */
-struct sample_plan *sample_plan_new(struct batch *batch, const struct spanjoin_settings *settings,
-                                    struct span_index *index, uint64_t now_ns, uint64_t request);
+ * request (a number that no other request has); NULL: no totals. sender: of this batch. */
+struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
+                                    struct span_index *index, uint64_t request);
 void sample_plan_free(struct sample_plan *plan);
 /* After span_index_find_many on plan->finds: decides which span each key means. Keys without a
  * trace id take that of their span. */

@@ -51,10 +51,11 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
     metrics->spans_enriched = counter_with(component, "profcol_spanjoin_spans_enriched",
                                            "Spans that gained attributes.", NULL, NULL);
     for (int i = 0; i < EVICTION_REASONS; i++)
-        metrics->evicted[i] =
-            counter_with(component, "profcol_spanjoin_evicted",
-                         "Entries that left the index before their window was over.", "reason",
-                         span_index_eviction_names[i]);
+        metrics->evicted[i] = counter_with(
+            component, "profcol_spanjoin_evicted",
+            "Entries that left the index before their window was over; conflict: spans "
+            "that came again with other content and were not kept.",
+            "reason", span_index_eviction_names[i]);
     metrics->dropped_refused =
         counter_with(component, "profcol_spanjoin_dropped",
                      "Held spans and samples that were lost.", "reason", "refused");
@@ -66,6 +67,11 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
 static double read_entries(void *context)
 {
     return (double)span_index_entries(((struct spanjoin *)context)->index);
+}
+
+static double read_sources(void *context)
+{
+    return (double)span_index_sources(((struct spanjoin *)context)->index);
 }
 
 static double read_held_bytes(void *context)
@@ -86,6 +92,9 @@ static void make_gauges(struct component *component, struct spanjoin *join)
                                           lag_bounds, sizeof lag_bounds / sizeof *lag_bounds);
     metrics_gauge_from(metrics, "profcol_spanjoin_entries", "Spans in the index.", text,
                        read_entries, join);
+    metrics_gauge_from(metrics, "profcol_spanjoin_sources",
+                       "Tenants, peers and services that share the index.", text, read_sources,
+                       join);
     metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes", "Memory of what waits.", text,
                        read_held_bytes, join);
     text_deinit(&labels);

@@ -29,7 +29,7 @@ enum unjoined {
     UNJOINED_OVERFLOW,
     UNJOINED_COUNT
 };
-enum { EVICTION_REASONS = 4 };
+enum { EVICTION_REASONS = 6 };
 
 struct spanjoin_metrics {
     struct counter *joined;

@@ -33,6 +33,14 @@ static uint64_t now_of(const struct spanjoin_node *node)
     return node->node.worker->now_ns;
 }
 
+static struct request_sender sender_of(const struct spanjoin_node *node, const struct batch *batch)
+{
+    return (struct request_sender){.settings = node->join->settings,
+                                   .index = node->join->index,
+                                   .batch = batch,
+                                   .now_ns = now_of(node)};
+}
+
 static bool other_side_is_there(const struct spanjoin_node *node)
 {
     enum signal other = node->node.signal == SIGNAL_TRACES ? SIGNAL_PROFILES : SIGNAL_TRACES;
@@ -212,7 +220,8 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
     struct spanjoin *join = node->join;
     struct span_index *index = other_side_is_there(node) ? join->index : NULL;
     uint64_t request = atomic_fetch_add_explicit(&join->requests, 1, memory_order_relaxed) + 1;
-    struct sample_plan *plan = sample_plan_new(batch, join->settings, index, now_of(node), request);
+    struct request_sender sender = sender_of(node, batch);
+    struct sample_plan *plan = sample_plan_new(batch, &sender, index, request);
     if (index) {
         span_index_find_many(index, now_of(node), plan->finds, plan->key_count, &plan->arena);
         sample_plan_choose(plan);
@@ -276,7 +285,8 @@ static struct request_spans learn_spans(struct spanjoin_node *node, struct batch
 {
     struct learning learning = {
         .reader = {.read = learn_block, .wants_values = true}, .node = node, .waiter = waiter};
-    struct request_spans spans = request_spans_read(batch, node->join->settings, &learning.reader);
+    struct request_sender sender = sender_of(node, batch);
+    struct request_spans spans = request_spans_read(batch, &sender, &learning.reader);
     post_wakeups(node->join, &learning.wakeups);
     count_evictions(node);
     if (learning.late > 0)
@@ -316,7 +326,8 @@ static struct request_spans collect_spans(struct spanjoin_node *node, struct bat
                                     .node = node,
                                     .waiter = {id, node->node.worker->index},
                                     .keys = keys};
-    return request_spans_read(batch, node->join->settings, &collecting.reader);
+    struct request_sender sender = sender_of(node, batch);
+    return request_spans_read(batch, &sender, &collecting.reader);
 }
 
 static void pass_traces(struct spanjoin_node *node, struct batch *batch,
@@ -395,7 +406,8 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
         return;
     }
     struct span_waiter waiter = {hold->id, node->node.worker->index};
-    struct sample_plan *plan = sample_plan_new(batch, join->settings, NULL, 0, 0);
+    struct request_sender sender = sender_of(node, batch);
+    struct sample_plan *plan = sample_plan_new(batch, &sender, NULL, 0);
     span_index_find_many(join->index, now_of(node), plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
     for (uint32_t k = 0; k < plan->key_count; k++)

@@ -30,16 +30,25 @@ static const struct field spans_fields[] = {
     FIELD_END,
 };
 
+static const struct field source_fields[] = {
+    FIELD_STRINGS(
+        spanjoin_source, tenant_from,
+        "Where a request's tenant is named, the first one that is there: `metadata.NAME` (a "
+        "header, kept with include_metadata) or `resource.attributes[\"NAME\"]`.",
+        .fallback = "metadata.x-scope-orgid"),
+    FIELD_END,
+};
+
 const struct field spanjoin_fields[] = {
     FIELD_DURATION(spanjoin_settings, window,
                    "A span, and what is known of its samples, stays joinable this long after it "
                    "arrived.",
                    .fallback = "120s", .min = "1s", .max = "24h"),
-    FIELD_UINT(
-        spanjoin_settings, max_spans,
-        "Entries in the index, over which the oldest leaves; 0: an eighth of the memory limit "
-        "at 256 bytes each, from 10,000 to 4,000,000.",
-        .fallback = "0", .max = "67108864"),
+    FIELD_UINT(spanjoin_settings, max_spans,
+               "Entries in the index, over which the source with the most gives up its oldest; 0: "
+               "an eighth of the memory limit "
+               "at 256 bytes each, from 10,000 to 4,000,000.",
+               .fallback = "0", .max = "67108864"),
     FIELD_UINT(spanjoin_settings, max_held_mib,
                "Memory of everything that waits; 0: an eighth of the memory limit, from 8 to 512.",
                .fallback = "0", .max = "1048576"),
@@ -58,6 +67,8 @@ const struct field spanjoin_fields[] = {
         spanjoin_settings, clock_skew,
         "How far clocks may be apart where time has to choose between spans with one id.",
         .fallback = "5s", .min = "0s"),
+    FIELD_BLOCK(spanjoin_settings, source, spanjoin_source, source_fields,
+                "Who sends: sources share the index, and tenants are joined each by itself."),
     FIELD_BOOL(spanjoin_settings, attribute_children, "Not supported yet.", .fallback = "false"),
     FIELD_STRING(spanjoin_settings, ack, "Not supported yet."),
     FIELD_STRING(spanjoin_settings, storage, "Not supported yet."),
@@ -298,6 +309,34 @@ static void read_beside(struct spanjoin_settings *settings, struct arena *arena)
     }
 }
 
+static bool read_tenant_place(const char *text, struct tenant_place *out, struct arena *arena)
+{
+    static const char header[] = "metadata.", attribute[] = "resource.attributes";
+    if (strncmp(text, header, sizeof header - 1) == 0 && text[sizeof header - 1] != '\0') {
+        char *name = arena_printf(arena, "%s", text + sizeof header - 1);
+        out->header = name;
+        for (; *name; name++)
+            *name = (char)(*name >= 'A' && *name <= 'Z' ? *name | 0x20 : *name);
+        return true;
+    }
+    return strncmp(text, attribute, sizeof attribute - 1) == 0 &&
+           read_brackets(text + sizeof attribute - 1, &out->attribute);
+}
+
+static void read_tenant_places(struct spanjoin_settings *settings, struct config_check *check)
+{
+    const struct config_strings *texts = &settings->source.tenant_from;
+    struct arena *arena = config_check_arena(check);
+    settings->tenants = arena_array(arena, texts->count + 1, sizeof *settings->tenants);
+    for (size_t i = 0; i < texts->count; i++)
+        if (read_tenant_place(texts->items[i], &settings->tenants[settings->tenant_count], arena))
+            settings->tenant_count++;
+        else
+            config_check_error(check, "source::tenant_from",
+                               "\"%s\" is neither metadata.NAME nor resource.attributes[\"NAME\"]",
+                               texts->items[i]);
+}
+
 static void refuse_what_comes_later(const struct spanjoin_settings *settings,
                                     struct config_check *check)
 {
@@ -332,6 +371,7 @@ void spanjoin_check(void *config, struct config_check *check)
     if (settings->span_ids)
         read_beside(settings, config_check_arena(check));
 
+    read_tenant_places(settings, check);
     read_side(settings, &settings->samples, check);
     read_side(settings, &settings->spans, check);
     settings->cpu_type = -1;

@@ -51,6 +51,16 @@ struct id_source {
     bool is_decimal; /* Datadog's, else hex digits */
 };
 
+/* Where the tenant of a request is named. */
+struct tenant_place {
+    const char *header;     /* in lower case; NULL: not in a header */
+    struct slice attribute; /* of the resource */
+};
+
+struct spanjoin_source {
+    struct config_strings tenant_from;
+};
+
 struct spanjoin_side {
     int64_t wait;
     const struct config_node *attributes;
@@ -68,6 +78,7 @@ struct spanjoin_settings {
     struct config_strings sources;
     struct config_strings trace_sources;
     int64_t clock_skew;
+    struct spanjoin_source source;
     /* later */
     bool attribute_children;
     const char *ack;
@@ -76,7 +87,9 @@ struct spanjoin_settings {
     /* derived */
     struct id_source *span_ids;  /* as many as sources */
     struct id_source *trace_ids; /* as many as trace_sources */
-    struct slice *beside;        /* keys under which senders put the span's name beside its id */
+    struct tenant_place *tenants;
+    size_t tenant_count;
+    struct slice *beside; /* keys under which senders put the span's name beside its id */
     size_t beside_count;
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;

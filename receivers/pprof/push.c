@@ -74,9 +74,11 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
     *request = (struct push_request){.pusher = pusher, .samples = samples};
     received_init(&request->received, exchange, on_settled);
     bool with_headers = pusher->settings->server.include_metadata;
-    node_forward(pusher->nodes[worker->index],
-                 batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->received.receipt,
-                           with_headers ? received_metadata(exchange) : NULL));
+    struct batch *batch =
+        batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->received.receipt,
+                  with_headers ? received_metadata(exchange) : NULL);
+    batch->peer = exchange_peer_key(exchange);
+    node_forward(pusher->nodes[worker->index], batch);
 }
 
 static void on_request(void *context, struct exchange *exchange)

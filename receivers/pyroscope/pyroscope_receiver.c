@@ -361,6 +361,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     received_init(&request->received, exchange, on_settled);
     struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples,
                                     &request->received.receipt, context_of(receiver, exchange));
+    batch->peer = exchange_peer_key(exchange);
     if (protocol_is_otlp(protocol))
         service_names_set(&batch->parts[0].root, &batch->arena,
                           otlp_service(settings, exchange_headers(exchange)));

@@ -236,6 +236,7 @@ void fixture_consume(struct fixture *fixture, struct node *node, struct slice re
     }
     struct batch *batch =
         batch_new(node->worker, node->signal, buffer, items, probe ? &probe->receipt : NULL, NULL);
+    batch->peer = fixture->peer;
     node->component->type->consume(node, batch);
 }
 

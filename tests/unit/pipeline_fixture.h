@@ -64,6 +64,7 @@ struct fixture {
     struct fixture_place *places;
     struct config **configs;
     size_t config_count;
+    uint64_t peer; /* who sends what fixture_consume hands over; 0: not known */
 };
 
 /* A receipt whose outcome the test looks at. Must outlive the batch. */

@@ -747,6 +747,7 @@ enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
+static struct span_index *sources; /* for the numbers of who sends */
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
 {
@@ -792,14 +793,15 @@ static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t 
 {
     const struct spanjoin_settings *settings = joining[signal]->component->settings;
     struct batch *batch = batch_of(signal, request, items);
+    struct request_sender sender = {.settings = settings, .index = sources, .batch = batch};
     if (signal == SIGNAL_TRACES) {
         struct span_reader reader = {.read = count_spans, .wants_values = true};
-        struct request_spans spans = request_spans_read(batch, settings, &reader);
+        struct request_spans spans = request_spans_read(batch, &sender, &reader);
         request_spans_enrich(batch, settings, &spans);
         request_spans_deinit(&spans);
     } else {
         struct span_match match = {.facts = {.kind = 2}};
-        struct sample_plan *plan = sample_plan_new(batch, settings, NULL, 0, 0);
+        struct sample_plan *plan = sample_plan_new(batch, &sender, NULL, 0);
         answer_all(plan, &match);
         sample_plan_choose(plan);
         sample_plan_apply(plan);
@@ -906,6 +908,7 @@ static void set_up(void)
     static const char edit[] =
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
     fixture_init(&fixture, 1);
+    sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         const char *name = signal_name((enum signal)signal);
         joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
@@ -1040,6 +1043,7 @@ int main(int argc, char **argv)
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
     }
+    span_index_free(sources);
     fixture_deinit(&fixture);
     return failed;
 }

@@ -640,6 +640,135 @@ static void test_index_full(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* --- sources --- */
+
+/* Samples with both ids, and with the span id alone, of this service. */
+static void send_samples_of(struct join *join, uint64_t peer, const char *service)
+{
+    struct request request;
+    join->fixture.peer = peer;
+    begin_linked(&request, TRACE, SPAN);
+    profiles_resource_string(&request, "service.name", service);
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, 0, SPAN);
+    sample_value(&request, sample, 30);
+    send_request(join, &request);
+}
+
+static void send_span_of(struct join *join, uint64_t peer, const char *service, uint64_t trace,
+                         const char *name)
+{
+    struct request request;
+    join->fixture.peer = peer;
+    traces_begin(&request, service);
+    traces_span(&request, trace, SPAN, WALL, WALL + SECOND, name);
+    send_request(join, &request);
+}
+
+/* What the two samples of the n-th profile are joined to; NULL: nothing. */
+static void expect_names(struct join *join, size_t n, const char *both_ids, const char *span_id)
+{
+    struct request out;
+    const char *const names[] = {both_ids, span_id};
+    read_profiles(join, n, &out);
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = sample_attribute(&out, request_sample(&out, 0, i), "span_name");
+        if (names[i])
+            EXPECT_TEXT(name, names[i]);
+        else
+            assert_null(name);
+    }
+    request_free(&out);
+}
+
+static void test_a_sample_prefers_the_span_of_its_own_source(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    send_span_of(&join, 1, "shop", TRACE, "of the shop");
+    wait_s(&join, 1);
+    send_span_of(&join, 1, "bank", TRACE, "of the bank");
+    wait_s(&join, 1);
+    send_span_of(&join, 2, "shop", TRACE, "of a stranger");
+    send_samples_of(&join, 1, "shop");
+    expect_names(&join, 0, "of the shop", "of the shop");
+    send_samples_of(&join, 2, "shop");
+    expect_names(&join, 1, "of a stranger", "of a stranger");
+    send_samples_of(&join, 1, "profiler"); /* of the same peer; first with both ids, else newest */
+    expect_names(&join, 2, "of the shop", "of the bank");
+    send_samples_of(&join, 3, "profiler"); /* none of them is nearer */
+    expect_names(&join, 3, "of the shop", "of a stranger");
+    assert_int_equal(METRIC(&join, "entries"), 3);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_the_first_writer_of_a_span_wins(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    send_span_of(&join, 1, "shop", TRACE, "first");
+    send_span_of(&join, 1, "shop", TRACE, "second");
+    assert_int_equal(metric(&join, "evicted", "conflict"), 1);
+    send_samples_of(&join, 1, "shop");
+    expect_names(&join, 0, "first", "first");
+    wait_s(&join, 121);
+    send_span_of(&join, 1, "shop", TRACE, "second"); /* the window of the first is over */
+    send_samples_of(&join, 1, "shop");
+    expect_names(&join, 1, "second", "second");
+    fixture_deinit(&join.fixture);
+}
+
+static void test_eight_spans_with_a_foreign_span_id(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    send_span_of(&join, 1, "shop", TRACE, "good");
+    for (uint64_t trace = 100; trace < 120; trace++)
+        send_span_of(&join, 2, "shop", trace, "bad");
+    send_samples_of(&join, 1, "shop");
+    expect_names(&join, 0, "good", "good");
+    assert_int_equal(METRIC(&join, "entries"), 8);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_tenants_are_joined_each_by_itself(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}, "
+                 "source: {tenant_from: ['resource.attributes[\"service.name\"]']}");
+    send_span_of(&join, 1, "mine", TRACE, "of mine");
+    send_samples_of(&join, 1, "other");
+    expect_names(&join, 0, NULL, NULL);
+    send_samples_of(&join, 2, "mine"); /* whatever its address */
+    expect_names(&join, 1, "of mine", "of mine");
+    send_span_of(&join, 1, "other", TRACE, "of other");
+    send_samples_of(&join, 1, "other");
+    expect_names(&join, 2, "of other", "of other");
+    fixture_deinit(&join.fixture);
+}
+
+/* A span takes over what samples of another source left for it: a profiler of the whole node. */
+static void test_samples_of_a_profiler_come_first(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "");
+    send_samples_of(&join, 2, "profiler");
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0));
+    send_span_of(&join, 1, "shop", TRACE, "good");
+    wait_s(&join, 0);
+    expect_names(&join, 0, "good", "good");
+    read_traces(&join, 0, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "2");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 /* --- counting --- */
 
 static void send_identified(struct join *join, uint64_t id)
@@ -1319,6 +1448,11 @@ int main(void)
         cmocka_unit_test(test_many_leave_a_few_at_a_time),
         cmocka_unit_test(test_many_make_room_for_one),
         cmocka_unit_test(test_index_full),
+        cmocka_unit_test(test_a_sample_prefers_the_span_of_its_own_source),
+        cmocka_unit_test(test_the_first_writer_of_a_span_wins),
+        cmocka_unit_test(test_eight_spans_with_a_foreign_span_id),
+        cmocka_unit_test(test_tenants_are_joined_each_by_itself),
+        cmocka_unit_test(test_samples_of_a_profiler_come_first),
         cmocka_unit_test(test_delivered_twice),
         cmocka_unit_test(test_go_counts_cpu_once),
         cmocka_unit_test(test_labels_become_links),

@@ -4,10 +4,10 @@
  *
  * What is checked of each: every accepted request leaves exactly once, as it was but for what the
  * join adds; a sample is joined exactly when its span is known and within the window, to the right
- * one, under the right name; a span carries exactly the samples counted so far; no request waits
- * longer than `wait`, or shorter without a reason; the answer is given within consume (or, on the
- * direct path, by downstream); what is held never exceeds its bound. PROFCOL_SEED and
- * PROFCOL_SCHEDULES replace the defaults.
+ * one of its tenant or peer, under the right name; a span carries exactly the samples counted so
+ * far; no request waits longer than `wait`, or shorter without a reason; the answer is given within
+ * consume (or, on the direct path, by downstream); what is held never exceeds its bound.
+ * PROFCOL_SEED and PROFCOL_SCHEDULES replace the defaults.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -28,7 +28,15 @@ enum { SCHEDULES = 4000 };
 #else
 enum { SCHEDULES = 10000 };
 #endif
-enum { TRACES = 3, SPANS = 6, REQUESTS_MAX = 64, SAMPLES_MAX = 6, PROFILE_IDS = 4 };
+enum {
+    TRACES = 3,
+    SPANS = 6,
+    REQUESTS_MAX = 64,
+    SAMPLES_MAX = 6,
+    PROFILE_IDS = 4,
+    TENANTS = 3,
+    PEERS = 2
+};
 #define MILLISECOND UINT64_C(1000000)
 #define WINDOW (20 * SECOND)
 
@@ -58,6 +66,8 @@ struct model_sample {
 
 struct model_request {
     enum signal signal;
+    unsigned tenant;
+    unsigned peer;
     uint64_t at_ns;
     struct model_sample samples[SAMPLES_MAX];
     struct {
@@ -73,6 +83,14 @@ struct model_request {
     unsigned accepted;
 };
 
+/* What a tenant said, or all peers without one; nothing in it reaches another one. */
+struct model_world {
+    struct model_span spans[PEERS][TRACES + 1][SPANS + 1];
+    struct model_totals totals[PEERS][TRACES + 1]
+                              [SPANS + 1]; /* trace 0: without one, no span yet */
+    uint64_t profile_seen_ns[PEERS][PROFILE_IDS + 1];
+};
+
 struct schedule {
     struct fixture fixture;
     struct fixture_place *traces;
@@ -80,6 +98,8 @@ struct schedule {
     uint64_t random;
     /* settings */
     unsigned workers;
+    unsigned tenants;
+    unsigned peers; /* where there are no tenants */
     uint64_t wait_ns;
     uint64_t span_wait_ns;
     bool evicts;   /* max_spans is small: what is there may be gone */
@@ -87,9 +107,9 @@ struct schedule {
     bool is_slow; /* downstream answers later, and nothing but the count of what leaves is judged */
     bool is_ending;
     /* what was said */
-    struct model_span spans[TRACES + 1][SPANS + 1];
-    struct model_totals totals[TRACES + 1][SPANS + 1]; /* trace 0: without one, no span yet */
-    uint64_t profile_seen_ns[PROFILE_IDS + 1];
+    struct model_world worlds[TENANTS];
+    struct model_world *world; /* of the request at hand */
+    unsigned peer;             /* that sent it */
     struct model_request requests[REQUESTS_MAX];
     unsigned request_count;
     unsigned deliveries;
@@ -119,80 +139,118 @@ static bool covers(const struct model_span *span, const struct model_sample *sam
     return span->start_ns <= to + 5 * SECOND && from <= span->end_ns + 5 * SECOND;
 }
 
-/* The trace of the span that a sample means now; 0: none. */
-static uint64_t meant_trace(const struct schedule *s, const struct model_sample *sample)
+/* What a sample means: all zero: nothing. */
+struct meant {
+    unsigned peer;
+    uint64_t trace;
+};
+
+static const struct model_span *span_of(const struct schedule *s, struct meant meant,
+                                        const struct model_sample *sample)
+{
+    return &s->world->spans[meant.peer][meant.trace][sample->span];
+}
+
+/* Among the spans of one peer. */
+static struct meant meant_of_peer(const struct schedule *s, const struct model_sample *sample,
+                                  unsigned peer)
+{
+    struct meant newest = {0}, covering = {0};
+    for (uint64_t trace = 1; trace <= TRACES; trace++) {
+        struct meant meant = {peer, trace};
+        const struct model_span *span = span_of(s, meant, sample);
+        if (!is_live(s, span) || (sample->trace && sample->trace != trace))
+            continue;
+        if (!newest.trace || span->at_ns > span_of(s, newest, sample)->at_ns)
+            newest = meant;
+        if (covers(span, sample) &&
+            (!covering.trace || span->at_ns > span_of(s, covering, sample)->at_ns))
+            covering = meant;
+    }
+    return covering.trace ? covering : newest;
+}
+
+/* The span that a sample means now: of its own peer, else of the other one. */
+static struct meant meant_span(const struct schedule *s, const struct model_sample *sample)
 {
     if (sample->span == 0)
-        return 0;
-    if (sample->trace)
-        return is_live(s, &s->spans[sample->trace][sample->span]) ? sample->trace : 0;
-    uint64_t newest = 0, covering = 0;
-    for (uint64_t trace = 1; trace <= TRACES; trace++) {
-        const struct model_span *span = &s->spans[trace][sample->span];
-        if (!is_live(s, span))
-            continue;
-        if (!newest || span->at_ns > s->spans[newest][sample->span].at_ns)
-            newest = trace;
-        if (covers(span, sample) &&
-            (!covering || span->at_ns > s->spans[covering][sample->span].at_ns))
-            covering = trace;
-    }
-    return covering ? covering : newest;
+        return (struct meant){0};
+    struct meant own = meant_of_peer(s, sample, s->peer);
+    return own.trace || s->peers == 1 ? own : meant_of_peer(s, sample, 1 - s->peer);
 }
 
 /* It waits for a span that never came. (One that came too long ago is not waited for as long as the
  * index can tell.) */
 static bool is_missing(const struct schedule *s, const struct model_sample *sample)
 {
-    for (uint64_t trace = 1; trace <= TRACES; trace++)
-        if ((sample->trace == 0 || sample->trace == trace) && s->spans[trace][sample->span].came)
-            return false;
+    for (unsigned peer = 0; peer < s->peers; peer++)
+        for (uint64_t trace = 1; trace <= TRACES; trace++)
+            if ((sample->trace == 0 || sample->trace == trace) &&
+                s->world->spans[peer][trace][sample->span].came)
+                return false;
     return sample->span != 0;
 }
 
-static void say_totals(struct schedule *s, uint64_t trace, uint64_t span, uint64_t samples)
+static void say_totals(struct schedule *s, struct meant meant, uint64_t span)
 {
-    struct model_totals *totals = &s->totals[trace][span];
+    struct model_totals *totals = &s->world->totals[meant.peer][meant.trace][span];
     if (now_of(s) - totals->at_ns > WINDOW)
         totals->samples = 0;
-    totals->samples += samples;
+    totals->samples++;
     totals->at_ns = now_of(s);
 }
 
-static uint64_t live_totals(const struct schedule *s, uint64_t trace, uint64_t span)
+static uint64_t live_totals(const struct schedule *s, unsigned peer, uint64_t trace, uint64_t span)
 {
-    const struct model_totals *totals = &s->totals[trace][span];
+    const struct model_totals *totals = &s->world->totals[peer][trace][span];
     return now_of(s) - totals->at_ns <= WINDOW ? totals->samples : 0;
+}
+
+/* What samples left for the span becomes its own. */
+static void take_over(struct schedule *s, struct model_totals *into, unsigned peer, uint64_t trace,
+                      uint64_t span)
+{
+    struct model_totals *from = &s->world->totals[peer][trace][span];
+    if (from == into || is_live(s, &s->world->spans[peer][trace][span]))
+        return;
+    uint64_t samples = live_totals(s, peer, trace, span);
+    into->samples += samples;
+    if (samples && from->at_ns > into->at_ns)
+        into->at_ns = from->at_ns;
+    *from = (struct model_totals){0, 0};
 }
 
 static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const SpanMessage *message)
 {
-    s->spans[trace][span] = (struct model_span){.came = true,
-                                                .at_ns = now_of(s),
-                                                .start_ns = message->start_time_unix_nano,
-                                                .end_ns = message->end_time_unix_nano,
-                                                .delivery = s->deliveries};
-    uint64_t loose = live_totals(s, 0, span);
-    uint64_t samples = live_totals(s, trace, span) + loose;
-    uint64_t at_ns = s->totals[trace][span].at_ns;
-    if (loose && s->totals[0][span].at_ns > at_ns)
-        at_ns = s->totals[0][span].at_ns;
-    s->totals[trace][span] = (struct model_totals){samples, at_ns};
-    s->totals[0][span] = (struct model_totals){0, 0};
+    struct model_span *said = &s->world->spans[s->peer][trace][span];
+    if (is_live(s, said) && !s->evicts)
+        return; /* what came first stays, unless it may be gone */
+    *said = (struct model_span){.came = true,
+                                .at_ns = now_of(s),
+                                .start_ns = message->start_time_unix_nano,
+                                .end_ns = message->end_time_unix_nano,
+                                .delivery = s->deliveries};
+    struct model_totals *totals = &s->world->totals[s->peer][trace][span];
+    totals->samples = live_totals(s, s->peer, trace, span);
+    for (unsigned peer = 0; peer < s->peers; peer++) {
+        take_over(s, totals, peer, 0, span);
+        take_over(s, totals, peer, trace, span);
+    }
 }
 
 /* --- judging what comes out --- */
 
 static void judge_attributes(const struct schedule *s, const struct request *out,
                              const SampleMessage *got, const struct model_sample *sample,
-                             uint64_t trace)
+                             struct meant meant)
 {
     const char *name = sample_attribute(out, got, "span_name");
-    if (trace) {
+    if (meant.trace) {
         char expected[32];
-        snprintf(expected, sizeof expected, "delivery %u", s->spans[trace][sample->span].delivery);
+        snprintf(expected, sizeof expected, "delivery %u", span_of(s, meant, sample)->delivery);
         assert_non_null(name);
-        assert_string_equal(name, expected);
+        if (!s->evicts) /* else the first may be gone, and a later one there */
+            assert_string_equal(name, expected);
         assert_string_equal(sample_attribute(out, got, "span_kind"), "server");
     } else {
         assert_null(name);
@@ -204,18 +262,21 @@ static void judge_attributes(const struct schedule *s, const struct request *out
 }
 
 /* Where entries may have been evicted, a span that could be joined need not be. */
-static uint64_t joined_trace(const struct schedule *s, const struct request *out,
-                             const SampleMessage *got, const struct model_sample *sample)
+static struct meant joined_span(const struct schedule *s, const struct request *out,
+                                const SampleMessage *got, const struct model_sample *sample)
 {
-    uint64_t trace = meant_trace(s, sample);
-    if (!s->evicts || !trace)
-        return trace;
+    struct meant meant = meant_span(s, sample);
+    if (!s->evicts || !meant.trace)
+        return meant;
     if (!sample_attribute(out, got, "span_name"))
-        return 0;
-    uint64_t link_trace, link_span;
-    sample_read_link(out, got, &link_trace, &link_span);
-    assert_true(is_live(s, &s->spans[link_trace][sample->span]));
-    return link_trace;
+        return (struct meant){0};
+    uint64_t link_span;
+    sample_read_link(out, got, &meant.trace, &link_span);
+    bool live = false;
+    for (unsigned peer = 0; peer < s->peers; peer++)
+        live |= is_live(s, &s->world->spans[peer][meant.trace][sample->span]);
+    assert_true(live);
+    return meant;
 }
 
 static void judge_sample(const struct schedule *s, const struct request *out,
@@ -227,12 +288,12 @@ static void judge_sample(const struct schedule *s, const struct request *out,
     assert_int_equal(got->n_timestamps_unix_nano, sample->time_ns != 0);
     if (sample->time_ns)
         assert_int_equal(got->timestamps_unix_nano[0], sample->time_ns);
-    uint64_t trace = joined_trace(s, out, got, sample);
-    judge_attributes(s, out, got, sample, trace);
+    struct meant meant = joined_span(s, out, got, sample);
+    judge_attributes(s, out, got, sample, meant);
     uint64_t link_trace, link_span;
     sample_read_link(out, got, &link_trace, &link_span);
     assert_int_equal(link_span, sample->span);
-    assert_int_equal(link_trace, trace ? trace : sample->trace);
+    assert_int_equal(link_trace, meant.trace ? meant.trace : sample->trace);
 }
 
 static void judge_profiles(struct schedule *s, struct model_request *request,
@@ -257,7 +318,7 @@ static void judge_span(const struct schedule *s, const SpanMessage *got, uint64_
     assert_int_equal(got->span_id.data[7], span);
     assert_string_equal(span_attribute(got, "kept"), "yes");
     const char *text = span_attribute(got, "profile.samples");
-    uint64_t expected = live_totals(s, trace, span);
+    uint64_t expected = live_totals(s, s->peer, trace, span);
     if (s->evicts) {
         assert_true(!text || strtoull(text, NULL, 10) <= 1000);
         return;
@@ -302,6 +363,10 @@ static struct verdict decide(void *context, const struct recorded *offered)
     else
         request_read_profiles(&out, bytes);
     struct model_request *request = request_of(s, &out);
+    struct model_world *world = s->world; /* of the request that made this one leave */
+    unsigned peer = s->peer;
+    s->world = &s->worlds[request->tenant];
+    s->peer = request->peer;
     assert_int_equal(request->accepted, 0); /* nothing leaves twice */
     assert_false(request->lost);
     assert_int_equal(offered->items, request->count);
@@ -316,6 +381,8 @@ static struct verdict decide(void *context, const struct recorded *offered)
         request->first_size = bytes.size;
     }
     request->offers++;
+    s->world = world;
+    s->peer = peer;
     request_free(&out);
     uint64_t dice = s->is_ending ? 99 : next_random(s, 100);
     if (dice < 20)
@@ -355,6 +422,11 @@ static struct model_request *new_request(struct schedule *s, enum signal signal)
     struct model_request *model = &s->requests[s->request_count++];
     model->signal = signal;
     model->at_ns = now_of(s);
+    model->tenant = (unsigned)next_random(s, s->tenants);
+    model->peer = (unsigned)next_random(s, s->peers);
+    s->world = &s->worlds[model->tenant];
+    s->peer = model->peer;
+    s->fixture.peer = 1 + model->peer;
     return model;
 }
 
@@ -365,6 +437,8 @@ static const char *number_text(unsigned number)
     return text;
 }
 
+static const char *const tenant_names[TENANTS] = {"shop", "bank", "post"};
+
 static void send_spans(struct schedule *s)
 {
     struct request request;
@@ -372,7 +446,7 @@ static void send_spans(struct schedule *s)
     const char *number = number_text(s->request_count - 1);
     char name[32];
     snprintf(name, sizeof name, "delivery %u", ++s->deliveries);
-    traces_begin(&request, "shop");
+    traces_begin(&request, tenant_names[model->tenant]);
     model->count = 1 + (unsigned)next_random(s, 3);
     for (unsigned i = 0; i < model->count; i++) {
         uint64_t trace = 1 + next_random(s, TRACES), span = 1 + next_random(s, SPANS);
@@ -409,11 +483,14 @@ static void add_sample(struct request *request, struct model_sample *model)
     }
 }
 
-static void say_samples(struct schedule *s, const struct model_request *model, uint64_t *meant)
+static void say_samples(struct schedule *s, const struct model_request *model,
+                        const struct meant *meant)
 {
-    for (unsigned i = 0; i < model->count; i++)
+    for (unsigned i = 0; i < model->count; i++) {
+        struct meant own = {model->peer, model->samples[i].trace};
         if (model->samples[i].span)
-            say_totals(s, meant[i] ? meant[i] : model->samples[i].trace, model->samples[i].span, 1);
+            say_totals(s, meant[i].trace ? meant[i] : own, model->samples[i].span);
+    }
 }
 
 static void send_profile(struct schedule *s)
@@ -422,11 +499,12 @@ static void send_profile(struct schedule *s)
     struct model_request *model = new_request(s, SIGNAL_PROFILES);
     profiles_begin(&request);
     profiles_resource_string(&request, "request", number_text(s->request_count - 1));
+    profiles_resource_string(&request, "service.name", tenant_names[model->tenant]);
     ProfileMessage *profile = profiles_profile(&request, "wall", "nanoseconds");
     uint64_t id = next_random(s, 2) ? next_random(s, PROFILE_IDS + 1) : 0;
     if (id)
         profile_id(&request, profile, id);
-    uint64_t meant[SAMPLES_MAX];
+    struct meant meant[SAMPLES_MAX];
     model->count = 1 + (unsigned)next_random(s, SAMPLES_MAX);
     for (unsigned i = 0; i < model->count; i++) {
         model->samples[i] = (struct model_sample){
@@ -439,7 +517,7 @@ static void send_profile(struct schedule *s)
         };
         if (model->samples[i].span == 0)
             model->samples[i].trace = 0;
-        meant[i] = meant_trace(s, &model->samples[i]);
+        meant[i] = meant_span(s, &model->samples[i]);
         add_sample(&request, &model->samples[i]);
     }
     if (s->is_tight) {
@@ -449,14 +527,15 @@ static void send_profile(struct schedule *s)
         ballast[size] = 0;
         profiles_resource_string(&request, "ballast", ballast);
     }
-    bool counts = !id || !s->profile_seen_ns[id] || now_of(s) - s->profile_seen_ns[id] > WINDOW;
+    uint64_t *seen_ns = &s->world->profile_seen_ns[model->peer][id];
+    bool counts = !id || !*seen_ns || now_of(s) - *seen_ns > WINDOW;
     hand_over(s, &request, model);
     if (!model->settled_ok && model->offers == 0)
         return; /* not admitted */
     if (counts)
         say_samples(s, model, meant);
     if (id && counts)
-        s->profile_seen_ns[id] = now_of(s);
+        *seen_ns = now_of(s);
 }
 
 static double metric(struct schedule *s, const char *name, const char *labels)
@@ -468,8 +547,9 @@ static double metric(struct schedule *s, const char *name, const char *labels)
 static bool still_waits(const struct schedule *s, const struct model_request *request,
                         const struct model_sample *sample)
 {
-    for (uint64_t trace = 1; trace <= TRACES; trace++) {
-        const struct model_span *span = &s->spans[trace][sample->span];
+    for (unsigned i = 0; i < s->peers * (TRACES + 1); i++) {
+        uint64_t trace = i / s->peers;
+        const struct model_span *span = &s->world->spans[i % s->peers][trace][sample->span];
         if ((sample->trace == 0 || sample->trace == trace) && span->came &&
             span->at_ns + WINDOW >= request->at_ns)
             return false;
@@ -478,12 +558,14 @@ static bool still_waits(const struct schedule *s, const struct model_request *re
 }
 
 /* Whoever waits has a reason. */
-static void judge_waiting(const struct schedule *s, const struct model_request *request)
+static void judge_waiting(struct schedule *s, const struct model_request *request)
 {
     bool has_reason = false;
+    s->world = &s->worlds[request->tenant];
     for (unsigned i = 0; i < request->count; i++)
         has_reason |= request->signal == SIGNAL_TRACES
-                          ? live_totals(s, request->spans[i].trace, request->spans[i].span) == 0
+                          ? live_totals(s, request->peer, request->spans[i].trace,
+                                        request->spans[i].span) == 0
                           : still_waits(s, request, &request->samples[i]);
     assert_true(has_reason);
 }
@@ -549,11 +631,16 @@ static void begin(struct schedule *s, uint64_t seed)
     s->span_wait_ns = next_random(s, 3) == 0 ? next_random(s, 12) * SECOND : 0;
     s->evicts = next_random(s, 6) == 0;
     s->is_tight = next_random(s, 12) == 0;
+    bool has_tenants = next_random(s, 2) == 0;
+    s->tenants = has_tenants ? 1 + (unsigned)next_random(s, TENANTS) : 1;
+    s->peers = has_tenants ? 1 : PEERS;
     char yaml[512];
     snprintf(yaml, sizeof yaml,
              "processors: {spanjoin: {window: 20s, max_spans: %d, max_held_mib: 1, "
-             "samples: {wait: %" PRIu64 "s}, spans: {wait: %" PRIu64 "s}}}",
-             s->evicts ? 5 : 1000, s->wait_ns / SECOND, s->span_wait_ns / SECOND);
+             "source: {tenant_from: ['resource.attributes[\"%s\"]']}, samples: {wait: %" PRIu64
+             "s}, spans: {wait: %" PRIu64 "s}}}",
+             s->evicts ? 5 : 1000, has_tenants ? "service.name" : "nowhere", s->wait_ns / SECOND,
+             s->span_wait_ns / SECOND);
     fixture_init(&s->fixture, s->workers);
     s->is_slow = next_random(s, 5) == 0;
     s->fixture.recorder.decide = s->is_slow ? NULL : decide;

@@ -1,0 +1,186 @@
+#include "core/data/span_sources.h"
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { SLOTS = 4 * SPAN_SOURCES_MAX };
+_Static_assert((SLOTS & (SLOTS - 1)) == 0, "hashes are cut to slots");
+
+struct known_source {
+    uint64_t hash; /* of its name */
+    uint64_t used_ns;
+    uint16_t owner;    /* itself, or the peer that the service belongs to */
+    uint16_t services; /* of an owner */
+    bool is_used;
+};
+
+struct span_sources {
+    pthread_mutex_t lock;
+    uint16_t slots[SLOTS]; /* by hash; 0: free */
+    struct known_source known[SPAN_SOURCES_MAX];
+    unsigned count;
+    unsigned services;
+    uint16_t likely_free; /* the first number that may be */
+};
+
+struct span_sources *span_sources_new(void)
+{
+    struct span_sources *sources = memory_zalloc(sizeof *sources);
+    pthread_mutex_init(&sources->lock, NULL);
+    sources->likely_free = 1;
+    return sources;
+}
+
+void span_sources_free(struct span_sources *sources)
+{
+    if (!sources)
+        return;
+    pthread_mutex_destroy(&sources->lock);
+    free(sources);
+}
+
+/* The place of this hash, or the free one where it belongs. */
+static uint16_t *slot_of(struct span_sources *sources, uint64_t hash)
+{
+    size_t at = hash & (SLOTS - 1);
+    while (sources->slots[at] != 0 && sources->known[sources->slots[at]].hash != hash)
+        at = (at + 1) & (SLOTS - 1);
+    return &sources->slots[at];
+}
+
+static uint16_t take_number(struct span_sources *sources)
+{
+    while (sources->likely_free < SPAN_SOURCES_MAX && sources->known[sources->likely_free].is_used)
+        sources->likely_free++;
+    return sources->likely_free < SPAN_SOURCES_MAX ? sources->likely_free : 0;
+}
+
+/* owner: 0: it is one itself. */
+static uint16_t add(struct span_sources *sources, uint64_t hash, uint16_t owner)
+{
+    uint16_t number = take_number(sources);
+    if (number == 0)
+        return 0;
+    *slot_of(sources, hash) = number;
+    sources->known[number] =
+        (struct known_source){.hash = hash, .owner = owner ? owner : number, .is_used = true};
+    sources->count++;
+    if (owner) {
+        sources->known[owner].services++;
+        sources->services++;
+    }
+    return number;
+}
+
+static uint16_t find_owner(struct span_sources *sources, uint64_t hash, uint64_t now_ns)
+{
+    uint16_t number = *slot_of(sources, hash);
+    if (number == 0)
+        number = add(sources, hash, 0);
+    if (number != 0)
+        sources->known[number].used_ns = now_ns;
+    return number;
+}
+
+static bool may_have_service(const struct span_sources *sources, uint16_t owner)
+{
+    return sources->services < SPAN_SOURCE_SERVICES_MAX &&
+           sources->known[owner].services < SPAN_OWNER_SERVICES_MAX;
+}
+
+/* The owner, when there are too many. */
+static uint16_t find_service(struct span_sources *sources, uint64_t hash, uint16_t owner,
+                             uint64_t now_ns)
+{
+    uint16_t number = *slot_of(sources, hash);
+    if (number == 0 && may_have_service(sources, owner))
+        number = add(sources, hash, owner);
+    if (number == 0)
+        return owner;
+    assert(sources->known[number].owner == owner);
+    sources->known[number].used_ns = now_ns;
+    return number;
+}
+
+enum name_kind { NAME_TENANT = 1, NAME_PEER, NAME_SERVICE, NAME_SCOPE };
+
+static uint64_t hash_of(enum name_kind kind, uint64_t first, uint64_t second)
+{
+    const uint64_t parts[] = {kind, first, second};
+    return hash_bytes(slice_of(parts, sizeof parts)) | 1;
+}
+
+struct span_source span_sources_find(struct span_sources *sources, struct slice tenant,
+                                     uint64_t peer, struct slice service, uint64_t now_ns)
+{
+    struct span_source source = {.scope = 0};
+    bool has_tenant = tenant.size > 0;
+    uint64_t name = has_tenant ? hash_bytes(tenant) : peer;
+    uint64_t owner_hash = hash_of(has_tenant ? NAME_TENANT : NAME_PEER, name, 0);
+    if (has_tenant)
+        source.scope = hash_of(NAME_SCOPE, name, 0);
+    pthread_mutex_lock(&sources->lock);
+    source.owner = source.number = find_owner(sources, owner_hash, now_ns);
+    if (source.owner != 0 && !has_tenant && service.size > 0)
+        source.number = find_service(
+            sources, hash_of(NAME_SERVICE, owner_hash, hash_bytes(service)), source.owner, now_ns);
+    pthread_mutex_unlock(&sources->lock);
+    return source;
+}
+
+/* --- forgetting --- */
+
+static void index_again(struct span_sources *sources)
+{
+    memset(sources->slots, 0, sizeof sources->slots);
+    for (uint32_t i = 1; i < SPAN_SOURCES_MAX; i++)
+        if (sources->known[i].is_used)
+            *slot_of(sources, sources->known[i].hash) = (uint16_t)i;
+    sources->likely_free = 1;
+}
+
+static bool is_over(const struct known_source *known, uint64_t now_ns, uint64_t idle_ns)
+{
+    return known->is_used && known->services == 0 && now_ns > known->used_ns &&
+           now_ns - known->used_ns > idle_ns;
+}
+
+static void forget(struct span_sources *sources, uint16_t number)
+{
+    struct known_source *known = &sources->known[number];
+    if (known->owner != number) {
+        assert(sources->known[known->owner].services > 0 && sources->services > 0);
+        sources->known[known->owner].services--;
+        sources->services--;
+    }
+    *known = (struct known_source){.hash = 0};
+    assert(sources->count > 0);
+    sources->count--;
+}
+
+void span_sources_forget(struct span_sources *sources, const uint64_t entries[SPAN_SOURCES_MAX],
+                         uint64_t now_ns, uint64_t idle_ns)
+{
+    bool any = false;
+    pthread_mutex_lock(&sources->lock);
+    for (uint32_t i = 1; i < SPAN_SOURCES_MAX; i++)
+        if (entries[i] == 0 && is_over(&sources->known[i], now_ns, idle_ns)) {
+            forget(sources, (uint16_t)i);
+            any = true;
+        }
+    if (any)
+        index_again(sources);
+    pthread_mutex_unlock(&sources->lock);
+}
+
+unsigned span_sources_count(struct span_sources *sources)
+{
+    pthread_mutex_lock(&sources->lock);
+    unsigned count = sources->count;
+    pthread_mutex_unlock(&sources->lock);
+    return count;
+}

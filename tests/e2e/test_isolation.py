@@ -1,0 +1,224 @@
+"""No client spoils another's join: floods of foreign ids, and spans that are given another's ids.
+
+What counts is which spans a good client's samples are joined to while somebody else sends as fast as profcol takes it. The good client's
+spans are fewer than its share of the index, and the flood is several times as many as all of it, so without shares none of them stays.
+"""
+
+import os
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import client, connections, layout, make, outputs, server, testing
+
+MAX_SPANS = 20000
+GOOD, ROUNDS = 400, 20
+FLOOD_SPANS = 500  # of a request
+# Other addresses of this machine, as other clients have.
+GOOD_ADDRESS, BAD_ADDRESS, PROFILER_ADDRESS = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+CONFIG = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@", include_metadata: true}}}
+processors:
+  spanjoin: {max_spans: MAX_SPANS, window: 1h, samples: {wait: 0s}}
+exporters:
+  file: {path: "@dir@/out.proto", format: proto}
+  nop:
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+    profiles: {receivers: [otlp], processors: [spanjoin], exporters: [file]}
+"""
+SERVICE = b"flood-00000000"
+
+
+def span(number, name, trace=None):
+    """One whose trace id follows from its number, unless given."""
+    return {"span_id": f"{number:016x}", "trace_id": f"{number if trace is None else trace:032x}", "name": name}
+
+
+class Sender:
+    """A client with one connection."""
+
+    def __init__(self, profcol, source, service, tenant=None):
+        self.address = profcol.address("http")
+        self.connection = connections.Http1(self.address, source=source)
+        self.service = service
+        self.headers = [("X-Scope-OrgID", tenant)] if tenant else []
+
+    def post(self, path, body):
+        """True: it was taken."""
+        answer = client.post(self.address, path, body, headers=self.headers, connection=self.connection)
+        return client.succeeded(answer)
+
+    def spans(self, spans):
+        """A request with these."""
+        message = make.traces(spans, resource={"service.name": self.service})
+        return self.post(client.TRACES, message.SerializeToString())
+
+    def samples(self, links):
+        """A profile with a sample for each (span id, trace id)."""
+        message = make.profiles([{"values": [1], "link": link} for link in links], resource={"service.name": self.service})
+        return self.post(client.PROFILES, message.SerializeToString())
+
+
+class Flood(threading.Thread):
+    """Requests with new ids, one behind the other, until the block ends; with new_services each names a new service."""
+
+    def __init__(self, profcol, tenant=None, new_services=False, value=""):
+        super().__init__()
+        self.sender = Sender(profcol, BAD_ADDRESS, "flood", tenant)
+        self.new_services = new_services
+        marks = [f"{0xf00d << 48 | number:016x}" for number in range(FLOOD_SPANS)]
+        message = make.traces([{"span_id": mark, "trace_id": mark * 2, "name": "flood", "attributes": {"http.route": value}}
+                               for mark in marks], resource={"service.name": SERVICE.decode()})
+        self.body = bytearray(message.SerializeToString())
+        self.ids = [self.body.index(bytes.fromhex(mark * 2)) for mark in marks] + [
+            self.body.index(b"\x12\x08" + bytes.fromhex(mark)) + 2 for mark in marks]
+        self.taken = self.refused = 0
+        self.ends = False
+        self.changed = threading.Condition()
+
+    def run(self):
+        number = 0
+        while not self.ends:
+            number += 1
+            for at in self.ids:
+                self.body[at:at + 8] = os.urandom(8)
+            if self.new_services:
+                at = self.body.index(SERVICE[:6])
+                self.body[at:at + len(SERVICE)] = b"flood-%08d" % number
+            taken = self.sender.post(client.TRACES, bytes(self.body))
+            with self.changed:
+                self.taken += taken
+                self.refused += not taken
+                self.changed.notify_all()
+
+    def wait_for_spans(self, count):
+        """Until as many more were taken."""
+        with self.changed:
+            until = self.taken + count // FLOOD_SPANS
+            if not self.changed.wait_for(lambda: self.taken >= until, timeout=60 * server.PATIENCE):
+                raise TimeoutError(f"the flood was taken {self.taken} and refused {self.refused} times")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.join()
+        self.sender.connection.close()
+
+
+def joined_names(profcol):
+    """Of each sample that left, in order: the name it got from its span, or None."""
+    names = []
+    for record in outputs.records(profcol.directory / "out.proto", "proto"):
+        message = layout.REQUEST["v1.10"].FromString(record)
+        tables = message.dictionary
+        for sample in message.resource_profiles[0].scope_profiles[0].profiles[0].samples:
+            rows = [tables.attribute_table[index] for index in sample.attribute_indices]
+            names.append({tables.string_table[row.key_strindex]: row.value.string_value for row in rows}.get("span_name"))
+    return names
+
+
+class IsolationTest(unittest.TestCase):
+    """See the module."""
+
+    def start(self):
+        return server.Profcol(CONFIG.replace("MAX_SPANS", str(MAX_SPANS)))
+
+    def sender(self, *arguments):
+        """See Sender; closed at the end of the test."""
+        sender = Sender(*arguments)
+        self.addCleanup(sender.connection.close)
+        return sender
+
+    def flooded(self, what, tenants=(None, None), **flood_options):
+        """The share of a good client's samples that is joined while somebody floods."""
+        with self.start() as profcol:
+            good = self.sender(profcol, GOOD_ADDRESS, "shop", tenants[0])
+            before = profcol.rss_bytes()
+            with Flood(profcol, tenants[1], **flood_options) as flood:
+                for first in range(1, GOOD + 1, GOOD // ROUNDS):
+                    self.assertTrue(good.spans([span(number, f"good {number}") for number in range(first, first + GOOD // ROUNDS)]))
+                    flood.wait_for_spans(MAX_SPANS // ROUNDS)
+                flood.wait_for_spans(3 * MAX_SPANS)
+                numbers = range(1, GOOD + 1)
+                self.assertTrue(good.samples([(f"{number:016x}", f"{number:032x}") for number in numbers]))
+            names = joined_names(profcol)
+            evicted = {reason: int(profcol.metric("profcol_spanjoin_evicted", reason=reason) or 0)
+                       for reason in ("full", "share", "memory", "same_id")}
+            print(f"{what}: {GOOD - names.count(None)} of {GOOD} joined, {flood.taken * FLOOD_SPANS} foreign spans, "
+                  f"RSS {before >> 20} -> {profcol.rss_bytes() >> 20} MiB, evicted {evicted}")
+        self.assertEqual(len(names), GOOD)
+        self.assertTrue(all(name in (None, f"good {number}") for number, name in zip(numbers, names)))
+        self.assertGreaterEqual(GOOD - names.count(None), GOOD * 99 / 100)
+
+    def test_flooding_tenant(self):
+        self.flooded("another tenant", tenants=("shop", "flood"))
+
+    def test_flood_from_another_address(self):
+        self.flooded("another address")
+
+    def test_flood_with_new_services(self):
+        self.flooded("another address, new services", new_services=True)
+
+    def test_flood_with_new_services_and_large_values(self):
+        self.flooded("another address, new services, large values", new_services=True, value="x" * 2000)
+
+    def attacked(self, attack, first=False):
+        """A good client's span 42, its samples and a profiler's of the whole node, with an attack after it or before."""
+        with self.start() as profcol:
+            good, bad = self.sender(profcol, GOOD_ADDRESS, "shop"), self.sender(profcol, BAD_ADDRESS, "shop")
+            if first:
+                attack(bad)
+            self.assertTrue(good.spans([span(42, "good")]))
+            if not first:
+                attack(bad)
+            both, one = ("000000000000002a", f"{42:032x}"), ("000000000000002a", "")
+            self.assertTrue(good.samples([both, one]))
+            self.assertTrue(self.sender(profcol, PROFILER_ADDRESS, "profiler").samples([both]))
+            return joined_names(profcol)
+
+    def test_eight_spans_with_its_span_id(self):
+        def attack(bad):
+            for trace in range(100, 120):
+                self.assertTrue(bad.spans([span(42, "bad", trace)]))
+        self.assertEqual(self.attacked(attack), ["good"] * 3)
+        self.assertEqual(self.attacked(attack, first=True), ["good"] * 3)
+
+    def test_the_same_ids_again(self):
+        def attack(bad):
+            for _ in range(3):
+                self.assertTrue(bad.spans([span(42, "bad")]))
+        self.assertEqual(self.attacked(attack), ["good"] * 3)
+        # Who sends them first is believed by those who are neither.
+        self.assertEqual(self.attacked(attack, first=True), ["good", "good", "bad"])
+
+    def test_the_same_ids_again_from_the_same_client(self):
+        with self.start() as profcol:
+            good = self.sender(profcol, GOOD_ADDRESS, "shop")
+            self.assertTrue(good.spans([span(42, "good")]) and good.spans([span(42, "other")]))
+            self.assertTrue(good.samples([("000000000000002a", f"{42:032x}")]))
+            self.assertEqual(joined_names(profcol), ["good"])
+            self.assertEqual(profcol.metric("profcol_spanjoin_evicted", reason="conflict"), 1)
+
+    def test_a_newer_span_where_samples_have_no_trace_id(self):
+        def attack(bad):
+            self.assertTrue(bad.spans([span(42, "bad", 7)]))
+        self.assertEqual(self.attacked(attack)[1], "good")
+
+    def test_tenants_never_meet(self):
+        with self.start() as profcol:
+            mine, other = (self.sender(profcol, GOOD_ADDRESS, "shop", tenant) for tenant in ("mine", "other"))
+            self.assertTrue(other.spans([span(42, "bad")]))
+            self.assertTrue(mine.samples([("000000000000002a", f"{42:032x}"), ("000000000000002a", "")]))
+            self.assertEqual(joined_names(profcol), [None, None])
+
+
+if __name__ == "__main__":
+    testing.main()
