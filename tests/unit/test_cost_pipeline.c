@@ -2,11 +2,12 @@
  * What a request of OTLP costs behind the receiver, for each byte of it, when its sender makes it
  * as dear as he can.
  *
- * A shape is a request of about so many plain bytes: half of them is one table entry, the other
- * half references to it. Each goes through each stage of its signal. As a test the program asserts
+ * A shape is a request of about so many plain bytes: one table entry, or several large parts, and
+ * as many bytes of references to it. Each goes through each stage of its signal. As a test the program asserts
  * what every machine can: that the peak of memory stays below a multiple of the request, and grows
  * like it; work that is quadratic runs into the timeout. With the arguments CASE SIZE it takes one
- * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind.
+ * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind; with
+ * `write CASE SIZE` it prints the request, for tests/cost/replay.
  * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
  */
 #include "core/base/hash.h"
@@ -21,57 +22,15 @@
 #include "exporters/pyroscope/pushes.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
+#include "tests/unit/cost_memory.h"
 #include "tests/unit/pipeline_fixture.h"
 
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdio.h>
 
 #include <cmocka.h>
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type;
-
-/* ---- memory ---- */
-
-static size_t held, peak;
-
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
-    !defined(__clang__)
-/* The allocator's own functions; those below stand before them for the whole program. */
-void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
-void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
-
-static void *count_memory(void *memory)
-{
-    held += malloc_usable_size(memory);
-    peak = held > peak ? held : peak;
-    return memory;
-}
-
-void *malloc(size_t size)
-{
-    return count_memory(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return count_memory(__libc_calloc(count, size));
-}
-
-void *realloc(void *old, size_t size)
-{
-    held -= malloc_usable_size(old);
-    return count_memory(__libc_realloc(old, size));
-}
-
-void free(void *memory)
-{
-    held -= malloc_usable_size(memory);
-    __libc_free(memory);
-}
-#endif
 
 /* ---- writing requests ---- */
 
@@ -498,15 +457,23 @@ static void put_part(struct wire_writer *out, uint32_t number,
     wire_writer_end(out, begun);
 }
 
+/* What is large in it gets as much each as its references in all. */
+static size_t part_size(const struct shape *shape, size_t size)
+{
+    return size / (1u + (shape->tables != NULL) + (shape->resource != NULL) +
+                   (shape->scope != NULL) + (shape->profile != NULL));
+}
+
 static void build_profiles(struct wire_writer *out, const struct shape *shape, size_t size)
 {
+    size_t part = part_size(shape, size);
     static const uint32_t nesting[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
                                        SCOPE_PROFILES_PROFILES};
     size_t dictionary = wire_writer_begin(out, PROFILES_DICTIONARY), begun[3];
     begin_tables(out);
     put_keys(out);
     if (shape->tables)
-        shape->tables(out, size / 2);
+        shape->tables(out, part);
     wire_writer_end(out, dictionary);
     uint32_t level = shape->each == EACH_SAMPLE ? 3u : shape->each == EACH_PROFILE ? 2u : 1u;
     if (shape->each == EACH_RESOURCE)
@@ -514,11 +481,11 @@ static void build_profiles(struct wire_writer *out, const struct shape *shape, s
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         if (i == 0)
-            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, size / 2);
+            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, part);
         if (i == 1)
-            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, size / 2);
+            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, part);
         if (i == 2 && shape->profile)
-            shape->profile(out, size / 2);
+            shape->profile(out, part);
     }
     for (uint32_t i = 0; out->size < size; i++) {
         size_t outer[2];
@@ -697,7 +664,7 @@ static void build_traces(struct wire_writer *out, const struct shape *shape, siz
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         put_part(out, i == 0 ? RESOURCE_SPANS_RESOURCE : SCOPE_SPANS_SCOPE,
-                 i == 0 ? shape->resource : shape->scope, size / 2);
+                 i == 0 ? shape->resource : shape->scope, part_size(shape, size));
     }
     for (uint32_t i = 0; out->size < size; i++) {
         size_t outer[2];
@@ -922,7 +889,7 @@ enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
 /* A description ends behind 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
 /* A sanitizer looks for other faults than the peak, and is slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef COST_IS_SANITIZED
 enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
 #else
 enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
@@ -956,19 +923,23 @@ cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
     return true;
 }
 
+static void build(const struct cost_case *c, struct wire_writer *out, size_t size)
+{
+    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(out, c->shape, size);
+}
+
 static struct cost measure(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
     struct cost cost = {.why = verdict_ok};
-    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(&request, c->shape, size);
+    build(c, &request, size);
     struct buffer *body = buffer_new(request.size, NULL);
     buffer_append(body, request.data, request.size, request.size);
     cost.plain_bytes = request.size;
     wire_writer_deinit(&request);
-    peak = held;
-    size_t before = held;
+    cost_memory_begin();
     cost.is_taken = cost_send(c, body, &cost.why);
-    cost.peak_bytes = peak - before;
+    cost.peak_bytes = cost_memory_peak();
     return cost;
 }
 
@@ -995,6 +966,15 @@ static int run_one(const struct cost_case *c, size_t size)
     printf("plain %zu peak %zu %s %s\n", cost.plain_bytes, cost.peak_bytes,
            cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
     return 0;
+}
+
+static int write_one(const struct cost_case *c, size_t size)
+{
+    struct wire_writer request = {0};
+    build(c, &request, size);
+    bool written = fwrite(request.data, 1, request.size, stdout) == request.size;
+    wire_writer_deinit(&request);
+    return !written;
 }
 
 enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * STAGES };
@@ -1039,6 +1019,8 @@ int main(int argc, char **argv)
             puts(cases[i].name);
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
+        else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
+            failed = write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
     fixture_deinit(&fixture);
     return failed;
