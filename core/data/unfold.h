@@ -17,6 +17,8 @@
 
 enum {
     UNFOLD_PROFILES_MAX = 100000,
+    UNFOLD_PROFILES_SPARE = 8192,   /* what batch makes by default; beyond that */
+    UNFOLD_BYTES_PER_PROFILE = 256, /* one for so many bytes: each may become a request */
     UNFOLD_SCOPES_MAX = 100000,
     UNFOLD_LABELS_MAX = 86016, /* bytes of a resource that labels take at most */
     UNFOLD_FRAMES_MAX = 1000,  /* of a stack, for each sample */
@@ -24,6 +26,12 @@ enum {
     UNFOLD_SPARE = 8 << 20,    /* and so many more */
     UNFOLD_ELEMENT_BYTES = 64, /* what is kept of a message or a string, about */
 };
+
+/* What is kept of the request's messages and strings behind the answer, about. */
+static inline size_t unfold_bytes(const struct scan_result *scan)
+{
+    return (size_t)scan->elements * UNFOLD_ELEMENT_BYTES;
+}
 
 /* Of a request that passed the scan. memory_bytes: what all requests may take; 0: no limit. False:
  * err says what is too much. */

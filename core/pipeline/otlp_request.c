@@ -42,7 +42,8 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
     return protobuf;
 }
 
-/* Takes over the body. NULL: behind the receiver it would become too much; *why says what. */
+/* Takes over the body. NULL: behind the receiver it would become too much, or more than there is
+ * room for now; *why says so. Nobody asks any more once it is answered. */
 static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signal,
                                           const struct scan_result *scan, struct budget *budget,
                                           struct verdict *why)
@@ -51,9 +52,12 @@ static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signa
     size_t memory = budget ? budget->limit_bytes : 0;
     bool (*unfold)(struct slice, const struct scan_result *, size_t, struct error *) =
         signal == SIGNAL_TRACES ? unfold_traces : unfold_profiles;
-    if (unfold(buffer_slice(body), scan, memory, &err))
+    if (!unfold(buffer_slice(body), scan, memory, &err))
+        *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
+    else if (!budget_has_room(budget, unfold_bytes(scan)))
+        *why = received_over_budget;
+    else
         return body;
-    *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
     buffer_unref(body);
     return NULL;
 }

@@ -16,6 +16,7 @@
 #include "core/data/json.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/scan.h"
+#include "core/data/unfold.h"
 #include "core/data/wire_writer.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/otlp_request.h"
@@ -457,19 +458,35 @@ static void put_part(struct wire_writer *out, uint32_t number,
     wire_writer_end(out, begun);
 }
 
-/* What is large in it gets as much each as its references in all. */
-static size_t part_size(const struct shape *shape, size_t size)
+enum { ITEMS_MAX = 1000000 }; /* scan_limits_default */
+
+/* How many references a request of the size may have: more would be refused. */
+static size_t references_max(const struct shape *shape, bool is_traces, size_t size)
 {
-    return size / (1u + (shape->tables != NULL) + (shape->resource != NULL) +
-                   (shape->scope != NULL) + (shape->profile != NULL));
+    if (shape->each == EACH_SAMPLE)
+        return ITEMS_MAX;
+    if (is_traces)
+        return UNFOLD_SCOPES_MAX;
+    if (shape->resource && shape->each == EACH_SCOPE) /* whose labels each of them repeats */
+        return size * UNFOLD_PER_BYTE / (size < UNFOLD_LABELS_MAX ? size : UNFOLD_LABELS_MAX);
+    size_t more = shape->tables || shape->resource || shape->scope ? size : 0;
+    size_t profiles = UNFOLD_PROFILES_SPARE + more / (UNFOLD_BYTES_PER_PROFILE + 1);
+    return profiles < UNFOLD_PROFILES_MAX ? profiles : UNFOLD_PROFILES_MAX;
 }
 
-static void build_profiles(struct wire_writer *out, const struct shape *shape, size_t size)
+static size_t large_parts(const struct shape *shape)
 {
-    size_t part = part_size(shape, size);
+    return (size_t)(shape->tables != NULL) + (shape->resource != NULL) + (shape->scope != NULL) +
+           (shape->profile != NULL);
+}
+
+static void write_profiles(struct wire_writer *out, const struct shape *shape, size_t size,
+                           size_t part)
+{
     static const uint32_t nesting[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
                                        SCOPE_PROFILES_PROFILES};
     size_t dictionary = wire_writer_begin(out, PROFILES_DICTIONARY), begun[3];
+    size_t most = references_max(shape, false, size);
     begin_tables(out);
     put_keys(out);
     if (shape->tables)
@@ -487,7 +504,7 @@ static void build_profiles(struct wire_writer *out, const struct shape *shape, s
         if (i == 2 && shape->profile)
             shape->profile(out, part);
     }
-    for (uint32_t i = 0; out->size < size; i++) {
+    for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
         for (uint32_t k = level; k < 2; k++)
             outer[k] = wire_writer_begin(out, nesting[k]);
@@ -656,17 +673,18 @@ static void empty_span(struct wire_writer *out, uint32_t i)
     PUT(out, SCOPE_SPANS_SPANS << 3 | WIRE_BYTES, 0);
 }
 
-static void build_traces(struct wire_writer *out, const struct shape *shape, size_t size)
+static void write_traces(struct wire_writer *out, const struct shape *shape, size_t size,
+                         size_t part)
 {
     static const uint32_t nesting[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS};
     uint32_t level = shape->each == EACH_SAMPLE ? 2u : shape->each == EACH_SCOPE ? 1u : 0u;
-    size_t begun[2];
+    size_t begun[2], most = references_max(shape, true, size);
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         put_part(out, i == 0 ? RESOURCE_SPANS_RESOURCE : SCOPE_SPANS_SCOPE,
-                 i == 0 ? shape->resource : shape->scope, part_size(shape, size));
+                 i == 0 ? shape->resource : shape->scope, part);
     }
-    for (uint32_t i = 0; out->size < size; i++) {
+    for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
         for (uint32_t k = level; k < 2; k++)
             outer[k] = wire_writer_begin(out, nesting[k]);
@@ -923,9 +941,19 @@ cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
     return true;
 }
 
+/* What is large in it gets as much each as its references in all; and more, where there may be no
+ * more references. */
 static void build(const struct cost_case *c, struct wire_writer *out, size_t size)
 {
-    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(out, c->shape, size);
+    void (*write)(struct wire_writer *, const struct shape *, size_t, size_t) =
+        c->signal == SIGNAL_TRACES ? write_traces : write_profiles;
+    size_t parts = large_parts(c->shape), part = size / (parts + 1);
+    write(out, c->shape, size, part);
+    if (parts == 0 || out->size >= size)
+        return;
+    part += (size - out->size) / parts;
+    wire_writer_clear(out);
+    write(out, c->shape, size, part);
 }
 
 static struct cost measure(const struct cost_case *c, size_t size)
