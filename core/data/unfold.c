@@ -55,9 +55,12 @@ static bool check_count(uint64_t count, uint64_t max, const char *what, struct e
            error_set(err, "the request holds %" PRIu64 " %s, more than %" PRIu64, count, what, max);
 }
 
-static bool check_memory(const struct scan_result *scan, size_t memory_bytes, struct error *err)
+static bool check_memory(struct slice request, const struct scan_result *scan, size_t memory_bytes,
+                         struct error *err)
 {
-    return memory_bytes == 0 || unfold_bytes(scan) <= memory_bytes ||
+    uint64_t most = (uint64_t)scan->elements * UNFOLD_ELEMENT_BYTES;
+    uint64_t usual = (uint64_t)request.size + unfold_usual_bytes(scan);
+    return memory_bytes == 0 || (most <= memory_bytes && usual <= memory_bytes) ||
            error_set(err,
                      "the request holds %" PRIu32
                      " messages and strings, for which there is not enough memory",
@@ -67,7 +70,7 @@ static bool check_memory(const struct scan_result *scan, size_t memory_bytes, st
 bool unfold_traces(struct slice request, const struct scan_result *scan, size_t memory_bytes,
                    struct error *err)
 {
-    return check_memory(scan, memory_bytes, err) &&
+    return check_memory(request, scan, memory_bytes, err) &&
            check_count(scopes_of(request).count, UNFOLD_SCOPES_MAX, "scope_spans", err);
 }
 
@@ -159,8 +162,7 @@ bool unfold_profiles(struct slice request, const struct scan_result *scan, size_
                      struct error *err)
 {
     struct scopes scopes = scopes_of(request);
-    return check_memory(scan, memory_bytes, err) &&
-           check_profiles(request, scan, err) &&
+    return check_memory(request, scan, memory_bytes, err) && check_profiles(request, scan, err) &&
            check_count(scopes.count, UNFOLD_SCOPES_MAX, "scope_profiles", err) &&
            check_count(scopes.label_bytes, room_of(request), "bytes of labels over all scopes",
                        err) &&

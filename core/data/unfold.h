@@ -24,13 +24,14 @@ enum {
     UNFOLD_FRAMES_MAX = 1000,  /* of a stack, for each sample */
     UNFOLD_PER_BYTE = 32,      /* frames, and bytes of labels, for each byte of the request */
     UNFOLD_SPARE = 8 << 20,    /* and so many more */
-    UNFOLD_ELEMENT_BYTES = 64, /* what is kept of a message or a string, about */
+    UNFOLD_ELEMENT_BYTES = 64, /* what is kept of a message or a string, at most */
+    UNFOLD_USUAL_BYTES = 16,   /* in most components */
 };
 
-/* What is kept of the request's messages and strings behind the answer, about. */
-static inline size_t unfold_bytes(const struct scan_result *scan)
+/* What components will usually allocate for the request, which nobody refuses any more. */
+static inline size_t unfold_usual_bytes(const struct scan_result *scan)
 {
-    return (size_t)scan->elements * UNFOLD_ELEMENT_BYTES;
+    return (size_t)scan->elements * UNFOLD_USUAL_BYTES;
 }
 
 /* Of a request that passed the scan. memory_bytes: what all requests may take; 0: no limit. False:

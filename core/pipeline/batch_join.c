@@ -6,7 +6,9 @@
 
 #include <assert.h>
 
-enum { CUT_REPEATED_MAX = 63, CUT_REPEATED_BYTES = 16 << 20 };
+enum { CUT_REPEATED_MAX = 31, CUT_REPEATED_BYTES = 16 << 20 };
+/* A part is a batch of its own: so much besides its bytes, about. */
+enum { CUT_PART_BYTES = 512 };
 
 /* What the outlet knows of one batch holds for what is made of it. */
 static void copy_way(struct batch *to, const struct batch *from)
@@ -70,13 +72,13 @@ struct batch *batch_join(struct batch *list)
 struct cut_room cut_room_of(size_t size)
 {
     size_t most = CUT_REPEATED_BYTES;
-    return (struct cut_room){
-        .left = size < most / CUT_REPEATED_MAX ? size * CUT_REPEATED_MAX : most};
+    return (struct cut_room){.left =
+                                 size < most / CUT_REPEATED_MAX ? size * CUT_REPEATED_MAX : most};
 }
 
 void cut_room_use(struct cut_room *room, size_t part_bytes, size_t item_bytes)
 {
-    room->last = part_bytes > item_bytes ? part_bytes - item_bytes : 0;
+    room->last = CUT_PART_BYTES + (part_bytes > item_bytes ? part_bytes - item_bytes : 0);
     room->left = room->last < room->left ? room->left - room->last : 0;
 }
 

@@ -16,12 +16,13 @@
 /* One batch with the items of all of them, in order; one signal, receipts settled or NULL. The
  * first one's context stays. */
 struct batch *batch_join(struct batch *list);
-/* How much of a request that is cut may stand in several parts (resource, scope, dictionary): 63
- * times its size, but no more than 16 MiB. So its parts, and a rest that stays in one piece, are no
- * larger than itself and that. */
+/* How much of a request that is cut may stand in several parts (resource, scope, dictionary), with
+ * 512 bytes for each part: 31 times its size, but no more than 16 MiB. So its parts, and a rest
+ * that stays in one piece, are no larger than itself and that. */
 struct cut_room {
     size_t left;
-    size_t last; /* the bytes that the last part repeated: the next one is expected to do the same */
+    size_t
+        last; /* the bytes that the last part repeated: the next one is expected to do the same */
 };
 struct cut_room cut_room_of(size_t size_bytes);
 /* A part was made; item_bytes: of its items themselves. */

@@ -54,12 +54,26 @@ static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signa
         signal == SIGNAL_TRACES ? unfold_traces : unfold_profiles;
     if (!unfold(buffer_slice(body), scan, memory, &err))
         *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
-    else if (!budget_has_room(budget, unfold_bytes(scan)))
+    else if (!budget_has_room(budget, unfold_usual_bytes(scan)))
         *why = received_over_budget;
     else
         return body;
     buffer_unref(body);
     return NULL;
+}
+
+/* Takes over the body. NULL: *why says why. */
+static struct buffer *normalise(struct buffer *body, const struct scan_result *scan,
+                                struct budget *budget, struct verdict *why)
+{
+    bool is_too_large;
+    struct buffer *normal = normalise_profiles(buffer_slice(body), scan, budget, &is_too_large);
+    buffer_unref(body);
+    if (!normal)
+        *why = is_too_large ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
+                                         "the texts that attributes refer to are too large")
+                            : received_over_budget;
+    return normal;
 }
 
 /* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
@@ -78,16 +92,9 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
         return NULL;
     }
     *items_out = scan.items;
-    if (signal == SIGNAL_PROFILES && normalise_needed(&scan)) {
-        struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
-        buffer_unref(body);
-        body = normal;
-    }
-    if (!body) {
-        *why = received_over_budget;
-        return NULL;
-    }
-    return refuse_what_unfolds(body, signal, &scan, budget, why);
+    if (signal == SIGNAL_PROFILES && normalise_needed(&scan))
+        body = normalise(body, &scan, budget, why);
+    return body ? refuse_what_unfolds(body, signal, &scan, budget, why) : NULL;
 }
 
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,

@@ -3,11 +3,11 @@
  * as dear as he can.
  *
  * A shape is a request of about so many plain bytes: one table entry, or several large parts, and
- * as many bytes of references to it. Each goes through each stage of its signal. As a test the program asserts
- * what every machine can: that the peak of memory stays below a multiple of the request, and grows
- * like it; work that is quadratic runs into the timeout. With the arguments CASE SIZE it takes one
- * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind; with
- * `write CASE SIZE` it prints the request, for tests/cost/replay.
+ * as many bytes of references to it. Each goes through each stage of its signal. As a test the
+ * program asserts what every machine can: that the peak of memory stays below a multiple of the
+ * request, and grows like it; work that is quadratic runs into the timeout. With the arguments CASE
+ * SIZE it takes one case once, for tests/cost/run, which counts the instructions of cost_send under
+ * callgrind; with `write CASE SIZE` it prints the request, for tests/cost/replay.
  * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
  */
 #include "core/base/hash.h"
@@ -23,6 +23,7 @@
 #include "exporters/pyroscope/pushes.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
+#include "tests/unit/cost_fields.h"
 #include "tests/unit/cost_memory.h"
 #include "tests/unit/pipeline_fixture.h"
 
@@ -730,6 +731,13 @@ enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
 /* ---- stages ---- */
 
+/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
+enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
+/* What changes a resource keeps a node of it, and a request has 100,000 at most. */
+enum { NODES_BYTES = 8 << 20 };
+/* A description ends behind 16 MiB, in memory that doubles. */
+enum { DESCRIPTION_BYTES = 48 << 20 };
+
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
 
@@ -872,12 +880,17 @@ static const struct stage {
     const char *name;
     void (*run)(enum signal signal, struct buffer *request, uint32_t items);
     bool is_for_profiles_only;
+    size_t peak_more; /* bytes that it may hold besides PEAK_PER_BYTE */
 } stages[] = {
-    {"scan", stage_scan, false},          {"spanjoin", stage_spanjoin, false},
-    {"resource", stage_resource, false},  {"cut_1", stage_cut_1, false},
-    {"cut_100", stage_cut_100, false},    {"merge", stage_merge, false},
-    {"json", stage_json, false},          {"describe", stage_describe, false},
-    {"pyroscope", stage_pyroscope, true},
+    {"scan", stage_scan, false, PEAK_MORE},
+    {"spanjoin", stage_spanjoin, false, PEAK_MORE},
+    {"resource", stage_resource, false, NODES_BYTES},
+    {"cut_1", stage_cut_1, false, PEAK_MORE},
+    {"cut_100", stage_cut_100, false, PEAK_MORE},
+    {"merge", stage_merge, false, PEAK_MORE},
+    {"json", stage_json, false, PEAK_MORE},
+    {"describe", stage_describe, false, DESCRIPTION_BYTES},
+    {"pyroscope", stage_pyroscope, true, PEAK_MORE},
 };
 enum { STAGES = sizeof stages / sizeof *stages };
 
@@ -902,10 +915,6 @@ static void set_up(void)
 
 /* ---- cases ---- */
 
-/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
-enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
-/* A description ends behind 16 MiB, in memory that doubles. */
-enum { DESCRIPTION_BYTES = 48 << 20 };
 /* A sanitizer looks for other faults than the peak, and is slow. */
 #ifdef COST_IS_SANITIZED
 enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
@@ -915,7 +924,8 @@ enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
 
 struct cost_case {
     char name[96];
-    const struct shape *shape;
+    const struct shape *shape;      /* or */
+    const struct cost_field *field; /* the one that is repeated */
     const struct stage *stage;
     enum signal signal;
 };
@@ -945,6 +955,10 @@ cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
  * more references. */
 static void build(const struct cost_case *c, struct wire_writer *out, size_t size)
 {
+    if (c->field) {
+        cost_field_write(out, c->field, size);
+        return;
+    }
     void (*write)(struct wire_writer *, const struct shape *, size_t, size_t) =
         c->signal == SIGNAL_TRACES ? write_traces : write_profiles;
     size_t parts = large_parts(c->shape), part = size / (parts + 1);
@@ -983,8 +997,7 @@ static void run_case(void **state)
     printf("%-56s %8zu %8.1f %s\n", c->name, costs[1].plain_bytes,
            (double)costs[1].peak_bytes / (double)costs[1].plain_bytes,
            costs[1].is_taken ? "" : "refused");
-    size_t more = c->stage->run == stage_describe ? DESCRIPTION_BYTES : PEAK_MORE;
-    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + more);
+    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + c->stage->peak_more);
 }
 
 /* "plain 65536 peak 1234567 taken" */
@@ -1005,7 +1018,7 @@ static int write_one(const struct cost_case *c, size_t size)
     return !written;
 }
 
-enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * STAGES };
+enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX) * STAGES };
 static struct cost_case cases[CASES_MAX];
 static size_t case_count;
 
@@ -1018,6 +1031,22 @@ static void make_cases(enum signal signal, const struct shape *shapes, size_t co
             struct cost_case *c = &cases[case_count++];
             *c = (struct cost_case){.shape = &shapes[i], .stage = &stages[s], .signal = signal};
             snprintf(c->name, sizeof c->name, "%s/%s", stages[s].name, shapes[i].name);
+        }
+}
+
+static void make_field_cases(enum signal signal)
+{
+    static struct cost_field all[SIGNAL_COUNT][COST_FIELDS_MAX];
+    size_t count = cost_fields(signal, all[signal]);
+    for (size_t s = 0; s < STAGES; s++)
+        for (size_t i = 0; i < count; i++) {
+            if (signal == SIGNAL_TRACES && stages[s].is_for_profiles_only)
+                continue;
+            struct cost_case *c = &cases[case_count++];
+            *c =
+                (struct cost_case){.field = &all[signal][i], .stage = &stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s.%s", stages[s].name, signal_name(signal),
+                     all[signal][i].name);
         }
 }
 
@@ -1040,6 +1069,8 @@ int main(int argc, char **argv)
     set_up();
     make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
     make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
+    make_field_cases(SIGNAL_PROFILES);
+    make_field_cases(SIGNAL_TRACES);
     if (argc < 2)
         failed = run_all();
     for (size_t i = 0; argc >= 2 && i < case_count; i++) {
