@@ -88,8 +88,8 @@ struct piece {
     /* When it is cut: */
     struct traces_source *traces;
     struct profiles_source *profiles;
-    uint32_t taken;   /* items */
-    size_t cut_bytes; /* size of the parts so far */
+    uint32_t taken; /* items */
+    struct cut_room room;
 };
 
 /* A request under way. */
@@ -248,6 +248,7 @@ static void add_whole(struct filling *filling, struct piece *piece)
 static void open_source(struct piece *piece, struct batch_node *node)
 {
     struct batch *batch = piece->batch;
+    piece->room = cut_room_of(batch_memory(batch));
     if (batch->signal == SIGNAL_PROFILES) {
         piece->profiles = profiles_source_new(node->merge, batch->parts[0].buffer);
         assert(profiles_source_items(piece->profiles) == batch->items);
@@ -269,10 +270,12 @@ static void add_cut(struct filling *filling, struct piece *piece, uint32_t count
     if (piece->profiles) {
         size_t before = profiles_merge_size(node->merge);
         profiles_source_add(piece->profiles, piece->taken, count);
-        piece->cut_bytes += profiles_merge_size(node->merge) - before;
+        cut_room_use(&piece->room, profiles_merge_size(node->merge) - before,
+                     profiles_source_item_bytes(piece->profiles, piece->taken, count));
     } else {
         struct buffer *part = traces_source_part(piece->traces, piece->taken, count);
-        piece->cut_bytes += part->size;
+        cut_room_use(&piece->room, part->size,
+                     traces_source_item_bytes(piece->traces, piece->taken, count));
         add_part(filling, part);
     }
     piece->taken += count;
@@ -316,7 +319,7 @@ static uint32_t share_of(const struct filling *filling, const struct piece *piec
     uint64_t left = items_left(piece), fits = filling->items_max - filling->items;
     if (left <= fits)
         return (uint32_t)left;
-    if (piece->cut_bytes > batch_cut_room(batch_memory(piece->batch)))
+    if (piece->taken > 0 && cut_room_is_used_up(&piece->room))
         return (uint32_t)left;
     return (uint32_t)fits;
 }
@@ -362,6 +365,7 @@ static struct buffer *copy_parts(struct filling *filling, size_t size)
 static struct batch *join_parts(struct filling *filling, struct worker *worker)
 {
     size_t size = 0;
+    assert(filling->parts);
     for (size_t i = 0; i < filling->part_count; i++)
         size += filling->parts[i]->size;
     if (filling->part_count > 1 && size / filling->part_count < PART_MIN_BYTES) {

@@ -52,6 +52,7 @@ static size_t next_block_size(const struct arena *arena, size_t need)
 static void add_block(struct arena *arena, size_t need)
 {
     size_t size = next_block_size(arena, need);
+    budget_charge(arena->budget, size); /* first: others are refused sooner */
     struct arena_block *block = memory_alloc(size);
     block->older = arena->blocks;
     block->size = size;
@@ -59,7 +60,6 @@ static void add_block(struct arena *arena, size_t need)
     arena->next = block->bytes;
     arena->end = (uint8_t *)block + size;
     arena->reserved_bytes += size;
-    budget_charge(arena->budget, size);
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
@@ -139,7 +139,7 @@ char *arena_vprintf(struct arena *arena, const char *format, va_list args)
     int size = vsnprintf(NULL, 0, format, args);
     assert(size >= 0);
     char *text = arena_alloc(arena, (size_t)size + 1);
-    vsnprintf(text, (size_t)size + 1, format, again);
+    vsnprintf(text, (size_t)size + 1, format, again); /* NOLINT(clang-analyzer-valist.*): copied */
     va_end(again);
     return text;
 }

@@ -3,7 +3,8 @@
  *
  * Whoever grows by what arrives from outside (bodies, decompressed output, held requests) reserves
  * first and refuses the request when the answer is no. Arenas of an admitted request charge
- * without asking: their size is bounded by the request that was admitted.
+ * without asking: their size is bounded by the request that was admitted, and when it was there had
+ * to be room for them (core/data/unfold.h).
  *
  * A budget may have a parent, and is then the account of one source (source_accounts.h): what it
  * holds counts at both. An account reserves only up to BUDGET_ACCOUNT_FACTOR times what is free at
@@ -34,7 +35,7 @@ struct budget {
 bool budget_reserve(struct budget *budget, size_t size_bytes);
 /* The same with another limit than the budget's own; 0: no limit. Not of an account. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
-/* Whether budget_reserve would say yes now. */
+/* Whether budget_reserve would say yes now, for what will charge it later. */
 bool budget_has_room(const struct budget *budget, size_t size_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);
 void budget_release(struct budget *budget, size_t size_bytes);

@@ -2,11 +2,12 @@
  * What a request of OTLP costs behind the receiver, for each byte of it, when its sender makes it
  * as dear as he can.
  *
- * A shape is a request of about so many plain bytes: half of them is one table entry, the other
- * half references to it. Each goes through each stage of its signal. As a test the program asserts
- * what every machine can: that the peak of memory stays below a multiple of the request, and grows
- * like it; work that is quadratic runs into the timeout. With the arguments CASE SIZE it takes one
- * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind.
+ * A shape is a request of about so many plain bytes: one table entry, or several large parts, and
+ * as many bytes of references to it. Each goes through each stage of its signal. As a test the
+ * program asserts what every machine can: that the peak of memory stays below a multiple of the
+ * request, and grows like it; work that is quadratic runs into the timeout. With the arguments CASE
+ * SIZE it takes one case once, for tests/cost/run, which counts the instructions of cost_send under
+ * callgrind; with `write CASE SIZE` it prints the request, for tests/cost/replay.
  * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
  */
 #include "core/base/hash.h"
@@ -15,63 +16,23 @@
 #include "core/data/json.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/scan.h"
+#include "core/data/unfold.h"
 #include "core/data/wire_writer.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/otlp_request.h"
 #include "exporters/pyroscope/pushes.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
+#include "tests/unit/cost_fields.h"
+#include "tests/unit/cost_memory.h"
 #include "tests/unit/pipeline_fixture.h"
 
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdio.h>
 
 #include <cmocka.h>
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type;
-
-/* ---- memory ---- */
-
-static size_t held, peak;
-
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
-    !defined(__clang__)
-/* The allocator's own functions; those below stand before them for the whole program. */
-void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
-void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
-
-static void *count_memory(void *memory)
-{
-    held += malloc_usable_size(memory);
-    peak = held > peak ? held : peak;
-    return memory;
-}
-
-void *malloc(size_t size)
-{
-    return count_memory(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return count_memory(__libc_calloc(count, size));
-}
-
-void *realloc(void *old, size_t size)
-{
-    held -= malloc_usable_size(old);
-    return count_memory(__libc_realloc(old, size));
-}
-
-void free(void *memory)
-{
-    held -= malloc_usable_size(memory);
-    __libc_free(memory);
-}
-#endif
 
 /* ---- writing requests ---- */
 
@@ -498,15 +459,39 @@ static void put_part(struct wire_writer *out, uint32_t number,
     wire_writer_end(out, begun);
 }
 
-static void build_profiles(struct wire_writer *out, const struct shape *shape, size_t size)
+enum { ITEMS_MAX = 1000000 }; /* scan_limits_default */
+
+/* How many references a request of the size may have: more would be refused. */
+static size_t references_max(const struct shape *shape, bool is_traces, size_t size)
+{
+    if (shape->each == EACH_SAMPLE)
+        return ITEMS_MAX;
+    if (is_traces)
+        return UNFOLD_SCOPES_MAX;
+    if (shape->resource && shape->each == EACH_SCOPE) /* whose labels each of them repeats */
+        return size * UNFOLD_PER_BYTE / (size < UNFOLD_LABELS_MAX ? size : UNFOLD_LABELS_MAX);
+    size_t more = shape->tables || shape->resource || shape->scope ? size : 0;
+    size_t profiles = UNFOLD_PROFILES_SPARE + more / (UNFOLD_BYTES_PER_PROFILE + 1);
+    return profiles < UNFOLD_PROFILES_MAX ? profiles : UNFOLD_PROFILES_MAX;
+}
+
+static size_t large_parts(const struct shape *shape)
+{
+    return (size_t)(shape->tables != NULL) + (shape->resource != NULL) + (shape->scope != NULL) +
+           (shape->profile != NULL);
+}
+
+static void write_profiles(struct wire_writer *out, const struct shape *shape, size_t size,
+                           size_t part)
 {
     static const uint32_t nesting[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
                                        SCOPE_PROFILES_PROFILES};
     size_t dictionary = wire_writer_begin(out, PROFILES_DICTIONARY), begun[3];
+    size_t most = references_max(shape, false, size);
     begin_tables(out);
     put_keys(out);
     if (shape->tables)
-        shape->tables(out, size / 2);
+        shape->tables(out, part);
     wire_writer_end(out, dictionary);
     uint32_t level = shape->each == EACH_SAMPLE ? 3u : shape->each == EACH_PROFILE ? 2u : 1u;
     if (shape->each == EACH_RESOURCE)
@@ -514,13 +499,13 @@ static void build_profiles(struct wire_writer *out, const struct shape *shape, s
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         if (i == 0)
-            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, size / 2);
+            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, part);
         if (i == 1)
-            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, size / 2);
+            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, part);
         if (i == 2 && shape->profile)
-            shape->profile(out, size / 2);
+            shape->profile(out, part);
     }
-    for (uint32_t i = 0; out->size < size; i++) {
+    for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
         for (uint32_t k = level; k < 2; k++)
             outer[k] = wire_writer_begin(out, nesting[k]);
@@ -689,17 +674,18 @@ static void empty_span(struct wire_writer *out, uint32_t i)
     PUT(out, SCOPE_SPANS_SPANS << 3 | WIRE_BYTES, 0);
 }
 
-static void build_traces(struct wire_writer *out, const struct shape *shape, size_t size)
+static void write_traces(struct wire_writer *out, const struct shape *shape, size_t size,
+                         size_t part)
 {
     static const uint32_t nesting[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS};
     uint32_t level = shape->each == EACH_SAMPLE ? 2u : shape->each == EACH_SCOPE ? 1u : 0u;
-    size_t begun[2];
+    size_t begun[2], most = references_max(shape, true, size);
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         put_part(out, i == 0 ? RESOURCE_SPANS_RESOURCE : SCOPE_SPANS_SCOPE,
-                 i == 0 ? shape->resource : shape->scope, size / 2);
+                 i == 0 ? shape->resource : shape->scope, part);
     }
-    for (uint32_t i = 0; out->size < size; i++) {
+    for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
         for (uint32_t k = level; k < 2; k++)
             outer[k] = wire_writer_begin(out, nesting[k]);
@@ -744,6 +730,13 @@ static const struct shape trace_shapes[] = {
 enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
 /* ---- stages ---- */
+
+/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
+enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
+/* What changes a resource keeps a node of it, and a request has 100,000 at most. */
+enum { NODES_BYTES = 8 << 20 };
+/* A description ends behind 16 MiB, in memory that doubles. */
+enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
@@ -889,12 +882,17 @@ static const struct stage {
     const char *name;
     void (*run)(enum signal signal, struct buffer *request, uint32_t items);
     bool is_for_profiles_only;
+    size_t peak_more; /* bytes that it may hold besides PEAK_PER_BYTE */
 } stages[] = {
-    {"scan", stage_scan, false},          {"spanjoin", stage_spanjoin, false},
-    {"resource", stage_resource, false},  {"cut_1", stage_cut_1, false},
-    {"cut_100", stage_cut_100, false},    {"merge", stage_merge, false},
-    {"json", stage_json, false},          {"describe", stage_describe, false},
-    {"pyroscope", stage_pyroscope, true},
+    {"scan", stage_scan, false, PEAK_MORE},
+    {"spanjoin", stage_spanjoin, false, PEAK_MORE},
+    {"resource", stage_resource, false, NODES_BYTES},
+    {"cut_1", stage_cut_1, false, PEAK_MORE},
+    {"cut_100", stage_cut_100, false, PEAK_MORE},
+    {"merge", stage_merge, false, PEAK_MORE},
+    {"json", stage_json, false, PEAK_MORE},
+    {"describe", stage_describe, false, DESCRIPTION_BYTES},
+    {"pyroscope", stage_pyroscope, true, PEAK_MORE},
 };
 enum { STAGES = sizeof stages / sizeof *stages };
 
@@ -920,12 +918,8 @@ static void set_up(void)
 
 /* ---- cases ---- */
 
-/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
-enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
-/* A description ends behind 16 MiB, in memory that doubles. */
-enum { DESCRIPTION_BYTES = 48 << 20 };
 /* A sanitizer looks for other faults than the peak, and is slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef COST_IS_SANITIZED
 enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
 #else
 enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
@@ -933,7 +927,8 @@ enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
 
 struct cost_case {
     char name[96];
-    const struct shape *shape;
+    const struct shape *shape;      /* or */
+    const struct cost_field *field; /* the one that is repeated */
     const struct stage *stage;
     enum signal signal;
 };
@@ -959,19 +954,37 @@ cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
     return true;
 }
 
+/* What is large in it gets as much each as its references in all; and more, where there may be no
+ * more references. */
+static void build(const struct cost_case *c, struct wire_writer *out, size_t size)
+{
+    if (c->field) {
+        cost_field_write(out, c->field, size);
+        return;
+    }
+    void (*write)(struct wire_writer *, const struct shape *, size_t, size_t) =
+        c->signal == SIGNAL_TRACES ? write_traces : write_profiles;
+    size_t parts = large_parts(c->shape), part = size / (parts + 1);
+    write(out, c->shape, size, part);
+    if (parts == 0 || out->size >= size)
+        return;
+    part += (size - out->size) / parts;
+    wire_writer_clear(out);
+    write(out, c->shape, size, part);
+}
+
 static struct cost measure(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
     struct cost cost = {.why = verdict_ok};
-    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(&request, c->shape, size);
+    build(c, &request, size);
     struct buffer *body = buffer_new(request.size, NULL);
     buffer_append(body, request.data, request.size, request.size);
     cost.plain_bytes = request.size;
     wire_writer_deinit(&request);
-    peak = held;
-    size_t before = held;
+    cost_memory_begin();
     cost.is_taken = cost_send(c, body, &cost.why);
-    cost.peak_bytes = peak - before;
+    cost.peak_bytes = cost_memory_peak();
     return cost;
 }
 
@@ -987,8 +1000,7 @@ static void run_case(void **state)
     printf("%-56s %8zu %8.1f %s\n", c->name, costs[1].plain_bytes,
            (double)costs[1].peak_bytes / (double)costs[1].plain_bytes,
            costs[1].is_taken ? "" : "refused");
-    size_t more = c->stage->run == stage_describe ? DESCRIPTION_BYTES : PEAK_MORE;
-    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + more);
+    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + c->stage->peak_more);
 }
 
 /* "plain 65536 peak 1234567 taken" */
@@ -1000,7 +1012,16 @@ static int run_one(const struct cost_case *c, size_t size)
     return 0;
 }
 
-enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * STAGES };
+static int write_one(const struct cost_case *c, size_t size)
+{
+    struct wire_writer request = {0};
+    build(c, &request, size);
+    bool written = fwrite(request.data, 1, request.size, stdout) == request.size;
+    wire_writer_deinit(&request);
+    return !written;
+}
+
+enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX) * STAGES };
 static struct cost_case cases[CASES_MAX];
 static size_t case_count;
 
@@ -1013,6 +1034,22 @@ static void make_cases(enum signal signal, const struct shape *shapes, size_t co
             struct cost_case *c = &cases[case_count++];
             *c = (struct cost_case){.shape = &shapes[i], .stage = &stages[s], .signal = signal};
             snprintf(c->name, sizeof c->name, "%s/%s", stages[s].name, shapes[i].name);
+        }
+}
+
+static void make_field_cases(enum signal signal)
+{
+    static struct cost_field all[SIGNAL_COUNT][COST_FIELDS_MAX];
+    size_t count = cost_fields(signal, all[signal]);
+    for (size_t s = 0; s < STAGES; s++)
+        for (size_t i = 0; i < count; i++) {
+            if (signal == SIGNAL_TRACES && stages[s].is_for_profiles_only)
+                continue;
+            struct cost_case *c = &cases[case_count++];
+            *c =
+                (struct cost_case){.field = &all[signal][i], .stage = &stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s.%s", stages[s].name, signal_name(signal),
+                     all[signal][i].name);
         }
 }
 
@@ -1035,6 +1072,8 @@ int main(int argc, char **argv)
     set_up();
     make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
     make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
+    make_field_cases(SIGNAL_PROFILES);
+    make_field_cases(SIGNAL_TRACES);
     if (argc < 2)
         failed = run_all();
     for (size_t i = 0; argc >= 2 && i < case_count; i++) {
@@ -1042,6 +1081,8 @@ int main(int argc, char **argv)
             puts(cases[i].name);
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
+        else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
+            failed = write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
     span_index_free(sources);
     fixture_deinit(&fixture);

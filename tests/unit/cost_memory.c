@@ -1,0 +1,63 @@
+#include "tests/unit/cost_memory.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+static size_t held, before, peak;
+
+void cost_memory_begin(void)
+{
+    before = peak = held;
+}
+
+size_t cost_memory_peak(void)
+{
+    return peak - before;
+}
+
+#if defined(__GLIBC__) && !defined(COST_IS_SANITIZED)
+bool cost_memory_is_counted(void)
+{
+    return true;
+}
+
+/* The allocator's own functions; those below stand before them for the whole program. */
+void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
+void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
+
+static void *count_memory(void *memory)
+{
+    held += malloc_usable_size(memory);
+    peak = held > peak ? held : peak;
+    return memory;
+}
+
+void *malloc(size_t size)
+{
+    return count_memory(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return count_memory(__libc_calloc(count, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+    held -= malloc_usable_size(old);
+    return count_memory(__libc_realloc(old, size));
+}
+
+void free(void *memory)
+{
+    held -= malloc_usable_size(memory);
+    __libc_free(memory);
+}
+#else
+bool cost_memory_is_counted(void)
+{
+    return false;
+}
+#endif
