@@ -2,9 +2,9 @@
 
 #include "core/base/hash.h"
 #include "core/data/scan.h"
+#include "tests/unit/heap_peak.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,51 +16,6 @@
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define IS_SANITIZED
-#endif
-
-/* ---- memory ---- */
-
-static size_t held, peak;
-
-#if defined(__GLIBC__) && !defined(IS_SANITIZED)
-#define COUNTS_MEMORY 1
-
-/* The allocator's own functions; those below stand before them for the whole program. */
-void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
-void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
-
-static void *count_memory(void *memory)
-{
-    held += malloc_usable_size(memory);
-    peak = held > peak ? held : peak;
-    return memory;
-}
-
-void *malloc(size_t size)
-{
-    return count_memory(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return count_memory(__libc_calloc(count, size));
-}
-
-void *realloc(void *old, size_t size)
-{
-    held -= malloc_usable_size(old);
-    return count_memory(__libc_realloc(old, size));
-}
-
-void free(void *memory)
-{
-    held -= malloc_usable_size(memory);
-    __libc_free(memory);
-}
-#else
-#define COUNTS_MEMORY 0
 #endif
 
 /* ---- a case ---- */
@@ -86,10 +41,9 @@ static struct cost measure(const struct cost_case *c, size_t size)
     struct cost cost = {.why = verdict_ok};
     c->build(&request, size);
     cost.plain_bytes = request.size;
-    peak = held;
-    size_t before = held;
+    heap_peak_begin();
     cost.is_taken = cost_send(c, wire_writer_slice(&request), &cost.why);
-    cost.peak_bytes = peak - before;
+    cost.peak_bytes = heap_peak_bytes();
     wire_writer_deinit(&request);
     return cost;
 }
@@ -141,7 +95,7 @@ static int run_all(const struct cost_case *cases, size_t count)
 {
     size_t failed = 0;
     printf("%-44s %s%s\n", "case", "plain bytes, peak bytes for each, at three sizes",
-           COUNTS_MEMORY ? "" : " (not counted)");
+           heap_peak_is_counted() ? "" : " (not counted)");
     for (size_t i = 0; i < count; i++)
         failed += !run_case(&cases[i]);
     printf("%zu cases, %zu failed\n", count, failed);
@@ -157,6 +111,16 @@ static int run_one(const struct cost_case *c, size_t size)
     return 0;
 }
 
+static int dump_one(const struct cost_case *c, size_t size)
+{
+    struct wire_writer request = {0};
+    c->build(&request, size);
+    size_t written = fwrite(request.data, 1, request.size, stdout);
+    bool fine = written == request.size;
+    wire_writer_deinit(&request);
+    return !fine;
+}
+
 int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count)
 {
     hash_init_with(1);
@@ -168,6 +132,8 @@ int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count
             puts(cases[i].name);
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             return run_one(&cases[i], strtoul(argv[2], NULL, 10));
+        else if (argc == 4 && strcmp(argv[2], cases[i].name) == 0)
+            return dump_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
     return strcmp(argv[1], "list") != 0;
 }

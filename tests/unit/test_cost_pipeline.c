@@ -6,72 +6,23 @@
  * half references to it. Each goes through each stage of its signal. As a test the program asserts
  * what every machine can: that the peak of memory stays below a multiple of the request, and grows
  * like it; work that is quadratic runs into the timeout. With the arguments CASE SIZE it takes one
- * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind.
+ * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind; with
+ * dump CASE SIZE it writes the request, for tests/fuzz/cost/run.
  * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
  */
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "core/data/describe.h"
-#include "core/data/json.h"
-#include "core/data/profiles_merge.h"
 #include "core/data/scan.h"
 #include "core/data/wire_writer.h"
-#include "core/pipeline/batch_join.h"
-#include "core/pipeline/otlp_request.h"
-#include "exporters/pyroscope/pushes.h"
-#include "processors/spanjoin/enrich_samples.h"
-#include "processors/spanjoin/enrich_spans.h"
-#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/cost_stages.h"
+#include "tests/unit/heap_peak.h"
 
-#include <malloc.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
-
-extern const struct component_type spanjoin_processor_type, resource_processor_type;
-
-/* ---- memory ---- */
-
-static size_t held, peak;
-
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
-    !defined(__clang__)
-/* The allocator's own functions; those below stand before them for the whole program. */
-void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
-void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */
-void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-identifier) */
-
-static void *count_memory(void *memory)
-{
-    held += malloc_usable_size(memory);
-    peak = held > peak ? held : peak;
-    return memory;
-}
-
-void *malloc(size_t size)
-{
-    return count_memory(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return count_memory(__libc_calloc(count, size));
-}
-
-void *realloc(void *old, size_t size)
-{
-    held -= malloc_usable_size(old);
-    return count_memory(__libc_realloc(old, size));
-}
-
-void free(void *memory)
-{
-    held -= malloc_usable_size(memory);
-    __libc_free(memory);
-}
-#endif
 
 /* ---- writing requests ---- */
 
@@ -743,184 +694,10 @@ static const struct shape trace_shapes[] = {
 };
 enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
-/* ---- stages ---- */
-
-static struct fixture fixture;
-static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
-
-static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
-{
-    return batch_new(&fixture.workers[0], signal, buffer_ref(request), items, NULL, NULL);
-}
-
-static void end_batch(struct batch *batch)
-{
-    struct slice_list list = {0};
-    batch_gather(batch, &list);
-    batch_free(batch);
-}
-
-static void stage_scan(enum signal signal, struct buffer *request, uint32_t items)
-{
-    (void)signal;
-    (void)request;
-    (void)items; /* it was scanned */
-}
-
-/* Every id is found: of the first span. */
-static void answer_all(struct sample_plan *plan, struct span_match *match)
-{
-    for (uint32_t k = 0; k < plan->key_count; k++) {
-        match->key = plan->finds[k].key;
-        plan->finds[k].presence = SPAN_MISSING;
-        plan->finds[k].matches = match;
-        plan->finds[k].match_count = 1;
-    }
-}
-
-static void count_spans(struct span_reader *reader, struct span_put *puts, size_t count,
-                        struct arena *arena)
-{
-    static const uint64_t totals[64] = {1, 1, 1, 1, 1};
-    (void)reader;
-    (void)arena;
-    for (size_t i = 0; i < count; i++)
-        puts[i].totals = totals;
-}
-
-static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t items)
-{
-    const struct spanjoin_settings *settings = joining[signal]->component->settings;
-    struct batch *batch = batch_of(signal, request, items);
-    if (signal == SIGNAL_TRACES) {
-        struct span_reader reader = {.read = count_spans, .wants_values = true};
-        struct request_spans spans = request_spans_read(batch, settings, &reader);
-        request_spans_enrich(batch, settings, &spans);
-        request_spans_deinit(&spans);
-    } else {
-        struct span_match match = {.facts = {.kind = 2}};
-        struct sample_plan *plan = sample_plan_new(batch, settings, NULL, 0, 0);
-        answer_all(plan, &match);
-        sample_plan_choose(plan);
-        sample_plan_apply(plan);
-        sample_plan_free(plan);
-    }
-    end_batch(batch);
-}
-
-static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct probe probe;
-    fixture_consume(&fixture, editing[signal]->nodes[0], buffer_slice(request), items, &probe);
-    fixture_clear_recorded(&fixture);
-}
-
-static void cut(enum signal signal, struct buffer *request, uint32_t items, uint32_t max_items)
-{
-    struct batch *parts = items ? batch_cut(batch_of(signal, request, items), max_items) : NULL;
-    while (parts) {
-        struct batch *next = parts->next;
-        parts->next = NULL;
-        end_batch(parts);
-        parts = next;
-    }
-}
-
-static void stage_cut_1(enum signal signal, struct buffer *request, uint32_t items)
-{
-    cut(signal, request, items, 1);
-}
-
-static void stage_cut_100(enum signal signal, struct buffer *request, uint32_t items)
-{
-    cut(signal, request, items, 100);
-}
-
-static void stage_merge(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct batch *first = batch_of(signal, request, items);
-    first->next = batch_of(signal, request, items);
-    end_batch(batch_join(first));
-}
-
-static void stage_pyroscope(enum signal signal, struct buffer *request, uint32_t items)
-{
-    static const struct label_settings labels = {.max_values = 0};
-    struct label_limits *limits = label_limits_new(0, NULL, "exporter pyroscope");
-    struct push_options options = {.labels = &labels,
-                                   .limits = limits,
-                                   .label = "exporter pyroscope",
-                                   .max_profile_bytes = 4 << 20,
-                                   .max_samples = 16000};
-    struct batch *batch = batch_of(signal, request, items);
-    struct pushes *pushes = pushes_new(batch, &options);
-    for (struct buffer *push; (push = pushes_next(pushes)) != NULL;)
-        buffer_unref(push);
-    pushes_free(pushes);
-    label_limits_free(limits);
-    batch_free(batch);
-}
-
-static void stage_json(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct text out = {0};
-    (void)items;
-    json_from_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                       buffer_slice(request), &out);
-    text_deinit(&out);
-}
-
-static void stage_describe(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct text out = {0};
-    struct batch *batch = batch_of(signal, request, items);
-    struct message *root = &batch->parts[0].root;
-    if (signal == SIGNAL_TRACES)
-        describe_traces(root, DESCRIBE_DETAILED, 0, &out);
-    else
-        describe_profiles(root, batch_dictionary(batch), DESCRIBE_DETAILED, &out);
-    text_deinit(&out);
-    batch_free(batch);
-}
-
-static const struct stage {
-    const char *name;
-    void (*run)(enum signal signal, struct buffer *request, uint32_t items);
-    bool is_for_profiles_only;
-} stages[] = {
-    {"scan", stage_scan, false},          {"spanjoin", stage_spanjoin, false},
-    {"resource", stage_resource, false},  {"cut_1", stage_cut_1, false},
-    {"cut_100", stage_cut_100, false},    {"merge", stage_merge, false},
-    {"json", stage_json, false},          {"describe", stage_describe, false},
-    {"pyroscope", stage_pyroscope, true},
-};
-enum { STAGES = sizeof stages / sizeof *stages };
-
-static void set_up(void)
-{
-    static const char join[] =
-        "processors: {spanjoin: {samples: {attributes: [{key: a, from: span.name}, "
-        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}, "
-        "spans: {attributes: [{key: n, from: samples.count}, "
-        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
-    static const char edit[] =
-        "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
-    fixture_init(&fixture, 1);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
-        const char *name = signal_name((enum signal)signal);
-        joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
-                                        (enum signal)signal);
-        editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
-                                        (enum signal)signal);
-    }
-}
-
 /* ---- cases ---- */
 
 /* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
 enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
-/* A description ends behind 16 MiB, in memory that doubles. */
-enum { DESCRIPTION_BYTES = 48 << 20 };
 /* A sanitizer looks for other faults than the peak, and is slow. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
@@ -931,7 +708,7 @@ enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
 struct cost_case {
     char name[96];
     const struct shape *shape;
-    const struct stage *stage;
+    const struct cost_stage *stage;
     enum signal signal;
 };
 
@@ -947,13 +724,7 @@ bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *w
 bool __attribute__((noinline))
 cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
 {
-    uint32_t items;
-    struct buffer *request = otlp_request_read(body, c->signal, false, NULL, &items, why);
-    if (!request)
-        return false;
-    c->stage->run(c->signal, request, items);
-    buffer_unref(request);
-    return true;
+    return cost_stage_take(c->stage, c->signal, body, false, why);
 }
 
 static struct cost measure(const struct cost_case *c, size_t size)
@@ -965,10 +736,9 @@ static struct cost measure(const struct cost_case *c, size_t size)
     buffer_append(body, request.data, request.size, request.size);
     cost.plain_bytes = request.size;
     wire_writer_deinit(&request);
-    peak = held;
-    size_t before = held;
+    heap_peak_begin();
     cost.is_taken = cost_send(c, body, &cost.why);
-    cost.peak_bytes = peak - before;
+    cost.peak_bytes = heap_peak_bytes();
     return cost;
 }
 
@@ -984,7 +754,7 @@ static void run_case(void **state)
     printf("%-56s %8zu %8.1f %s\n", c->name, costs[1].plain_bytes,
            (double)costs[1].peak_bytes / (double)costs[1].plain_bytes,
            costs[1].is_taken ? "" : "refused");
-    size_t more = c->stage->run == stage_describe ? DESCRIPTION_BYTES : PEAK_MORE;
+    size_t more = c->stage->more_bytes > PEAK_MORE ? c->stage->more_bytes : PEAK_MORE;
     assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + more);
 }
 
@@ -997,19 +767,29 @@ static int run_one(const struct cost_case *c, size_t size)
     return 0;
 }
 
-enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * STAGES };
+static int dump_one(const struct cost_case *c, size_t size)
+{
+    struct wire_writer request = {0};
+    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(&request, c->shape, size);
+    bool fine = fwrite(request.data, 1, request.size, stdout) == request.size;
+    wire_writer_deinit(&request);
+    return !fine;
+}
+
+enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * COST_STAGE_COUNT };
 static struct cost_case cases[CASES_MAX];
 static size_t case_count;
 
 static void make_cases(enum signal signal, const struct shape *shapes, size_t count)
 {
-    for (size_t s = 0; s < STAGES; s++)
+    for (size_t s = 0; s < COST_STAGE_COUNT; s++)
         for (size_t i = 0; i < count; i++) {
-            if (signal == SIGNAL_TRACES && stages[s].is_for_profiles_only)
+            if (signal == SIGNAL_TRACES && cost_stages[s].is_for_profiles_only)
                 continue;
             struct cost_case *c = &cases[case_count++];
-            *c = (struct cost_case){.shape = &shapes[i], .stage = &stages[s], .signal = signal};
-            snprintf(c->name, sizeof c->name, "%s/%s", stages[s].name, shapes[i].name);
+            *c =
+                (struct cost_case){.shape = &shapes[i], .stage = &cost_stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s", cost_stages[s].name, shapes[i].name);
         }
 }
 
@@ -1029,7 +809,7 @@ int main(int argc, char **argv)
     int failed = argc >= 2 && strcmp(argv[1], "list") != 0;
     hash_init_with(1);
     scan_init();
-    set_up();
+    cost_stages_start();
     make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
     make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
     if (argc < 2)
@@ -1039,7 +819,9 @@ int main(int argc, char **argv)
             puts(cases[i].name);
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
+        else if (argc == 4 && strcmp(argv[2], cases[i].name) == 0)
+            failed = dump_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
-    fixture_deinit(&fixture);
+    cost_stages_stop();
     return failed;
 }
