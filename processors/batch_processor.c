@@ -89,7 +89,7 @@ struct piece {
     struct traces_source *traces;
     struct profiles_source *profiles;
     uint32_t taken;   /* items */
-    size_t cut_bytes; /* size of the parts so far */
+    size_t cut_bytes; /* size of the parts so far, or what they took to read */
 };
 
 /* A request under way. */
@@ -276,9 +276,9 @@ static void add_cut(struct filling *filling, struct piece *piece, uint32_t count
     if (!piece->traces && !piece->profiles)
         open_source(piece, node);
     if (piece->profiles) {
-        size_t before = profiles_merge_size(node->merge);
+        size_t before = profiles_merge_work(node->merge);
         profiles_source_add(piece->profiles, piece->taken, count);
-        piece->cut_bytes += profiles_merge_size(node->merge) - before;
+        piece->cut_bytes += profiles_merge_work(node->merge) - before;
     } else {
         struct buffer *part = traces_source_part(piece->traces, piece->taken, count);
         piece->cut_bytes += part->size;

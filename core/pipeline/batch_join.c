@@ -96,12 +96,21 @@ static void begin_cut(struct cut *cut, struct batch *whole)
     free(pieces);
 }
 
-static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count)
+/* Uses up some of the room that is left. */
+static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count, size_t *left)
 {
-    if (cut->traces)
-        return traces_source_part(cut->traces, first, count);
-    profiles_source_add(cut->profiles, first, count);
-    return profiles_merge_finish(cut->merge);
+    struct buffer *part;
+    size_t work;
+    if (cut->traces) {
+        part = traces_source_part(cut->traces, first, count);
+        work = part->size;
+    } else {
+        profiles_source_add(cut->profiles, first, count);
+        work = profiles_merge_work(cut->merge);
+        part = profiles_merge_finish(cut->merge);
+    }
+    *left = work < *left ? *left - work : 0;
+    return part;
 }
 
 static void end_cut(struct cut *cut)
@@ -131,8 +140,7 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
     for (uint32_t taken = 0; taken < batch->items;) {
         uint32_t rest = batch->items - taken;
         uint32_t count = rest > max_items && left > 0 ? max_items : rest;
-        struct buffer *buffer = cut_part(&cut, taken, count);
-        left = buffer->size < left ? left - buffer->size : 0;
+        struct buffer *buffer = cut_part(&cut, taken, count, &left);
         if (taken > 0 && batch->receipt)
             receipt_add_parts(batch->receipt, 1);
         *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,
