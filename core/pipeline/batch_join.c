@@ -7,6 +7,8 @@
 #include <assert.h>
 
 enum { CUT_GROWTH_MAX = 64, CUT_SPARE_BYTES = 32 << 20 };
+/* What a part takes beside its bytes (batch, buffer, arena), about: a span may have two. */
+enum { CUT_PART_BYTES = 512 };
 
 /* What the outlet knows of one batch holds for what is made of it. */
 static void copy_way(struct batch *to, const struct batch *from)
@@ -109,6 +111,7 @@ static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count, 
         work = profiles_merge_work(cut->merge);
         part = profiles_merge_finish(cut->merge);
     }
+    work += CUT_PART_BYTES;
     *left = work < *left ? *left - work : 0;
     return part;
 }

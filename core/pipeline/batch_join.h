@@ -17,7 +17,8 @@
  * first one's context stays. */
 struct batch *batch_join(struct batch *list);
 /* What stands in every part (resource, scope, dictionary) may make the parts of a batch of this
- * size so many bytes large: 64 times its size, but no more than itself and 32 MiB. */
+ * size so many bytes large, or read so many: 64 times its size, but no more than itself and 32 MiB.
+ * Each counts as a little more than its bytes. */
 size_t batch_cut_room(size_t size_bytes);
 /* Parts of at most max_items each, in order; each has its part of the receipt. When the room
  * (batch_cut_room) is used up the rest stays in one piece. */

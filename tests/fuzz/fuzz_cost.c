@@ -107,9 +107,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
     if (size_max <= size + LENGTHS)
         return 1 + LLVMFuzzerMutate(data + 1, size - 1, size_max - 1);
     struct wire_writer out = {0};
-    struct mutation mutation = {.random = seed + 1ull,
-                                .room = size_max - size - LENGTHS,
-                                .mutate = LLVMFuzzerMutate};
+    struct mutation mutation = {
+        .random = seed + 1ull, .room = size_max - size - LENGTHS, .mutate = LLVMFuzzerMutate};
     mutate_request(&mutation, cost_target_of(data[0])->format, slice_of(data + 1, size - 1), &out);
     size_t new_size = out.size < size_max - 1 ? out.size : size_max - 1;
     if (new_size > 0)

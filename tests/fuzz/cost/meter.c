@@ -101,8 +101,8 @@ size_t __wrap_strlen(const char *text)
 
 enum { BUCKETS = 80 };
 enum { STEPS, PEAK, KINDS };
-__attribute__((section("__libfuzzer_extra_counters"), used)) static uint8_t
-    extra[KINDS][METER_SIZE_CLASSES][BUCKETS];
+__attribute__((section("__libfuzzer_extra_counters"),
+               used)) static uint8_t extra[KINDS][METER_SIZE_CLASSES][BUCKETS];
 
 static void tell(unsigned kind, uint64_t amount, size_t size)
 {

@@ -54,8 +54,14 @@ struct target {
     bool is_json;
 };
 
-#define UPLOAD(n, f, s) {.target = {.name = #n, .format = (f)}, .send = (s)}
-#define SEQUENCE(n, p) {.target = {.name = #n, .format = COST_PROTOBUF}, .play = (p)}
+#define UPLOAD(n, f, s)                                                                            \
+    {                                                                                              \
+        .target = {.name = #n, .format = (f)}, .send = (s)                                         \
+    }
+#define SEQUENCE(n, p)                                                                             \
+    {                                                                                              \
+        .target = {.name = #n, .format = COST_PROTOBUF}, .play = (p)                               \
+    }
 #define OTLP(n, s, g)                                                                              \
     {                                                                                              \
         .target = {.name = #n, .format = COST_PROTOBUF}, .stage = (s), .signal = (g)               \
@@ -129,7 +135,8 @@ static const struct cost_stage *stage_named(const char *name)
     abort();
 }
 
-static struct measured send_upload(const struct target *target, struct slice input, struct verdict *why)
+static struct measured send_upload(const struct target *target, struct slice input,
+                                   struct verdict *why)
 {
     uint8_t *copy = memory_alloc(input.size + 1);
     memcpy(copy, input.data, input.size);
@@ -141,7 +148,8 @@ static struct measured send_upload(const struct target *target, struct slice inp
     return measured;
 }
 
-static struct measured take_stage(const struct target *target, struct slice input, struct verdict *why)
+static struct measured take_stage(const struct target *target, struct slice input,
+                                  struct verdict *why)
 {
     struct buffer *body = copy_of(input);
     meter_begin();
