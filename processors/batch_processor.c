@@ -88,8 +88,8 @@ struct piece {
     /* When it is cut: */
     struct traces_source *traces;
     struct profiles_source *profiles;
-    uint32_t taken;   /* items */
-    size_t cut_bytes; /* size of the parts so far, or what they took to read */
+    uint32_t taken; /* items */
+    struct cut_room room;
 };
 
 /* A request under way. */
@@ -257,6 +257,7 @@ static void add_whole(struct filling *filling, struct piece *piece)
 static void open_source(struct piece *piece, struct batch_node *node)
 {
     struct batch *batch = piece->batch;
+    piece->room = cut_room_of(batch_memory(batch));
     if (batch->signal == SIGNAL_PROFILES) {
         piece->profiles = profiles_source_new(node->merge, batch->parts[0].buffer);
         assert(profiles_source_items(piece->profiles) == batch->items);
@@ -278,10 +279,12 @@ static void add_cut(struct filling *filling, struct piece *piece, uint32_t count
     if (piece->profiles) {
         size_t before = profiles_merge_work(node->merge);
         profiles_source_add(piece->profiles, piece->taken, count);
-        piece->cut_bytes += profiles_merge_work(node->merge) - before;
+        cut_room_use(&piece->room, profiles_merge_work(node->merge) - before,
+                     profiles_source_item_bytes(piece->profiles, piece->taken, count));
     } else {
         struct buffer *part = traces_source_part(piece->traces, piece->taken, count);
-        piece->cut_bytes += part->size;
+        cut_room_use(&piece->room, part->size,
+                     traces_source_item_bytes(piece->traces, piece->taken, count));
         add_part(filling, part);
     }
     piece->taken += count;
@@ -325,7 +328,7 @@ static uint32_t share_of(const struct filling *filling, const struct piece *piec
     uint64_t left = items_left(piece), fits = filling->items_max - filling->items;
     if (left <= fits)
         return (uint32_t)left;
-    if (piece->cut_bytes > batch_cut_room(batch_memory(piece->batch)))
+    if (piece->taken > 0 && cut_room_is_used_up(&piece->room))
         return (uint32_t)left;
     return (uint32_t)fits;
 }

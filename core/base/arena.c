@@ -43,6 +43,7 @@ static size_t next_block_size(const struct arena *arena, size_t need)
 static void add_block(struct arena *arena, size_t need)
 {
     size_t size = next_block_size(arena, need);
+    budget_charge(arena->budget, size); /* first: others are refused sooner */
     struct arena_block *block = memory_alloc(size);
     block->older = arena->blocks;
     block->size = size;
@@ -50,7 +51,6 @@ static void add_block(struct arena *arena, size_t need)
     arena->next = block->bytes;
     arena->end = (uint8_t *)block + size;
     arena->reserved_bytes += size;
-    budget_charge(arena->budget, size);
 }
 
 void *arena_alloc(struct arena *arena, size_t size)

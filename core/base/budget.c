@@ -18,6 +18,14 @@ bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limi
     return true;
 }
 
+bool budget_has_room(const struct budget *budget, size_t size_bytes)
+{
+    if (!budget || budget->limit_bytes == 0)
+        return true;
+    size_t used = budget_used(budget);
+    return size_bytes <= budget->limit_bytes && used <= budget->limit_bytes - size_bytes;
+}
+
 void budget_charge(struct budget *budget, size_t size_bytes)
 {
     if (budget)

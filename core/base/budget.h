@@ -3,7 +3,8 @@
  *
  * Whoever grows by what arrives from outside (bodies, decompressed output, held requests) reserves
  * first and refuses the request when the answer is no. Arenas of an admitted request charge
- * without asking: their size is bounded by the request that was admitted.
+ * without asking: their size is bounded by the request that was admitted, and when it was there had
+ * to be room for them (core/data/unfold.h).
  *
  * Owner: the process or a component.
  *
@@ -25,6 +26,8 @@ struct budget {
 bool budget_reserve(struct budget *budget, size_t size_bytes);
 /* The same with another limit than the budget's own; 0: no limit. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
+/* Whether so much could be reserved now, for what will charge it later. */
+bool budget_has_room(const struct budget *budget, size_t size_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);
 void budget_release(struct budget *budget, size_t size_bytes);
 size_t budget_used(const struct budget *budget);

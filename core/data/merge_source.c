@@ -346,6 +346,15 @@ static void make_entries(struct merge_source *source, int number, uint32_t first
         entries_out[i].payload.data = data;
 }
 
+/* Entries were copied to where they stay; one that was large would hold its bytes twice. */
+static void forget_made(struct wire_out *made)
+{
+    enum { KEPT_BYTES = 256 * 1024 };
+    made->size = 0;
+    if (made->capacity > KEPT_BYTES)
+        wire_out_deinit(made);
+}
+
 /* At most MERGE_BLOCK of them, which have no place yet. */
 static void map_block(struct merge_source *source, int number, uint32_t first, uint32_t count)
 {
@@ -354,6 +363,7 @@ static void map_block(struct merge_source *source, int number, uint32_t first, u
     uint32_t indices[MERGE_BLOCK];
     make_entries(source, number, first, count, entries);
     merge_tables_intern(&source->target->tables, number, entries, count, indices);
+    forget_made(&source->target->made[number]);
     for (uint32_t i = 0; i < count; i++) {
         source->target->read_bytes += table->entries[first + i].payload.size;
         table->mapped[first + i] = (struct mapped){source->target->round, indices[i]};

@@ -32,6 +32,7 @@ struct normaliser {
     struct slice run; /* of the request, to be copied before anything else is written */
     size_t size_max;
     bool failed; /* nothing is written any more */
+    bool is_too_large;
 };
 
 bool normalise_needed(const struct scan_result *scan)
@@ -44,8 +45,10 @@ bool normalise_needed(const struct scan_result *scan)
 
 static void append(struct normaliser *n, const void *bytes, size_t size)
 {
-    if (!n->failed && !buffer_append(n->out, bytes, size, n->size_max))
-        n->failed = true;
+    if (n->failed || buffer_append(n->out, bytes, size, n->size_max))
+        return;
+    n->failed = true;
+    n->is_too_large = size > n->size_max - n->out->size;
 }
 
 static void flush_run(struct normaliser *n)
@@ -546,7 +549,7 @@ static struct buffer *run(struct normaliser *n, struct budget *budget)
 }
 
 struct buffer *normalise_profiles(struct slice request, const struct scan_result *scan,
-                                  struct budget *budget)
+                                  struct budget *budget, bool *is_too_large_out)
 {
     struct normaliser n = {
         .set = scan_schema_set(scan->layout == SCAN_LAYOUT_V19 ? SCAN_PROFILES_V19 : SCAN_PROFILES),
@@ -558,6 +561,7 @@ struct buffer *normalise_profiles(struct slice request, const struct scan_result
         scan->has_references ? scan->table_sizes[DICTIONARY_STRING_TABLE] * sizeof *n.strings : 0;
     struct buffer *out;
 
+    *is_too_large_out = false;
     assert(normalise_needed(scan));
     assert(request.size <= UINT32_MAX);
     if (!budget_reserve(budget, strings_size))
@@ -566,6 +570,7 @@ struct buffer *normalise_profiles(struct slice request, const struct scan_result
     n.shifted = tables.nonzero_starts;
     n.strings = memory_array(strings_size / sizeof *n.strings + 1, sizeof *n.strings);
     out = run(&n, budget);
+    *is_too_large_out = n.is_too_large;
     free(n.strings);
     budget_release(budget, strings_size);
     return out;

@@ -30,10 +30,10 @@
 #define NORMALISE_SPARE_BYTES ((size_t)1 << 20)
 
 bool normalise_needed(const struct scan_result *scan);
-/* request was scanned with this result. NULL when the budget says no or the result would be too
- * large. The result needs no normalising and passes scan_profiles (with a few elements more: the
- * zero entries). */
+/* request was scanned with this result. NULL when the budget says no, or the result would be too
+ * large, which is_too_large_out says. The result needs no normalising and passes scan_profiles
+ * (with a few elements more: the zero entries). */
 struct buffer *normalise_profiles(struct slice request, const struct scan_result *scan,
-                                  struct budget *budget);
+                                  struct budget *budget, bool *is_too_large_out);
 
 #endif

@@ -312,6 +312,16 @@ uint32_t profiles_source_items(const struct profiles_source *source)
     return source->sample_count;
 }
 
+size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t first,
+                                  uint32_t count)
+{
+    size_t size = 0;
+    assert(first <= source->sample_count && count <= source->sample_count - first);
+    for (uint32_t i = first; i < first + count; i++)
+        size += source->samples[i].size;
+    return size;
+}
+
 /* ---- adding a part ---- */
 
 /* Which samples are added, and what of the flat arrays they touch. Everything is found by

@@ -40,6 +40,9 @@ struct profiles_source;
 struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct buffer *request);
 void profiles_source_free(struct profiles_source *source);
 uint32_t profiles_source_items(const struct profiles_source *source);
+/* What samples [first, first + count) have themselves; the other bytes of a part are repeated. */
+size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t first,
+                                  uint32_t count);
 /* Adds samples [first, first + count) of the request, counted over all its profiles in wire order;
  * profiles that are cut keep their header in all parts (profile_id and original_payload stay with
  * the first part only). Resources and scopes without a profile may be left out; a profile

@@ -36,27 +36,34 @@ static void count_group(struct traces_source *source, struct slice group)
     }
 }
 
-/* The fields of a message but those with this number, one behind the other; `found` is called with
- * those. */
+/* The fields of a message but those with this number, one behind the other: where they stand, when
+ * that is one run, else copied. `found` is called with the others. */
 static struct slice split_off(struct traces_source *source, struct slice payload, uint32_t number,
                               void (*found)(struct traces_source *source, struct slice payload))
 {
     struct wire_cursor cursor = wire_cursor(payload);
     struct wire_field field;
-    uint8_t *header = NULL;
-    size_t size = 0;
+    struct slice header = {0};
+    uint8_t *copy = NULL;
     while (wire_next(&cursor, &field)) {
+        size_t size = (size_t)(field.end - field.start);
         if (field.number == number) {
             found(source, field.bytes);
             continue;
         }
-        if (!header)
-            header = arena_alloc(&source->arena, (size_t)(cursor.end - field.start));
-        memcpy(header + size, field.start, (size_t)(field.end - field.start));
-        size += (size_t)(field.end - field.start);
+        if (!copy && header.size > 0 && header.data + header.size != field.start) {
+            copy = arena_alloc(&source->arena, header.size + (size_t)(cursor.end - field.start));
+            memcpy(copy, header.data, header.size);
+            header.data = copy;
+        }
+        if (copy)
+            memcpy(copy + header.size, field.start, size);
+        else if (header.size == 0)
+            header.data = field.start;
+        header.size += size;
     }
     assert(!cursor.broken);
-    return slice_of(header, size);
+    return header;
 }
 
 static void read_span(struct traces_source *source, struct slice payload)
@@ -117,6 +124,15 @@ void traces_source_free(struct traces_source *source)
 uint32_t traces_source_items(const struct traces_source *source)
 {
     return source->span_count;
+}
+
+size_t traces_source_item_bytes(const struct traces_source *source, uint32_t first, uint32_t count)
+{
+    size_t size = 0;
+    assert(first <= source->span_count && count <= source->span_count - first);
+    for (uint32_t i = first; i < first + count; i++)
+        size += source->spans[i].size;
+    return size;
 }
 
 /* The first scope that ends behind the span. */

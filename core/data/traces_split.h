@@ -22,6 +22,8 @@ struct traces_source *traces_source_new(const struct slice *pieces, size_t piece
                                         struct budget *budget);
 void traces_source_free(struct traces_source *source);
 uint32_t traces_source_items(const struct traces_source *source);
+/* What spans [first, first + count) have themselves; the other bytes of a part are repeated. */
+size_t traces_source_item_bytes(const struct traces_source *source, uint32_t first, uint32_t count);
 /* Spans [first, first + count). Resources and scopes without spans are left out. */
 struct buffer *traces_source_part(const struct traces_source *source, uint32_t first,
                                   uint32_t count);

@@ -55,10 +55,12 @@ static bool check_count(uint64_t count, uint64_t max, const char *what, struct e
            error_set(err, "the request holds %" PRIu64 " %s, more than %" PRIu64, count, what, max);
 }
 
-static bool check_memory(const struct scan_result *scan, size_t memory_bytes, struct error *err)
+static bool check_memory(struct slice request, const struct scan_result *scan, size_t memory_bytes,
+                         struct error *err)
 {
-    uint64_t needed = (uint64_t)scan->elements * UNFOLD_ELEMENT_BYTES;
-    return memory_bytes == 0 || needed <= memory_bytes ||
+    uint64_t most = (uint64_t)scan->elements * UNFOLD_ELEMENT_BYTES;
+    uint64_t usual = (uint64_t)request.size + unfold_usual_bytes(scan);
+    return memory_bytes == 0 || (most <= memory_bytes && usual <= memory_bytes) ||
            error_set(err,
                      "the request holds %" PRIu32
                      " messages and strings, for which there is not enough memory",
@@ -68,7 +70,7 @@ static bool check_memory(const struct scan_result *scan, size_t memory_bytes, st
 bool unfold_traces(struct slice request, const struct scan_result *scan, size_t memory_bytes,
                    struct error *err)
 {
-    return check_memory(scan, memory_bytes, err) &&
+    return check_memory(request, scan, memory_bytes, err) &&
            check_count(scopes_of(request).count, UNFOLD_SCOPES_MAX, "scope_spans", err);
 }
 
@@ -148,12 +150,19 @@ static bool check_frames(struct slice request, const struct scan_result *scan, s
     return check_count(count_frames(request, scan), room, "frames over all samples", err);
 }
 
+/* Exporter pyroscope makes a request of each, in the worst case. */
+static bool check_profiles(struct slice request, const struct scan_result *scan, struct error *err)
+{
+    uint64_t room = UNFOLD_PROFILES_SPARE + request.size / UNFOLD_BYTES_PER_PROFILE;
+    uint64_t max = room < UNFOLD_PROFILES_MAX ? room : UNFOLD_PROFILES_MAX;
+    return check_count(scan->profiles, max, "profiles", err);
+}
+
 bool unfold_profiles(struct slice request, const struct scan_result *scan, size_t memory_bytes,
                      struct error *err)
 {
     struct scopes scopes = scopes_of(request);
-    return check_memory(scan, memory_bytes, err) &&
-           check_count(scan->profiles, UNFOLD_PROFILES_MAX, "profiles", err) &&
+    return check_memory(request, scan, memory_bytes, err) && check_profiles(request, scan, err) &&
            check_count(scopes.count, UNFOLD_SCOPES_MAX, "scope_profiles", err) &&
            check_count(scopes.label_bytes, room_of(request), "bytes of labels over all scopes",
                        err) &&

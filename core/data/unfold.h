@@ -17,13 +17,22 @@
 
 enum {
     UNFOLD_PROFILES_MAX = 100000,
+    UNFOLD_PROFILES_SPARE = 8192,   /* what batch makes by default; beyond that */
+    UNFOLD_BYTES_PER_PROFILE = 256, /* one for so many bytes: each may become a request */
     UNFOLD_SCOPES_MAX = 100000,
     UNFOLD_LABELS_MAX = 86016, /* bytes of a resource that labels take at most */
     UNFOLD_FRAMES_MAX = 1000,  /* of a stack, for each sample */
     UNFOLD_PER_BYTE = 32,      /* frames, and bytes of labels, for each byte of the request */
     UNFOLD_SPARE = 8 << 20,    /* and so many more */
-    UNFOLD_ELEMENT_BYTES = 64, /* what is kept of a message or a string, about */
+    UNFOLD_ELEMENT_BYTES = 64, /* what is kept of a message or a string, at most */
+    UNFOLD_USUAL_BYTES = 16,   /* in most components */
 };
+
+/* What components will usually allocate for the request, which nobody refuses any more. */
+static inline size_t unfold_usual_bytes(const struct scan_result *scan)
+{
+    return (size_t)scan->elements * UNFOLD_USUAL_BYTES;
+}
 
 /* Of a request that passed the scan. memory_bytes: what all requests may take; 0: no limit. False:
  * err says what is too much. */

@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-enum { CUT_GROWTH_MAX = 64, CUT_SPARE_BYTES = 32 << 20 };
-/* What a part takes beside its bytes (batch, buffer, arena), about: a span may have two. */
+enum { CUT_REPEATED_MAX = 31, CUT_REPEATED_BYTES = 16 << 20 };
+/* A part is a batch of its own: so much besides its bytes, about. */
 enum { CUT_PART_BYTES = 512 };
 
 /* What the outlet knows of one batch holds for what is made of it. */
@@ -69,10 +69,17 @@ struct batch *batch_join(struct batch *list)
 
 /* Cutting */
 
-size_t batch_cut_room(size_t size)
+struct cut_room cut_room_of(size_t size)
 {
-    size_t most = size + CUT_SPARE_BYTES;
-    return size < most / CUT_GROWTH_MAX ? size * CUT_GROWTH_MAX : most;
+    size_t most = CUT_REPEATED_BYTES;
+    return (struct cut_room){.left =
+                                 size < most / CUT_REPEATED_MAX ? size * CUT_REPEATED_MAX : most};
+}
+
+void cut_room_use(struct cut_room *room, size_t part_bytes, size_t item_bytes)
+{
+    room->last = CUT_PART_BYTES + (part_bytes > item_bytes ? part_bytes - item_bytes : 0);
+    room->left = room->last < room->left ? room->left - room->last : 0;
 }
 
 struct cut {
@@ -98,8 +105,15 @@ static void begin_cut(struct cut *cut, struct batch *whole)
     free(pieces);
 }
 
-/* Uses up some of the room that is left. */
-static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count, size_t *left)
+static size_t item_bytes(const struct cut *cut, uint32_t first, uint32_t count)
+{
+    return cut->traces ? traces_source_item_bytes(cut->traces, first, count)
+                       : profiles_source_item_bytes(cut->profiles, first, count);
+}
+
+/* Uses some of the room. */
+static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count,
+                               struct cut_room *room)
 {
     struct buffer *part;
     size_t work;
@@ -111,8 +125,7 @@ static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count, 
         work = profiles_merge_work(cut->merge);
         part = profiles_merge_finish(cut->merge);
     }
-    work += CUT_PART_BYTES;
-    *left = work < *left ? *left - work : 0;
+    cut_room_use(room, work, item_bytes(cut, first, count));
     return part;
 }
 
@@ -138,12 +151,12 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
         return batch;
     struct cut cut;
     begin_cut(&cut, batch);
-    size_t left = batch_cut_room(encoded_size(batch));
+    struct cut_room room = cut_room_of(encoded_size(batch));
     struct batch *first = NULL, **last = &first;
     for (uint32_t taken = 0; taken < batch->items;) {
         uint32_t rest = batch->items - taken;
-        uint32_t count = rest > max_items && left > 0 ? max_items : rest;
-        struct buffer *buffer = cut_part(&cut, taken, count, &left);
+        uint32_t count = rest > max_items && !cut_room_is_used_up(&room) ? max_items : rest;
+        struct buffer *buffer = cut_part(&cut, taken, count, &room);
         if (taken > 0 && batch->receipt)
             receipt_add_parts(batch->receipt, 1);
         *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,

@@ -16,12 +16,24 @@
 /* One batch with the items of all of them, in order; one signal, receipts settled or NULL. The
  * first one's context stays. */
 struct batch *batch_join(struct batch *list);
-/* What stands in every part (resource, scope, dictionary) may make the parts of a batch of this
- * size so many bytes large, or read so many: 64 times its size, but no more than itself and 32 MiB.
- * Each counts as a little more than its bytes. */
-size_t batch_cut_room(size_t size_bytes);
+/* How much of a request that is cut may stand in several parts (resource, scope, dictionary), with
+ * 512 bytes for each part: 31 times its size, but no more than 16 MiB. So its parts, and a rest
+ * that stays in one piece, are no larger than itself and that. */
+struct cut_room {
+    size_t left;
+    size_t
+        last; /* the bytes that the last part repeated: the next one is expected to do the same */
+};
+struct cut_room cut_room_of(size_t size_bytes);
+/* A part was made. part_bytes: what it has, or what was read for it, if more; item_bytes: of its
+ * items themselves. */
+void cut_room_use(struct cut_room *room, size_t part_bytes, size_t item_bytes);
+static inline bool cut_room_is_used_up(const struct cut_room *room)
+{
+    return room->left <= room->last;
+}
 /* Parts of at most max_items each, in order; each has its part of the receipt. When the room
- * (batch_cut_room) is used up the rest stays in one piece. */
+ * is used up the rest stays in one piece. */
 struct batch *batch_cut(struct batch *batch, uint32_t max_items);
 
 #endif

@@ -42,7 +42,8 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
     return protobuf;
 }
 
-/* Takes over the body. NULL: behind the receiver it would become too much; *why says what. */
+/* Takes over the body. NULL: behind the receiver it would become too much, or more than there is
+ * room for now; *why says so. Nobody asks any more once it is answered. */
 static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signal,
                                           const struct scan_result *scan, struct budget *budget,
                                           struct verdict *why)
@@ -51,11 +52,28 @@ static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signa
     size_t memory = budget ? budget->limit_bytes : 0;
     bool (*unfold)(struct slice, const struct scan_result *, size_t, struct error *) =
         signal == SIGNAL_TRACES ? unfold_traces : unfold_profiles;
-    if (unfold(buffer_slice(body), scan, memory, &err))
+    if (!unfold(buffer_slice(body), scan, memory, &err))
+        *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
+    else if (!budget_has_room(budget, unfold_usual_bytes(scan)))
+        *why = received_over_budget;
+    else
         return body;
-    *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
     buffer_unref(body);
     return NULL;
+}
+
+/* Takes over the body. NULL: *why says why. */
+static struct buffer *normalise(struct buffer *body, const struct scan_result *scan,
+                                struct budget *budget, struct verdict *why)
+{
+    bool is_too_large;
+    struct buffer *normal = normalise_profiles(buffer_slice(body), scan, budget, &is_too_large);
+    buffer_unref(body);
+    if (!normal)
+        *why = is_too_large ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
+                                         "the texts that attributes refer to are too large")
+                            : received_over_budget;
+    return normal;
 }
 
 /* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
@@ -74,16 +92,9 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
         return NULL;
     }
     *items_out = scan.items;
-    if (signal == SIGNAL_PROFILES && normalise_needed(&scan)) {
-        struct buffer *normal = normalise_profiles(buffer_slice(body), &scan, budget);
-        buffer_unref(body);
-        body = normal;
-    }
-    if (!body) {
-        *why = received_over_budget;
-        return NULL;
-    }
-    return refuse_what_unfolds(body, signal, &scan, budget, why);
+    if (signal == SIGNAL_PROFILES && normalise_needed(&scan))
+        body = normalise(body, &scan, budget, why);
+    return body ? refuse_what_unfolds(body, signal, &scan, budget, why) : NULL;
 }
 
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,

@@ -65,7 +65,7 @@ struct group {
     struct slice series;    /* encoded labels, without __name__ */
     struct slice type_name; /* of the profile type */
     struct pprof_header header;
-    struct column *columns;
+    struct column *columns, only; /* most have one: it stands here */
     uint32_t column_count, column_capacity;
     struct part *first, *last;
 };
@@ -259,6 +259,8 @@ static struct group *new_group(struct pushes *pushes, const struct owner *owner,
     group->header = pprof_header_of(profile, pushes->dictionary, &pushes->arena);
     group->header.period_type = type->period_type;
     group->header.period_unit = type->period_unit;
+    group->columns = &group->only;
+    group->column_capacity = 1;
     *(pushes->last_group ? &pushes->last_group->next : &pushes->groups) = group;
     pushes->last_group = group;
     pushes->group_count++;

@@ -68,7 +68,7 @@ static void keep_worst(const struct cost_target *target, const char *kind, uint6
 static void check(const struct cost_target *target, struct measured measured, size_t size,
                   const struct verdict *why)
 {
-    if (measured.steps <= cost_target_steps_max(size) &&
+    if (measured.steps <= cost_target_steps_max(target, size) &&
         measured.peak_bytes <= cost_target_bytes_max(target, size))
         return;
     print(target, measured, size, why);

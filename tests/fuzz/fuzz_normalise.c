@@ -346,7 +346,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     scan_init();
     if (!scan_profiles(request, &limits, &before, &err) || !normalise_needed(&before))
         return 0;
-    result = normalise_profiles(request, &before, NULL);
+    result = normalise_profiles(request, &before, NULL, &(bool){false});
     if (!result) /* too large */
         return 0;
     if (!scan_profiles(buffer_slice(result), &limits_after, &after, &err)) {

@@ -24,7 +24,7 @@ static struct buffer *take_in(struct slice request, uint32_t *items_out)
         return NULL;
     struct buffer *buffer;
     if (normalise_needed(&scan)) {
-        buffer = normalise_profiles(request, &scan, NULL);
+        buffer = normalise_profiles(request, &scan, NULL, &(bool){false});
     } else {
         buffer = buffer_new_charged(request.size, NULL);
         buffer_append(buffer, request.data, request.size, SIZE_MAX / 2);

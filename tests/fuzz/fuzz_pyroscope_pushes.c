@@ -65,9 +65,10 @@ static struct buffer *receive(const uint8_t *data, size_t size, uint32_t *items)
         memcpy(body->data, data, size);
     body->size = size;
     bool fine = scan_profiles(buffer_slice(body), &scan_limits_default, &scan, &err);
-    struct buffer *normal = fine && normalise_needed(&scan)
-                                ? normalise_profiles(buffer_slice(body), &scan, NULL)
-                                : NULL;
+    struct buffer *normal =
+        fine && normalise_needed(&scan)
+            ? normalise_profiles(buffer_slice(body), &scan, NULL, &(bool){false})
+            : NULL;
     *items = scan.items;
     if (!fine || normal) {
         buffer_unref(body);

@@ -73,7 +73,7 @@ static void send_request(struct state *state, enum signal signal, unsigned worke
                                   : scan_profiles(request, &scan_limits_default, &scan, &err)))
         return;
     if (signal == SIGNAL_PROFILES && normalise_needed(&scan)) {
-        normalised = normalise_profiles(request, &scan, NULL);
+        normalised = normalise_profiles(request, &scan, NULL, &(bool){false});
         request = buffer_slice(normalised);
     }
     fixture_consume(&state->fixture, state->places[signal]->nodes[worker], request, scan.items,

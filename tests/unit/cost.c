@@ -2,21 +2,12 @@
 
 #include "core/base/hash.h"
 #include "core/data/scan.h"
-#include "tests/unit/heap_peak.h"
+#include "tests/unit/cost_memory.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED
-#endif
 
 /* ---- a case ---- */
 
@@ -41,9 +32,9 @@ static struct cost measure(const struct cost_case *c, size_t size)
     struct cost cost = {.why = verdict_ok};
     c->build(&request, size);
     cost.plain_bytes = request.size;
-    heap_peak_begin();
+    cost_memory_begin();
     cost.is_taken = cost_send(c, wire_writer_slice(&request), &cost.why);
-    cost.peak_bytes = heap_peak_bytes();
+    cost.peak_bytes = cost_memory_peak();
     wire_writer_deinit(&request);
     return cost;
 }
@@ -65,7 +56,7 @@ static bool check(const struct cost_case *c, const struct cost *cost)
 }
 
 enum { SMALL = 512 << 10, LARGE = 2 * SMALL };
-#ifdef IS_SANITIZED
+#ifdef COST_IS_SANITIZED
 enum { HUGE_SIZE = LARGE };
 #else
 enum { HUGE_SIZE = 4 << 20 };
@@ -95,7 +86,7 @@ static int run_all(const struct cost_case *cases, size_t count)
 {
     size_t failed = 0;
     printf("%-44s %s%s\n", "case", "plain bytes, peak bytes for each, at three sizes",
-           heap_peak_is_counted() ? "" : " (not counted)");
+           cost_memory_is_counted() ? "" : " (not counted)");
     for (size_t i = 0; i < count; i++)
         failed += !run_case(&cases[i]);
     printf("%zu cases, %zu failed\n", count, failed);
@@ -111,14 +102,13 @@ static int run_one(const struct cost_case *c, size_t size)
     return 0;
 }
 
-static int dump_one(const struct cost_case *c, size_t size)
+static int write_one(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
     c->build(&request, size);
-    size_t written = fwrite(request.data, 1, request.size, stdout);
-    bool fine = written == request.size;
+    bool written = fwrite(request.data, 1, request.size, stdout) == request.size;
     wire_writer_deinit(&request);
-    return !fine;
+    return !written;
 }
 
 int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count)
@@ -132,8 +122,8 @@ int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count
             puts(cases[i].name);
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             return run_one(&cases[i], strtoul(argv[2], NULL, 10));
-        else if (argc == 4 && strcmp(argv[2], cases[i].name) == 0)
-            return dump_one(&cases[i], strtoul(argv[3], NULL, 10));
+        else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
+            return write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
     return strcmp(argv[1], "list") != 0;
 }

@@ -6,8 +6,8 @@
  * test, without arguments, it asserts what every machine can: peak bytes per plain byte, linear
  * growth of the peak, and the answer; and it takes every case once at a size at which work that is
  * quadratic needs minutes. With the arguments CASE SIZE it does one case once, for tests/cost/run,
- * which counts the instructions of cost_send under callgrind. With dump CASE SIZE it writes the
- * request to its standard output, where tests/fuzz/cost/run begins with it.
+ * which counts the instructions of cost_send under callgrind. With `write CASE SIZE` it prints the
+ * request, for tests/cost/replay.
  *
  * Owner: requests are the caller's.
  *

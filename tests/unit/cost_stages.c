@@ -11,6 +11,12 @@
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type;
 
+enum { PEAK_MORE = 2 << 20 };
+/* What changes a resource keeps a node of it, and a request has 100,000 at most. */
+enum { NODES_BYTES = 8 << 20 };
+/* A description ends behind 16 MiB, in memory that doubles. */
+enum { DESCRIPTION_BYTES = 48 << 20 };
+
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
 
@@ -149,19 +155,16 @@ static void stage_describe(enum signal signal, struct buffer *request, uint32_t 
     batch_free(batch);
 }
 
-/* A description ends behind 16 MiB, in memory that doubles. */
-enum { DESCRIPTION_BYTES = 48 << 20 };
-
 const struct cost_stage cost_stages[COST_STAGE_COUNT] = {
-    {.name = "scan", .run = stage_scan},
-    {.name = "spanjoin", .run = stage_spanjoin},
-    {.name = "resource", .run = stage_resource},
-    {.name = "cut_1", .run = stage_cut_1},
-    {.name = "cut_100", .run = stage_cut_100},
-    {.name = "merge", .run = stage_merge},
-    {.name = "json", .run = stage_json},
-    {.name = "describe", .run = stage_describe, .more_bytes = DESCRIPTION_BYTES},
-    {.name = "pyroscope", .run = stage_pyroscope, .is_for_profiles_only = true},
+    {"scan", stage_scan, false, PEAK_MORE},
+    {"spanjoin", stage_spanjoin, false, PEAK_MORE},
+    {"resource", stage_resource, false, NODES_BYTES},
+    {"cut_1", stage_cut_1, false, PEAK_MORE},
+    {"cut_100", stage_cut_100, false, PEAK_MORE},
+    {"merge", stage_merge, false, PEAK_MORE},
+    {"json", stage_json, false, PEAK_MORE},
+    {"describe", stage_describe, false, DESCRIPTION_BYTES},
+    {"pyroscope", stage_pyroscope, true, PEAK_MORE},
 };
 
 void cost_stages_start(void)

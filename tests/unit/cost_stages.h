@@ -16,10 +16,10 @@ struct cost_stage {
     /* The request is scanned and normalised. */
     void (*run)(enum signal signal, struct buffer *request, uint32_t items);
     bool is_for_profiles_only;
-    size_t more_bytes; /* that it may hold whatever the size of the request */
+    size_t peak_more; /* bytes that it may hold besides those for each byte of the request */
 };
 
-enum { COST_STAGE_COUNT = 9 };
+enum { COST_STAGE_COUNT = 9, COST_STAGE_PEAK_PER_BYTE = 96 };
 extern const struct cost_stage cost_stages[COST_STAGE_COUNT];
 
 /* Makes the processors that stages use, once for the program. */

@@ -63,7 +63,7 @@ static struct batch *make_batch(const struct capture *capture, struct probe *pro
     assert_true(scan(capture->signal, capture->body, &result));
     struct buffer *buffer;
     if (capture->signal == SIGNAL_PROFILES && normalise_needed(&result)) {
-        buffer = normalise_profiles(capture->body, &result, NULL);
+        buffer = normalise_profiles(capture->body, &result, NULL, &(bool){false});
     } else {
         buffer = buffer_new(capture->body.size, NULL);
         buffer_append(buffer, capture->body.data, capture->body.size, capture->body.size);

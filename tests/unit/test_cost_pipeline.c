@@ -2,20 +2,22 @@
  * What a request of OTLP costs behind the receiver, for each byte of it, when its sender makes it
  * as dear as he can.
  *
- * A shape is a request of about so many plain bytes: half of them is one table entry, the other
- * half references to it. Each goes through each stage of its signal. As a test the program asserts
- * what every machine can: that the peak of memory stays below a multiple of the request, and grows
- * like it; work that is quadratic runs into the timeout. With the arguments CASE SIZE it takes one
- * case once, for tests/cost/run, which counts the instructions of cost_send under callgrind; with
- * dump CASE SIZE it writes the request, for tests/fuzz/cost/run.
+ * A shape is a request of about so many plain bytes: one table entry, or several large parts, and
+ * as many bytes of references to it. Each goes through each stage of its signal. As a test the
+ * program asserts what every machine can: that the peak of memory stays below a multiple of the
+ * request, and grows like it; work that is quadratic runs into the timeout. With the arguments CASE
+ * SIZE it takes one case once, for tests/cost/run, which counts the instructions of cost_send under
+ * callgrind; with `write CASE SIZE` it prints the request, for tests/cost/replay.
  * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
  */
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/data/scan.h"
+#include "core/data/unfold.h"
 #include "core/data/wire_writer.h"
+#include "tests/unit/cost_fields.h"
+#include "tests/unit/cost_memory.h"
 #include "tests/unit/cost_stages.h"
-#include "tests/unit/heap_peak.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -449,15 +451,39 @@ static void put_part(struct wire_writer *out, uint32_t number,
     wire_writer_end(out, begun);
 }
 
-static void build_profiles(struct wire_writer *out, const struct shape *shape, size_t size)
+enum { ITEMS_MAX = 1000000 }; /* scan_limits_default */
+
+/* How many references a request of the size may have: more would be refused. */
+static size_t references_max(const struct shape *shape, bool is_traces, size_t size)
+{
+    if (shape->each == EACH_SAMPLE)
+        return ITEMS_MAX;
+    if (is_traces)
+        return UNFOLD_SCOPES_MAX;
+    if (shape->resource && shape->each == EACH_SCOPE) /* whose labels each of them repeats */
+        return size * UNFOLD_PER_BYTE / (size < UNFOLD_LABELS_MAX ? size : UNFOLD_LABELS_MAX);
+    size_t more = shape->tables || shape->resource || shape->scope ? size : 0;
+    size_t profiles = UNFOLD_PROFILES_SPARE + more / (UNFOLD_BYTES_PER_PROFILE + 1);
+    return profiles < UNFOLD_PROFILES_MAX ? profiles : UNFOLD_PROFILES_MAX;
+}
+
+static size_t large_parts(const struct shape *shape)
+{
+    return (size_t)(shape->tables != NULL) + (shape->resource != NULL) + (shape->scope != NULL) +
+           (shape->profile != NULL);
+}
+
+static void write_profiles(struct wire_writer *out, const struct shape *shape, size_t size,
+                           size_t part)
 {
     static const uint32_t nesting[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
                                        SCOPE_PROFILES_PROFILES};
     size_t dictionary = wire_writer_begin(out, PROFILES_DICTIONARY), begun[3];
+    size_t most = references_max(shape, false, size);
     begin_tables(out);
     put_keys(out);
     if (shape->tables)
-        shape->tables(out, size / 2);
+        shape->tables(out, part);
     wire_writer_end(out, dictionary);
     uint32_t level = shape->each == EACH_SAMPLE ? 3u : shape->each == EACH_PROFILE ? 2u : 1u;
     if (shape->each == EACH_RESOURCE)
@@ -465,13 +491,13 @@ static void build_profiles(struct wire_writer *out, const struct shape *shape, s
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         if (i == 0)
-            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, size / 2);
+            put_part(out, RESOURCE_PROFILES_RESOURCE, shape->resource, part);
         if (i == 1)
-            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, size / 2);
+            put_part(out, SCOPE_PROFILES_SCOPE, shape->scope, part);
         if (i == 2 && shape->profile)
-            shape->profile(out, size / 2);
+            shape->profile(out, part);
     }
-    for (uint32_t i = 0; out->size < size; i++) {
+    for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
         for (uint32_t k = level; k < 2; k++)
             outer[k] = wire_writer_begin(out, nesting[k]);
@@ -640,17 +666,18 @@ static void empty_span(struct wire_writer *out, uint32_t i)
     PUT(out, SCOPE_SPANS_SPANS << 3 | WIRE_BYTES, 0);
 }
 
-static void build_traces(struct wire_writer *out, const struct shape *shape, size_t size)
+static void write_traces(struct wire_writer *out, const struct shape *shape, size_t size,
+                         size_t part)
 {
     static const uint32_t nesting[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS};
     uint32_t level = shape->each == EACH_SAMPLE ? 2u : shape->each == EACH_SCOPE ? 1u : 0u;
-    size_t begun[2];
+    size_t begun[2], most = references_max(shape, true, size);
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         put_part(out, i == 0 ? RESOURCE_SPANS_RESOURCE : SCOPE_SPANS_SCOPE,
-                 i == 0 ? shape->resource : shape->scope, size / 2);
+                 i == 0 ? shape->resource : shape->scope, part);
     }
-    for (uint32_t i = 0; out->size < size; i++) {
+    for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
         for (uint32_t k = level; k < 2; k++)
             outer[k] = wire_writer_begin(out, nesting[k]);
@@ -696,10 +723,8 @@ enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
 /* ---- cases ---- */
 
-/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
-enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
 /* A sanitizer looks for other faults than the peak, and is slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef COST_IS_SANITIZED
 enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
 #else
 enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
@@ -707,7 +732,8 @@ enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
 
 struct cost_case {
     char name[96];
-    const struct shape *shape;
+    const struct shape *shape;      /* or */
+    const struct cost_field *field; /* the one that is repeated */
     const struct cost_stage *stage;
     enum signal signal;
 };
@@ -727,18 +753,37 @@ cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
     return cost_stage_take(c->stage, c->signal, body, false, why);
 }
 
+/* What is large in it gets as much each as its references in all; and more, where there may be no
+ * more references. */
+static void build(const struct cost_case *c, struct wire_writer *out, size_t size)
+{
+    if (c->field) {
+        cost_field_write(out, c->field, size);
+        return;
+    }
+    void (*write)(struct wire_writer *, const struct shape *, size_t, size_t) =
+        c->signal == SIGNAL_TRACES ? write_traces : write_profiles;
+    size_t parts = large_parts(c->shape), part = size / (parts + 1);
+    write(out, c->shape, size, part);
+    if (parts == 0 || out->size >= size)
+        return;
+    part += (size - out->size) / parts;
+    wire_writer_clear(out);
+    write(out, c->shape, size, part);
+}
+
 static struct cost measure(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
     struct cost cost = {.why = verdict_ok};
-    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(&request, c->shape, size);
+    build(c, &request, size);
     struct buffer *body = buffer_new(request.size, NULL);
     buffer_append(body, request.data, request.size, request.size);
     cost.plain_bytes = request.size;
     wire_writer_deinit(&request);
-    heap_peak_begin();
+    cost_memory_begin();
     cost.is_taken = cost_send(c, body, &cost.why);
-    cost.peak_bytes = heap_peak_bytes();
+    cost.peak_bytes = cost_memory_peak();
     return cost;
 }
 
@@ -754,8 +799,8 @@ static void run_case(void **state)
     printf("%-56s %8zu %8.1f %s\n", c->name, costs[1].plain_bytes,
            (double)costs[1].peak_bytes / (double)costs[1].plain_bytes,
            costs[1].is_taken ? "" : "refused");
-    size_t more = c->stage->more_bytes > PEAK_MORE ? c->stage->more_bytes : PEAK_MORE;
-    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + more);
+    assert_true(costs[1].peak_bytes <=
+                costs[1].plain_bytes * COST_STAGE_PEAK_PER_BYTE + c->stage->peak_more);
 }
 
 /* "plain 65536 peak 1234567 taken" */
@@ -767,16 +812,16 @@ static int run_one(const struct cost_case *c, size_t size)
     return 0;
 }
 
-static int dump_one(const struct cost_case *c, size_t size)
+static int write_one(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
-    (c->signal == SIGNAL_TRACES ? build_traces : build_profiles)(&request, c->shape, size);
-    bool fine = fwrite(request.data, 1, request.size, stdout) == request.size;
+    build(c, &request, size);
+    bool written = fwrite(request.data, 1, request.size, stdout) == request.size;
     wire_writer_deinit(&request);
-    return !fine;
+    return !written;
 }
 
-enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES) * COST_STAGE_COUNT };
+enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX) * COST_STAGE_COUNT };
 static struct cost_case cases[CASES_MAX];
 static size_t case_count;
 
@@ -790,6 +835,22 @@ static void make_cases(enum signal signal, const struct shape *shapes, size_t co
             *c =
                 (struct cost_case){.shape = &shapes[i], .stage = &cost_stages[s], .signal = signal};
             snprintf(c->name, sizeof c->name, "%s/%s", cost_stages[s].name, shapes[i].name);
+        }
+}
+
+static void make_field_cases(enum signal signal)
+{
+    static struct cost_field all[SIGNAL_COUNT][COST_FIELDS_MAX];
+    size_t count = cost_fields(signal, all[signal]);
+    for (size_t s = 0; s < COST_STAGE_COUNT; s++)
+        for (size_t i = 0; i < count; i++) {
+            if (signal == SIGNAL_TRACES && cost_stages[s].is_for_profiles_only)
+                continue;
+            struct cost_case *c = &cases[case_count++];
+            *c = (struct cost_case){
+                .field = &all[signal][i], .stage = &cost_stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s.%s", cost_stages[s].name, signal_name(signal),
+                     all[signal][i].name);
         }
 }
 
@@ -812,6 +873,8 @@ int main(int argc, char **argv)
     cost_stages_start();
     make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
     make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
+    make_field_cases(SIGNAL_PROFILES);
+    make_field_cases(SIGNAL_TRACES);
     if (argc < 2)
         failed = run_all();
     for (size_t i = 0; argc >= 2 && i < case_count; i++) {
@@ -819,8 +882,8 @@ int main(int argc, char **argv)
             puts(cases[i].name);
         else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
             failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
-        else if (argc == 4 && strcmp(argv[2], cases[i].name) == 0)
-            failed = dump_one(&cases[i], strtoul(argv[3], NULL, 10));
+        else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
+            failed = write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
     cost_stages_stop();
     return failed;

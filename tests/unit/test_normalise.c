@@ -49,7 +49,7 @@ static void check_cases(const struct normalise_case *cases, size_t count)
 
         assert_int_equal(normalise_needed(&before), cases[i].expected != NULL);
         if (cases[i].expected) {
-            result = normalise_profiles(wire_text_slice(&request), &before, NULL);
+            result = normalise_profiles(wire_text_slice(&request), &before, NULL, &(bool){false});
             assert_non_null(result);
             check_bytes(buffer_slice(result), cases[i].expected, cases[i].request);
             after = scan(buffer_slice(result), cases[i].expected);
@@ -198,8 +198,11 @@ static void test_growth(void **state)
     text_append(&notation, "\"} 1{1{10000*1{3=1}}}");
     request = wire_text(text_string(&notation));
     result = scan(wire_text_slice(&request), "growth");
-    assert_null(normalise_profiles(wire_text_slice(&request), &result, NULL));
-    assert_null(normalise_profiles(wire_text_slice(&request), &result, &budget));
+    bool is_too_large;
+    assert_null(normalise_profiles(wire_text_slice(&request), &result, NULL, &is_too_large));
+    assert_true(is_too_large);
+    assert_null(normalise_profiles(wire_text_slice(&request), &result, &budget, &is_too_large));
+    assert_false(is_too_large);
     assert_int_equal(budget_used(&budget), 0);
     text_deinit(&notation);
     text_deinit(&request);
@@ -210,7 +213,8 @@ static void test_budget(void **state)
     struct text request = wire_text("2{5\"\" 5\"a\"} 1{1{1{3=1}}}");
     struct scan_result result = scan(wire_text_slice(&request), "budget");
     struct budget budget = {.limit_bytes = 4096};
-    struct buffer *buffer = normalise_profiles(wire_text_slice(&request), &result, &budget);
+    struct buffer *buffer =
+        normalise_profiles(wire_text_slice(&request), &result, &budget, &(bool){false});
 
     (void)state;
     assert_non_null(buffer);

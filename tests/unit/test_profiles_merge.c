@@ -58,7 +58,8 @@ static struct buffer *normalised(struct slice request, struct scan_result *scan)
     struct error err = {{0}};
     if (!scan_profiles(request, &scan_limits_default, scan, &err))
         fail_msg("%s", err.text);
-    struct buffer *buffer = normalise_needed(scan) ? normalise_profiles(request, scan, NULL) : NULL;
+    struct buffer *buffer =
+        normalise_needed(scan) ? normalise_profiles(request, scan, NULL, &(bool){false}) : NULL;
     return buffer ? buffer : copy_bytes(request);
 }
 

@@ -992,7 +992,7 @@ static bool send_text(struct join *join, const char *notation)
     scan_init();
     bool ok = scan_profiles(request, &scan_limits_default, &scan, &err);
     if (ok && normalise_needed(&scan)) {
-        normalised = normalise_profiles(request, &scan, NULL);
+        normalised = normalise_profiles(request, &scan, NULL, &(bool){false});
         request = buffer_slice(normalised);
     }
     if (ok)

@@ -201,7 +201,7 @@ static void send_bytes(struct flow *flow, enum signal signal, struct slice bytes
     } else {
         assert_true(scan_profiles(bytes, &scan_limits_default, &scan, &err));
         if (normalise_needed(&scan)) {
-            normalised = normalise_profiles(bytes, &scan, NULL);
+            normalised = normalise_profiles(bytes, &scan, NULL, &(bool){false});
             bytes = buffer_slice(normalised);
         }
     }

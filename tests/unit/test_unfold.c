@@ -51,6 +51,16 @@ static void write_profiles(struct wire_writer *out, size_t times)
     wire_writer_end(out, group);
 }
 
+/* The same beside a resource of 26 MB. */
+static void write_profiles_of_a_large_request(struct wire_writer *out, size_t times)
+{
+    static uint8_t text[26000000];
+    size_t group = wire_writer_begin(out, PROFILES_RESOURCE_PROFILES);
+    wire_writer_bytes(out, 15, slice_of(text, sizeof text)); /* an unknown field */
+    wire_writer_end(out, group);
+    write_profiles(out, times);
+}
+
 /* A stack of 1,000 frames, and so many samples that have it. */
 static void write_samples(struct wire_writer *out, size_t times)
 {
@@ -86,8 +96,11 @@ static void test_scopes(void **state)
 static void test_profiles(void **state)
 {
     (void)state;
-    check(SCAN_PROFILES, write_profiles, 100000, 0, NULL);
-    check(SCAN_PROFILES, write_profiles, 100001, 0,
+    check(SCAN_PROFILES, write_profiles, 8256, 0, NULL); /* 16,520 bytes */
+    check(SCAN_PROFILES, write_profiles, 8257, 0,
+          "the request holds 8257 profiles, more than 8256");
+    check(SCAN_PROFILES, write_profiles_of_a_large_request, 100000, 0, NULL);
+    check(SCAN_PROFILES, write_profiles_of_a_large_request, 100001, 0,
           "the request holds 100001 profiles, more than 100000");
 }
 

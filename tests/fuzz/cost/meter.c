@@ -1,6 +1,6 @@
 #include "tests/fuzz/cost/meter.h"
 
-#include "tests/unit/heap_peak.h"
+#include "tests/unit/cost_memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -140,12 +140,12 @@ double meter_ratio(uint64_t amount, size_t size)
 void meter_begin(void)
 {
     edges = library_bytes = 0;
-    heap_peak_begin();
+    cost_memory_begin();
 }
 
 struct measured meter_end(void)
 {
-    uint64_t bytes = library_bytes + heap_peak_written();
-    uint64_t steps = edges + bytes / STEP_BYTES + heap_peak_calls() * ALLOCATION_STEPS;
-    return (struct measured){.steps = edges > 0 ? steps : 0, .peak_bytes = heap_peak_bytes()};
+    uint64_t bytes = library_bytes + cost_memory_written();
+    uint64_t steps = edges + bytes / STEP_BYTES + cost_memory_calls() * ALLOCATION_STEPS;
+    return (struct measured){.steps = edges > 0 ? steps : 0, .peak_bytes = cost_memory_peak()};
 }

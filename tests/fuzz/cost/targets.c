@@ -167,17 +167,22 @@ struct measured cost_target_run(const struct cost_target *cost_target, struct sl
     return target->send ? send_upload(target, input, why) : take_stage(target, input, why);
 }
 
-size_t cost_target_bytes_max(const struct cost_target *cost_target, size_t size)
+static size_t peak_more(const struct cost_target *cost_target)
 {
-    enum { PER_BYTE = 96 };
     const struct target *target = container_of(cost_target, struct target, target);
-    size_t more = target->stage ? stage_named(target->stage)->more_bytes : 0;
-    return size * PER_BYTE + (more > COST_PEAK_MORE ? more : COST_PEAK_MORE);
+    size_t more = target->stage ? stage_named(target->stage)->peak_more : 0;
+    return more > COST_PEAK_MORE ? more : COST_PEAK_MORE;
 }
 
-/* The more are for what is done before work counts against the size (profiles_builder.h). */
-uint64_t cost_target_steps_max(size_t size)
+size_t cost_target_bytes_max(const struct cost_target *target, size_t size)
 {
-    enum { PER_BYTE = 400, MORE = 32 << 20 };
-    return (uint64_t)size * PER_BYTE + MORE;
+    return size * COST_STAGE_PEAK_PER_BYTE + peak_more(target);
+}
+
+/* The more are for what is done before work counts against the size (profiles_builder.h), and for
+ * a text that ends where memory does (describe.h). */
+uint64_t cost_target_steps_max(const struct cost_target *target, size_t size)
+{
+    enum { PER_BYTE = 500, MORE_PER_BYTE = 8 };
+    return (uint64_t)size * PER_BYTE + peak_more(target) * MORE_PER_BYTE;
 }

@@ -32,6 +32,6 @@ struct measured cost_target_run(const struct cost_target *target, struct slice i
 
 /* What it may hold at once for a request of so many bytes, and how many steps it may take. */
 size_t cost_target_bytes_max(const struct cost_target *target, size_t size);
-uint64_t cost_target_steps_max(size_t size);
+uint64_t cost_target_steps_max(const struct cost_target *target, size_t size);
 
 #endif

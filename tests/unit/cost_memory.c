@@ -1,20 +1,36 @@
-#include "tests/unit/heap_peak.h"
+#include "tests/unit/cost_memory.h"
 
 #include <malloc.h>
+#include <stdlib.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED
-#endif
+static size_t held, before, peak, calls, written;
 
-static _Thread_local size_t held, peak, before, calls, written;
+void cost_memory_begin(void)
+{
+    before = peak = held;
+    calls = written = 0;
+}
 
-#if defined(__GLIBC__) && !defined(IS_SANITIZED)
-#define COUNTS_MEMORY true
+size_t cost_memory_peak(void)
+{
+    return peak - before;
+}
+
+size_t cost_memory_calls(void)
+{
+    return calls;
+}
+
+size_t cost_memory_written(void)
+{
+    return written;
+}
+
+#if defined(__GLIBC__) && !defined(COST_IS_SANITIZED)
+bool cost_memory_is_counted(void)
+{
+    return true;
+}
 
 /* The allocator's own functions; those below stand before them for the whole program. */
 void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
@@ -26,8 +42,7 @@ static void *count_memory(void *memory)
 {
     calls++;
     held += malloc_usable_size(memory);
-    /* What another thread allocated and this one freed can make it "negative". */
-    peak = held > peak && held <= (size_t)-1 / 2 ? held : peak;
+    peak = held > peak ? held : peak;
     return memory;
 }
 
@@ -58,31 +73,8 @@ void free(void *memory)
     __libc_free(memory);
 }
 #else
-#define COUNTS_MEMORY false
+bool cost_memory_is_counted(void)
+{
+    return false;
+}
 #endif
-
-bool heap_peak_is_counted(void)
-{
-    return COUNTS_MEMORY;
-}
-
-void heap_peak_begin(void)
-{
-    peak = before = held;
-    calls = written = 0;
-}
-
-size_t heap_peak_bytes(void)
-{
-    return peak - before;
-}
-
-size_t heap_peak_calls(void)
-{
-    return calls;
-}
-
-size_t heap_peak_written(void)
-{
-    return written;
-}
