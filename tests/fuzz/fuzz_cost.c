@@ -9,7 +9,7 @@
  * was found.
  *
  * FUZZ_COST_WORST names a folder, to which the worst inputs go: TARGET-steps-N and TARGET-bytes-N,
- * one for each size class N. FUZZ_COST_PRINT=1 prints what each input costs.
+ * one for each size class N. FUZZ_COST_PRINT=1 prints what each input costs, and none fails.
  */
 #include "core/base/hash.h"
 #include "core/base/log.h"
@@ -90,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     keep_worst(target, "bytes", measured.peak_bytes, worst_bytes, data, size);
     if (getenv("FUZZ_COST_PRINT"))
         print(target, measured, size - 1, &why);
-    check(target, measured, size - 1, &why);
+    else
+        check(target, measured, size - 1, &why);
     return 0;
 }
 

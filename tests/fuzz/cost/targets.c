@@ -170,8 +170,9 @@ struct measured cost_target_run(const struct cost_target *cost_target, struct sl
 static size_t peak_more(const struct cost_target *cost_target)
 {
     const struct target *target = container_of(cost_target, struct target, target);
+    enum { UPLOAD_MORE = 8 << 20 };
     size_t more = target->stage ? stage_named(target->stage)->peak_more : 0;
-    return more > COST_PEAK_MORE ? more : COST_PEAK_MORE;
+    return more > UPLOAD_MORE ? more : UPLOAD_MORE;
 }
 
 size_t cost_target_bytes_max(const struct cost_target *target, size_t size)
