@@ -372,6 +372,7 @@ static struct batch *join_parts(struct filling *filling, struct worker *worker,
                                 struct budget *budget)
 {
     size_t size = 0;
+    assert(filling->parts);
     for (size_t i = 0; i < filling->part_count; i++)
         size += filling->parts[i]->size;
     if (filling->part_count > 1 && size / filling->part_count < PART_MIN_BYTES) {

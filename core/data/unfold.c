@@ -26,7 +26,7 @@ struct scopes {
 static void count_scopes(struct slice group, struct scopes *scopes)
 {
     struct wire_cursor cursor = wire_cursor(group);
-    struct wire_field field;
+    struct wire_field field = {0};
     uint64_t count = 0, labels = 0;
     while (wire_next(&cursor, &field)) {
         if (field.number == RESOURCE_SPANS_SCOPE_SPANS)

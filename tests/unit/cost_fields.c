@@ -267,7 +267,7 @@ void cost_field_write(struct wire_writer *out, const struct cost_field *field, s
         put_tables(out, table_of(field->path[field->depth - 1]), size / 2);
         if (is_entry && field->depth > 1) {
             struct cost_field below = {.depth = field->depth - 1};
-            memcpy(below.path, field->path + 1, below.depth * sizeof *below.path);
+            memcpy(below.path, field->path + 1, below.depth * sizeof(below.path[0]));
             put_repeated(out, &below, size);
         }
         wire_writer_end(out, dictionary);

@@ -115,8 +115,8 @@ static void test_frames(void **state)
 static void test_memory(void **state)
 {
     (void)state;
-    check(SCAN_PROFILES, write_profiles, 1000, 64 * 1100, NULL);
-    check(SCAN_PROFILES, write_profiles, 1000, 64 * 1000,
+    check(SCAN_PROFILES, write_profiles, 1000, (size_t)64 * 1100, NULL);
+    check(SCAN_PROFILES, write_profiles, 1000, (size_t)64 * 1000,
           "the request holds 1002 messages and strings, for which there is not enough memory");
 }
 
