@@ -1,6 +1,7 @@
 # Shortcuts; what they run is in setup.sh, CMakePresets.json and .ci/run.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 20
+FUZZ_COST_MINUTES ?= 1
 PREFIX ?= /usr/local
 CLANG_FORMAT ?= clang-format-14
 CLANG_TIDY ?= clang-tidy-14
@@ -8,7 +9,7 @@ LINT_FILES ?= $(shell git ls-files '*.c')
 # The thread sanitizer wants more predictable addresses than some kernels choose.
 PLAIN_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help build run test asan tsan fuzz cost interop bench format format-check lint install clean \
+.PHONY: help build run test asan tsan fuzz fuzz-cost cost interop bench format format-check lint install clean \
         setup-tests
 
 help: ## show this list
@@ -53,6 +54,12 @@ fuzz: ## replay the fuzz seeds, then fuzz each target for FUZZ_SECONDS (20)
 	    build/fuzz/tests/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 \
 	        -print_final_stats=1 -artifact_prefix=build/corpus/ build/corpus/$$name $$seeds; \
 	done
+
+fuzz-cost: ## look for requests that cost much for their size, FUZZ_COST_MINUTES (1) of processor time for each way
+	./setup.sh --tests --dev
+	cmake --preset fuzz-cost
+	cmake --build --preset fuzz-cost -j$(JOBS)
+	tests/fuzz/cost/run --minutes $(FUZZ_COST_MINUTES) $(FUZZ_COST_ARGUMENTS)
 
 cost: build ## count the instructions of the dearest requests, by callgrind, some five minutes
 	@cmake --build --preset release -j$(JOBS)

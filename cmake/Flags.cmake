@@ -34,22 +34,28 @@ if(PROFCOL_WERROR)
     list(APPEND PROFCOL_WARNINGS -Werror)
 endif()
 
-set(PROFCOL_SANITIZER "" CACHE STRING "Empty, asan (with ubsan), tsan, or fuzz (clang)")
+set(PROFCOL_SANITIZER "" CACHE STRING "Empty, asan (with ubsan), tsan, fuzz or fuzz-cost (clang)")
 set(sanitizer_flags_asan -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(sanitizer_flags_tsan -fsanitize=thread)
 set(sanitizer_flags_fuzz
     -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+# Edges are counted by a call each (tests/fuzz/cost/meter.h).
+set(sanitizer_flags_fuzz-cost -fsanitize=fuzzer-no-link)
 if(PROFCOL_SANITIZER)
     if(NOT DEFINED sanitizer_flags_${PROFCOL_SANITIZER})
         message(FATAL_ERROR "PROFCOL_SANITIZER is \"${PROFCOL_SANITIZER}\"; "
-                            "known are asan, tsan and fuzz")
+                            "known are asan, tsan, fuzz and fuzz-cost")
     endif()
-    if(PROFCOL_SANITIZER STREQUAL "fuzz" AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
-        message(FATAL_ERROR "PROFCOL_SANITIZER=fuzz needs clang: use `cmake --preset fuzz`")
+    if(PROFCOL_SANITIZER MATCHES "^fuzz" AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+        message(FATAL_ERROR "PROFCOL_SANITIZER=${PROFCOL_SANITIZER} needs clang: "
+                            "use `cmake --preset ${PROFCOL_SANITIZER}`")
     endif()
     set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
     add_compile_options(${sanitizer_flags_${PROFCOL_SANITIZER}} -fno-omit-frame-pointer)
     add_link_options(${sanitizer_flags_${PROFCOL_SANITIZER}})
+    if(PROFCOL_SANITIZER STREQUAL "fuzz-cost")
+        add_compile_options(-fsanitize-coverage=trace-pc-guard)
+    endif()
     # What is read before it was written is no harmless rest of another call then.
     check_c_compiler_flag(-ftrivial-auto-var-init=pattern HAVE_PATTERN_INIT)
     if(HAVE_PATTERN_INIT)

@@ -268,9 +268,9 @@ static void add_cut(struct filling *filling, struct piece *piece, uint32_t count
     if (!piece->traces && !piece->profiles)
         open_source(piece, node);
     if (piece->profiles) {
-        size_t before = profiles_merge_size(node->merge);
+        size_t before = profiles_merge_work(node->merge);
         profiles_source_add(piece->profiles, piece->taken, count);
-        cut_room_use(&piece->room, profiles_merge_size(node->merge) - before,
+        cut_room_use(&piece->room, profiles_merge_work(node->merge) - before,
                      profiles_source_item_bytes(piece->profiles, piece->taken, count));
     } else {
         struct buffer *part = traces_source_part(piece->traces, piece->taken, count);

@@ -25,6 +25,7 @@ struct merge_target {
                                                      other than its own */
     uint32_t round; /* counts results, from 1: what sources know of the tables is void in the next
                        round */
+    size_t read_bytes; /* of entries that were read for it, also when nothing of them is there */
 };
 
 struct merge_source_table;

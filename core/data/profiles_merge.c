@@ -509,6 +509,7 @@ static void clear(struct profiles_merge *merge)
     merge->held_count = 0;
     merge->items = 0;
     merge->target.round++;
+    merge->target.read_bytes = 0;
 }
 
 void profiles_merge_free(struct profiles_merge *merge)
@@ -532,6 +533,13 @@ static size_t dictionary_size(const struct profiles_merge *merge)
 size_t profiles_merge_size(const struct profiles_merge *merge)
 {
     return merge->resources.size + dictionary_size(merge) + WIRE_HEADER_MAX;
+}
+
+size_t profiles_merge_work(const struct profiles_merge *merge)
+{
+    size_t size = profiles_merge_size(merge), written = dictionary_size(merge);
+    size_t read = merge->target.read_bytes;
+    return read > written ? size + (read - written) : size;
 }
 
 static uint8_t *write_bytes(uint8_t *to, const struct wire_out *bytes)

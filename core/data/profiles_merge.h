@@ -28,6 +28,9 @@ void profiles_merge_free(struct profiles_merge *merge);
 void profiles_merge_add(struct profiles_merge *merge, struct buffer *request);
 uint32_t profiles_merge_items(const struct profiles_merge *merge);
 size_t profiles_merge_size(const struct profiles_merge *merge); /* of the result: bytes, about */
+/* The same, or what was read for it where that is more: an entry that says nothing leaves nothing,
+ * and one of many equal ones neither. */
+size_t profiles_merge_work(const struct profiles_merge *merge);
 /* The merged request; the merge is empty again and can be reused. Empty bytes when nothing was
  * added. */
 struct buffer *profiles_merge_finish(struct profiles_merge *merge);

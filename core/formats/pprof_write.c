@@ -854,8 +854,9 @@ static const struct kept_stack *root_of(struct pprof_writer *writer, uint32_t st
 
 static void add_frame(struct pprof_writer *writer, uint32_t *count, uint32_t location)
 {
-    writer->frames = arena_grow(writer->arena, writer->frames, *count, &writer->frame_capacity,
-                                sizeof *writer->frames);
+    if (*count == writer->frame_capacity)
+        writer->frames = arena_grow(writer->arena, writer->frames, *count, &writer->frame_capacity,
+                                    sizeof *writer->frames);
     writer->frames[(*count)++] = location_id(writer, location);
 }
 

@@ -117,18 +117,28 @@ static void begin_cut(struct cut *cut, struct batch *whole)
     free(pieces);
 }
 
-static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count)
-{
-    if (cut->traces)
-        return traces_source_part(cut->traces, first, count);
-    profiles_source_add(cut->profiles, first, count);
-    return profiles_merge_finish(cut->merge);
-}
-
 static size_t item_bytes(const struct cut *cut, uint32_t first, uint32_t count)
 {
     return cut->traces ? traces_source_item_bytes(cut->traces, first, count)
                        : profiles_source_item_bytes(cut->profiles, first, count);
+}
+
+/* Uses some of the room. */
+static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count,
+                               struct cut_room *room)
+{
+    struct buffer *part;
+    size_t work;
+    if (cut->traces) {
+        part = traces_source_part(cut->traces, first, count);
+        work = part->size;
+    } else {
+        profiles_source_add(cut->profiles, first, count);
+        work = profiles_merge_work(cut->merge);
+        part = profiles_merge_finish(cut->merge);
+    }
+    cut_room_use(room, work, item_bytes(cut, first, count));
+    return part;
 }
 
 static void end_cut(struct cut *cut)
@@ -158,8 +168,7 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
     for (uint32_t taken = 0; taken < batch->items;) {
         uint32_t rest = batch->items - taken;
         uint32_t count = rest > max_items && !cut_room_is_used_up(&room) ? max_items : rest;
-        struct buffer *buffer = cut_part(&cut, taken, count);
-        cut_room_use(&room, buffer->size, item_bytes(&cut, taken, count));
+        struct buffer *buffer = cut_part(&cut, taken, count, &room);
         if (taken > 0 && batch->receipt)
             receipt_add_parts(batch->receipt, 1);
         *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,

@@ -25,7 +25,8 @@ struct cut_room {
         last; /* the bytes that the last part repeated: the next one is expected to do the same */
 };
 struct cut_room cut_room_of(size_t size_bytes);
-/* A part was made; item_bytes: of its items themselves. */
+/* A part was made. part_bytes: what it has, or what was read for it, if more; item_bytes: of its
+ * items themselves. */
 void cut_room_use(struct cut_room *room, size_t part_bytes, size_t item_bytes);
 static inline bool cut_room_is_used_up(const struct cut_room *room)
 {

@@ -3,16 +3,27 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-static size_t held, before, peak;
+static size_t held, before, peak, calls, written;
 
 void cost_memory_begin(void)
 {
     before = peak = held;
+    calls = written = 0;
 }
 
 size_t cost_memory_peak(void)
 {
     return peak - before;
+}
+
+size_t cost_memory_calls(void)
+{
+    return calls;
+}
+
+size_t cost_memory_written(void)
+{
+    return written;
 }
 
 #if defined(__GLIBC__) && !defined(COST_IS_SANITIZED)
@@ -29,6 +40,7 @@ void __libc_free(void *memory);                 /* NOLINT(bugprone-reserved-iden
 
 static void *count_memory(void *memory)
 {
+    calls++;
     held += malloc_usable_size(memory);
     peak = held > peak ? held : peak;
     return memory;
@@ -41,13 +53,18 @@ void *malloc(size_t size)
 
 void *calloc(size_t count, size_t size)
 {
-    return count_memory(__libc_calloc(count, size));
+    void *memory = count_memory(__libc_calloc(count, size));
+    written += memory ? count * size : 0;
+    return memory;
 }
 
 void *realloc(void *old, size_t size)
 {
-    held -= malloc_usable_size(old);
-    return count_memory(__libc_realloc(old, size));
+    size_t old_size = malloc_usable_size(old);
+    held -= old_size;
+    void *memory = count_memory(__libc_realloc(old, size));
+    written += memory != old ? old_size : 0;
+    return memory;
 }
 
 void free(void *memory)

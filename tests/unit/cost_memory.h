@@ -28,5 +28,8 @@ bool cost_memory_is_counted(void);
 void cost_memory_begin(void);
 /* The most since then. */
 size_t cost_memory_peak(void);
+/* Calls since then, and the bytes that calloc set to zero and realloc moved. */
+size_t cost_memory_calls(void);
+size_t cost_memory_written(void);
 
 #endif

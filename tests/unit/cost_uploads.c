@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/data/message.h"
 #include "core/pipeline/received_profiles.h"
+#include "receivers/pprof/profile_intake.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
 #include "receivers/pyroscope/push.h"
@@ -110,6 +111,28 @@ static bool read_grpc_web(struct upload *upload, struct slice body, struct verdi
 bool send_grpc_web(struct slice body, struct verdict *why)
 {
     return send_upload(read_grpc_web, "application/grpc-web", body, why);
+}
+
+bool send_delta(struct slice body, struct verdict *why)
+{
+    struct budget budget = {0};
+    struct series series = {.attribute_count = 0};
+    struct pprof_delta *delta = pprof_delta_new(&budget, pprof_delta_usual);
+    struct profile_intake intake = {.bytes = body,
+                                    .series = &series,
+                                    .max_size = COST_BODY_MAX,
+                                    .delta = delta,
+                                    .budget = &budget};
+    bool fine = true;
+    for (int i = 0; i < 2 && fine; i++) {
+        uint32_t samples;
+        struct buffer *profiles = profile_intake_read(&intake, &samples, why);
+        fine = profiles != NULL;
+        pprof_delta_keep(delta);
+        buffer_unref(profiles);
+    }
+    pprof_delta_free(delta);
+    return fine;
 }
 
 /* As much of the receiver as is its own: what a request gains, written out. */

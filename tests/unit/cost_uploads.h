@@ -28,6 +28,8 @@ bool send_jfr_form(struct slice body, struct verdict *why);
 bool send_push(struct slice body, struct verdict *why);
 bool send_push_json(struct slice body, struct verdict *why);
 bool send_grpc_web(struct slice body, struct verdict *why);
+/* A pprof that is scraped, twice: the second time there is something to differ from. */
+bool send_delta(struct slice body, struct verdict *why);
 /* OTLP whose resources name no service. */
 bool send_otlp(struct slice body, struct verdict *why);
 

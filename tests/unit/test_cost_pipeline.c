@@ -12,27 +12,19 @@
  */
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "core/data/describe.h"
-#include "core/data/json.h"
-#include "core/data/profiles_merge.h"
 #include "core/data/scan.h"
 #include "core/data/unfold.h"
 #include "core/data/wire_writer.h"
-#include "core/pipeline/batch_join.h"
-#include "core/pipeline/otlp_request.h"
-#include "exporters/pyroscope/pushes.h"
-#include "processors/spanjoin/enrich_samples.h"
-#include "processors/spanjoin/enrich_spans.h"
 #include "tests/unit/cost_fields.h"
 #include "tests/unit/cost_memory.h"
-#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/cost_stages.h"
 
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
-
-extern const struct component_type spanjoin_processor_type, resource_processor_type;
 
 /* ---- writing requests ---- */
 
@@ -729,193 +721,6 @@ static const struct shape trace_shapes[] = {
 };
 enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
-/* ---- stages ---- */
-
-/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
-enum { PEAK_PER_BYTE = 96, PEAK_MORE = 2 << 20 };
-/* What changes a resource keeps a node of it, and a request has 100,000 at most. */
-enum { NODES_BYTES = 8 << 20 };
-/* A description ends behind 16 MiB, in memory that doubles. */
-enum { DESCRIPTION_BYTES = 48 << 20 };
-
-static struct fixture fixture;
-static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
-static struct span_index *sources; /* for the numbers of who sends */
-
-static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
-{
-    return batch_new(&fixture.workers[0], signal, buffer_ref(request), items, NULL, NULL);
-}
-
-static void end_batch(struct batch *batch)
-{
-    struct slice_list list = {0};
-    batch_gather(batch, &list);
-    batch_free(batch);
-}
-
-static void stage_scan(enum signal signal, struct buffer *request, uint32_t items)
-{
-    (void)signal;
-    (void)request;
-    (void)items; /* it was scanned */
-}
-
-/* Every id is found: of the first span. */
-static void answer_all(struct sample_plan *plan, struct span_match *match)
-{
-    for (uint32_t k = 0; k < plan->key_count; k++) {
-        match->key = plan->finds[k].key;
-        plan->finds[k].presence = SPAN_MISSING;
-        plan->finds[k].matches = match;
-        plan->finds[k].match_count = 1;
-    }
-}
-
-static void count_spans(struct span_reader *reader, struct span_put *puts, size_t count,
-                        struct arena *arena)
-{
-    static const uint64_t totals[64] = {1, 1, 1, 1, 1};
-    (void)reader;
-    (void)arena;
-    for (size_t i = 0; i < count; i++)
-        puts[i].totals = totals;
-}
-
-static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t items)
-{
-    const struct spanjoin_settings *settings = joining[signal]->component->settings;
-    struct batch *batch = batch_of(signal, request, items);
-    struct request_sender sender = {.settings = settings, .index = sources, .batch = batch};
-    if (signal == SIGNAL_TRACES) {
-        struct span_reader reader = {.read = count_spans, .wants_values = true};
-        struct request_spans spans = request_spans_read(batch, &sender, &reader);
-        request_spans_enrich(batch, settings, &spans);
-        request_spans_deinit(&spans);
-    } else {
-        struct span_match match = {.facts = {.kind = 2}};
-        struct sample_plan *plan = sample_plan_new(batch, &sender, NULL, 0);
-        answer_all(plan, &match);
-        sample_plan_choose(plan);
-        sample_plan_apply(plan);
-        sample_plan_free(plan);
-    }
-    end_batch(batch);
-}
-
-static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct probe probe;
-    fixture_consume(&fixture, editing[signal]->nodes[0], buffer_slice(request), items, &probe);
-    fixture_clear_recorded(&fixture);
-}
-
-static void cut(enum signal signal, struct buffer *request, uint32_t items, uint32_t max_items)
-{
-    struct batch *parts = items ? batch_cut(batch_of(signal, request, items), max_items) : NULL;
-    while (parts) {
-        struct batch *next = parts->next;
-        parts->next = NULL;
-        end_batch(parts);
-        parts = next;
-    }
-}
-
-static void stage_cut_1(enum signal signal, struct buffer *request, uint32_t items)
-{
-    cut(signal, request, items, 1);
-}
-
-static void stage_cut_100(enum signal signal, struct buffer *request, uint32_t items)
-{
-    cut(signal, request, items, 100);
-}
-
-static void stage_merge(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct batch *first = batch_of(signal, request, items);
-    first->next = batch_of(signal, request, items);
-    end_batch(batch_join(first));
-}
-
-static void stage_pyroscope(enum signal signal, struct buffer *request, uint32_t items)
-{
-    static const struct label_settings labels = {.max_values = 0};
-    struct label_limits *limits = label_limits_new(0, NULL, "exporter pyroscope");
-    struct push_options options = {.labels = &labels,
-                                   .limits = limits,
-                                   .label = "exporter pyroscope",
-                                   .max_profile_bytes = 4 << 20,
-                                   .max_samples = 16000};
-    struct batch *batch = batch_of(signal, request, items);
-    struct pushes *pushes = pushes_new(batch, &options);
-    for (struct buffer *push; (push = pushes_next(pushes)) != NULL;)
-        buffer_unref(push);
-    pushes_free(pushes);
-    label_limits_free(limits);
-    batch_free(batch);
-}
-
-static void stage_json(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct text out = {0};
-    (void)items;
-    json_from_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                       buffer_slice(request), &out);
-    text_deinit(&out);
-}
-
-static void stage_describe(enum signal signal, struct buffer *request, uint32_t items)
-{
-    struct text out = {0};
-    struct batch *batch = batch_of(signal, request, items);
-    struct message *root = &batch->parts[0].root;
-    if (signal == SIGNAL_TRACES)
-        describe_traces(root, DESCRIBE_DETAILED, 0, &out);
-    else
-        describe_profiles(root, batch_dictionary(batch), DESCRIBE_DETAILED, &out);
-    text_deinit(&out);
-    batch_free(batch);
-}
-
-static const struct stage {
-    const char *name;
-    void (*run)(enum signal signal, struct buffer *request, uint32_t items);
-    bool is_for_profiles_only;
-    size_t peak_more; /* bytes that it may hold besides PEAK_PER_BYTE */
-} stages[] = {
-    {"scan", stage_scan, false, PEAK_MORE},
-    {"spanjoin", stage_spanjoin, false, PEAK_MORE},
-    {"resource", stage_resource, false, NODES_BYTES},
-    {"cut_1", stage_cut_1, false, PEAK_MORE},
-    {"cut_100", stage_cut_100, false, PEAK_MORE},
-    {"merge", stage_merge, false, PEAK_MORE},
-    {"json", stage_json, false, PEAK_MORE},
-    {"describe", stage_describe, false, DESCRIPTION_BYTES},
-    {"pyroscope", stage_pyroscope, true, PEAK_MORE},
-};
-enum { STAGES = sizeof stages / sizeof *stages };
-
-static void set_up(void)
-{
-    static const char join[] =
-        "processors: {spanjoin: {samples: {attributes: [{key: a, from: span.name}, "
-        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}, "
-        "spans: {attributes: [{key: n, from: samples.count}, "
-        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
-    static const char edit[] =
-        "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
-    fixture_init(&fixture, 1);
-    sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
-        const char *name = signal_name((enum signal)signal);
-        joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
-                                        (enum signal)signal);
-        editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
-                                        (enum signal)signal);
-    }
-}
-
 /* ---- cases ---- */
 
 /* A sanitizer looks for other faults than the peak, and is slow. */
@@ -929,7 +734,7 @@ struct cost_case {
     char name[96];
     const struct shape *shape;      /* or */
     const struct cost_field *field; /* the one that is repeated */
-    const struct stage *stage;
+    const struct cost_stage *stage;
     enum signal signal;
 };
 
@@ -945,13 +750,7 @@ bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *w
 bool __attribute__((noinline))
 cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
 {
-    uint32_t items;
-    struct buffer *request = otlp_request_read(body, c->signal, false, NULL, &items, why);
-    if (!request)
-        return false;
-    c->stage->run(c->signal, request, items);
-    buffer_unref(request);
-    return true;
+    return cost_stage_take(c->stage, c->signal, body, false, why);
 }
 
 /* What is large in it gets as much each as its references in all; and more, where there may be no
@@ -1000,7 +799,8 @@ static void run_case(void **state)
     printf("%-56s %8zu %8.1f %s\n", c->name, costs[1].plain_bytes,
            (double)costs[1].peak_bytes / (double)costs[1].plain_bytes,
            costs[1].is_taken ? "" : "refused");
-    assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + c->stage->peak_more);
+    assert_true(costs[1].peak_bytes <=
+                costs[1].plain_bytes * COST_STAGE_PEAK_PER_BYTE + c->stage->peak_more);
 }
 
 /* "plain 65536 peak 1234567 taken" */
@@ -1021,19 +821,20 @@ static int write_one(const struct cost_case *c, size_t size)
     return !written;
 }
 
-enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX) * STAGES };
+enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX) * COST_STAGE_COUNT };
 static struct cost_case cases[CASES_MAX];
 static size_t case_count;
 
 static void make_cases(enum signal signal, const struct shape *shapes, size_t count)
 {
-    for (size_t s = 0; s < STAGES; s++)
+    for (size_t s = 0; s < COST_STAGE_COUNT; s++)
         for (size_t i = 0; i < count; i++) {
-            if (signal == SIGNAL_TRACES && stages[s].is_for_profiles_only)
+            if (signal == SIGNAL_TRACES && cost_stages[s].is_for_profiles_only)
                 continue;
             struct cost_case *c = &cases[case_count++];
-            *c = (struct cost_case){.shape = &shapes[i], .stage = &stages[s], .signal = signal};
-            snprintf(c->name, sizeof c->name, "%s/%s", stages[s].name, shapes[i].name);
+            *c =
+                (struct cost_case){.shape = &shapes[i], .stage = &cost_stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s", cost_stages[s].name, shapes[i].name);
         }
 }
 
@@ -1041,14 +842,14 @@ static void make_field_cases(enum signal signal)
 {
     static struct cost_field all[SIGNAL_COUNT][COST_FIELDS_MAX];
     size_t count = cost_fields(signal, all[signal]);
-    for (size_t s = 0; s < STAGES; s++)
+    for (size_t s = 0; s < COST_STAGE_COUNT; s++)
         for (size_t i = 0; i < count; i++) {
-            if (signal == SIGNAL_TRACES && stages[s].is_for_profiles_only)
+            if (signal == SIGNAL_TRACES && cost_stages[s].is_for_profiles_only)
                 continue;
             struct cost_case *c = &cases[case_count++];
-            *c =
-                (struct cost_case){.field = &all[signal][i], .stage = &stages[s], .signal = signal};
-            snprintf(c->name, sizeof c->name, "%s/%s.%s", stages[s].name, signal_name(signal),
+            *c = (struct cost_case){
+                .field = &all[signal][i], .stage = &cost_stages[s], .signal = signal};
+            snprintf(c->name, sizeof c->name, "%s/%s.%s", cost_stages[s].name, signal_name(signal),
                      all[signal][i].name);
         }
 }
@@ -1069,7 +870,7 @@ int main(int argc, char **argv)
     int failed = argc >= 2 && strcmp(argv[1], "list") != 0;
     hash_init_with(1);
     scan_init();
-    set_up();
+    cost_stages_start();
     make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
     make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
     make_field_cases(SIGNAL_PROFILES);
@@ -1084,7 +885,6 @@ int main(int argc, char **argv)
         else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
             failed = write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
-    span_index_free(sources);
-    fixture_deinit(&fixture);
+    cost_stages_stop();
     return failed;
 }

@@ -1,33 +1,8 @@
 /* Each table and each reference of a pprof, and of one that is scraped: see cost.h. */
-#include "core/base/budget.h"
 #include "core/formats/pprof_read.h"
-#include "receivers/pprof/profile_intake.h"
 #include "tests/unit/cost_uploads.h"
 
 #include <stdio.h>
-
-/* Twice, as a target that is scraped: the second time there is something to differ from. */
-static bool send_delta(struct slice body, struct verdict *why)
-{
-    struct budget budget = {0};
-    struct series series = {.attribute_count = 0};
-    struct pprof_delta *delta = pprof_delta_new(&budget, pprof_delta_usual);
-    struct profile_intake intake = {.bytes = body,
-                                    .series = &series,
-                                    .max_size = COST_BODY_MAX,
-                                    .delta = delta,
-                                    .budget = &budget};
-    bool fine = true;
-    for (int i = 0; i < 2 && fine; i++) {
-        uint32_t samples;
-        struct buffer *profiles = profile_intake_read(&intake, &samples, why);
-        fine = profiles != NULL;
-        pprof_delta_keep(delta);
-        buffer_unref(profiles);
-    }
-    pprof_delta_free(delta);
-    return fine;
-}
 
 static void put_string(struct wire_writer *out, const char *text)
 {

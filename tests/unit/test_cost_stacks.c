@@ -72,6 +72,7 @@ static void put_node(struct wire_writer *out, const char *name, size_t name_size
 static void put_deep(struct wire_writer *out, size_t size, size_t depth, size_t node_size,
                      const char *leaf)
 {
+    depth = depth < size / 2 / node_size ? depth : size / 2 / node_size;
     size_t leaves = (size - depth * node_size) / (strlen(leaf) + 3);
     for (size_t i = 0; i < depth; i++)
         put_node(out, ";a", 2, 1, i + 1 < depth ? 1 : leaves);
@@ -221,6 +222,7 @@ static void put_events(struct wire_writer *out, size_t size, size_t depth)
 {
     char event[64];
     unsigned at = 0;
+    depth = depth < size / 100 ? depth : size / 100;
     put_speedscope(out, "{\"name\":\"a\"}", 1);
     wire_writer_raw(out, SLICE("{\"type\":\"evented\",\"unit\":\"none\",\"events\":["));
     for (size_t i = 0; i < depth; i++)

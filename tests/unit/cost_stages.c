@@ -1,0 +1,209 @@
+#include "tests/unit/cost_stages.h"
+
+#include "core/data/describe.h"
+#include "core/data/json.h"
+#include "core/pipeline/batch_join.h"
+#include "core/pipeline/otlp_request.h"
+#include "exporters/pyroscope/pushes.h"
+#include "processors/spanjoin/enrich_samples.h"
+#include "processors/spanjoin/enrich_spans.h"
+#include "tests/unit/pipeline_fixture.h"
+
+extern const struct component_type spanjoin_processor_type, resource_processor_type;
+
+enum { PEAK_MORE = 2 << 20 };
+/* What changes a resource keeps a node of it, and a request has 100,000 at most. */
+enum { NODES_BYTES = 8 << 20 };
+/* A description ends behind 16 MiB, in memory that doubles. */
+enum { DESCRIPTION_BYTES = 48 << 20 };
+
+static struct fixture fixture;
+static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
+static struct span_index *sources; /* for the numbers of who sends */
+
+static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
+{
+    return batch_new(&fixture.workers[0], signal, buffer_ref(request), items, NULL, NULL);
+}
+
+static void end_batch(struct batch *batch)
+{
+    struct slice_list list = {0};
+    batch_gather(batch, &list);
+    batch_free(batch);
+}
+
+static void stage_scan(enum signal signal, struct buffer *request, uint32_t items)
+{
+    (void)signal;
+    (void)request;
+    (void)items; /* it was scanned */
+}
+
+/* Every id is found: of the first span. */
+static void answer_all(struct sample_plan *plan, struct span_match *match)
+{
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        match->key = plan->finds[k].key;
+        plan->finds[k].presence = SPAN_MISSING;
+        plan->finds[k].matches = match;
+        plan->finds[k].match_count = 1;
+    }
+}
+
+static void count_spans(struct span_reader *reader, struct span_put *puts, size_t count,
+                        struct arena *arena)
+{
+    static const uint64_t totals[64] = {1, 1, 1, 1, 1};
+    (void)reader;
+    (void)arena;
+    for (size_t i = 0; i < count; i++)
+        puts[i].totals = totals;
+}
+
+static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t items)
+{
+    const struct spanjoin_settings *settings = joining[signal]->component->settings;
+    struct batch *batch = batch_of(signal, request, items);
+    struct request_sender sender = {.settings = settings, .index = sources, .batch = batch};
+    if (signal == SIGNAL_TRACES) {
+        struct span_reader reader = {.read = count_spans, .wants_values = true};
+        struct request_spans spans = request_spans_read(batch, &sender, &reader);
+        request_spans_enrich(batch, settings, &spans);
+        request_spans_deinit(&spans);
+    } else {
+        struct span_match match = {.facts = {.kind = 2}};
+        struct sample_plan *plan = sample_plan_new(batch, &sender, NULL, 0);
+        answer_all(plan, &match);
+        sample_plan_choose(plan);
+        sample_plan_apply(plan);
+        sample_plan_free(plan);
+    }
+    end_batch(batch);
+}
+
+static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct probe probe;
+    fixture_consume(&fixture, editing[signal]->nodes[0], buffer_slice(request), items, &probe);
+    fixture_clear_recorded(&fixture);
+}
+
+static void cut(enum signal signal, struct buffer *request, uint32_t items, uint32_t max_items)
+{
+    struct batch *parts = items ? batch_cut(batch_of(signal, request, items), max_items) : NULL;
+    while (parts) {
+        struct batch *next = parts->next;
+        parts->next = NULL;
+        end_batch(parts);
+        parts = next;
+    }
+}
+
+static void stage_cut_1(enum signal signal, struct buffer *request, uint32_t items)
+{
+    cut(signal, request, items, 1);
+}
+
+static void stage_cut_100(enum signal signal, struct buffer *request, uint32_t items)
+{
+    cut(signal, request, items, 100);
+}
+
+static void stage_merge(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct batch *first = batch_of(signal, request, items);
+    first->next = batch_of(signal, request, items);
+    end_batch(batch_join(first));
+}
+
+static void stage_pyroscope(enum signal signal, struct buffer *request, uint32_t items)
+{
+    static const struct label_settings labels = {.max_values = 0};
+    struct label_limits *limits = label_limits_new(0, NULL, "exporter pyroscope");
+    struct push_options options = {.labels = &labels,
+                                   .limits = limits,
+                                   .label = "exporter pyroscope",
+                                   .max_profile_bytes = 4 << 20,
+                                   .max_samples = 16000};
+    struct batch *batch = batch_of(signal, request, items);
+    struct pushes *pushes = pushes_new(batch, &options);
+    for (struct buffer *push; (push = pushes_next(pushes)) != NULL;)
+        buffer_unref(push);
+    pushes_free(pushes);
+    label_limits_free(limits);
+    batch_free(batch);
+}
+
+static void stage_json(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct text out = {0};
+    (void)items;
+    json_from_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
+                       buffer_slice(request), &out);
+    text_deinit(&out);
+}
+
+static void stage_describe(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct text out = {0};
+    struct batch *batch = batch_of(signal, request, items);
+    struct message *root = &batch->parts[0].root;
+    if (signal == SIGNAL_TRACES)
+        describe_traces(root, DESCRIBE_DETAILED, 0, &out);
+    else
+        describe_profiles(root, batch_dictionary(batch), DESCRIBE_DETAILED, &out);
+    text_deinit(&out);
+    batch_free(batch);
+}
+
+const struct cost_stage cost_stages[COST_STAGE_COUNT] = {
+    {"scan", stage_scan, false, PEAK_MORE},
+    {"spanjoin", stage_spanjoin, false, PEAK_MORE},
+    {"resource", stage_resource, false, NODES_BYTES},
+    {"cut_1", stage_cut_1, false, PEAK_MORE},
+    {"cut_100", stage_cut_100, false, PEAK_MORE},
+    {"merge", stage_merge, false, PEAK_MORE},
+    {"json", stage_json, false, PEAK_MORE},
+    {"describe", stage_describe, false, DESCRIPTION_BYTES},
+    {"pyroscope", stage_pyroscope, true, PEAK_MORE},
+};
+
+void cost_stages_start(void)
+{
+    static const char join[] =
+        "processors: {spanjoin: {samples: {attributes: [{key: a, from: span.name}, "
+        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}, "
+        "spans: {attributes: [{key: n, from: samples.count}, "
+        "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
+    static const char edit[] =
+        "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
+    fixture_init(&fixture, 1);
+    sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        const char *name = signal_name((enum signal)signal);
+        joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
+                                        (enum signal)signal);
+        editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
+                                        (enum signal)signal);
+    }
+}
+
+void cost_stages_stop(void)
+{
+    fixture_deinit(&fixture);
+    span_index_free(sources);
+}
+
+bool cost_stage_take(const struct cost_stage *stage, enum signal signal, struct buffer *body,
+                     bool is_json, struct verdict *why)
+{
+    uint32_t items;
+    struct buffer *request = otlp_request_read(body, signal, is_json, NULL, &items, why);
+    if (!request)
+        return false;
+    if (items > 0) /* others a receiver answers itself */
+        stage->run(signal, request, items);
+    buffer_unref(request);
+    return true;
+}
