@@ -117,18 +117,25 @@ struct attribute {
     struct slice key, value; /* as a label's */
 };
 
-/* The next KeyValue among the fields `number` that can be a label. */
+/* The next KeyValue among the fields `number` that can be a label, of those whose key is wanted
+ * (NULL: all). A value that is no text is printed into the arena. */
 static bool next_attribute(struct wire_cursor *cursor, uint32_t number, struct arena *arena,
-                           struct attribute *out)
+                           bool (*is_wanted)(struct slice key), struct attribute *out)
 {
     struct wire_field field;
     while (wire_next_bytes(cursor, number, &field)) {
         struct key_value pair = key_value_read(field.bytes);
         out->key = pair.key;
-        if (label_value(pair.value, arena, &out->value))
+        if ((!is_wanted || is_wanted(out->key)) && label_value(pair.value, arena, &out->value))
             return true;
     }
     return false;
+}
+
+static bool names_service(struct slice key)
+{
+    return slice_is(key, "service.name") || slice_is(key, "service.namespace") ||
+           slice_is(key, "process.executable.name");
 }
 
 /* Span profiles find their series by these two; nothing else may take their place. */
@@ -137,7 +144,7 @@ static void add_service(struct series_labels *out, struct slice resource, struct
     struct wire_cursor cursor = wire_cursor(resource);
     struct attribute attribute;
     struct slice name = {0}, namespace = {0}, executable = {0};
-    while (next_attribute(&cursor, RESOURCE_ATTRIBUTES, arena, &attribute)) {
+    while (next_attribute(&cursor, RESOURCE_ATTRIBUTES, arena, names_service, &attribute)) {
         if (slice_is(attribute.key, "service.name"))
             name = attribute.value;
         else if (slice_is(attribute.key, "service.namespace"))
@@ -167,7 +174,7 @@ static void add_attributes(struct series_labels *out, const struct label_reader 
 {
     struct wire_cursor cursor = wire_cursor(message);
     struct attribute attribute;
-    while (next_attribute(&cursor, number, reader->arena, &attribute)) {
+    while (next_attribute(&cursor, number, reader->arena, NULL, &attribute)) {
         if (slice_is(attribute.key, "service.name") ||
             slice_is(attribute.key, "service.namespace") ||
             !label_is_wanted(reader->settings, attribute.key))
