@@ -108,11 +108,22 @@ static void raise_descriptor_limit(void)
     }
 }
 
+static struct histogram *make_lag(struct metrics *metrics)
+{
+    static const double bounds[] = {0.001, 0.01, 0.1, 1, 10};
+    return metrics_histogram(
+        metrics, "profcol_loop_lag_seconds",
+        "How long a turn of a worker's event loop took, in which it served nobody else.", "",
+        bounds, sizeof bounds / sizeof *bounds);
+}
+
 static bool start_workers(struct process *process, struct error *err)
 {
     for (unsigned i = 0; i < process->worker_count; i++)
         if (!worker_init(&process->workers[i], i, err))
             return false;
+    for (unsigned i = 0; i < process->worker_count; i++)
+        process->workers[i].lag = make_lag(process->metrics);
     for (unsigned i = 0; i < process->worker_count; i++)
         if (!worker_start(&process->workers[i], err))
             return false;

@@ -21,6 +21,7 @@
 
 #define WORKERS_MAX 64
 
+struct histogram;
 struct worker;
 
 /* A message: embedded in the sender's struct, handed over with worker_post, run once on the
@@ -29,6 +30,17 @@ struct post {
     struct post *next;
     void (*on_post)(struct worker *worker, struct post *post);
 };
+
+/* Work that a request can make long. Whoever does it says so, for the log to name who held the loop.
+ * Pieces nest; each has the time that those inside it have not. */
+struct worker_piece {
+    struct worker_piece *outer;
+    const char *label;  /* of the component: "exporter otlp"; lives as long as the worker runs */
+    uint64_t resumed_ns; /* since when it is the innermost */
+    uint64_t spent_ns;   /* before that */
+};
+/* Smaller ones are not worth two looks at the clock. */
+#define WORKER_PIECE_BYTES ((size_t)64 * 1024)
 
 struct worker {
     unsigned index;
@@ -44,6 +56,10 @@ struct worker {
     _Atomic(struct post *) inbox; /* newest first */
     uv_prepare_t prepare;
     uv_check_t check;
+    struct histogram *lag;       /* how long turns take, in seconds; NULL: not measured */
+    uint64_t woke_ms;            /* when this turn began, by the loop's clock */
+    struct worker_piece *piece;  /* the innermost; NULL: none */
+    struct worker_piece longest; /* of this turn; without a label: none */
     pthread_t thread; /* for worker_join */
     pthread_t self;   /* set by the thread that runs the loop, for assertions */
     atomic_bool running;
@@ -79,6 +95,11 @@ bool worker_is_current(const struct worker *worker);
 /* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks:
  * the loop may have slept since now_ns was set. */
 uint64_t worker_now(struct worker *worker);
+
+/* Around work inside one callback; the struct is the caller's, on its stack. label NULL: it is not
+ * worth looking at the clock, and nothing happens. */
+void worker_begin_piece(struct worker *worker, struct worker_piece *piece, const char *label);
+void worker_end_piece(struct worker *worker, struct worker_piece *piece);
 
 /* Sets the timer delay_ns from now (moves it when set). */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);

@@ -584,9 +584,14 @@ static void hand_over(struct exchange *exchange)
             return;
         }
     }
+    struct worker *worker = exchange->part->worker;
+    struct worker_piece piece;
+    bool is_large = exchange->body->size >= WORKER_PIECE_BYTES;
     exchange->state = EXCHANGE_WAITING;
     exchange->held = true;
+    worker_begin_piece(worker, &piece, is_large ? server->label : NULL);
     server->handler->on_request(server->context, exchange);
+    worker_end_piece(worker, &piece);
 }
 
 void server_exchange_finish(struct exchange *exchange)

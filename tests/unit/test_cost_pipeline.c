@@ -23,9 +23,11 @@
 #include "processors/spanjoin/enrich_spans.h"
 #include "tests/unit/pipeline_fixture.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -937,9 +939,17 @@ struct cost_case {
 
 struct cost {
     size_t plain_bytes, peak_bytes;
+    uint64_t cpu_ns;
     bool is_taken;
     struct verdict why;
 };
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
 
 /* Its instructions are what tests/cost/run counts. */
 bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why);
@@ -967,7 +977,9 @@ static struct cost measure(const struct cost_case *c, size_t size)
     wire_writer_deinit(&request);
     peak = held;
     size_t before = held;
+    uint64_t began_ns = thread_cpu_ns();
     cost.is_taken = cost_send(c, body, &cost.why);
+    cost.cpu_ns = thread_cpu_ns() - began_ns;
     cost.peak_bytes = peak - before;
     return cost;
 }
@@ -988,11 +1000,12 @@ static void run_case(void **state)
     assert_true(costs[1].peak_bytes <= costs[1].plain_bytes * PEAK_PER_BYTE + more);
 }
 
-/* "plain 65536 peak 1234567 taken" */
+/* "plain 65536 peak 1234567 us 890 taken" */
 static int run_one(const struct cost_case *c, size_t size)
 {
     struct cost cost = measure(c, size);
-    printf("plain %zu peak %zu %s %s\n", cost.plain_bytes, cost.peak_bytes,
+    printf("plain %zu peak %zu us %" PRIu64 " %s %s\n", cost.plain_bytes, cost.peak_bytes,
+           cost.cpu_ns / 1000,
            cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
     return 0;
 }
