@@ -188,10 +188,11 @@ void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns)
     *worker = (struct worker){.index = index, .manual = true, .now_ns = now_ns};
 }
 
-static bool has_messages(const struct worker *workers, unsigned count)
+static bool has_work(const struct worker *workers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        if (atomic_load_explicit(&workers[i].inbox, memory_order_relaxed))
+        if (workers[i].jobs_begun > 0 ||
+            atomic_load_explicit(&workers[i].inbox, memory_order_relaxed))
             return true;
     return false;
 }
@@ -202,10 +203,10 @@ void workers_settle(struct worker *workers, unsigned count)
         for (unsigned i = 0; i < count; i++) {
             assert(!atomic_load(&workers[i].running));
             if (!workers[i].manual)
-                uv_run(&workers[i].loop, UV_RUN_NOWAIT);
+                uv_run(&workers[i].loop, workers[i].jobs_begun > 0 ? UV_RUN_ONCE : UV_RUN_NOWAIT);
             run_messages(&workers[i]);
         }
-    while (has_messages(workers, count));
+    while (has_work(workers, count));
 }
 
 void worker_deinit(struct worker *worker)

@@ -165,8 +165,8 @@ static int run_one(const struct cost_case *c, size_t size)
 {
     struct cost cost = measure(c, size);
     printf("plain %zu peak %zu us %" PRIu64 " %s %s\n", cost.plain_bytes, cost.peak_bytes,
-           cost.cpu_ns / 1000,
-           cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
+           cost.cpu_ns / 1000, cost.is_taken ? "taken" : "refused",
+           cost.is_taken ? "" : cost.why.text);
     return 0;
 }
 

@@ -37,7 +37,7 @@ static bool send_upload(upload_reader read, const char *content_type, struct sli
     struct upload upload;
     struct buffer *profiles = NULL;
     uint32_t samples;
-    upload_init(&upload, settings(), &headers, &budget);
+    upload_init(&upload, settings(), &headers, SIZE_MAX, &budget);
     if (read(&upload, body, why))
         profiles = received_profiles_finish(upload.builder, &samples, why);
     upload_deinit(&upload);

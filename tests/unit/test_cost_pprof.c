@@ -20,7 +20,7 @@ static bool send_delta(struct slice body, struct verdict *why)
     bool fine = true;
     for (int i = 0; i < 2 && fine; i++) {
         uint32_t samples;
-        struct buffer *profiles = profile_intake_read(&intake, &samples, why);
+        struct buffer *profiles = profile_intake_read(&intake, NULL, &samples, why);
         fine = profiles != NULL;
         pprof_delta_keep(delta);
         buffer_unref(profiles);
