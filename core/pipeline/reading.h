@@ -1,10 +1,10 @@
 /*
- * reading: a request's body becomes the request for the pipelines: at once where it is small, beside
- * the worker's loop (core/base/job.h) where it is large.
+ * reading: a request's body becomes the request for the pipelines: at once where it is small,
+ * beside the worker's loop (core/base/job.h) where it is large.
  *
- * Reading a body of 20 MiB can take more than a second (docs/architecture.md, Costs), in which other
- * connections and SIGTERM are served. A reading whose client has gone before its turn does not
- * begin; the result of one whose client has gone meanwhile is the receiver's to drop.
+ * Reading a body of 20 MiB can take more than a second (docs/architecture.md, Costs), in which
+ * other connections and SIGTERM are served. A reading whose client has gone before its turn does
+ * not begin; the result of one whose client has gone meanwhile is the receiver's to drop.
  *
  * Owner: the receiver's struct, on the heap where the body is large; free in `done`.
  *
