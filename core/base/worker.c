@@ -114,13 +114,13 @@ static void log_held(const struct worker *worker, uint64_t turn_ms)
                  worker->index, (double)turn_ms / 1e3);
 }
 
-/* From the wake-up to before the next sleep. In milliseconds of the loop's own clock, which libuv
- * reads at each wake-up anyway. */
+/* From the wake-up to before the next sleep, in milliseconds. By the loop's own clock, which libuv
+ * reads at the wake-up and again before the handles that prepare for the next sleep, so that no
+ * turn needs one more look at it; what those do (they write answers) is not in it. */
 static void end_turn(struct worker *worker)
 {
     assert(!worker->piece);
     if (worker->lag && worker->woke_ms > 0) {
-        uv_update_time(&worker->loop);
         uint64_t turn_ms = uv_now(&worker->loop) - worker->woke_ms;
         histogram_record(worker->lag, worker->index, (double)turn_ms / 1e3);
         if (turn_ms >= HELD_MS)

@@ -20,6 +20,7 @@ DEADLINE_EXCEEDED = 4
 BODY_BYTES = 20 * 1024 * 1024 - 1024     # max_request_body_size is 20 MiB
 MESSAGE_BYTES = 4 * 1024 * 1024 - 1024   # max_recv_msg_size_mib is 4
 OTHERS = 50
+PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
 LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
 
 CONFIG = """
@@ -64,15 +65,16 @@ def post_head(path, size, *more):
 
 
 DEAR = {
-    "reading": (b"a\n" * (BODY_BYTES // 2), ()),
-    "decompression": (empty_blocks(BODY_BYTES), ("Content-Encoding: gzip",)),
+    "reading": (lambda size: b"a\n" * (size // 2), ()),
+    "decompression": (empty_blocks, ("Content-Encoding: gzip",)),
 }
 
 
-def upload(process, kind):
+def upload(process, kind, size=BODY_BYTES):
     """A connection on which the whole dear request was sent."""
-    body, headers = DEAR[kind]
-    connection = connections.connect(process.address("pyroscope"), timeout=120)
+    build, headers = DEAR[kind]
+    body = build(size)
+    connection = connections.connect(process.address("pyroscope"), timeout=PATIENCE)
     connection.sendall(post_head(LINES, len(body), *headers) + body)
     return connection
 
@@ -99,7 +101,7 @@ class LoopTest(unittest.TestCase):
     def test_others_are_answered_meanwhile(self):
         for kind in DEAR:
             with self.subTest(kind), profcol() as process:
-                other = connections.Http1(process.address("http"), timeout=120)
+                other = connections.Http1(process.address("http"), timeout=PATIENCE)
                 with upload(process, kind) as dear:
                     for _ in range(OTHERS):
                         head = post_head("/v1/traces", 0, f"Content-Type: {client.PROTOBUF}")
@@ -110,37 +112,38 @@ class LoopTest(unittest.TestCase):
 
     def test_sigterm_is_noticed_meanwhile(self):
         for kind in DEAR:
-            with self.subTest(kind), profcol() as process, upload(process, kind) as dear:
+            with self.subTest(kind), profcol("--drain-timeout", "10m") as process, upload(process, kind) as dear:
                 process.signal(signal.SIGTERM)
-                process.wait_for_log("Starting shutdown", timeout=60)
-                server.wait_until(lambda: not server.accepts(process.ports["pyroscope"]), timeout=60, what="the closed listener")
+                process.wait_for_log("Starting shutdown", timeout=PATIENCE)
+                server.wait_until(lambda: not server.accepts(process.ports["pyroscope"]), timeout=PATIENCE,
+                                  what="the closed listener")
                 self.assertFalse(is_answered(dear), "the dear request was answered first")
                 self.assertEqual(status_of(dear), 200)
-                process.stop(timeout=60)
+                process.stop(timeout=PATIENCE)
 
     def test_stop_before_it_is_done(self):
         for kind in DEAR:
-            with self.subTest(kind), profcol("--drain-timeout", "1ms") as process, upload(process, kind):
-                process.stop(timeout=60)
+            with self.subTest(kind), profcol("--drain-timeout", "1ms") as process, upload(process, kind, MESSAGE_BYTES):
+                process.stop(timeout=PATIENCE)
 
     def test_clients_that_leave(self):
         """More than run at once: some have begun when their clients leave, some never do."""
         for kind in DEAR:
             with self.subTest(kind), profcol() as process:
-                uploads = [upload(process, kind) for _ in range(4)]
+                uploads = [upload(process, kind, 2 * MESSAGE_BYTES) for _ in range(4)]
                 for connection in uploads:
                     close_hard(connection)
                 server.wait_until(
                     lambda process=process: (process.metric("profcol_server_connections_closed", reason="reset") or 0) == 4,
-                    timeout=60, what="connections that broke")
+                    timeout=PATIENCE, what="connections that broke")
                 server.wait_until(lambda process=process: process.metric("profcol_budget_used_bytes") < 1 << 20,
-                                  timeout=60, what="the memory of what was given up")
+                                  timeout=PATIENCE, what="the memory of what was given up")
                 self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples", transport="http") or 0, 0)
 
     def test_deadline_passes_meanwhile(self):
         body = connections.grpc_frame(empty_blocks(MESSAGE_BYTES), compressed=True)
         with profcol() as process:
-            other = connections.Http2(process.address("grpc"), timeout=120)
+            other = connections.Http2(process.address("grpc"), timeout=PATIENCE)
             for timeout in ("1m", "60m", "100m"):
                 answer = other.request(
                     [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", "a"),
