@@ -4,6 +4,8 @@ What is asserted is an order: so many answers to others, or the closed listener,
 A sanitizer makes all of it slower alike.
 """
 
+import gzip
+import json
 import os
 import select
 import signal
@@ -14,7 +16,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import client, connections, server, testing
+from tests.oracle import client, connections, make, server, testing
 
 DEADLINE_EXCEEDED = 4
 # max_request_body_size is 20 MiB; a sanitizer makes a fifth of it as dear.
@@ -31,12 +33,13 @@ receivers:
       grpc: {endpoint: "127.0.0.1:@grpc@"}
       http: {endpoint: "127.0.0.1:@http@"}
   pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+  pprof: {push: {endpoint: "127.0.0.1:@pprof@"}}
 exporters:
   nop: {}
 service:
   pipelines:
     traces: {receivers: [otlp], exporters: [nop]}
-    profiles: {receivers: [otlp, pyroscope], exporters: [nop]}
+    profiles: {receivers: [otlp, pyroscope, pprof], exporters: [nop]}
 """
 
 
@@ -59,6 +62,22 @@ def empty_blocks(size):
     return head + eight * ((size - len(head) - len(tail)) // 90) + tail
 
 
+def field(number, payload):
+    """A field of bytes in a protobuf message."""
+    size = len(payload)
+    length = b""
+    while size > 127:
+        length += bytes([size & 127 | 128])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + payload
+
+
+def pprof(size):
+    """A profile of one sample, with a string of so many bytes that nobody refers to."""
+    return b"\x0a\x04\x08\x01\x10\x02" + b"\x12\x02\x10\x01" + b"".join(
+        field(6, text) for text in (b"", b"cpu", b"nanoseconds", b"x" * size))
+
+
 def post_head(path, size, *more):
     """The head of an HTTP/1.1 request."""
     lines = [f"POST {path} HTTP/1.1", "Host: a", f"Content-Length: {size}", *more]
@@ -67,6 +86,7 @@ def post_head(path, size, *more):
 
 DEAR = {
     "reading": (lambda size: b"a\n" * (size // 2), ()),
+    "reading of a packed part": (lambda size: gzip.compress(b"a\n" * (size // 2)), ()),
     "decompression": (empty_blocks, ("Content-Encoding: gzip",)),
 }
 
@@ -153,6 +173,33 @@ class LoopTest(unittest.TestCase):
                      ("grpc-timeout", timeout)], body)
                 self.assertEqual(answer.grpc_status, DEADLINE_EXCEEDED)
             other.close()
+
+    def test_large_requests_of_every_kind(self):
+        """What is read beside the loop goes on like what is read on it."""
+        traces = make.traces([{"span_id": f"{1:016x}", "trace_id": f"{1:032x}", "name": "x" * 3_000_000}])
+        span = {"spanId": f"{1:016x}", "traceId": f"{1:032x}", "name": "x" * 400_000}
+        json_traces = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+        labels = field(1, field(1, b"__name__") + field(2, b"process_cpu"))
+        push = field(1, labels + field(2, field(1, pprof(400_000))))
+        bad = b"\x0a" * 400_000
+        with profcol() as process:
+            for protocol in ("grpc", "http"):
+                answer = client.export(protocol, process.address(protocol), traces)
+                self.assertTrue(client.succeeded(answer), (protocol, answer))
+            answer = client.post(process.address("http"), "/v1/traces", json_traces, content_type="application/json")
+            self.assertEqual(answer.status, 200, answer)
+            for name, path, body, content_type, status, refused in (
+                    ("pprof", "/v1/pprof", pprof(400_000), "application/octet-stream", 204, 400),
+                    ("pyroscope", "/ingest?name=a&format=pprof", pprof(400_000), "application/octet-stream", 200, 422),
+                    ("pyroscope", "/push.v1.PusherService/Push", push, "application/proto", 200, 400)):
+                with self.subTest(path):
+                    answer = client.post(process.address(name), path, body, content_type=content_type)
+                    self.assertEqual(answer.status, status, answer)
+                    answer = client.post(process.address(name), path, bad, content_type=content_type)
+                    self.assertEqual(answer.status, refused, answer)
+            self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
+            self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples"), 3)
+            self.assertEqual(process.metric("profcol_receiver_invalid_requests"), 3)
 
     def test_turns_are_measured(self):
         with profcol() as process:
