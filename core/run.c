@@ -1,6 +1,7 @@
 #include "core/run.h"
 
 #include "core/base/budget.h"
+#include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/source_accounts.h"
@@ -110,11 +111,30 @@ static void raise_descriptor_limit(void)
     }
 }
 
+static struct histogram *make_lag(struct metrics *metrics)
+{
+    static const double bounds[] = {0.001, 0.01, 0.1, 1, 10};
+    return metrics_histogram(
+        metrics, "profcol_loop_lag_seconds",
+        "How long a turn of a worker's event loop took, in which it served nobody else.", "",
+        bounds, sizeof bounds / sizeof *bounds);
+}
+
+/* Before the first use of libuv's pool. Who has set it knows why. */
+static void size_pool(unsigned workers)
+{
+    char size[16];
+    snprintf(size, sizeof size, "%u", job_pool_size(workers));
+    setenv("UV_THREADPOOL_SIZE", size, 0);
+}
+
 static bool start_workers(struct process *process, struct error *err)
 {
     for (unsigned i = 0; i < process->worker_count; i++)
         if (!worker_init(&process->workers[i], i, err))
             return false;
+    for (unsigned i = 0; i < process->worker_count; i++)
+        process->workers[i].lag = make_lag(process->metrics);
     for (unsigned i = 0; i < process->worker_count; i++)
         if (!worker_start(&process->workers[i], err))
             return false;
@@ -217,6 +237,7 @@ int run(const struct config *config, const struct run_options *options)
     struct server_process self = {0};
     struct error err;
     init_process(&self, count_workers(options->workers));
+    size_pool(self.process.worker_count);
     if (!start_workers(&self.process, &err)) {
         log_error(NULL, "%s", err.text);
         return 1; /* threads may run already: the process ends as it is */

@@ -28,6 +28,9 @@
 /* Requests smaller than this on average are copied into one. */
 enum { PART_MIN_BYTES = 4096 };
 
+/* Making a request of more items may take long. */
+enum { PIECE_ITEMS = 1024 };
+
 /* What a held request takes beside its bytes, about: many tiny ones must not pass below the bound.
  */
 enum { HOLDING_BYTES = 1024 };
@@ -414,7 +417,11 @@ static void send_package(struct shard *shard)
 {
     struct batch_node *node = shard->node;
     struct package *package = memory_zalloc(sizeof *package);
+    struct worker_piece piece;
+    worker_begin_piece(node->node.worker, &piece,
+                       shard->items > PIECE_ITEMS ? node->node.component->label : NULL);
     struct batch *batch = make_batch(shard, package);
+    worker_end_piece(node->node.worker, &piece);
     context_unref(batch->context);
     batch->context = context_ref(shard->context);
     package->shard = shard;

@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/otlp_request.h"
+#include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 #include "core/pipeline/server_settings.h"
 
@@ -247,6 +248,61 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     node_forward(receiver->nodes[worker->index], batch);
 }
 
+/* body: what the pipelines get; NULL: *why says why not. */
+static void finish_reading(struct otlp_request *request, struct exchange *exchange,
+                           struct buffer *body, const struct verdict *why)
+{
+    struct otlp_receiver *receiver = request->receiver;
+    struct received_counters *counters = &receiver->counters[request->transport][request->signal];
+    if (body && request->items > 0) {
+        forward(receiver, exchange, &request, body);
+        return;
+    }
+    /* Refused, or nothing in it: no pipeline is bothered. */
+    buffer_unref(body);
+    if (why->code == GRPC_INVALID_ARGUMENT) /* not what only came at a bad time */
+        counter_add(counters->invalid, exchange_worker(exchange)->index, 1);
+    otlp_request_respond(exchange, request->is_json, why);
+    free(request);
+}
+
+/* ---- a large request, which is read beside the loop ---- */
+
+struct otlp_reading {
+    struct reading reading;
+    struct otlp_request *request;
+};
+
+static void read_large(struct reading *reading)
+{
+    const struct otlp_request *request =
+        container_of(reading, struct otlp_reading, reading)->request;
+    reading->request =
+        otlp_request_read(reading->body, request->signal, request->is_json,
+                          exchange_budget(reading->exchange), &reading->items, &reading->why);
+}
+
+static void on_large_read(struct reading *reading)
+{
+    struct otlp_reading *self = container_of(reading, struct otlp_reading, reading);
+    struct otlp_request *request = self->request;
+    request->items = reading->items;
+    reading_drop_abandoned(
+        reading, request->receiver->counters[request->transport][request->signal].refused);
+    finish_reading(request, reading->exchange, reading->request, &reading->why);
+    free(self);
+}
+
+static void start_reading(struct otlp_request *request, struct exchange *exchange,
+                          struct buffer *body)
+{
+    struct otlp_reading *self = memory_zalloc(sizeof *self);
+    self->request = request;
+    self->reading = (struct reading){
+        .exchange = exchange, .body = body, .read = read_large, .done = on_large_read};
+    reading_start(&self->reading);
+}
+
 static void on_request(void *context, struct exchange *exchange)
 {
     struct otlp_receiver *receiver = context;
@@ -260,21 +316,15 @@ static void on_request(void *context, struct exchange *exchange)
                                         : signal_of_http_path(receiver, exchange_path(exchange))),
         .is_json = !is_grpc && is_json_request(exchange),
     };
-    struct verdict why = verdict_ok;
     struct buffer *body = exchange_take_body(exchange);
-    body =
-        otlp_request_read(body, request->signal, request->is_json, budget, &request->items, &why);
-    if (body && request->items > 0) {
-        forward(receiver, exchange, &request, body);
+    if (otlp_request_is_large(body->size, request->is_json)) {
+        start_reading(request, exchange, body);
         return;
     }
-    /* Refused, or nothing in it: no pipeline is bothered. */
-    buffer_unref(body);
-    if (why.code == GRPC_INVALID_ARGUMENT) /* not what only came at a bad time */
-        counter_add(receiver->counters[request->transport][request->signal].invalid,
-                    exchange_worker(exchange)->index, 1);
-    otlp_request_respond(exchange, request->is_json, &why);
-    free(request);
+    struct verdict why = verdict_ok;
+    body =
+        otlp_request_read(body, request->signal, request->is_json, budget, &request->items, &why);
+    finish_reading(request, exchange, body, &why);
 }
 
 static const struct server_handler handler = {

@@ -1,5 +1,8 @@
 #include "core/base/worker.h"
 
+#include "core/base/log.h"
+#include "core/base/metrics.h"
+
 #include <assert.h>
 #include <string.h>
 #include <time.h>
@@ -68,6 +71,64 @@ static void on_mail(uv_async_t *mail)
     run_messages(mail->data);
 }
 
+/* ---- how long turns take ---- */
+
+enum { HELD_MS = 1000 }; /* is worth a line in the log */
+
+void worker_begin_piece(struct worker *worker, struct worker_piece *piece, const char *label)
+{
+    struct worker_piece *outer = worker->piece;
+    piece->label = label;
+    if (!label)
+        return;
+    uint64_t now = clock_monotonic_ns();
+    if (outer)
+        outer->spent_ns += now - outer->resumed_ns;
+    *piece = (struct worker_piece){.outer = outer, .label = label, .resumed_ns = now};
+    worker->piece = piece;
+}
+
+void worker_end_piece(struct worker *worker, struct worker_piece *piece)
+{
+    if (!piece->label)
+        return;
+    uint64_t now = clock_monotonic_ns();
+    assert(worker->piece == piece);
+    piece->spent_ns += now - piece->resumed_ns;
+    if (!worker->longest.label || piece->spent_ns > worker->longest.spent_ns)
+        worker->longest = *piece;
+    worker->piece = piece->outer;
+    if (piece->outer)
+        piece->outer->resumed_ns = now;
+}
+
+static void log_held(const struct worker *worker, uint64_t turn_ms)
+{
+    const struct worker_piece *longest = &worker->longest;
+    if (longest->label)
+        log_warn(longest->label,
+                 "Worker %u served nobody else for %.1f s, of which this took the most: %.1f s",
+                 worker->index, (double)turn_ms / 1e3, (double)longest->spent_ns / 1e9);
+    else
+        log_warn(NULL, "Worker %u served nobody else for %.1f s, of which no component took much",
+                 worker->index, (double)turn_ms / 1e3);
+}
+
+/* From the wake-up to before the next sleep, in milliseconds. By the loop's own clock, which libuv
+ * reads at the wake-up and again before the handles that prepare for the next sleep, so that no
+ * turn needs one more look at it; what those do (they write answers) is not in it. */
+static void end_turn(struct worker *worker)
+{
+    assert(!worker->piece);
+    if (worker->lag && worker->woke_ms > 0) {
+        uint64_t turn_ms = uv_now(&worker->loop) - worker->woke_ms;
+        histogram_record(worker->lag, worker->index, (double)turn_ms / 1e3);
+        if (turn_ms >= HELD_MS)
+            log_held(worker, turn_ms);
+    }
+    worker->longest.label = NULL;
+}
+
 static void on_wake(uv_timer_t *wake)
 {
     struct worker *worker = wake->data;
@@ -78,14 +139,16 @@ static void on_wake(uv_timer_t *wake)
 static void on_check(uv_check_t *check)
 {
     struct worker *worker = check->data;
+    worker->woke_ms = uv_now(check->loop);
     timer_queue_run(&worker->timers, worker_now(worker));
 }
 
-/* Before polling: make the loop wake for the earliest timer. One libuv timer stands for all of
- * ours. */
+/* Before polling, after all others that prepare (libuv calls the first one started last): make the
+ * loop wake for the earliest timer. One libuv timer stands for all of ours. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
+    end_turn(worker);
     uint64_t next = timer_queue_next(&worker->timers);
     worker->turn++;
     if (next == worker->wake_ns)
@@ -125,10 +188,11 @@ void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns)
     *worker = (struct worker){.index = index, .manual = true, .now_ns = now_ns};
 }
 
-static bool has_messages(const struct worker *workers, unsigned count)
+static bool has_work(const struct worker *workers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        if (atomic_load_explicit(&workers[i].inbox, memory_order_relaxed))
+        if (workers[i].jobs_begun > 0 ||
+            atomic_load_explicit(&workers[i].inbox, memory_order_relaxed))
             return true;
     return false;
 }
@@ -139,10 +203,10 @@ void workers_settle(struct worker *workers, unsigned count)
         for (unsigned i = 0; i < count; i++) {
             assert(!atomic_load(&workers[i].running));
             if (!workers[i].manual)
-                uv_run(&workers[i].loop, UV_RUN_NOWAIT);
+                uv_run(&workers[i].loop, workers[i].jobs_begun > 0 ? UV_RUN_ONCE : UV_RUN_NOWAIT);
             run_messages(&workers[i]);
         }
-    while (has_messages(workers, count));
+    while (has_work(workers, count));
 }
 
 void worker_deinit(struct worker *worker)

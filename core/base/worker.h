@@ -13,6 +13,7 @@
 #define PROFCOL_CORE_BASE_WORKER_H
 
 #include "core/base/error.h"
+#include "core/base/list.h"
 #include "core/base/timer.h"
 
 #include <pthread.h>
@@ -21,6 +22,7 @@
 
 #define WORKERS_MAX 64
 
+struct histogram;
 struct worker;
 
 /* A message: embedded in the sender's struct, handed over with worker_post, run once on the
@@ -29,6 +31,17 @@ struct post {
     struct post *next;
     void (*on_post)(struct worker *worker, struct post *post);
 };
+
+/* Work that a request can make long. Whoever does it says so, for the log to name who held the
+ * loop. Pieces nest; each has the time that those inside it have not. */
+struct worker_piece {
+    struct worker_piece *outer;
+    const char *label;   /* of the component: "exporter otlp"; lives as long as the worker runs */
+    uint64_t resumed_ns; /* since when it is the innermost */
+    uint64_t spent_ns;   /* before that */
+};
+/* Smaller ones are not worth two looks at the clock. */
+#define WORKER_PIECE_BYTES ((size_t)64 * 1024)
 
 struct worker {
     unsigned index;
@@ -44,8 +57,14 @@ struct worker {
     _Atomic(struct post *) inbox; /* newest first */
     uv_prepare_t prepare;
     uv_check_t check;
-    pthread_t thread; /* for worker_join */
-    pthread_t self;   /* set by the thread that runs the loop, for assertions */
+    struct list jobs_waiting; /* job.h's, as is the next */
+    unsigned jobs_begun;
+    struct histogram *lag;       /* how long turns take, in seconds; NULL: not measured */
+    uint64_t woke_ms;            /* when this turn began, by the loop's clock */
+    struct worker_piece *piece;  /* the innermost; NULL: none */
+    struct worker_piece longest; /* of this turn; without a label: none */
+    pthread_t thread;            /* for worker_join */
+    pthread_t self;              /* set by the thread that runs the loop, for assertions */
     atomic_bool running;
     atomic_bool stopping;
 };
@@ -59,9 +78,9 @@ void worker_deinit(struct worker *worker);
 bool worker_start(struct worker *worker, struct error *err);
 void worker_stop(struct worker *worker); /* any thread */
 void worker_join(struct worker *worker);
-/* When none of them runs any more: delivers what they still have for each other and ends closed
- * handles, until nothing is left. Before the first worker_deinit, because a message to a worker
- * that is gone would be lost, or worse. */
+/* When none of them runs any more: delivers what they still have for each other, waits for jobs and
+ * ends closed handles, until nothing is left. Before the first worker_deinit, because a message to
+ * a worker that is gone would be lost, or worse. */
 void workers_settle(struct worker *workers, unsigned count);
 
 /* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs
@@ -79,6 +98,11 @@ bool worker_is_current(const struct worker *worker);
 /* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks:
  * the loop may have slept since now_ns was set. */
 uint64_t worker_now(struct worker *worker);
+
+/* Around work inside one callback; the struct is the caller's, on its stack. label NULL: it is not
+ * worth looking at the clock, and nothing happens. */
+void worker_begin_piece(struct worker *worker, struct worker_piece *piece, const char *label);
+void worker_end_piece(struct worker *worker, struct worker_piece *piece);
 
 /* Sets the timer delay_ns from now (moves it when set). */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);

@@ -1,5 +1,6 @@
 #include "core/base/budget.h"
 #include "core/base/container_of.h"
+#include "core/base/job.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
 #include "core/net/peer_key.h"
@@ -14,6 +15,7 @@ enum {
     BODY_GRACE_S = 5,
     BODY_PACE_BYTES = 1024, /* per second, after the grace */
     GRPC_PREFIX_BYTES = 5,
+    DECOMPRESS_LARGE_BYTES = 256 * 1024, /* of compressed ones */
 };
 
 static const struct verdict deadline_exceeded = {
@@ -296,12 +298,13 @@ static bool has_expired(const struct exchange *exchange)
 static void expire(struct exchange *exchange)
 {
     assert(exchange->dialect == SERVER_GRPC && exchange->connection);
+    bool is_handlers = exchange->state == EXCHANGE_WAITING;
     mark_answered(exchange);
     exchange->connection->protocol->answer_grpc(exchange, 200, &deadline_exceeded,
                                                 (struct slice){NULL, 0});
-    if (exchange->held)
+    if (is_handlers)
         tell_gone(exchange);
-    else
+    else if (!exchange->held)
         release_body(exchange);
 }
 
@@ -550,43 +553,70 @@ void server_exchange_body_filled(struct exchange *exchange, size_t size)
     assert(exchange->body->size <= exchange->body->capacity);
 }
 
-/* False after having answered. */
-static bool decompress_body(struct exchange *exchange)
+static void refuse_corrupt(struct exchange *exchange, const char *why)
 {
-    struct buffer *plain = NULL;
-    struct error err = {0};
-    enum decompress_result result =
-        decompress((enum compression)exchange->compression, buffer_slice(exchange->body),
-                   body_limit(exchange), exchange->budget, &plain, &err);
-    if (result == DECOMPRESS_OK) {
-        buffer_unref(exchange->body);
-        exchange->body = plain;
-        return true;
-    }
     bool is_grpc = exchange->dialect == SERVER_GRPC;
-    struct verdict verdict;
-    switch (result) {
+    struct verdict verdict =
+        verdict_of(is_grpc ? GRPC_INTERNAL : GRPC_INVALID_ARGUMENT, "%s%s",
+                   is_grpc ? "grpc: failed to decompress the received message: " : "", why);
+    refuse(exchange, 400, &verdict);
+}
+
+static void refuse_decompressed_too_large(struct exchange *exchange)
+{
+    struct verdict verdict =
+        exchange->dialect == SERVER_GRPC
+            ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
+                         "grpc: received message after decompression larger than max %zu",
+                         body_limit(exchange))
+            : verdict_of(GRPC_INVALID_ARGUMENT, "http: request body too large");
+    refuse(exchange, 413, &verdict);
+}
+
+struct decompression {
+    struct job job; /* of a large body */
+    struct exchange *exchange;
+    struct buffer *plain;
+    enum decompress_result result;
+    struct error err;
+};
+
+/* On any thread. */
+static void decompress_body(struct decompression *decompression)
+{
+    const struct exchange *exchange = decompression->exchange;
+    decompression->result = decompress(
+        (enum compression)exchange->compression, buffer_slice(exchange->body), body_limit(exchange),
+        exchange->budget, &decompression->plain, &decompression->err);
+}
+
+/* False after having answered. */
+static bool take_decompressed(struct exchange *exchange, const struct decompression *decompression)
+{
+    switch (decompression->result) {
+    case DECOMPRESS_OK:
+        buffer_unref(exchange->body);
+        exchange->body = decompression->plain;
+        return true;
     case DECOMPRESS_TOO_LARGE:
-        if (is_grpc)
-            verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED,
-                                 "grpc: received message after decompression larger than max %zu",
-                                 body_limit(exchange));
-        else
-            verdict = verdict_of(GRPC_INVALID_ARGUMENT, "http: request body too large");
-        refuse(exchange, 413, &verdict);
+        refuse_decompressed_too_large(exchange);
         break;
     case DECOMPRESS_OVER_BUDGET:
         refuse_over_budget(exchange);
         break;
     case DECOMPRESS_CORRUPT:
-    case DECOMPRESS_OK:
-        verdict = verdict_of(is_grpc ? GRPC_INTERNAL : GRPC_INVALID_ARGUMENT, "%s%s",
-                             is_grpc ? "grpc: failed to decompress the received message: " : "",
-                             err.text);
-        refuse(exchange, 400, &verdict);
+        refuse_corrupt(exchange, decompression->err.text);
         break;
     }
     return false;
+}
+
+/* False after having answered. */
+static bool decompress_at_once(struct exchange *exchange)
+{
+    struct decompression decompression = {.exchange = exchange};
+    decompress_body(&decompression);
+    return take_decompressed(exchange, &decompression);
 }
 
 /* Unless it is too late already: decompression takes its time. */
@@ -600,9 +630,59 @@ static void hand_over(struct exchange *exchange)
             return;
         }
     }
+    struct worker *worker = exchange->part->worker;
+    struct worker_piece piece;
+    bool is_large = exchange->body->size >= WORKER_PIECE_BYTES;
     exchange->state = EXCHANGE_WAITING;
     exchange->held = true;
+    worker_begin_piece(worker, &piece, is_large ? server->label : NULL);
     server->handler->on_request(server->context, exchange);
+    worker_end_piece(worker, &piece);
+}
+
+/* ---- a large body is decompressed beside the loop: a block of deflate may have 12 bytes ---- */
+
+static void run_decompression(struct job *job)
+{
+    decompress_body(container_of(job, struct decompression, job));
+}
+
+static bool is_decompression_wanted(const struct job *job)
+{
+    const struct exchange *exchange = container_of(job, const struct decompression, job)->exchange;
+    return exchange->connection && exchange->state == EXCHANGE_DECOMPRESSING;
+}
+
+static void on_decompressed(struct job *job, bool did_run)
+{
+    struct decompression *decompression = container_of(job, struct decompression, job);
+    struct exchange *exchange = decompression->exchange;
+    assert(exchange->held && (did_run || !is_decompression_wanted(job)));
+    exchange->held = false;
+    if (is_decompression_wanted(job)) {
+        if (take_decompressed(exchange, decompression)) {
+            buffer_trim(exchange->body);
+            hand_over(exchange);
+        }
+    } else {
+        buffer_unref(decompression->plain);
+        if (exchange->connection)
+            release_body(exchange); /* its deadline has passed */
+        else
+            server_exchange_free(exchange);
+    }
+    free(decompression);
+}
+
+static void start_decompression(struct exchange *exchange)
+{
+    struct decompression *decompression = memory_zalloc(sizeof(*decompression));
+    decompression->exchange = exchange;
+    decompression->job = (struct job){
+        .run = run_decompression, .on_done = on_decompressed, .is_wanted = is_decompression_wanted};
+    exchange->state = EXCHANGE_DECOMPRESSING;
+    exchange->held = true;
+    job_start(exchange->part->worker, &decompression->job);
 }
 
 void server_exchange_finish(struct exchange *exchange)
@@ -620,7 +700,11 @@ void server_exchange_finish(struct exchange *exchange)
         }
         is_compressed = exchange->prefix[0] == 1;
     }
-    if (is_compressed && !decompress_body(exchange))
+    if (is_compressed && exchange->body->size >= DECOMPRESS_LARGE_BYTES) {
+        start_decompression(exchange);
+        return;
+    }
+    if (is_compressed && !decompress_at_once(exchange))
         return;
     buffer_trim(exchange->body);
     hand_over(exchange);

@@ -271,7 +271,8 @@ void server_connection_settle(struct connection *connection);
 enum exchange_state {
     EXCHANGE_HEAD,
     EXCHANGE_BODY,
-    EXCHANGE_WAITING, /* the handler has it */
+    EXCHANGE_DECOMPRESSING, /* beside the loop */
+    EXCHANGE_WAITING,       /* the handler has it */
     EXCHANGE_ANSWERED,
 };
 
@@ -284,7 +285,7 @@ struct exchange {
     uint8_t state;
     uint8_t dialect;
     uint8_t compression;
-    bool held;          /* by the handler, from on_request to exchange_respond */
+    bool held; /* by the handler, from on_request to exchange_respond; by a job before that */
     bool body_complete; /* the client has said everything */
     bool method_is_head;
     bool has_trailers;

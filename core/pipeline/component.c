@@ -7,6 +7,14 @@ void node_forward(struct node *node, struct batch *batch)
     outlet_forward(&node->outlets[batch->signal], batch);
 }
 
+void node_begin_piece(const struct node *node, const struct batch *batch,
+                      struct worker_piece *piece)
+{
+    enum { PARTS = 16 };
+    bool is_large = batch->part_count > PARTS || batch->parts[0].buffer->size >= WORKER_PIECE_BYTES;
+    worker_begin_piece(node->worker, piece, is_large ? node->component->label : NULL);
+}
+
 void node_drained(struct node *node)
 {
     assert(node->draining && !node->drained);

@@ -106,6 +106,10 @@ void node_forward(struct node *node, struct batch *batch);
  * then. The batch is gone from the node either way. */
 bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
                  const struct verdict *verdict);
+/* Around work of the node on the batch, for the log that names who held the loop; does nothing for
+ * a small one. Ended with worker_end_piece. */
+void node_begin_piece(const struct node *node, const struct batch *batch,
+                      struct worker_piece *piece);
 /* Called by a component without is_idle once, after node_drain, when it holds nothing more. */
 void node_drained(struct node *node);
 

@@ -317,12 +317,15 @@ static void finish(struct shipment *shipment, const struct verdict *verdict);
 static void attempt(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
+    struct worker_piece piece;
     assert(!shipment->attempting);
     if (shipment->first_attempt_ns == 0)
         shipment->first_attempt_ns = worker_now(delivery->node->worker);
     shipment->attempting = true;
     gauge_add(delivery->shared->in_flight, 1);
+    node_begin_piece(delivery->node, shipment->batch, &piece);
     delivery->send(delivery->node, shipment);
+    worker_end_piece(delivery->node->worker, &piece);
 }
 
 static void on_retry(struct timer *timer)

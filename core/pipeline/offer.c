@@ -45,7 +45,6 @@ static bool has_share(struct offers *offers)
         offers->turn = worker->turn;
         offers->in_turn = 0;
     }
-    assert(offers->in_turn <= OFFERS_PER_TURN);
     if (offers->in_turn < OFFERS_PER_TURN)
         return true;
     worker_set_timer(worker, &offers->timer, 0);
@@ -108,6 +107,7 @@ void offer_send(struct offer *offer, struct offers *offers, struct batch *batch,
     offer->offers = offers;
     offer->on_settled = on_settled;
     offers->under_way++;
+    offers->in_turn += batch_memory(batch) / OFFER_BYTES;
     reservation_unref(batch->reservation); /* what it came with led here, and no further */
     batch->reservation = NULL;
     batch->refused_ns = 0;

@@ -21,8 +21,9 @@ struct batch;
 struct node;
 struct offers;
 
-/* A worker serves its connections again after this many offers of one holder. */
-enum { OFFERS_PER_TURN = 16 };
+/* A worker serves its connections again after this many offers of one holder; so many bytes
+ * count as one more. */
+enum { OFFERS_PER_TURN = 16, OFFER_BYTES = 256 * 1024 };
 
 /* The longest wait that a backend or a node can ask for (Retry-After, RetryInfo). */
 #define RETRY_AFTER_MAX_NS (INT64_C(300) * 1000000000)
@@ -45,7 +46,7 @@ struct offers {
     bool (*next)(struct offers *offers);
     struct timer timer; /* the next turn of the loop, or the end of a pause */
     uint64_t turn;      /* of the loop, in which the last ones were handed on */
-    unsigned in_turn;   /* how many */
+    size_t in_turn;     /* how many, and what their bytes count */
     bool pumping;
     size_t under_way; /* offers that are not settled */
 };

@@ -7,6 +7,7 @@
 #include "core/data/scan.h"
 #include "core/data/unfold.h"
 #include "core/data/wire.h"
+#include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 
 #define PROFILES_VERSION_HEADER "otlp-profiles-development-version"
@@ -25,6 +26,11 @@ bool otlp_request_check_profiles_version(const struct exchange *exchange, struct
 }
 
 /* ---- reading ---- */
+
+bool otlp_request_is_large(size_t size_bytes, bool is_json)
+{
+    return size_bytes >= (is_json ? READING_LARGE_BYTES : 8 * READING_LARGE_BYTES);
+}
 
 /* JSON to protobuf; takes over the body. NULL: *why says so. */
 static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget,

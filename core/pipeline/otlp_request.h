@@ -6,7 +6,7 @@
  *
  * Owner: bodies are taken over, results are the caller's.
  *
- * Thread: the exchange's worker.
+ * Thread: otlp_request_read on any; the rest on the exchange's worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_OTLP_REQUEST_H
 #define PROFCOL_CORE_PIPELINE_OTLP_REQUEST_H
@@ -21,6 +21,9 @@
 /* OTLP profiles are in development: the layout that a client speaks is named by a header, absent
  * means version 1. */
 bool otlp_request_check_profiles_version(const struct exchange *exchange, struct verdict *why);
+/* Whether a body of so many bytes is read beside the loop (reading.h); a protobuf is only scanned,
+ * which takes an eighth of what others take. */
+bool otlp_request_is_large(size_t size_bytes, bool is_json);
 /* NULL: *why says why. *items_out may be 0. */
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
                                  struct budget *budget, uint32_t *items_out, struct verdict *why);

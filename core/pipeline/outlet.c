@@ -313,11 +313,16 @@ static void refuse_behind_others(struct branch *branch, struct batch *batch)
 
 static void offer(struct branch *branch, struct batch *batch)
 {
+    struct node *to = branch->to;
+    struct worker_piece piece;
     batch->branch = branch;
-    if (branch->to->stopped)
-        node_refuse(branch->to, batch, REFUSED_FULL, &verdict_shutting_down);
-    else
-        branch->to->component->type->consume(branch->to, batch);
+    if (to->stopped) {
+        node_refuse(to, batch, REFUSED_FULL, &verdict_shutting_down);
+        return;
+    }
+    node_begin_piece(to, batch, &piece);
+    to->component->type->consume(to, batch);
+    worker_end_piece(to->worker, &piece);
 }
 
 static void offer_in_order(struct branch *branch, struct batch *batch)

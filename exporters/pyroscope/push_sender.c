@@ -90,6 +90,16 @@ static bool make_push(struct attempt *attempt, struct push *push)
     return true;
 }
 
+static bool make_push_in_turn(struct attempt *attempt, struct push *push)
+{
+    struct node *node = attempt->shipment->delivery->node;
+    struct worker_piece piece;
+    node_begin_piece(node, attempt->shipment->batch, &piece);
+    bool made = make_push(attempt, push);
+    worker_end_piece(node->worker, &piece);
+    return made;
+}
+
 /* Sends what waits, and makes a request where there is room. Making one may take some 10 ms, so
  * between two others have their turn. */
 static void go_on(struct attempt *attempt)
@@ -104,7 +114,7 @@ static void go_on(struct attempt *attempt)
             return;
         }
         if (push->state == PUSH_FREE)
-            made = make_push(attempt, push);
+            made = make_push_in_turn(attempt, push);
         if (push->state != PUSH_WAITS)
             continue;
         push->state = PUSH_UNDER_WAY;

@@ -153,6 +153,15 @@ static void on_offer_settled(struct offer *offer, const struct verdict *verdict)
     end(hold);
 }
 
+static void enrich(struct hold *hold, struct batch *batch)
+{
+    struct node *node = &hold->node->node;
+    struct worker_piece piece;
+    node_begin_piece(node, batch, &piece);
+    spanjoin_enrich_held(hold->node, hold, batch);
+    worker_end_piece(node->worker, &piece);
+}
+
 static bool send_next(struct offers *offers)
 {
     struct holds *holds = container_of(offers, struct holds, offers);
@@ -163,7 +172,7 @@ static bool send_next(struct offers *offers)
     struct batch *batch = hold->kept;
     assert(holds->leaving_bytes >= hold->charged);
     holds->leaving_bytes -= hold->charged;
-    spanjoin_enrich_held(hold->node, hold, batch);
+    enrich(hold, batch);
     hold->kept = NULL;
     offer_send(&hold->offer, offers, batch, true, on_offer_settled);
     return true;

@@ -1,6 +1,7 @@
 #include "receivers/pprof/files.h"
 
 #include "core/base/container_of.h"
+#include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/received.h"
@@ -34,6 +35,8 @@ struct files {
     size_t count, capacity;
 };
 
+struct file_reading;
+
 struct folder {
     struct node *node;
     const struct files_settings *settings;
@@ -49,6 +52,7 @@ struct folder {
     char *refused;        /* the path of the last one refused: the next look begins behind it, so
                            * that a file that can never be taken does not keep the others waiting */
     bool has_leftover;    /* of this look: a file that settles, or was refused */
+    struct file_reading *reading; /* of `current`, beside the loop; NULL: it is not read now */
     bool forwarding;
     struct receipt receipt;
     uint32_t samples;
@@ -239,7 +243,7 @@ static struct buffer *convert(struct folder *folder, const struct file *file, st
             (uint64_t)file->changed.tv_sec * 1000000000 + (uint64_t)file->changed.tv_nsec,
         .budget = folder->node->component->process->budget,
     };
-    struct buffer *profiles = profile_intake_read(&intake, &folder->samples, why);
+    struct buffer *profiles = profile_intake_read(&intake, NULL, &folder->samples, why);
     buffer_unref(bytes);
     return profiles;
 }
@@ -336,12 +340,11 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     go_on(folder);
 }
 
-static void take_file(struct folder *folder, struct file *file)
+/* profiles: what the pipelines get; NULL: *why says why not. */
+static void finish_reading(struct folder *folder, struct buffer *profiles,
+                           const struct verdict *why)
 {
-    struct verdict why = verdict_ok;
-    folder->current = file;
-    folder->samples = 0;
-    struct buffer *profiles = convert(folder, file, &why);
+    struct file *file = folder->current;
     if (has_changed(file)) { /* who knows what was read */
         buffer_unref(profiles);
         file->state = FILE_SETTLES;
@@ -351,9 +354,9 @@ static void take_file(struct folder *folder, struct file *file)
     }
     if (!profiles || folder->samples == 0) {
         buffer_unref(profiles);
-        if (why.code == GRPC_INVALID_ARGUMENT)
+        if (why->code == GRPC_INVALID_ARGUMENT)
             counter_add(folder->counters.invalid, folder->node->worker->index, 1);
-        finish_file(folder, &why);
+        finish_file(folder, why);
         go_on(folder);
         return;
     }
@@ -361,6 +364,54 @@ static void take_file(struct folder *folder, struct file *file)
     receipt_init(&folder->receipt, on_settled);
     node_forward(folder->node, batch_new(folder->node->worker, SIGNAL_PROFILES, profiles,
                                          folder->samples, &folder->receipt, NULL));
+}
+
+/* The disk may take as long as the profile. */
+struct file_reading {
+    struct job job;
+    struct folder *folder;
+    struct buffer *profiles;
+    struct verdict why;
+};
+
+static void read_beside_loop(struct job *job)
+{
+    struct file_reading *reading = container_of(job, struct file_reading, job);
+    reading->profiles = convert(reading->folder, reading->folder->current, &reading->why);
+}
+
+static void on_read(struct job *job, bool did_run)
+{
+    struct file_reading *reading = container_of(job, struct file_reading, job);
+    struct folder *folder = reading->folder;
+    assert(did_run && folder->reading == reading);
+    folder->reading = NULL;
+    finish_reading(folder, reading->profiles, &reading->why);
+    free(reading);
+}
+
+static void take_file(struct folder *folder, struct file *file)
+{
+    struct file_reading *reading = memory_zalloc(sizeof *reading);
+    reading->job = (struct job){.run = read_beside_loop, .on_done = on_read};
+    reading->folder = folder;
+    reading->why = verdict_ok;
+    folder->reading = reading;
+    folder->current = file;
+    folder->samples = 0;
+    job_start(folder->node->worker, &reading->job);
+}
+
+/* At the stop, when the drain took too long. */
+static void stop_reading(struct folder *folder)
+{
+    struct file_reading *reading = folder->reading;
+    if (!reading)
+        return;
+    job_cancel(&reading->job);
+    buffer_unref(reading->profiles);
+    free(reading);
+    folder->reading = NULL;
 }
 
 static void end_look(struct folder *folder)
@@ -426,7 +477,7 @@ void folder_drain(struct folder *folder, void (*on_drained)(void *context), void
 {
     folder->draining = true;
     worker_cancel_timer(folder->node->worker, &folder->timer);
-    if (!folder->forwarding) {
+    if (!folder->forwarding && !folder->reading) {
         on_drained(context);
         return;
     }
@@ -438,6 +489,7 @@ void folder_free(struct folder *folder)
 {
     if (!folder)
         return;
+    stop_reading(folder);
     assert(!folder->forwarding);
     worker_cancel_timer(folder->node->worker, &folder->timer);
     free_files(&folder->files);

@@ -5,16 +5,21 @@
 #include "core/pipeline/received_profiles.h"
 
 /* *plain_out: NULL when the bytes are not compressed. */
-static bool open_gzip(const struct profile_intake *intake, struct buffer **plain_out,
-                      struct verdict *why)
+static bool open_gzip(const struct profile_intake *intake, bool *unfolds_out,
+                      struct buffer **plain_out, struct verdict *why)
 {
     struct error err = {0};
+    size_t max_size = unfolds_out && intake->first_try_bytes < intake->max_size
+                          ? intake->first_try_bytes
+                          : intake->max_size;
     *plain_out = NULL;
     enum compression compression = received_profiles_compression(intake->bytes);
     if (compression == COMPRESSION_NONE)
         return true;
     enum decompress_result result =
-        decompress(compression, intake->bytes, intake->max_size, intake->budget, plain_out, &err);
+        decompress(compression, intake->bytes, max_size, intake->budget, plain_out, &err);
+    if (unfolds_out)
+        *unfolds_out = result == DECOMPRESS_TOO_LARGE;
     if (result != DECOMPRESS_OK)
         *why = received_profiles_not_plain(result, intake->max_size, err.text);
     return result == DECOMPRESS_OK;
@@ -58,12 +63,14 @@ static bool read_jfr(const struct profile_intake *intake, struct slice jfr,
     return jfr_read(builder, jfr, (struct slice){0}, &options, err);
 }
 
-struct buffer *profile_intake_read(const struct profile_intake *intake, uint32_t *samples_out,
-                                   struct verdict *why)
+struct buffer *profile_intake_read(const struct profile_intake *intake, bool *unfolds_out,
+                                   uint32_t *samples_out, struct verdict *why)
 {
     struct buffer *plain, *request = NULL;
     struct error err;
-    if (!open_gzip(intake, &plain, why))
+    if (unfolds_out)
+        *unfolds_out = false;
+    if (!open_gzip(intake, unfolds_out, &plain, why))
         return NULL;
     struct slice bytes = plain ? buffer_slice(plain) : intake->bytes;
     bool is_jfr = bytes.size >= 4 && memcmp(bytes.data, "FLR", 4) == 0;

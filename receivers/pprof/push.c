@@ -3,6 +3,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 #include "receivers/pprof/profile_intake.h"
 #include "receivers/pprof/static_labels.h"
@@ -81,30 +82,83 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
     node_forward(pusher->nodes[worker->index], batch);
 }
 
-static void on_request(void *context, struct exchange *exchange)
+/* profiles: what the pipelines get; NULL: *why says why not. */
+static void finish_reading(struct pusher *pusher, struct exchange *exchange,
+                           struct buffer *profiles, uint32_t samples, const struct verdict *why)
 {
-    struct pusher *pusher = context;
-    struct buffer *body = exchange_take_body(exchange);
-    struct verdict why = verdict_ok;
-    uint32_t samples = 0;
-    struct profile_intake intake = {
-        .bytes = buffer_slice(body),
-        .series = &pusher->series,
-        .max_size = (size_t)pusher->settings->server.max_request_body_size,
-        .time_unix_nano = clock_wall_ns(),
-        .budget = exchange_budget(exchange),
-    };
-    struct buffer *profiles = profile_intake_read(&intake, &samples, &why);
-    buffer_unref(body);
     if (profiles && samples > 0) {
         forward(pusher, exchange, profiles, samples);
         return;
     }
     /* Refused, or nothing in it: no pipeline is bothered. */
     buffer_unref(profiles);
-    if (why.code == GRPC_INVALID_ARGUMENT)
+    if (why->code == GRPC_INVALID_ARGUMENT)
         counter_add(pusher->counters.invalid, exchange_worker(exchange)->index, 1);
-    respond(exchange, &why);
+    respond(exchange, why);
+}
+
+static struct profile_intake intake_of(const struct pusher *pusher, const struct exchange *exchange,
+                                       const struct buffer *body)
+{
+    return (struct profile_intake){
+        .bytes = buffer_slice(body),
+        .series = &pusher->series,
+        .max_size = (size_t)pusher->settings->server.max_request_body_size,
+        .first_try_bytes = READING_UNPACKED_BYTES,
+        .time_unix_nano = clock_wall_ns(),
+        .budget = exchange_budget(exchange),
+    };
+}
+
+/* ---- a large request, which is read beside the loop ---- */
+
+struct push_reading {
+    struct reading reading;
+    struct pusher *pusher;
+};
+
+static void read_large(struct reading *reading)
+{
+    const struct pusher *pusher = container_of(reading, struct push_reading, reading)->pusher;
+    struct profile_intake intake = intake_of(pusher, reading->exchange, reading->body);
+    reading->request = profile_intake_read(&intake, NULL, &reading->items, &reading->why);
+    buffer_unref(reading->body);
+}
+
+static void on_large_read(struct reading *reading)
+{
+    struct push_reading *self = container_of(reading, struct push_reading, reading);
+    reading_drop_abandoned(reading, self->pusher->counters.refused);
+    finish_reading(self->pusher, reading->exchange, reading->request, reading->items,
+                   &reading->why);
+    free(self);
+}
+
+static void start_reading(struct pusher *pusher, struct exchange *exchange, struct buffer *body)
+{
+    struct push_reading *self = memory_zalloc(sizeof *self);
+    self->pusher = pusher;
+    self->reading = (struct reading){
+        .exchange = exchange, .body = body, .read = read_large, .done = on_large_read};
+    reading_start(&self->reading);
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    struct pusher *pusher = context;
+    struct buffer *body = exchange_take_body(exchange), *profiles = NULL;
+    struct profile_intake intake = intake_of(pusher, exchange, body);
+    struct verdict why = verdict_ok;
+    uint32_t samples = 0;
+    bool is_large = body->size >= READING_PACKED_BYTES;
+    if (!is_large)
+        profiles = profile_intake_read(&intake, &is_large, &samples, &why);
+    if (is_large) {
+        start_reading(pusher, exchange, body);
+        return;
+    }
+    buffer_unref(body);
+    finish_reading(pusher, exchange, profiles, samples, &why);
 }
 
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};

@@ -4,6 +4,8 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/otlp_sender.h"
+#include "core/pipeline/reading.h"
+#include "core/pipeline/received.h"
 #include "receivers/pprof/profile_intake.h"
 #include "receivers/pprof/static_labels.h"
 
@@ -23,10 +25,11 @@ static const char *const metric_names[SCRAPE_KIND_COUNT] = {
     [SCRAPE_MUTEX] = "mutex",     [SCRAPE_GOROUTINE] = "goroutines", [SCRAPE_BLOCK] = "block",
 };
 
+struct scrape_reading;
 struct target;
 
 /* One profile of a target, asked for every interval. */
-struct job {
+struct scrape {
     struct client_request request;
     struct receipt receipt;
     struct timer timer;
@@ -34,9 +37,10 @@ struct job {
     enum scrape_kind kind;
     const char *path;
     uint64_t due_ns; /* monotonic */
-    enum { JOB_RESTS, JOB_ASKS, JOB_FORWARDS } state;
-    struct pprof_delta *delta;  /* NULL: profiles are sent as they are */
-    uint64_t began_ns, kept_ns; /* wall clock; of the scrape, and of the one that delta kept */
+    enum { SCRAPE_RESTS, SCRAPE_ASKS, SCRAPE_READS, SCRAPE_FORWARDS } state;
+    struct scrape_reading *reading; /* in SCRAPE_READS, of a large profile; else NULL */
+    struct pprof_delta *delta;      /* NULL: profiles are sent as they are */
+    uint64_t began_ns, kept_ns;     /* wall clock; of the scrape, and of the one that delta kept */
     uint32_t samples;
     uint64_t failures; /* since it worked last */
     struct counter *counters[OUTCOME_COUNT];
@@ -47,7 +51,7 @@ struct target {
     const struct scrape_target *settings;
     struct series series;
     struct client *client;
-    struct job jobs[SCRAPE_KIND_COUNT]; /* path is NULL for what is not wanted */
+    struct scrape scrapes[SCRAPE_KIND_COUNT]; /* path is NULL for what is not wanted */
 };
 
 struct scraper {
@@ -59,52 +63,52 @@ struct scraper {
     size_t header_count;
     struct target *targets;
     size_t target_count;
-    size_t forwarding; /* jobs in that state */
+    size_t busy; /* scrapes that read or forward */
     bool draining;
     void (*on_drained)(void *context);
     void *drain_context;
 };
 
-static struct scraper *scraper_of(const struct job *job)
+static struct scraper *scraper_of(const struct scrape *scrape)
 {
-    return job->target->scraper;
+    return scrape->target->scraper;
 }
 
 /* ---- what came of it ---- */
 
-static void count(struct job *job, enum outcome outcome)
+static void count(struct scrape *scrape, enum outcome outcome)
 {
-    counter_add(job->counters[outcome], scraper_of(job)->node->worker->index, 1);
+    counter_add(scrape->counters[outcome], scraper_of(scrape)->node->worker->index, 1);
 }
 
-static void fail(struct job *job, enum outcome outcome, const char *why)
+static void fail(struct scrape *scrape, enum outcome outcome, const char *why)
 {
-    const struct endpoint *place = &job->target->settings->place;
-    count(job, outcome);
-    if (job->failures++ == 0)
-        log_warn(scraper_of(job)->node->component->label,
+    const struct endpoint *place = &scrape->target->settings->place;
+    count(scrape, outcome);
+    if (scrape->failures++ == 0)
+        log_warn(scraper_of(scrape)->node->component->label,
                  "the profile %s of %s: %s; further failures are not logged until it works again",
-                 scrape_kind_names[job->kind], place->url, why);
+                 scrape_kind_names[scrape->kind], place->url, why);
 }
 
-static void succeed(struct job *job)
+static void succeed(struct scrape *scrape)
 {
-    const struct endpoint *place = &job->target->settings->place;
-    count(job, OUTCOME_OK);
-    if (job->failures > 0)
-        log_info(scraper_of(job)->node->component->label,
+    const struct endpoint *place = &scrape->target->settings->place;
+    count(scrape, OUTCOME_OK);
+    if (scrape->failures > 0)
+        log_info(scraper_of(scrape)->node->component->label,
                  "the profile %s of %s works again after %" PRIu64 " failures",
-                 scrape_kind_names[job->kind], place->url, job->failures);
-    job->failures = 0;
-    if (!job->delta)
+                 scrape_kind_names[scrape->kind], place->url, scrape->failures);
+    scrape->failures = 0;
+    if (!scrape->delta)
         return;
-    pprof_delta_keep(job->delta);
-    job->kept_ns = job->began_ns;
+    pprof_delta_keep(scrape->delta);
+    scrape->kept_ns = scrape->began_ns;
 }
 
 static void check_drained(struct scraper *scraper)
 {
-    if (scraper->draining && scraper->forwarding == 0 && scraper->on_drained) {
+    if (scraper->draining && scraper->busy == 0 && scraper->on_drained) {
         void (*on_drained)(void *) = scraper->on_drained;
         scraper->on_drained = NULL;
         on_drained(scraper->drain_context);
@@ -113,90 +117,178 @@ static void check_drained(struct scraper *scraper)
 
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
-    struct job *job = container_of(receipt, struct job, receipt);
-    struct scraper *scraper = scraper_of(job);
+    struct scrape *scrape = container_of(receipt, struct scrape, receipt);
+    struct scraper *scraper = scraper_of(scrape);
     const struct received_counters *counters = scraper->counters;
     bool is_ok = verdict_is_ok(verdict);
     counter_add(is_ok ? counters->accepted : counters->refused, scraper->node->worker->index,
-                job->samples);
-    job->state = JOB_RESTS;
-    scraper->forwarding--;
+                scrape->samples);
+    scrape->state = SCRAPE_RESTS;
+    scraper->busy--;
     if (is_ok)
-        succeed(job);
+        succeed(scrape);
     else
-        fail(job, OUTCOME_REFUSED, verdict->text);
+        fail(scrape, OUTCOME_REFUSED, verdict->text);
     check_drained(scraper);
 }
 
-static void forward(struct job *job, struct buffer *profiles)
+static void forward(struct scrape *scrape, struct buffer *profiles)
 {
-    struct node *node = scraper_of(job)->node;
-    job->state = JOB_FORWARDS;
-    scraper_of(job)->forwarding++;
-    receipt_init(&job->receipt, on_settled);
-    node_forward(node, batch_new(node->worker, SIGNAL_PROFILES, profiles, job->samples,
-                                 &job->receipt, NULL));
+    struct node *node = scraper_of(scrape)->node;
+    scrape->state = SCRAPE_FORWARDS;
+    scraper_of(scrape)->busy++;
+    receipt_init(&scrape->receipt, on_settled);
+    node_forward(node, batch_new(node->worker, SIGNAL_PROFILES, profiles, scrape->samples,
+                                 &scrape->receipt, NULL));
 }
 
-static void take_profile(struct job *job, struct slice body)
+/* profiles: what the pipelines get; NULL: *why says why not. */
+static void finish_reading(struct scrape *scrape, struct buffer *profiles,
+                           const struct verdict *why)
 {
-    struct scraper *scraper = scraper_of(job);
-    struct verdict why;
-    struct profile_intake intake = {
+    struct scraper *scraper = scraper_of(scrape);
+    scrape->state = SCRAPE_RESTS;
+    if (!profiles) {
+        if (why->code == GRPC_INVALID_ARGUMENT)
+            counter_add(scraper->counters->invalid, scraper->node->worker->index, 1);
+        fail(scrape, OUTCOME_FAILED, why->text);
+    } else if (scrape->samples == 0) {
+        buffer_unref(profiles);
+        succeed(scrape);
+    } else {
+        forward(scrape, profiles);
+    }
+}
+
+static struct profile_intake intake_of(const struct scrape *scrape, struct slice body)
+{
+    const struct scraper *scraper = scraper_of(scrape);
+    return (struct profile_intake){
         .bytes = body,
-        .series = &job->target->series,
-        .name = slice_of_string(metric_names[job->kind]),
+        .series = &scrape->target->series,
+        .name = slice_of_string(metric_names[scrape->kind]),
         .max_size = (size_t)scraper->settings->max_body_size,
-        .time_unix_nano = job->began_ns,
-        .delta = job->delta,
-        .delta_base_ns = job->kept_ns,
+        .first_try_bytes = READING_UNPACKED_BYTES,
+        .time_unix_nano = scrape->began_ns,
+        .delta = scrape->delta,
+        .delta_base_ns = scrape->kept_ns,
         .budget = scraper->node->component->process->budget,
     };
-    struct buffer *profiles = profile_intake_read(&intake, &job->samples, &why);
-    if (!profiles) {
-        if (why.code == GRPC_INVALID_ARGUMENT)
-            counter_add(scraper->counters->invalid, scraper->node->worker->index, 1);
-        fail(job, OUTCOME_FAILED, why.text);
-    } else if (job->samples == 0) {
-        buffer_unref(profiles);
-        succeed(job);
-    } else {
-        forward(job, profiles);
+}
+
+/* ---- a large profile, which is read beside the loop ---- */
+
+struct scrape_reading {
+    struct job job;
+    struct scrape *scrape;
+    struct buffer *body;
+    struct buffer *profiles;
+    struct verdict why;
+};
+
+static void read_large(struct job *job)
+{
+    struct scrape_reading *reading = container_of(job, struct scrape_reading, job);
+    struct scrape *scrape = reading->scrape;
+    struct profile_intake intake = intake_of(scrape, buffer_slice(reading->body));
+    reading->profiles = profile_intake_read(&intake, NULL, &scrape->samples, &reading->why);
+}
+
+static void on_large_read(struct job *job, bool did_run)
+{
+    struct scrape_reading *reading = container_of(job, struct scrape_reading, job);
+    struct scrape *scrape = reading->scrape;
+    struct scraper *scraper = scraper_of(scrape);
+    assert(did_run && scrape->state == SCRAPE_READS && scrape->reading == reading);
+    scrape->reading = NULL;
+    scraper->busy--;
+    finish_reading(scrape, reading->profiles, &reading->why);
+    buffer_unref(reading->body);
+    free(reading);
+    check_drained(scraper);
+}
+
+/* The body is the client's, so it is copied. */
+static void start_reading(struct scrape *scrape, struct slice body)
+{
+    struct scraper *scraper = scraper_of(scrape);
+    struct buffer *copy = buffer_new(body.size, scraper->node->component->process->budget);
+    if (!copy) {
+        fail(scrape, OUTCOME_FAILED, received_over_budget.text);
+        return;
     }
+    buffer_append(copy, body.data, body.size, body.size);
+    struct scrape_reading *reading = memory_zalloc(sizeof *reading);
+    reading->job = (struct job){.run = read_large, .on_done = on_large_read};
+    reading->scrape = scrape;
+    reading->body = copy;
+    scrape->reading = reading;
+    scrape->state = SCRAPE_READS;
+    scraper->busy++;
+    job_start(scraper->node->worker, &reading->job);
+}
+
+/* At the stop, when the drain took too long. */
+static void stop_reading(struct scrape *scrape)
+{
+    struct scrape_reading *reading = scrape->reading;
+    if (!reading)
+        return;
+    job_cancel(&reading->job);
+    buffer_unref(reading->profiles);
+    buffer_unref(reading->body);
+    free(reading);
+    scrape->reading = NULL;
+    scrape->state = SCRAPE_RESTS;
+}
+
+static void take_profile(struct scrape *scrape, struct slice body)
+{
+    struct profile_intake intake = intake_of(scrape, body);
+    struct verdict why;
+    struct buffer *profiles = NULL;
+    bool is_large = body.size >= READING_PACKED_BYTES;
+    if (!is_large)
+        profiles = profile_intake_read(&intake, &is_large, &scrape->samples, &why);
+    if (is_large)
+        start_reading(scrape, body);
+    else
+        finish_reading(scrape, profiles, &why);
 }
 
 static void on_done(struct client_request *request, const struct client_answer *answer)
 {
-    struct job *job = container_of(request, struct job, request);
+    struct scrape *scrape = container_of(request, struct scrape, request);
     char why[160];
-    job->state = JOB_RESTS;
+    scrape->state = SCRAPE_RESTS;
     if (answer->failure != CLIENT_OK) {
-        fail(job, OUTCOME_FAILED, answer->failure_text);
+        fail(scrape, OUTCOME_FAILED, answer->failure_text);
     } else if (answer->status != 200) {
         snprintf(why, sizeof why, "answered %d: %.*s", answer->status,
                  (int)(answer->body.size < 100 ? answer->body.size : 100),
                  (const char *)answer->body.data);
-        fail(job, OUTCOME_FAILED, why);
+        fail(scrape, OUTCOME_FAILED, why);
     } else if (answer->body_cut) {
         snprintf(why, sizeof why, "has more than %zu bytes, or than there is memory for",
                  answer->body.size);
-        fail(job, OUTCOME_FAILED, why);
+        fail(scrape, OUTCOME_FAILED, why);
     } else {
-        take_profile(job, answer->body);
+        take_profile(scrape, answer->body);
     }
 }
 
 /* ---- asking ---- */
 
-static void ask(struct job *job)
+static void ask(struct scrape *scrape)
 {
-    struct scraper *scraper = scraper_of(job);
-    int64_t seconds = job->kind == SCRAPE_CPU ? (int64_t)scrape_cpu_seconds(scraper->settings) : 0;
-    job->state = JOB_ASKS;
-    job->began_ns = clock_wall_ns();
-    job->request = (struct client_request){
+    struct scraper *scraper = scraper_of(scrape);
+    int64_t seconds =
+        scrape->kind == SCRAPE_CPU ? (int64_t)scrape_cpu_seconds(scraper->settings) : 0;
+    scrape->state = SCRAPE_ASKS;
+    scrape->began_ns = clock_wall_ns();
+    scrape->request = (struct client_request){
         .method = "GET",
-        .path = job->path,
+        .path = scrape->path,
         .headers = scraper->headers,
         .header_count = scraper->header_count,
         .body_max = (size_t)scraper->settings->max_body_size,
@@ -204,22 +296,22 @@ static void ask(struct job *job)
         .timeout_ns = scraper->settings->timeout + seconds * 1000000000,
         .on_done = on_done,
     };
-    client_send(job->target->client, &job->request);
+    client_send(scrape->target->client, &scrape->request);
 }
 
 static void on_turn(struct timer *timer)
 {
-    struct job *job = container_of(timer, struct job, timer);
-    struct worker *worker = scraper_of(job)->node->worker;
-    uint64_t interval = (uint64_t)scraper_of(job)->settings->interval;
+    struct scrape *scrape = container_of(timer, struct scrape, timer);
+    struct worker *worker = scraper_of(scrape)->node->worker;
+    uint64_t interval = (uint64_t)scraper_of(scrape)->settings->interval;
     do
-        job->due_ns += interval;
-    while (job->due_ns <= worker->now_ns);
-    worker_set_timer(worker, timer, job->due_ns - worker->now_ns);
-    if (job->state == JOB_RESTS)
-        ask(job);
+        scrape->due_ns += interval;
+    while (scrape->due_ns <= worker->now_ns);
+    worker_set_timer(worker, timer, scrape->due_ns - worker->now_ns);
+    if (scrape->state == SCRAPE_RESTS)
+        ask(scrape);
     else
-        count(job, OUTCOME_SKIPPED);
+        count(scrape, OUTCOME_SKIPPED);
 }
 
 /* ---- life ---- */
@@ -243,43 +335,43 @@ static enum pprof_delta_kind only_new_allocations(struct slice sample_type)
 }
 
 /* heap and allocs have the same sample types; each is sent once. */
-static struct pprof_delta *delta_for(const struct job *job)
+static struct pprof_delta *delta_for(const struct scrape *scrape)
 {
-    const struct scrape_profiles *profiles = &scraper_of(job)->settings->profiles;
-    struct budget *budget = scraper_of(job)->node->component->process->budget;
-    bool delta = scrape_profile_of(profiles, job->kind)->delta;
+    const struct scrape_profiles *profiles = &scraper_of(scrape)->settings->profiles;
+    struct budget *budget = scraper_of(scrape)->node->component->process->budget;
+    bool delta = scrape_profile_of(profiles, scrape->kind)->delta;
     bool both = profiles->heap.enabled && profiles->allocs.enabled;
-    if (both && job->kind == SCRAPE_HEAP)
+    if (both && scrape->kind == SCRAPE_HEAP)
         return pprof_delta_new(budget, without_allocations);
-    if (both && job->kind == SCRAPE_ALLOCS)
+    if (both && scrape->kind == SCRAPE_ALLOCS)
         return pprof_delta_new(budget, delta ? only_new_allocations : only_allocations);
     return delta ? pprof_delta_new(budget, pprof_delta_usual) : NULL;
 }
 
-static const char *path_of(struct job *job)
+static const char *path_of(struct scrape *scrape)
 {
-    struct scraper *scraper = scraper_of(job);
-    const char *base = job->target->settings->place.path;
-    const char *path = scrape_profile_of(&scraper->settings->profiles, job->kind)->path;
+    struct scraper *scraper = scraper_of(scrape);
+    const char *base = scrape->target->settings->place.path;
+    const char *path = scrape_profile_of(&scraper->settings->profiles, scrape->kind)->path;
     size_t size = strlen(base);
     while (size > 0 && base[size - 1] == '/')
         size--;
-    if (job->kind != SCRAPE_CPU)
+    if (scrape->kind != SCRAPE_CPU)
         return arena_printf(&scraper->arena, "%.*s%s", (int)size, base, path);
     return arena_printf(&scraper->arena, "%.*s%s%cseconds=%" PRIu64, (int)size, base, path,
                         strchr(path, '?') ? '&' : '?', scrape_cpu_seconds(scraper->settings));
 }
 
-static void make_counters(struct job *job)
+static void make_counters(struct scrape *scrape)
 {
-    const struct component *component = scraper_of(job)->node->component;
+    const struct component *component = scraper_of(scrape)->node->component;
     for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++) {
         struct text labels = {0};
         metrics_label(&labels, "receiver", component->id);
-        metrics_label(&labels, "target", job->target->settings->place.url);
-        metrics_label(&labels, "profile", scrape_kind_names[job->kind]);
+        metrics_label(&labels, "target", scrape->target->settings->place.url);
+        metrics_label(&labels, "profile", scrape_kind_names[scrape->kind]);
         metrics_label(&labels, "result", outcome_names[outcome]);
-        job->counters[outcome] =
+        scrape->counters[outcome] =
             metrics_counter(component->process->metrics, "profcol_receiver_scrapes",
                             "Profiles asked for; skipped: the one before was still under way.",
                             text_string(&labels));
@@ -287,16 +379,16 @@ static void make_counters(struct job *job)
     }
 }
 
-static void start_job(struct target *target, enum scrape_kind kind, uint64_t delay_ns)
+static void start_scrape(struct target *target, enum scrape_kind kind, uint64_t delay_ns)
 {
     struct worker *worker = target->scraper->node->worker;
-    struct job *job = &target->jobs[kind];
-    *job = (struct job){.target = target, .kind = kind, .timer = {.on_timer = on_turn}};
-    job->path = path_of(job);
-    job->delta = delta_for(job);
-    make_counters(job);
-    job->due_ns = worker->now_ns + delay_ns;
-    worker_set_timer(worker, &job->timer, delay_ns);
+    struct scrape *scrape = &target->scrapes[kind];
+    *scrape = (struct scrape){.target = target, .kind = kind, .timer = {.on_timer = on_turn}};
+    scrape->path = path_of(scrape);
+    scrape->delta = delta_for(scrape);
+    make_counters(scrape);
+    scrape->due_ns = worker->now_ns + delay_ns;
+    worker_set_timer(worker, &scrape->timer, delay_ns);
 }
 
 static bool start_target(struct target *target, uint64_t delay_ns, struct error *err)
@@ -315,7 +407,7 @@ static bool start_target(struct target *target, uint64_t delay_ns, struct error 
     target->client = client_new(scraper->node->worker, &options, err);
     for (int kind = 0; target->client && kind < SCRAPE_KIND_COUNT; kind++)
         if (scrape_profile_of(&settings->profiles, (enum scrape_kind)kind)->enabled)
-            start_job(target, (enum scrape_kind)kind, delay_ns);
+            start_scrape(target, (enum scrape_kind)kind, delay_ns);
     return target->client != NULL;
 }
 
@@ -364,21 +456,21 @@ struct scraper *scraper_start(struct node *node, const struct scrape_settings *s
     return scraper;
 }
 
-static void stop_asking(struct job *job)
+static void stop_asking(struct scrape *scrape)
 {
-    worker_cancel_timer(scraper_of(job)->node->worker, &job->timer);
-    if (job->state == JOB_ASKS)
-        client_cancel(&job->request);
-    if (job->state == JOB_ASKS)
-        job->state = JOB_RESTS;
+    worker_cancel_timer(scraper_of(scrape)->node->worker, &scrape->timer);
+    if (scrape->state == SCRAPE_ASKS)
+        client_cancel(&scrape->request);
+    if (scrape->state == SCRAPE_ASKS)
+        scrape->state = SCRAPE_RESTS;
 }
 
-static void each_job(struct scraper *scraper, void (*run)(struct job *job))
+static void each_scrape(struct scraper *scraper, void (*run)(struct scrape *scrape))
 {
     for (size_t i = 0; i < scraper->target_count; i++)
         for (int kind = 0; kind < SCRAPE_KIND_COUNT; kind++)
-            if (scraper->targets[i].jobs[kind].path)
-                run(&scraper->targets[i].jobs[kind]);
+            if (scraper->targets[i].scrapes[kind].path)
+                run(&scraper->targets[i].scrapes[kind]);
 }
 
 void scraper_drain(struct scraper *scraper, void (*on_drained)(void *context), void *context)
@@ -386,22 +478,23 @@ void scraper_drain(struct scraper *scraper, void (*on_drained)(void *context), v
     scraper->draining = true;
     scraper->on_drained = on_drained;
     scraper->drain_context = context;
-    each_job(scraper, stop_asking);
+    each_scrape(scraper, stop_asking);
     check_drained(scraper);
 }
 
-static void free_job(struct job *job)
+static void free_scrape(struct scrape *scrape)
 {
-    stop_asking(job);
-    assert(job->state == JOB_RESTS);
-    pprof_delta_free(job->delta);
+    stop_asking(scrape);
+    stop_reading(scrape);
+    assert(scrape->state == SCRAPE_RESTS);
+    pprof_delta_free(scrape->delta);
 }
 
 void scraper_free(struct scraper *scraper)
 {
     if (!scraper)
         return;
-    each_job(scraper, free_job);
+    each_scrape(scraper, free_scrape);
     for (size_t i = 0; i < scraper->target_count; i++)
         client_free(scraper->targets[i].client);
     arena_deinit(&scraper->arena);

@@ -7,7 +7,7 @@
  *
  * Owner: nothing is kept.
  *
- * Thread: the exchange's worker.
+ * Thread: any.
  */
 #ifndef PROFCOL_PYROSCOPE_PUSH_H
 #define PROFCOL_PYROSCOPE_PUSH_H

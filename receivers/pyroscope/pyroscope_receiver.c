@@ -15,6 +15,7 @@
 #include "core/base/memory.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/otlp_request.h"
+#include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 #include "core/pipeline/received_profiles.h"
 #include "receivers/pyroscope/connect_error.h"
@@ -283,16 +284,19 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
     }
 }
 
-static struct buffer *convert_upload(struct pyroscope_receiver *receiver, enum protocol protocol,
-                                     struct exchange *exchange, struct slice body,
+/* plain_max: of compressed parts; with *unfolds_out they would become more. */
+static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
+                                     enum protocol protocol, const struct exchange *exchange,
+                                     struct slice body, size_t plain_max, bool *unfolds_out,
                                      uint32_t *samples_out, struct verdict *why)
 {
     struct upload upload;
     struct buffer *result = NULL;
-    upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
+    upload_init(&upload, settings_of(receiver), exchange_headers(exchange), plain_max,
                 exchange_budget(exchange));
     if (read_upload(&upload, protocol, exchange, body, why))
         result = received_profiles_finish(upload.builder, samples_out, why);
+    *unfolds_out = upload.unfolds;
     upload_deinit(&upload);
     return result;
 }
@@ -305,8 +309,8 @@ static struct slice otlp_service(const struct pyroscope_settings *settings,
     return utf8_is_valid(name) ? name : slice_of_string(settings->default_service_name);
 }
 
-static struct buffer *read_otlp(struct pyroscope_receiver *receiver, bool is_json,
-                                struct exchange *exchange, struct buffer *body,
+static struct buffer *read_otlp(const struct pyroscope_receiver *receiver, bool is_json,
+                                const struct exchange *exchange, struct buffer *body,
                                 uint32_t *samples_out, struct verdict *why)
 {
     struct buffer *request = otlp_request_read(body, SIGNAL_PROFILES, is_json,
@@ -317,20 +321,6 @@ static struct buffer *read_otlp(struct pyroscope_receiver *receiver, bool is_jso
     *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "there are too many resources without a service");
     buffer_unref(request);
     return NULL;
-}
-
-/* What the request becomes, and its samples. NULL: *why says why not. */
-static struct buffer *convert(struct pyroscope_receiver *receiver, enum protocol protocol,
-                              struct exchange *exchange, uint32_t *samples_out, struct verdict *why)
-{
-    struct buffer *body = exchange_take_body(exchange);
-    if (protocol_is_otlp(protocol))
-        return read_otlp(receiver, protocol == PROTOCOL_OTLP_JSON, exchange, body, samples_out,
-                         why);
-    struct buffer *result =
-        convert_upload(receiver, protocol, exchange, buffer_slice(body), samples_out, why);
-    buffer_unref(body);
-    return result;
 }
 
 /* Without include_metadata still the tenant: nobody's profiles may end among another's. */
@@ -368,22 +358,106 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     node_forward(receiver->nodes[worker->index], batch);
 }
 
-static void on_request(void *context, struct exchange *exchange)
+/* profiles: what the pipelines get; NULL: *why says why not. */
+static void finish_reading(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                           enum protocol protocol, struct buffer *profiles, uint32_t samples,
+                           const struct verdict *why)
 {
-    struct pyroscope_receiver *receiver = context;
-    enum protocol protocol = protocol_of(exchange);
-    struct verdict why = verdict_ok;
-    uint32_t samples = 0;
-    struct buffer *profiles = convert(receiver, protocol, exchange, &samples, &why);
     if (samples > 0 && profiles) {
         forward(receiver, exchange, protocol, profiles, samples);
         return;
     }
     /* Refused, or nothing in it: no pipeline is bothered. */
     buffer_unref(profiles);
-    if (why.code == GRPC_INVALID_ARGUMENT)
+    if (why->code == GRPC_INVALID_ARGUMENT)
         count_invalid(receiver, exchange);
-    respond(exchange, protocol, &why);
+    respond(exchange, protocol, why);
+}
+
+/* ---- a large request, which is read beside the loop ---- */
+
+struct upload_reading {
+    struct reading reading;
+    struct pyroscope_receiver *receiver;
+    enum protocol protocol;
+};
+
+static void read_large(struct reading *reading)
+{
+    const struct upload_reading *self = container_of(reading, struct upload_reading, reading);
+    bool unfolds;
+    if (protocol_is_otlp(self->protocol)) {
+        reading->request =
+            read_otlp(self->receiver, self->protocol == PROTOCOL_OTLP_JSON, reading->exchange,
+                      reading->body, &reading->items, &reading->why);
+        return;
+    }
+    reading->request = convert_upload(self->receiver, self->protocol, reading->exchange,
+                                      buffer_slice(reading->body), SIZE_MAX, &unfolds,
+                                      &reading->items, &reading->why);
+    buffer_unref(reading->body);
+}
+
+static void on_large_read(struct reading *reading)
+{
+    struct upload_reading *self = container_of(reading, struct upload_reading, reading);
+    struct pyroscope_receiver *receiver = self->receiver;
+    reading_drop_abandoned(reading, receiver->counters[transport_of(reading->exchange)].refused);
+    finish_reading(receiver, reading->exchange, self->protocol, reading->request, reading->items,
+                   &reading->why);
+    free(self);
+}
+
+static void start_reading(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                          enum protocol protocol, struct buffer *body)
+{
+    struct upload_reading *self = memory_zalloc(sizeof *self);
+    *self = (struct upload_reading){
+        .reading = {.exchange = exchange, .body = body, .read = read_large, .done = on_large_read},
+        .receiver = receiver,
+        .protocol = protocol};
+    reading_start(&self->reading);
+}
+
+/* ---- any request ---- */
+
+static void on_otlp(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                    enum protocol protocol, struct buffer *body)
+{
+    bool is_json = protocol == PROTOCOL_OTLP_JSON;
+    if (otlp_request_is_large(body->size, is_json)) {
+        start_reading(receiver, exchange, protocol, body);
+        return;
+    }
+    struct verdict why = verdict_ok;
+    uint32_t samples = 0;
+    struct buffer *profiles = read_otlp(receiver, is_json, exchange, body, &samples, &why);
+    finish_reading(receiver, exchange, protocol, profiles, samples, &why);
+}
+
+static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                      enum protocol protocol, struct buffer *body)
+{
+    struct verdict why = verdict_ok;
+    uint32_t samples = 0;
+    struct buffer *profiles = NULL;
+    bool is_large = body->size >= READING_PACKED_BYTES;
+    if (!is_large)
+        profiles = convert_upload(receiver, protocol, exchange, buffer_slice(body),
+                                  READING_UNPACKED_BYTES, &is_large, &samples, &why);
+    if (is_large) {
+        start_reading(receiver, exchange, protocol, body);
+        return;
+    }
+    buffer_unref(body);
+    finish_reading(receiver, exchange, protocol, profiles, samples, &why);
+}
+
+static void on_request(void *context, struct exchange *exchange)
+{
+    enum protocol protocol = protocol_of(exchange);
+    struct buffer *body = exchange_take_body(exchange);
+    (protocol_is_otlp(protocol) ? on_otlp : on_upload)(context, exchange, protocol, body);
 }
 
 static const struct server_handler handler = {

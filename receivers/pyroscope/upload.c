@@ -4,13 +4,13 @@
 #include "core/pipeline/received_profiles.h"
 
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
-                 const struct http_headers *headers, struct budget *budget)
+                 const struct http_headers *headers, size_t plain_max, struct budget *budget)
 {
     size_t body = (size_t)settings->server.max_request_body_size;
     *upload = (struct upload){.settings = settings,
                               .headers = headers,
                               .budget = budget,
-                              .plain_left = body,
+                              .plain_left = plain_max < body ? plain_max : body,
                               .now_ns = clock_wall_ns()};
     upload->builder = received_profiles_builder(body, budget);
     arena_init(&upload->arena, budget);
@@ -32,6 +32,7 @@ bool upload_decompress(struct upload *upload, enum compression compression, stru
     enum decompress_result result =
         decompress(compression, bytes, upload->plain_left, upload->budget, &plain->buffer, &err);
     if (result != DECOMPRESS_OK) {
+        upload->unfolds = result == DECOMPRESS_TOO_LARGE;
         *why = received_profiles_not_plain(
             result, (size_t)upload->settings->server.max_request_body_size, err.text);
         return false;

@@ -7,7 +7,7 @@
  *
  * Owner: who initialised it.
  *
- * Thread: the exchange's worker.
+ * Thread: one at a time, any.
  */
 #ifndef PROFCOL_PYROSCOPE_UPLOAD_H
 #define PROFCOL_PYROSCOPE_UPLOAD_H
@@ -25,11 +25,13 @@ struct upload {
     struct profiles_builder *builder;
     struct arena arena;
     size_t plain_left; /* bytes that compressed parts may still become */
+    bool unfolds;      /* they would become more */
     uint64_t now_ns;   /* for what does not say when it was */
 };
 
+/* plain_max: of compressed parts together; at most max_request_body_size. */
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
-                 const struct http_headers *headers, struct budget *budget);
+                 const struct http_headers *headers, size_t plain_max, struct budget *budget);
 void upload_deinit(struct upload *upload);
 
 /* Some bytes of the request without their compression. */

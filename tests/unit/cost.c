@@ -5,17 +5,27 @@
 #include "tests/unit/cost_memory.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- a case ---- */
 
 struct cost {
     size_t plain_bytes, peak_bytes;
+    uint64_t cpu_ns;
     bool is_taken;
     struct verdict why;
 };
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
 
 /* Its instructions are what tests/cost/run counts. */
 bool cost_send(const struct cost_case *c, struct slice request, struct verdict *why);
@@ -33,7 +43,9 @@ static struct cost measure(const struct cost_case *c, size_t size)
     c->build(&request, size);
     cost.plain_bytes = request.size;
     cost_memory_begin();
+    uint64_t began_ns = thread_cpu_ns();
     cost.is_taken = cost_send(c, wire_writer_slice(&request), &cost.why);
+    cost.cpu_ns = thread_cpu_ns() - began_ns;
     cost.peak_bytes = cost_memory_peak();
     wire_writer_deinit(&request);
     return cost;
@@ -93,12 +105,13 @@ static int run_all(const struct cost_case *cases, size_t count)
     return failed > 0;
 }
 
-/* "plain 65536 peak 1234567 taken" */
+/* "plain 65536 peak 1234567 us 890 taken" */
 static int run_one(const struct cost_case *c, size_t size)
 {
     struct cost cost = measure(c, size);
-    printf("plain %zu peak %zu %s %s\n", cost.plain_bytes, cost.peak_bytes,
-           cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
+    printf("plain %zu peak %zu us %" PRIu64 " %s %s\n", cost.plain_bytes, cost.peak_bytes,
+           cost.cpu_ns / 1000, cost.is_taken ? "taken" : "refused",
+           cost.is_taken ? "" : cost.why.text);
     return 0;
 }
 

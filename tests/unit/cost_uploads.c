@@ -38,7 +38,7 @@ static bool send_upload(upload_reader read, const char *content_type, struct sli
     struct upload upload;
     struct buffer *profiles = NULL;
     uint32_t samples;
-    upload_init(&upload, settings(), &headers, &budget);
+    upload_init(&upload, settings(), &headers, SIZE_MAX, &budget);
     if (read(&upload, body, why))
         profiles = received_profiles_finish(upload.builder, &samples, why);
     upload_deinit(&upload);
@@ -126,7 +126,7 @@ bool send_delta(struct slice body, struct verdict *why)
     bool fine = true;
     for (int i = 0; i < 2 && fine; i++) {
         uint32_t samples;
-        struct buffer *profiles = profile_intake_read(&intake, &samples, why);
+        struct buffer *profiles = profile_intake_read(&intake, NULL, &samples, why);
         fine = profiles != NULL;
         pprof_delta_keep(delta);
         buffer_unref(profiles);

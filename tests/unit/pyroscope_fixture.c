@@ -119,7 +119,7 @@ static bool run(const struct pyroscope_request *request, struct pyroscope_result
 {
     struct upload upload;
     *result = (struct pyroscope_result){.why = verdict_ok};
-    upload_init(&upload, &request->settings, &request->headers, &result->budget);
+    upload_init(&upload, &request->settings, &request->headers, SIZE_MAX, &result->budget);
     if (read(&upload, request, &result->why))
         result->profiles = received_profiles_finish(upload.builder, &result->samples, &result->why);
     upload_deinit(&upload);

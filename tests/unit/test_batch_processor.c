@@ -140,6 +140,25 @@ static void sends_at_its_size(void **state)
     fixture_deinit(&f);
 }
 
+static void large_requests_take_turns(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct fixture_place *place = start(&f, SIGNAL_TRACES, "{send_batch_size: 1}");
+    for (unsigned i = 0; i < 4; i++) {
+        struct probe probe;
+        struct buffer *request = make_spans(i, 1, OFFERS_PER_TURN / 2 * OFFER_BYTES);
+        fixture_consume(&f, place->nodes[0], buffer_slice(request), 1, &probe);
+        buffer_unref(request);
+        assert_int_equal(probe.settled, 1);
+    }
+    assert_int_equal(f.recorder.count, 2);
+    fixture_advance(&f, 1);
+    assert_int_equal(f.recorder.count, 4);
+    assert_int_equal(check_spans(&f), 4);
+    fixture_deinit(&f);
+}
+
 static void sends_after_its_timeout(void **state)
 {
     (void)state;
@@ -491,6 +510,7 @@ int main(void)
     scan_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sends_at_its_size),
+        cmocka_unit_test(large_requests_take_turns),
         cmocka_unit_test(sends_after_its_timeout),
         cmocka_unit_test(cuts_at_its_largest_size),
         cmocka_unit_test(sends_at_once_without_a_timeout),

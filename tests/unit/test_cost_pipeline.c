@@ -19,10 +19,12 @@
 #include "tests/unit/cost_memory.h"
 #include "tests/unit/cost_stages.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -740,9 +742,17 @@ struct cost_case {
 
 struct cost {
     size_t plain_bytes, peak_bytes;
+    uint64_t cpu_ns;
     bool is_taken;
     struct verdict why;
 };
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
 
 /* Its instructions are what tests/cost/run counts. */
 bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why);
@@ -782,7 +792,9 @@ static struct cost measure(const struct cost_case *c, size_t size)
     cost.plain_bytes = request.size;
     wire_writer_deinit(&request);
     cost_memory_begin();
+    uint64_t began_ns = thread_cpu_ns();
     cost.is_taken = cost_send(c, body, &cost.why);
+    cost.cpu_ns = thread_cpu_ns() - began_ns;
     cost.peak_bytes = cost_memory_peak();
     return cost;
 }
@@ -803,12 +815,13 @@ static void run_case(void **state)
                 costs[1].plain_bytes * COST_STAGE_PEAK_PER_BYTE + c->stage->peak_more);
 }
 
-/* "plain 65536 peak 1234567 taken" */
+/* "plain 65536 peak 1234567 us 890 taken" */
 static int run_one(const struct cost_case *c, size_t size)
 {
     struct cost cost = measure(c, size);
-    printf("plain %zu peak %zu %s %s\n", cost.plain_bytes, cost.peak_bytes,
-           cost.is_taken ? "taken" : "refused", cost.is_taken ? "" : cost.why.text);
+    printf("plain %zu peak %zu us %" PRIu64 " %s %s\n", cost.plain_bytes, cost.peak_bytes,
+           cost.cpu_ns / 1000, cost.is_taken ? "taken" : "refused",
+           cost.is_taken ? "" : cost.why.text);
     return 0;
 }
 

@@ -1,6 +1,8 @@
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/otlp.h"
+#include "core/data/wire_writer.h"
 #include "core/net/compression.h"
 #include "core/pipeline/component.h"
 #include "loopback_peer.h"
@@ -130,6 +132,8 @@ static void run_for(uint64_t ns)
     }
 }
 
+static struct slice large; /* sent instead of the small ones; none: empty */
+
 /* Traces: one span with a name of 100 bytes. Profiles: one empty sample. */
 static struct slice request_of(enum signal signal)
 {
@@ -138,6 +142,8 @@ static struct slice request_of(enum signal signal)
     };
     static uint8_t bytes[108];
     static const uint8_t profiles[] = {0x0a, 6, 0x12, 4, 0x12, 2, 0x12, 0, 0x12, 0};
+    if (large.size > 0)
+        return large;
     if (signal == SIGNAL_PROFILES)
         return slice_of(profiles, sizeof(profiles));
     memset(bytes, 'x', sizeof(bytes));
@@ -654,6 +660,80 @@ static void stopped_while_sending(void **state)
     }
 }
 
+/* ---- large requests ---- */
+
+enum { LARGE_BYTES = 600000 };
+
+/* One span with a name of so many bytes. */
+static void begin_large(struct wire_writer *request)
+{
+    static uint8_t name[LARGE_BYTES];
+    memset(name, 'x', sizeof name);
+    size_t resource = wire_writer_begin(request, TRACES_RESOURCE_SPANS);
+    size_t scope = wire_writer_begin(request, RESOURCE_SPANS_SCOPE_SPANS);
+    size_t span = wire_writer_begin(request, SCOPE_SPANS_SPANS);
+    wire_writer_bytes(request, SPAN_NAME, slice_of(name, sizeof name));
+    wire_writer_end(request, span);
+    wire_writer_end(request, scope);
+    wire_writer_end(request, resource);
+    large = wire_writer_slice(request);
+}
+
+static void end_large(struct wire_writer *request)
+{
+    large = (struct slice){0};
+    wire_writer_deinit(request);
+}
+
+static void large_requests_are_compressed_beside_the_loop(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum compression compression;
+        unsigned jobs;
+    } table[] = {{"gzip", COMPRESSION_GZIP, 1}, {"zstd", COMPRESSION_ZSTD, 0}};
+    for (size_t i = 0; i < 2; i++) {
+        struct peer *peer = open_peer(PEER_HTTP1, &http_ok, 1);
+        struct wire_writer request = {0};
+        char body[200];
+        snprintf(body, sizeof body, HTTP_TO DIRECT ", compression: %s", table[i].name);
+        open_exporter("otlp_http", body, peer_port(peer), SIGNAL_TRACES);
+        begin_large(&request);
+        struct probe probe;
+        consume(1, &probe);
+        assert_int_equal(worker.jobs_begun, table[i].jobs);
+        while (!probe.settled)
+            uv_run(&worker.loop, UV_RUN_ONCE);
+        assert_int_equal(probe.verdict.code, GRPC_OK);
+        check_body(peer_request(peer, 0), table[i].compression, false, SIGNAL_TRACES);
+        end_large(&request);
+        close_exporter();
+        peer_free(peer);
+    }
+}
+
+static void stopped_while_compressing(void **state)
+{
+    (void)state;
+    struct peer *peer = open_peer(PEER_HTTP1, &http_ok, 1);
+    struct wire_writer request = {0};
+    struct probe probes[4]; /* more than run at once */
+    open_exporter("otlp_http", HTTP_TO DIRECT, peer_port(peer), SIGNAL_TRACES);
+    begin_large(&request);
+    for (int i = 0; i < 4; i++)
+        consume(1, &probes[i]);
+    close_exporter();
+    for (int i = 0; i < 4; i++) {
+        assert_true(probes[i].settled);
+        assert_int_equal(probes[i].verdict.code, GRPC_UNAVAILABLE);
+    }
+    end_large(&request);
+    workers_settle(&worker, 1);
+    assert_int_equal(peer_requests(peer), 0);
+    peer_free(peer);
+}
+
 static void throughput(void **state)
 {
     (void)state;
@@ -764,6 +844,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(compressed_answers_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(retried_until_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_while_sending, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_requests_are_compressed_beside_the_loop, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(stopped_while_compressing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(throughput, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_settings, set_up, tear_down),
     };

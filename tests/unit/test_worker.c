@@ -1,4 +1,5 @@
 #include "core/base/container_of.h"
+#include "core/base/metrics.h"
 #include "core/base/worker.h"
 
 #include <setjmp.h>
@@ -434,6 +435,96 @@ static void a_worker_that_never_ran_ends_cleanly(void **state)
     worker_deinit(&real[0]);
 }
 
+/* ---- how long turns take ---- */
+
+struct slow {
+    struct post post; /* first */
+    uv_sem_t done;
+};
+
+static void spin(uint64_t ms)
+{
+    uint64_t until = clock_monotonic_ns() + ms * MS_NS;
+    while (clock_monotonic_ns() < until)
+        ;
+}
+
+/* The piece inside takes longer than the one around it, though it ends first. */
+static void on_slow(struct worker *worker, struct post *post)
+{
+    (void)post;
+    struct worker_piece outer, small, inner;
+    worker_begin_piece(worker, &outer, "receiver quick");
+    spin(100);
+    worker_begin_piece(worker, &small, NULL);
+    worker_begin_piece(worker, &inner, "exporter slow");
+    spin(1000);
+    worker_end_piece(worker, &inner);
+    worker_end_piece(worker, &small);
+    spin(100);
+    worker_end_piece(worker, &outer);
+}
+
+static void on_after(struct worker *worker, struct post *post)
+{
+    (void)worker;
+    uv_sem_post(&((struct slow *)post)->done);
+}
+
+static double measured(struct metrics *metrics, const char *bucket)
+{
+    struct text page = {0};
+    metrics_write(metrics, true, &page);
+    const char *line = strstr(text_string(&page), bucket);
+    double value = line ? strtod(line + strlen(bucket), NULL) : -1;
+    text_deinit(&page);
+    return value;
+}
+
+/* What the worker logs while it holds its loop for more than a second, and then turns once more. */
+static void hold_loop(struct metrics *metrics, FILE *log)
+{
+    static const double bounds[] = {1};
+    struct error err;
+    int standard_error = dup(STDERR_FILENO);
+    struct slow slow = {.post.on_post = on_slow};
+    struct slow after = {.post.on_post = on_after};
+    dup2(fileno(log), STDERR_FILENO);
+    uv_sem_init(&after.done, 0);
+    assert_true(worker_init(&real[0], 0, &err));
+    real[0].lag = metrics_histogram(metrics, "lag", "Lag.", "", bounds, 1);
+    assert_true(worker_start(&real[0], &err));
+    worker_post(&real[0], &slow.post);
+    worker_post(&real[0], &after.post);
+    uv_sem_wait(&after.done);
+    worker_stop(&real[0]);
+    worker_join(&real[0]);
+    worker_deinit(&real[0]);
+    uv_sem_destroy(&after.done);
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+}
+
+static void a_held_loop_is_measured_and_its_holder_named(void **state)
+{
+    (void)state;
+    struct metrics *metrics = metrics_new(1);
+    FILE *log = tmpfile();
+    char line[512] = "";
+    hold_loop(metrics, log);
+    double quick = measured(metrics, "lag_bucket{le=\"1\"} ");
+    double all = measured(metrics, "lag_bucket{le=\"+Inf\"} ");
+    assert_true(quick >= 0 && all >= 1 && quick < all);
+    rewind(log);
+    size_t size = fread(line, 1, sizeof line - 1, log);
+    line[size] = '\0';
+    assert_non_null(strstr(line, "Worker 0 served nobody else for"));
+    assert_non_null(strstr(line, "slow"));
+    assert_null(strstr(line, "quick"));
+    fclose(log);
+    metrics_free(metrics);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +541,7 @@ int main(void)
         cmocka_unit_test(messages_between_stopped_workers_are_delivered),
         cmocka_unit_test(a_handle_that_ends_late_may_still_post),
         cmocka_unit_test(a_worker_that_never_ran_ends_cleanly),
+        cmocka_unit_test(a_held_loop_is_measured_and_its_holder_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

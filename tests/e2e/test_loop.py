@@ -1,0 +1,212 @@
+"""Nothing holds the loop: while a worker reads the dearest request that is allowed, it serves others and notices SIGTERM.
+
+What is asserted is an order: so many answers to others, or the closed listener, come before the answer to the dear request.
+A sanitizer makes all of it slower alike.
+"""
+
+import gzip
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import client, connections, make, server, testing
+
+DEADLINE_EXCEEDED = 4
+# max_request_body_size is 20 MiB; a sanitizer makes a fifth of it as dear.
+BODY_BYTES = (4 if os.environ.get("PROFCOL_SANITIZER") else 20) * 1024 * 1024 - 1024
+MESSAGE_BYTES = 4 * 1024 * 1024 - 1024   # max_recv_msg_size_mib is 4
+OTHERS = 50
+PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
+LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
+
+CONFIG = """
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@grpc@"}
+      http: {endpoint: "127.0.0.1:@http@"}
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+  pprof: {push: {endpoint: "127.0.0.1:@pprof@"}}
+exporters:
+  nop: {}
+service:
+  pipelines:
+    traces: {receivers: [otlp], exporters: [nop]}
+    profiles: {receivers: [otlp, pyroscope, pprof], exporters: [nop]}
+"""
+
+
+def profcol(*arguments):
+    """A process with one loop."""
+    return server.Profcol(CONFIG, arguments=["--workers", "1", *arguments])
+
+
+def empty_blocks(size):
+    """gzip of nothing, in as many blocks of deflate as fit: 90 bits each, which make the decoder build its tables."""
+    bits = "".join(f"{value:0{count}b}"[::-1] for value, count in (
+        (0, 1), (2, 2), (0, 5), (0, 5), (14, 4),                # not the last; dynamic; 257 and 1 codes; 18 lengths follow
+        *((int(symbol in (18, 1)), 3) for symbol in (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)),
+        (1, 1), (127, 7), (1, 1), (107, 7), (0, 1), (0, 1),     # 138 and 118 unused codes, the end of block, a distance
+        (0, 1)))                                                # the end of block
+    assert len(bits) == 90
+    eight = int((bits * 8)[::-1], 2).to_bytes(90, "little")
+    head = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+    tail = b"\x03\0" + struct.pack("<II", 0, 0)
+    return head + eight * ((size - len(head) - len(tail)) // 90) + tail
+
+
+def field(number, payload):
+    """A field of bytes in a protobuf message."""
+    size = len(payload)
+    length = b""
+    while size > 127:
+        length += bytes([size & 127 | 128])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + payload
+
+
+def pprof(size):
+    """A profile of one sample, with a string of so many bytes that nobody refers to."""
+    return b"\x0a\x04\x08\x01\x10\x02" + b"\x12\x02\x10\x01" + b"".join(
+        field(6, text) for text in (b"", b"cpu", b"nanoseconds", b"x" * size))
+
+
+def post_head(path, size, *more):
+    """The head of an HTTP/1.1 request."""
+    lines = [f"POST {path} HTTP/1.1", "Host: a", f"Content-Length: {size}", *more]
+    return "".join(line + "\r\n" for line in lines).encode() + b"\r\n"
+
+
+DEAR = {
+    "reading": (lambda size: b"a\n" * (size // 2), ()),
+    "reading of a packed part": (lambda size: gzip.compress(b"a\n" * (size // 2)), ()),
+    "decompression": (empty_blocks, ("Content-Encoding: gzip",)),
+}
+
+
+def upload(process, kind, size=BODY_BYTES):
+    """A connection on which the whole dear request was sent."""
+    build, headers = DEAR[kind]
+    body = build(size)
+    connection = connections.connect(process.address("pyroscope"), timeout=PATIENCE)
+    connection.sendall(post_head(LINES, len(body), *headers) + body)
+    return connection
+
+
+def is_answered(connection):
+    """Whether something can be read."""
+    return bool(select.select([connection], [], [], 0)[0])
+
+
+def status_of(connection):
+    """The status of the answer, which is waited for."""
+    return int(connection.recv(65536).split(b" ")[1])
+
+
+def close_hard(connection):
+    """Close a socket with a reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+class LoopTest(unittest.TestCase):
+    """One worker, so whoever holds its loop holds everything."""
+
+    def check_others(self, process, dear):
+        """Others get their answers first."""
+        other = connections.Http1(process.address("http"), timeout=PATIENCE)
+        for _ in range(OTHERS):
+            head = post_head("/v1/traces", 0, f"Content-Type: {client.PROTOBUF}")
+            self.assertEqual(other.request(head).status, 200)
+            self.assertFalse(is_answered(dear), "the dear request was answered first")
+        other.close()
+
+    def check_sigterm(self, process, dear):
+        """The listener closes first, and the request is still answered."""
+        process.signal(signal.SIGTERM)
+        process.wait_for_log("Starting shutdown", timeout=PATIENCE)
+        server.wait_until(lambda: not server.accepts(process.ports["pyroscope"]), timeout=PATIENCE, what="the closed listener")
+        self.assertFalse(is_answered(dear), "the dear request was answered first")
+        self.assertEqual(status_of(dear), 200)
+        process.stop(timeout=PATIENCE)
+
+    def test_others_and_sigterm_are_served_meanwhile(self):
+        for kind in DEAR:
+            with self.subTest(kind), profcol("--drain-timeout", "10m") as process, upload(process, kind) as dear:
+                self.check_others(process, dear)
+                self.check_sigterm(process, dear)
+
+    def test_stop_before_it_is_done(self):
+        for kind in DEAR:
+            with self.subTest(kind), profcol("--drain-timeout", "1ms") as process, upload(process, kind, BODY_BYTES // 4):
+                process.stop(timeout=PATIENCE)
+
+    def test_clients_that_leave(self):
+        """More than run at once: some have begun when their clients leave, some never do."""
+        for kind in DEAR:
+            with self.subTest(kind), profcol() as process:
+                uploads = [upload(process, kind, BODY_BYTES // 4) for _ in range(4)]
+                for connection in uploads:
+                    close_hard(connection)
+                server.wait_until(
+                    lambda process=process: (process.metric("profcol_server_connections_closed", reason="reset") or 0) == 4,
+                    timeout=PATIENCE, what="connections that broke")
+                server.wait_until(lambda process=process: process.metric("profcol_budget_used_bytes") < 1 << 20,
+                                  timeout=PATIENCE, what="the memory of what was given up")
+                self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples", transport="http") or 0, 0)
+
+    def test_deadline_passes_meanwhile(self):
+        body = connections.grpc_frame(empty_blocks(MESSAGE_BYTES), compressed=True)
+        with profcol() as process:
+            other = connections.Http2(process.address("grpc"), timeout=PATIENCE)
+            for timeout in ("1m", "60m", "100m"):
+                answer = other.request(
+                    [(":method", "POST"), (":scheme", "http"), (":path", client.TRACE_SERVICE), (":authority", "a"),
+                     ("content-type", "application/grpc"), ("te", "trailers"), ("grpc-encoding", "gzip"),
+                     ("grpc-timeout", timeout)], body)
+                self.assertEqual(answer.grpc_status, DEADLINE_EXCEEDED)
+            other.close()
+
+    def test_large_requests_of_every_kind(self):
+        """What is read beside the loop goes on like what is read on it."""
+        traces = make.traces([{"span_id": f"{1:016x}", "trace_id": f"{1:032x}", "name": "x" * 3_000_000}])
+        span = {"spanId": f"{1:016x}", "traceId": f"{1:032x}", "name": "x" * 400_000}
+        json_traces = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+        labels = field(1, field(1, b"__name__") + field(2, b"process_cpu"))
+        push = field(1, labels + field(2, field(1, pprof(400_000))))
+        bad = b"\x0a" * 400_000
+        with profcol() as process:
+            for protocol in ("grpc", "http"):
+                answer = client.export(protocol, process.address(protocol), traces)
+                self.assertTrue(client.succeeded(answer), (protocol, answer))
+            answer = client.post(process.address("http"), "/v1/traces", json_traces, content_type="application/json")
+            self.assertEqual(answer.status, 200, answer)
+            for name, path, body, content_type, status, refused in (
+                    ("pprof", "/v1/pprof", pprof(400_000), "application/octet-stream", 204, 400),
+                    ("pyroscope", "/ingest?name=a&format=pprof", pprof(400_000), "application/octet-stream", 200, 422),
+                    ("pyroscope", "/push.v1.PusherService/Push", push, "application/proto", 200, 400)):
+                with self.subTest(path):
+                    answer = client.post(process.address(name), path, body, content_type=content_type)
+                    self.assertEqual(answer.status, status, answer)
+                    answer = client.post(process.address(name), path, bad, content_type=content_type)
+                    self.assertEqual(answer.status, refused, answer)
+            self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
+            self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples"), 3)
+            self.assertEqual(process.metric("profcol_receiver_invalid_requests"), 3)
+
+    def test_turns_are_measured(self):
+        with profcol() as process:
+            count = process.metric("profcol_loop_lag_seconds_count")
+            client.post(process.address("http"), "/v1/traces")
+            self.assertGreater(process.metric("profcol_loop_lag_seconds_count"), count)
+
+
+if __name__ == "__main__":
+    testing.main()
