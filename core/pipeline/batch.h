@@ -54,7 +54,7 @@ struct batch {
     struct receipt
         *receipt; /* one open part of it; NULL: somebody has taken responsibility already */
     struct context *context; /* one reference, or NULL */
-    uint64_t peer; /* who sent it (exchange_peer_key); 0: not known, or several */
+    uint64_t peer;           /* who sent it (exchange_peer_key); 0: not known, or several */
     struct batch_part *parts;
     size_t part_count;
     uint32_t items;      /* spans, or Sample messages */

@@ -338,7 +338,7 @@ static void test_memory_stays_bounded(void **state)
     char name[64];
     memset(name, 'x', sizeof name);
     struct span_put put = {.facts = {.values = slice_of(name, sizeof name)}};
-    for (uint64_t i = 1; i <= SPANS * ROUNDS; i++) {
+    for (uint64_t i = 1; i <= UINT64_C(1) * SPANS * ROUNDS; i++) {
         put.key = key_of(i, i);
         span_index_put_many(index, SECOND + i, &put, 1, NULL, &arena, &wakeups);
     }
@@ -346,7 +346,8 @@ static void test_memory_stays_bounded(void **state)
     size_t memory = span_index_memory(index);
     assert_in_range(memory, SPANS * 100, SPANS * 256);
     unsigned found = 0;
-    for (uint64_t i = SPANS * (ROUNDS - 1) + 1; i <= SPANS * ROUNDS; i++) {
+    for (uint64_t i = UINT64_C(1) * SPANS * (ROUNDS - 1) + 1; i <= UINT64_C(1) * SPANS * ROUNDS;
+         i++) {
         struct span_find find = {.key = key_of(i, i)};
         span_index_find_many(index, 2 * SECOND, &find, 1, &arena);
         found += find.presence == SPAN_FOUND;
@@ -397,7 +398,7 @@ static void test_samples_push_nothing_out_by_memory(void **state)
     char name[56] = {0};
     static struct span_put puts[AT_ONCE];
     static struct span_find finds[AT_ONCE];
-    for (uint64_t first = 1; first < 3 * SPANS; first += AT_ONCE) {
+    for (uint64_t first = 1; first < UINT64_C(3) * SPANS; first += AT_ONCE) {
         for (uint64_t i = 0; i < AT_ONCE; i++) {
             puts[i] = (struct span_put){.key = key_of(first + i, first + i),
                                         .facts.values = slice_of(name, sizeof name)};
@@ -425,7 +426,7 @@ static void test_large_values_push_out_by_memory(void **state)
         put.key = key_of(i, i);
         span_index_put_many(index, SECOND, &put, 1, NULL, &arena, &wakeups);
     }
-    assert_true(span_index_memory(index) < 1000 * 256);
+    assert_true(span_index_memory(index) < 256000);
     assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > 400);
     assert_int_equal(find_span(index, 1, 500, 500, &arena).presence, SPAN_FOUND);
     span_index_free(index);
@@ -553,7 +554,7 @@ static void test_the_window_ends_while_entries_move(void **state)
         span_index_sweep(index, 160 * SECOND);
         assert_int_equal(span_index_entries(index), FEW);
         for (uint64_t i = 0; i < touches; i++)
-            put_span(index, 161, 9, i % (3 * FEW) + 1, &arena, NULL);
+            put_span(index, 161, 9, i % (UINT64_C(3) * FEW) + 1, &arena, NULL);
         assert_int_equal(span_index_entries(index), 4 * FEW);
         for (uint64_t span = 1; span <= FEW; span++) {
             assert_int_equal(find_span(index, 161, 8, span, &arena).presence, SPAN_FOUND);
@@ -667,7 +668,7 @@ static void test_a_flood_pushes_out_its_own(void **state)
     }
     assert_int_equal(joined_of(index, &good), GOOD);
     assert_in_range(span_index_entries(index), ROOM - LEAVE_TOGETHER, ROOM);
-    assert_true(span_index_take_evicted(index, SPAN_EVICTED_FULL) > GOOD * 40);
+    assert_true(span_index_take_evicted(index, SPAN_EVICTED_FULL) > UINT64_C(40) * GOOD);
     span_index_free(index);
 }
 
@@ -855,7 +856,7 @@ static void test_large_values_push_out_their_own(void **state)
     static char large[SPAN_INDEX_VALUES_MAX + 1];
     memset(large, 'x', sizeof large - 1);
     for (unsigned services = 1; services <= 300; services += 299) {
-        struct span_index *index = make_index(ROOM * 4, 120);
+        struct span_index *index = make_index(UINT64_C(4) * ROOM, 120);
         struct span_source good = source_of(index, "", 1, "shop");
         char service[32];
         for (uint64_t span = 1; span <= GOOD; span++) {
@@ -867,7 +868,7 @@ static void test_large_values_push_out_their_own(void **state)
             }
         }
         assert_int_equal(joined_of(index, &good), GOOD);
-        assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > GOOD * 15);
+        assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > UINT64_C(15) * GOOD);
         assert_in_range(span_index_memory(index), 0, ROOM * 4 * 500);
         span_index_free(index);
     }
@@ -877,7 +878,7 @@ static void test_large_values_push_out_their_own(void **state)
 static void test_repeats_keep_their_place(void **state)
 {
     (void)state;
-    struct span_index *index = make_index(ROOM * 4, 120);
+    struct span_index *index = make_index(UINT64_C(4) * ROOM, 120);
     struct span_source good = source_of(index, "", 1, "shop"), bad = source_of(index, "", 2, "x");
     for (uint64_t span = 1; span <= GOOD; span++) {
         put_of(index, &good, 7, span, "good");

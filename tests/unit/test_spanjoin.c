@@ -610,7 +610,7 @@ static void test_many_make_room_for_one(void **state)
     assert_true(METRIC(&join, "held_bytes") <= 10 << 20);
     fixture_advance(&join.fixture, 1);
     assert_true(METRIC(&join, "held_bytes") <= 8 << 20);
-    assert_true(join.fixture.recorder.count > 5 * OFFERS_PER_TURN);
+    assert_true(join.fixture.recorder.count > (size_t)5 * OFFERS_PER_TURN);
     assert_in_range(turns.most, 1, OFFERS_PER_TURN);
     fixture_deinit(&join.fixture);
 }

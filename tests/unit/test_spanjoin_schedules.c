@@ -504,7 +504,7 @@ static void send_profile(struct schedule *s)
     uint64_t id = next_random(s, 2) ? next_random(s, PROFILE_IDS + 1) : 0;
     if (id)
         profile_id(&request, profile, id);
-    struct meant meant[SAMPLES_MAX];
+    struct meant meant[SAMPLES_MAX] = {0};
     model->count = 1 + (unsigned)next_random(s, SAMPLES_MAX);
     for (unsigned i = 0; i < model->count; i++) {
         model->samples[i] = (struct model_sample){
