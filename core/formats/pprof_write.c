@@ -263,6 +263,7 @@ static bool next_index(struct index_walk *walk, uint32_t *index)
             *index = (uint32_t)field.value;
             return true;
         }
+        assert(field.type == WIRE_BYTES); /* scanned */
         walk->packed = wire_cursor(field.bytes);
     }
     *index = (uint32_t)value;
