@@ -102,14 +102,20 @@ static struct slice cut_value(struct slice value)
 }
 
 /* The first of a name counts. */
+static bool has_room(struct series_labels *labels, struct slice name)
+{
+    for (size_t i = 0; i < labels->count; i++)
+        if (slice_equal(labels->items[i].name, name))
+            return false;
+    if (labels->count < SERIES_LABELS_MAX - 2)
+        return true;
+    labels->left_out++;
+    return false;
+}
+
 static void add_label(struct series_labels *out, struct slice name, struct slice value)
 {
-    for (size_t i = 0; i < out->count; i++)
-        if (slice_equal(out->items[i].name, name))
-            return;
-    if (out->count == SERIES_LABELS_MAX - 2)
-        out->left_out++;
-    else
+    if (has_room(out, name))
         out->items[out->count++] = (struct series_label){name, cut_value(value)};
 }
 
@@ -117,23 +123,31 @@ struct attribute {
     struct slice key, value; /* as a label's */
 };
 
-/* The next KeyValue among the fields `number` that can be a label, of those whose key is wanted
- * (NULL: all). A value that is no text is printed into the arena. */
+/* Which attributes are read. */
+struct attribute_filter {
+    bool (*wants)(const struct attribute_filter *filter, struct slice key);
+    struct series_labels *labels;
+    const struct label_reader *reader;
+};
+
+/* The next KeyValue among the fields `number` that the filter wants and that can be a label. A
+ * value that is no text is printed into the arena. */
 static bool next_attribute(struct wire_cursor *cursor, uint32_t number, struct arena *arena,
-                           bool (*is_wanted)(struct slice key), struct attribute *out)
+                           const struct attribute_filter *filter, struct attribute *out)
 {
     struct wire_field field;
     while (wire_next_bytes(cursor, number, &field)) {
         struct key_value pair = key_value_read(field.bytes);
         out->key = pair.key;
-        if ((!is_wanted || is_wanted(out->key)) && label_value(pair.value, arena, &out->value))
+        if (filter->wants(filter, out->key) && label_value(pair.value, arena, &out->value))
             return true;
     }
     return false;
 }
 
-static bool names_service(struct slice key)
+static bool names_service(const struct attribute_filter *filter, struct slice key)
 {
+    (void)filter;
     return slice_is(key, "service.name") || slice_is(key, "service.namespace") ||
            slice_is(key, "process.executable.name");
 }
@@ -143,13 +157,15 @@ static void add_service(struct series_labels *out, struct slice resource, struct
 {
     struct wire_cursor cursor = wire_cursor(resource);
     struct attribute attribute;
-    struct slice name = {0}, namespace = {0}, executable = {0};
-    while (next_attribute(&cursor, RESOURCE_ATTRIBUTES, arena, names_service, &attribute)) {
+    const struct attribute_filter filter = {.wants = names_service};
+    struct slice name = {0}, service_namespace = {0}, executable = {0};
+    while (next_attribute(&cursor, RESOURCE_ATTRIBUTES, arena, &filter, &attribute)) {
         if (slice_is(attribute.key, "service.name"))
             name = attribute.value;
         else if (slice_is(attribute.key, "service.namespace"))
-        namespace = attribute.value;
-        else if (slice_is(attribute.key, "process.executable.name")) executable = attribute.value;
+            service_namespace = attribute.value;
+        else
+            executable = attribute.value;
     }
     if (name.size == 0)
         name = executable.size == 0 ? SLICE("unknown_service")
@@ -157,8 +173,8 @@ static void add_service(struct series_labels *out, struct slice resource, struct
                                                                    SLICE_ARG(executable)));
     add_label(out, SLICE("service_name"), name);
     out->service = out->items[0].value;
-    if (namespace.size > 0)
-        add_label(out, SLICE("service_namespace"), namespace);
+    if (service_namespace.size > 0)
+        add_label(out, SLICE("service_namespace"), service_namespace);
 }
 
 void series_labels_rename(struct series_labels *labels, struct slice service)
@@ -169,16 +185,20 @@ void series_labels_rename(struct series_labels *labels, struct slice service)
             labels->items[i].value = labels->service;
 }
 
+/* What has no room is neither printed nor counted among the values of its label. */
+static bool becomes_label(const struct attribute_filter *filter, struct slice key)
+{
+    return !slice_is(key, "service.name") && !slice_is(key, "service.namespace") &&
+           label_is_wanted(filter->reader->settings, key) && has_room(filter->labels, key);
+}
+
 static void add_attributes(struct series_labels *out, const struct label_reader *reader,
                            struct slice message, uint32_t number)
 {
+    const struct attribute_filter filter = {becomes_label, out, reader};
     struct wire_cursor cursor = wire_cursor(message);
     struct attribute attribute;
-    while (next_attribute(&cursor, number, reader->arena, NULL, &attribute)) {
-        if (slice_is(attribute.key, "service.name") ||
-            slice_is(attribute.key, "service.namespace") ||
-            !label_is_wanted(reader->settings, attribute.key))
-            continue;
+    while (next_attribute(&cursor, number, reader->arena, &filter, &attribute)) {
         if (!label_limits_admit(reader->limits, out->service, attribute.key,
                                 cut_value(attribute.value), reader->now_ns))
             attribute.value = SLICE("other");
