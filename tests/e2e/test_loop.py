@@ -152,7 +152,7 @@ class LoopTest(unittest.TestCase):
         """More than run at once: some have begun when their clients leave, some never do."""
         for kind in DEAR:
             with self.subTest(kind), profcol() as process:
-                uploads = [upload(process, kind, BODY_BYTES // 4) for _ in range(4)]
+                uploads = [upload(process, kind, BODY_BYTES // 2) for _ in range(4)]
                 for connection in uploads:
                     close_hard(connection)
                 server.wait_until(
@@ -160,7 +160,8 @@ class LoopTest(unittest.TestCase):
                     timeout=PATIENCE, what="connections that broke")
                 server.wait_until(lambda process=process: process.metric("profcol_budget_used_bytes") < 1 << 20,
                                   timeout=PATIENCE, what="the memory of what was given up")
-                self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples", transport="http") or 0, 0)
+                # The first may have been done before its client left.
+                self.assertLess(process.metric("otelcol_receiver_accepted_profile_samples", transport="http") or 0, 4)
 
     def test_deadline_passes_meanwhile(self):
         body = connections.grpc_frame(empty_blocks(MESSAGE_BYTES), compressed=True)
