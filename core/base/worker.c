@@ -75,23 +75,18 @@ static void on_mail(uv_async_t *mail)
 
 enum { HELD_MS = 1000 }; /* is worth a line in the log */
 
-void worker_begin_piece(struct worker *worker, struct worker_piece *piece, const char *label)
+void worker_begin_timed_piece(struct worker *worker, struct worker_piece *piece)
 {
     struct worker_piece *outer = worker->piece;
-    piece->label = label;
-    if (!label)
-        return;
     uint64_t now = clock_monotonic_ns();
     if (outer)
         outer->spent_ns += now - outer->resumed_ns;
-    *piece = (struct worker_piece){.outer = outer, .label = label, .resumed_ns = now};
+    *piece = (struct worker_piece){.outer = outer, .label = piece->label, .resumed_ns = now};
     worker->piece = piece;
 }
 
-void worker_end_piece(struct worker *worker, struct worker_piece *piece)
+void worker_end_timed_piece(struct worker *worker, struct worker_piece *piece)
 {
-    if (!piece->label)
-        return;
     uint64_t now = clock_monotonic_ns();
     assert(worker->piece == piece);
     piece->spent_ns += now - piece->resumed_ns;

@@ -99,10 +99,25 @@ bool worker_is_current(const struct worker *worker);
  * the loop may have slept since now_ns was set. */
 uint64_t worker_now(struct worker *worker);
 
+/* Workings of the two below, for a piece with a label. */
+void worker_begin_timed_piece(struct worker *worker, struct worker_piece *piece);
+void worker_end_timed_piece(struct worker *worker, struct worker_piece *piece);
+
 /* Around work inside one callback; the struct is the caller's, on its stack. label NULL: it is not
  * worth looking at the clock, and nothing happens. */
-void worker_begin_piece(struct worker *worker, struct worker_piece *piece, const char *label);
-void worker_end_piece(struct worker *worker, struct worker_piece *piece);
+static inline void worker_begin_piece(struct worker *worker, struct worker_piece *piece,
+                                      const char *label)
+{
+    piece->label = label;
+    if (label)
+        worker_begin_timed_piece(worker, piece);
+}
+
+static inline void worker_end_piece(struct worker *worker, struct worker_piece *piece)
+{
+    if (piece->label)
+        worker_end_timed_piece(worker, piece);
+}
 
 /* Sets the timer delay_ns from now (moves it when set). */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);

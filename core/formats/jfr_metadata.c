@@ -190,7 +190,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
     if (metadata->class_count == metadata->class_capacity) {
         metadata->class_capacity = metadata->class_capacity ? metadata->class_capacity * 2 : 64;
         metadata->classes =
-            memory_grow(metadata->classes, metadata->class_capacity, sizeof *metadata->classes);
+            memory_grow(metadata->classes, metadata->class_capacity, sizeof(struct jfr_class *));
     }
     metadata->classes[metadata->class_count++] = type;
     id_map_put(&metadata->by_id, type->id, metadata->class_count);
@@ -314,14 +314,14 @@ static void add_step(struct layout *layout, const struct jfr_step *step)
 
 static uint8_t known_field(const struct jfr_class_field *field, const struct jfr_class *type)
 {
-    for (uint8_t i = 0; i < JFR_FIELD_COUNT; i++) {
+    for (unsigned i = 0; i < JFR_FIELD_COUNT; i++) {
         const char *class_name = known_fields[i].reference_to;
         bool is_list = known_fields[i].shape == SHAPE_STRUCT;
         if (!slice_is(field->name, known_fields[i].name) || field->is_list != is_list ||
             field->is_reference != (class_name && !is_list))
             continue;
         if (class_name ? slice_is(type->name, class_name) : type->shape == known_fields[i].shape)
-            return i;
+            return (uint8_t)i;
     }
     return JFR_FIELD_COUNT;
 }

@@ -373,7 +373,7 @@ static bool assign_roles(struct reader *r, struct error *err)
     r->execution_sample_class = execution_sample ? execution_sample->id : 0;
     assign_role(r, "profiler.WallClockSample", WALL_CLOCK_SAMPLE);
     assign_role(r, "jdk.ActiveSetting", ACTIVE_SETTING);
-    for (uint8_t i = 0; i < sizeof counted_events / sizeof *counted_events; i++)
+    for (unsigned i = 0; i < sizeof counted_events / sizeof *counted_events; i++)
         assign_role(r, counted_events[i].class_name, (uint8_t)(COUNTED_EVENT + i));
     for (uint32_t i = 0; i < r->metadata.class_count; i++)
         if (r->metadata.classes[i]->role != OTHER_EVENT &&
