@@ -422,7 +422,7 @@ static void drop_pending(struct connection *connection)
     http1->pending_charged = 0;
 }
 
-/* What waits is the head of a request, which is refused, or the requests behind one that is not
+/* What waits is a part of a request, which is refused, or the requests behind one that is not
  * answered, which then is the last one of its connection. */
 static void charge_pending(struct connection *connection)
 {
@@ -434,7 +434,11 @@ static void charge_pending(struct connection *connection)
         return;
     }
     drop_pending(connection);
-    if (http1->state == HTTP1_HEAD)
+    if (connection->phase != CONNECTION_OPEN)
+        return;
+    if (http1->state == HTTP1_BODY || http1->state == HTTP1_CHUNKED)
+        drop_exchange(http1);
+    if (http1->state != HTTP1_WAITING)
         refuse_over_budget(connection);
     http1->keep_alive = false;
     connection->reading = false;

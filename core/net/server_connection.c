@@ -293,7 +293,7 @@ static void update_poll(struct connection *connection)
     /* While the handler thinks, only learn that the client has left. After the end of input that
      * event would be there all the time, and this one only when the connection breaks. */
     if (!connection->reading)
-        wanted |= connection->eof ? UV_PRIORITIZED : UV_DISCONNECT;
+        wanted |= connection->eof || connection->eof_waits ? UV_PRIORITIZED : UV_DISCONNECT;
     if (wanted == connection->polled)
         return;
     connection->polled = wanted;
@@ -503,6 +503,8 @@ static void look_whether_gone(struct connection *connection)
     ssize_t n = recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         server_connection_break(connection, CLOSE_RESET);
+    else if (n > 0)
+        connection->eof_waits = true;
     else
         server_connection_end_of_input(connection);
 }

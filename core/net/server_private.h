@@ -212,8 +212,9 @@ struct connection {
     uint8_t phase;
     uint8_t reason; /* enum close_reason, for when it closes */
     bool dirty;
-    bool counted; /* in connection_count */
-    bool reading; /* wanted by the protocol */
+    bool counted;   /* in connection_count */
+    bool reading;   /* wanted by the protocol */
+    bool eof_waits; /* the end of input has come, behind bytes that are not read yet */
     bool eof;
     bool broken; /* writing or reading failed */
     bool linger;

@@ -16,7 +16,7 @@ import grpc
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, client, connections, server, testing
+from tests.oracle import backend, client, connections, make, server, testing
 from tests.oracle.pipelines import names_in, span
 
 INTERNAL, DEADLINE_EXCEEDED, UNIMPLEMENTED, UNAVAILABLE = 13, 4, 12, 14
@@ -189,6 +189,23 @@ class AbandonedTest(unittest.TestCase):
             answer = read_all(connection)
             self.assertTrue(answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"), answer)
             self.assertEqual(names(target.accepted()), ["span 1"])
+
+    def test_half_closed_behind_further_requests(self):
+        """The end of input comes behind a request that is not read before the first one is answered."""
+        with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process, \
+                connections.connect(process.address("http")) as connection:
+            large = make.traces([{"span_id": f"{3:016x}", "trace_id": f"{1:032x}", "name": "x" * 100_000}])
+            connection.sendall(post_head(client.TRACES, span_bytes(1)))
+            self.wait_for_attempts(target, 1)
+            second = post_head(client.TRACES, large.SerializeToString())
+            connection.sendall(second[:20_000])    # more than is read while the first one waits
+            self.wait_for_more_attempts(target)
+            connection.sendall(second[20_000:])
+            connection.shutdown(socket.SHUT_WR)
+            self.wait_for_more_attempts(target)
+            target.default = backend.Answer()
+            self.assertEqual(read_all(connection).count(b"HTTP/1.1 200 OK\r\n"), 2)
+            self.assertEqual(len(names(target.accepted())), 2)
 
     def test_half_closed_connection_of_http_2(self):
         with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
