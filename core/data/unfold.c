@@ -22,7 +22,7 @@ static uint64_t room_of(struct slice request)
  * them in a resource and the rest scopes of two bytes (n * n / 8), and of frames, half of them in a
  * stack and the rest samples of four (n * n / 16). */
 enum { SMALL_BYTES = 8192 };
-static_assert((uint64_t)SMALL_BYTES * SMALL_BYTES / 8 <= UNFOLD_SPARE, "fits without a look");
+_Static_assert(UNFOLD_SPARE >= (uint64_t)SMALL_BYTES * SMALL_BYTES / 8, "fits without a look");
 
 struct scopes {
     uint64_t count;

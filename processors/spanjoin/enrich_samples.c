@@ -81,9 +81,6 @@ static const struct sample_gain *new_gain(struct sample_plan *plan, const struct
     return gain;
 }
 
-/* What the values in the index may add to a request: ids are small to send. */
-enum { GROWTH_MAX = 4, SPARE_BYTES = 1 << 20 };
-
 /* Gains of this request, by what they were made from. One that is pushed out is made again. */
 enum { GAINS_REMEMBERED = 256 };
 struct remembered_gains {
@@ -383,7 +380,7 @@ static bool resource_changes(const struct sample_plan *plan, const struct resour
 void sample_plan_apply(struct sample_plan *plan)
 {
     struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
-    plan->room = SPARE_BYTES + GROWTH_MAX * plan->batch->parts[0].root.raw.size;
+    plan->room = joined_values_room(plan->batch);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         if (plan->keys[k].match)
             plan->keys[k].gain = find_gain(plan, &gains, plan->keys[k].match);

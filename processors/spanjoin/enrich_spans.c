@@ -133,9 +133,6 @@ struct enriching {
     uint64_t enriched;
 };
 
-/* What all spans of a request may gain: what they share is small to send. */
-enum { GROWTH_MAX = 4, SPARE_BYTES = 1 << 20 };
-
 /* Only they were read. */
 static bool has_key(struct slice raw)
 {
@@ -216,9 +213,7 @@ uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_setting
                                   .settings = settings,
                                   .next = spans->seen,
                                   .end = spans->seen + spans->seen_count,
-                                  .room = SPARE_BYTES};
-    for (size_t i = 0; i < batch->part_count; i++)
-        enriching.room += GROWTH_MAX * batch->parts[i].root.raw.size;
+                                  .room = joined_values_room(batch)};
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field field;

@@ -14,6 +14,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/span_index.h"
+#include "core/pipeline/batch.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 
 /* An encoded Span, read as far as the join needs it. */
@@ -44,6 +45,10 @@ struct span_place {
 void span_place_set_resource(struct span_place *place, const struct spanjoin_side *side,
                              struct slice resource);
 void span_place_set_scope(struct span_place *place, struct slice scope);
+
+/* How many bytes of values the spans or samples of a request may gain in all, whatever their
+ * number: their ids, and what they share, are small to send. */
+size_t joined_values_room(const struct batch *batch);
 
 /* The value of an attribute among the KeyValue fields `number` of a message; empty: not there, or
  * without a value. */

@@ -3,29 +3,14 @@
 #include "core/base/hash.h"
 #include "core/data/scan.h"
 #include "tests/unit/cost_memory.h"
+#include "tests/unit/cost_result.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- a case ---- */
-
-struct cost {
-    size_t plain_bytes, peak_bytes;
-    uint64_t cpu_ns;
-    bool is_taken;
-    struct verdict why;
-};
-
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-}
 
 /* Its instructions are what tests/cost/run counts. */
 bool cost_send(const struct cost_case *c, struct slice request, struct verdict *why);
@@ -39,14 +24,9 @@ cost_send(const struct cost_case *c, struct slice request, struct verdict *why)
 static struct cost measure(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
-    struct cost cost = {.why = verdict_ok};
     c->build(&request, size);
-    cost.plain_bytes = request.size;
-    cost_memory_begin();
-    uint64_t began_ns = thread_cpu_ns();
-    cost.is_taken = cost_send(c, wire_writer_slice(&request), &cost.why);
-    cost.cpu_ns = thread_cpu_ns() - began_ns;
-    cost.peak_bytes = cost_memory_peak();
+    struct cost cost = cost_begin(request.size);
+    cost_end(&cost, cost_send(c, wire_writer_slice(&request), &cost.why));
     wire_writer_deinit(&request);
     return cost;
 }
@@ -105,13 +85,10 @@ static int run_all(const struct cost_case *cases, size_t count)
     return failed > 0;
 }
 
-/* "plain 65536 peak 1234567 us 890 taken" */
 static int run_one(const struct cost_case *c, size_t size)
 {
     struct cost cost = measure(c, size);
-    printf("plain %zu peak %zu us %" PRIu64 " %s %s\n", cost.plain_bytes, cost.peak_bytes,
-           cost.cpu_ns / 1000, cost.is_taken ? "taken" : "refused",
-           cost.is_taken ? "" : cost.why.text);
+    cost_print(&cost);
     return 0;
 }
 
@@ -119,7 +96,7 @@ static int write_one(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
     c->build(&request, size);
-    bool written = fwrite(request.data, 1, request.size, stdout) == request.size;
+    bool written = cost_write_request(&request);
     wire_writer_deinit(&request);
     return !written;
 }

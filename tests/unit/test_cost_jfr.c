@@ -352,40 +352,34 @@ static void put_long_string(struct wire_writer *labels, uint64_t id, size_t size
     wire_writer_deinit(&text);
 }
 
-static void jfr_context_values(struct wire_writer *out, size_t size)
+/* Many contexts of a label, whose key or value is a text of half the size; the other one is short.
+ */
+static void put_contexts(struct wire_writer *out, size_t size, struct slice short_text, int c,
+                         bool is_key)
 {
     struct wire_writer labels = {0};
     int64_t contexts = (int64_t)(size / 2 / 36);
-    put_entry(&labels, 2, 1, SLICE("key"));
-    put_long_string(&labels, 2, size / 2, 'x');
+    put_entry(&labels, 2, 1, short_text);
+    put_long_string(&labels, 2, size / 2, c);
     for (int64_t i = 1; i <= contexts; i++)
-        put_context(&labels, (uint64_t)i, 1, 1, 2);
+        put_context(&labels, (uint64_t)i, is_key ? 2 : 1, 1, is_key ? 1 : 2);
     put_jfr_form(out, &labels, 0, contexts);
     wire_writer_deinit(&labels);
+}
+
+static void jfr_context_values(struct wire_writer *out, size_t size)
+{
+    put_contexts(out, size, SLICE("key"), 'x', false);
 }
 
 static void jfr_context_keys(struct wire_writer *out, size_t size)
 {
-    struct wire_writer labels = {0};
-    int64_t contexts = (int64_t)(size / 2 / 36);
-    put_entry(&labels, 2, 1, SLICE("value"));
-    put_long_string(&labels, 2, size / 2, 'x');
-    for (int64_t i = 1; i <= contexts; i++)
-        put_context(&labels, (uint64_t)i, 2, 1, 1);
-    put_jfr_form(out, &labels, 0, contexts);
-    wire_writer_deinit(&labels);
+    put_contexts(out, size, SLICE("value"), 'x', true);
 }
 
 static void jfr_context_decimal_ids(struct wire_writer *out, size_t size)
 {
-    struct wire_writer labels = {0};
-    int64_t contexts = (int64_t)(size / 2 / 36);
-    put_entry(&labels, 2, 1, SLICE("span id"));
-    put_long_string(&labels, 2, size / 2, '0');
-    for (int64_t i = 1; i <= contexts; i++)
-        put_context(&labels, (uint64_t)i, 1, 1, 2);
-    put_jfr_form(out, &labels, 0, contexts);
-    wire_writer_deinit(&labels);
+    put_contexts(out, size, SLICE("span id"), '0', false);
 }
 
 static void jfr_context_keys_by_values(struct wire_writer *out, size_t size)

@@ -16,15 +16,13 @@
 #include "core/data/unfold.h"
 #include "core/data/wire_writer.h"
 #include "tests/unit/cost_fields.h"
-#include "tests/unit/cost_memory.h"
+#include "tests/unit/cost_result.h"
 #include "tests/unit/cost_stages.h"
 
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -740,20 +738,6 @@ struct cost_case {
     enum signal signal;
 };
 
-struct cost {
-    size_t plain_bytes, peak_bytes;
-    uint64_t cpu_ns;
-    bool is_taken;
-    struct verdict why;
-};
-
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-}
-
 /* Its instructions are what tests/cost/run counts. */
 bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why);
 
@@ -785,17 +769,13 @@ static void build(const struct cost_case *c, struct wire_writer *out, size_t siz
 static struct cost measure(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
-    struct cost cost = {.why = verdict_ok};
     build(c, &request, size);
+    size_t plain_bytes = request.size;
     struct buffer *body = buffer_new(request.size, NULL);
     buffer_append(body, request.data, request.size, request.size);
-    cost.plain_bytes = request.size;
     wire_writer_deinit(&request);
-    cost_memory_begin();
-    uint64_t began_ns = thread_cpu_ns();
-    cost.is_taken = cost_send(c, body, &cost.why);
-    cost.cpu_ns = thread_cpu_ns() - began_ns;
-    cost.peak_bytes = cost_memory_peak();
+    struct cost cost = cost_begin(plain_bytes);
+    cost_end(&cost, cost_send(c, body, &cost.why));
     return cost;
 }
 
@@ -815,13 +795,10 @@ static void run_case(void **state)
                 costs[1].plain_bytes * COST_STAGE_PEAK_PER_BYTE + c->stage->peak_more);
 }
 
-/* "plain 65536 peak 1234567 us 890 taken" */
 static int run_one(const struct cost_case *c, size_t size)
 {
     struct cost cost = measure(c, size);
-    printf("plain %zu peak %zu us %" PRIu64 " %s %s\n", cost.plain_bytes, cost.peak_bytes,
-           cost.cpu_ns / 1000, cost.is_taken ? "taken" : "refused",
-           cost.is_taken ? "" : cost.why.text);
+    cost_print(&cost);
     return 0;
 }
 
@@ -829,7 +806,7 @@ static int write_one(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
     build(c, &request, size);
-    bool written = fwrite(request.data, 1, request.size, stdout) == request.size;
+    bool written = cost_write_request(&request);
     wire_writer_deinit(&request);
     return !written;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/net/h2_guard.h"
+#include "tests/unit/h2_frame.h"
 
 #include <nghttp2/nghttp2.h>
 
@@ -64,16 +65,7 @@ static void test_states_of_many_streams(void **state)
 
 static void put(struct text *out, uint8_t type, uint8_t flags, uint32_t stream, size_t length)
 {
-    const uint8_t head[H2_FRAME_HEAD_BYTES] = {(uint8_t)(length >> 16),
-                                               (uint8_t)(length >> 8),
-                                               (uint8_t)length,
-                                               type,
-                                               flags,
-                                               (uint8_t)(stream >> 24),
-                                               (uint8_t)(stream >> 16),
-                                               (uint8_t)(stream >> 8),
-                                               (uint8_t)stream};
-    text_append_slice(out, slice_of(head, sizeof(head)));
+    h2_frame_put_head(out, type, flags, stream, length);
     for (size_t i = 0; i < length; i++)
         text_append_char(out, 'x');
 }

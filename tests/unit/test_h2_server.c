@@ -8,6 +8,7 @@
 
 #include "core/net/grpc_status.h"
 #include "server_fixture.h"
+#include "tests/unit/h2_frame.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
@@ -1003,16 +1004,7 @@ static void test_drain_of_a_silent_client(void **state)
 static void put_frame(struct text *out, uint8_t type, uint8_t flags, uint32_t stream,
                       struct slice payload)
 {
-    const uint8_t head[9] = {(uint8_t)(payload.size >> 16),
-                             (uint8_t)(payload.size >> 8),
-                             (uint8_t)payload.size,
-                             type,
-                             flags,
-                             (uint8_t)(stream >> 24),
-                             (uint8_t)(stream >> 16),
-                             (uint8_t)(stream >> 8),
-                             (uint8_t)stream};
-    text_append_slice(out, slice_of(head, sizeof(head)));
+    h2_frame_put_head(out, type, flags, stream, payload.size);
     text_append_slice(out, payload);
 }
 
