@@ -115,6 +115,24 @@ static void json_is_escaped(void **state)
     }
 }
 
+/* Long texts are written in parts; a character may lie across the end of one. */
+static void json_of_long_texts_is_escaped(void **state)
+{
+    (void)state;
+    enum { LONGEST = 1100 };
+    for (int plain = 0; plain < LONGEST; plain++) {
+        struct text in = {0}, text = {0}, expected = {0};
+        text_printf(&in, "%*s\xe2\x80\xa8\xf0\x90\x80\x80\x01\xc3", plain, "");
+        text_printf(&expected, "%*s\\u2028\xf0\x90\x80\x80\\u0001" REPLACED, plain, "");
+        text_append_json(&text, slice_of(in.data, in.size));
+        assert_string_equal(text_string(&text), text_string(&expected));
+        assert_int_equal(text.size, expected.size);
+        text_deinit(&in);
+        text_deinit(&text);
+        text_deinit(&expected);
+    }
+}
+
 static uint64_t random_state = 11;
 
 static uint8_t random_byte(void)
@@ -153,6 +171,7 @@ int main(void)
         cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(hex_is_lower_case),
         cmocka_unit_test(json_is_escaped),
+        cmocka_unit_test(json_of_long_texts_is_escaped),
         cmocka_unit_test(json_of_random_bytes_parses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
