@@ -3,8 +3,8 @@
 #include "core/base/container_of.h"
 #include "core/base/job.h"
 #include "core/base/memory.h"
-#include "core/data/json.h"
 #include "core/pipeline/otlp_answer.h"
+#include "core/pipeline/packing.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -193,21 +193,6 @@ static void on_answer(struct client_request *request, const struct client_answer
     delivery_done(shipment, &meaning.verdict);
 }
 
-static struct buffer *join(const struct slice_list *list, struct budget *budget)
-{
-    return compress_slices(COMPRESSION_NONE, 0, false, list->items, list->count, budget);
-}
-
-static void make_json(const struct otlp_target *target, const struct slice_list *list,
-                      struct text *out, struct budget *budget)
-{
-    struct buffer *joined = list->count == 1 ? NULL : join(list, budget); /* of nothing, too */
-    enum json_message message =
-        target->signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST;
-    json_from_protobuf(message, joined ? buffer_slice(joined) : list->items[0], out);
-    buffer_unref(joined);
-}
-
 /* The message as it is to be sent, in attempt->packed unless the batch's bytes can go as they are.
  * On any thread. */
 static void pack(struct attempt *attempt, const struct otlp_target *target)
@@ -216,7 +201,7 @@ static void pack(struct attempt *attempt, const struct otlp_target *target)
     struct budget *budget = attempt->shipment->batch->arena.budget;
     if (target->json) {
         struct text json = {0};
-        make_json(target, list, &json, budget);
+        packing_print_json(target->signal, list->items, list->count, budget, &json);
         struct slice text = slice_of(json.data, json.size);
         attempt->packed =
             compress_slices(target->compression, target->level, false, &text, 1, budget);
@@ -282,22 +267,6 @@ static void on_packed(struct job *job, bool did_run)
     client_send(sender_of(attempt->shipment)->client, &attempt->request);
 }
 
-/* Whether packing takes milliseconds: 20 MiB take 0.3 s as gzip or JSON, 0.03 s as zstd. */
-static bool is_large(const struct otlp_target *target, size_t size_bytes)
-{
-    enum { SLOW_BYTES = 256 * 1024, QUICK_BYTES = 8 * SLOW_BYTES };
-    switch (target->compression) {
-    case COMPRESSION_GZIP:
-    case COMPRESSION_ZLIB:
-    case COMPRESSION_DEFLATE:
-        return size_bytes >= SLOW_BYTES;
-    case COMPRESSION_NONE:
-        return target->json && size_bytes >= SLOW_BYTES;
-    default:
-        return size_bytes >= (target->json ? SLOW_BYTES : QUICK_BYTES);
-    }
-}
-
 static void start_attempt(struct node *node, struct shipment *shipment)
 {
     const struct otlp_target *target = sender_of(shipment)->target;
@@ -305,7 +274,7 @@ static void start_attempt(struct node *node, struct shipment *shipment)
     shipment->exporter_data = attempt;
     attempt->shipment = shipment;
     batch_gather(shipment->batch, &attempt->message);
-    if (is_large(target, attempt->message.size)) {
+    if (packing_takes_long(target->json, target->compression, attempt->message.size)) {
         attempt->is_packing = true;
         attempt->job = (struct job){.run = pack_beside_loop, .on_done = on_packed};
         job_start(node->worker, &attempt->job);
