@@ -42,10 +42,19 @@ service:
     profiles: {receivers: [otlp, pyroscope, pprof], exporters: [nop]}
 """
 
+# Exporters that write a text for each request.
+TEXTS = {
+    "file": "file: {path: @dir@/out.json}",
+    "file, compressed": "file: {path: @dir@/out.json, compression: zstd}",
+    "debug": "debug: {verbosity: detailed, use_internal_logger: false, output_paths: [@dir@/out.txt]}",
+}
 
-def profcol(*arguments):
+
+def profcol(*arguments, exporter="nop: {}"):
     """A process with one loop."""
-    return server.Profcol(CONFIG, arguments=["--workers", "1", *arguments])
+    name = exporter.split(":")[0]
+    config = CONFIG.replace("nop: {}", exporter).replace("exporters: [nop]", f"exporters: [{name}]")
+    return server.Profcol(config, arguments=["--workers", "1", *arguments])
 
 
 def empty_blocks(size):
@@ -100,6 +109,19 @@ def upload(process, kind, size=BODY_BYTES):
     return connection
 
 
+def traces_of_dear_text(size):
+    """A request of OTLP that is read in no time: a span whose name is made of control characters."""
+    return field(1, field(2, field(2, field(1, b"\1" * 16) + field(2, b"\1" * 8) + field(5, b"\1" * size))))
+
+
+def upload_traces(process):
+    """A connection on which traces of dear text were sent."""
+    body = traces_of_dear_text(BODY_BYTES - 1024)
+    connection = connections.connect(process.address("http"), timeout=PATIENCE)
+    connection.sendall(post_head("/v1/traces", len(body), f"Content-Type: {client.PROTOBUF}") + body)
+    return connection
+
+
 def is_answered(connection):
     """Whether something can be read."""
     return bool(select.select([connection], [], [], 0)[0])
@@ -119,10 +141,10 @@ def close_hard(connection):
 class LoopTest(unittest.TestCase):
     """One worker, so whoever holds its loop holds everything."""
 
-    def check_others(self, process, dear):
+    def check_others(self, process, dear, count=OTHERS):
         """Others get their answers first."""
         other = connections.Http1(process.address("http"), timeout=PATIENCE)
-        for _ in range(OTHERS):
+        for _ in range(count):
             head = post_head("/v1/traces", 0, f"Content-Type: {client.PROTOBUF}")
             self.assertEqual(other.request(head).status, 200)
             self.assertFalse(is_answered(dear), "the dear request was answered first")
@@ -146,6 +168,23 @@ class LoopTest(unittest.TestCase):
     def test_stop_before_it_is_done(self):
         for kind in DEAR:
             with self.subTest(kind), profcol("--drain-timeout", "1ms") as process, upload(process, kind, BODY_BYTES // 4):
+                process.stop(timeout=PATIENCE)
+
+    def test_text_of_exporters(self):
+        """Others are served while an exporter writes the text of a request, and SIGTERM waits for it."""
+        for name, exporter in TEXTS.items():
+            with self.subTest(name), profcol("--drain-timeout", "10m", exporter=exporter) as process, \
+                    upload_traces(process) as first, upload_traces(process) as dear:
+                # More than there is time for while the request is read, so that the text is written meanwhile.
+                self.check_others(process, dear, 4 * OTHERS)
+                process.signal(signal.SIGTERM)
+                self.assertEqual((status_of(first), status_of(dear)), (200, 200))
+                process.stop(timeout=PATIENCE)
+
+    def test_text_is_not_done_at_the_stop(self):
+        for name, exporter in TEXTS.items():
+            with self.subTest(name), profcol("--drain-timeout", "1ms", exporter=exporter) as process, \
+                    upload_traces(process), upload_traces(process):
                 process.stop(timeout=PATIENCE)
 
     def test_clients_that_leave(self):
