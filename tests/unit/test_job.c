@@ -24,8 +24,11 @@ struct numbered {
 
 static void tell(char what, int number)
 {
-    char text[] = {what, (char)('0' + number), '\0'};
-    strcat(story, text);
+    size_t size = strlen(story);
+    assert_true(size + 3 <= sizeof story);
+    story[size] = what;
+    story[size + 1] = (char)('0' + number);
+    story[size + 2] = '\0';
 }
 
 static void run(struct job *job)
