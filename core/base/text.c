@@ -123,11 +123,12 @@ static bool is_control(const uint8_t *p, size_t length)
 /* The sequence that begins with p[0], which is no ASCII; *length_out bytes of it were read. */
 static char *write_sequence(char *to, const uint8_t *p, size_t size, size_t *length_out)
 {
+    static const uint8_t replacement[] = {0xef, 0xbf, 0xbd}; /* U+FFFD */
     size_t length = text_utf8_length(p, size);
     *length_out = length ? length : 1;
     if (length == 0) {
-        memcpy(to, "\xef\xbf\xbd", 3);
-        return to + 3;
+        memcpy(to, replacement, sizeof replacement);
+        return to + sizeof replacement;
     }
     if (is_control(p, length))
         return write_unicode_escape(to, length == 2 ? p[1] : 0x2000u + p[2] - 0x80);

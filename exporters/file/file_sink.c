@@ -266,11 +266,12 @@ static void on_answer(struct worker *worker, struct post *post)
     answer(record);
 }
 
-static void answer_records(struct file_sink *sink, struct file_record *first)
+/* The records may have the last references to the sink: nobody uses it after this. */
+static void answer_records(const struct worker *owner, struct file_record *first)
 {
     for (struct file_record *record = first, *next; record; record = next) {
         next = record->next;
-        if (record->home == sink->options.owner) {
+        if (record->home == owner) {
             answer(record);
             continue;
         }
@@ -283,11 +284,9 @@ static void answer_records(struct file_sink *sink, struct file_record *first)
 
 static void write_pending(struct file_sink *sink)
 {
-    sink_ref(sink); /* the records may hold the last references */
     struct record_list records = take_all(&sink->pending);
     write_records(sink, records.first);
-    answer_records(sink, records.first);
-    file_sink_unref(sink);
+    answer_records(sink->options.owner, records.first);
 }
 
 static void flush_soon(struct file_sink *sink)
@@ -303,21 +302,14 @@ static void write_beside_loop(struct job *job)
     sink->is_written = true;
 }
 
-static void end_job(struct file_sink *sink)
-{
-    sink_ref(sink);
-    struct record_list records = take_all(&sink->being_written);
-    answer_records(sink, records.first);
-    if (sink->pending.first)
-        flush_soon(sink);
-    file_sink_unref(sink);
-}
-
 static void on_job_done(struct job *job, bool did_run)
 {
     struct file_sink *sink = container_of(job, struct file_sink, job);
     assert(did_run && sink->is_written && !sink->stopped);
-    end_job(sink);
+    struct record_list records = take_all(&sink->being_written);
+    if (sink->pending.first)
+        flush_soon(sink);
+    answer_records(sink->options.owner, records.first);
 }
 
 static void on_flush(struct timer *timer)
@@ -376,23 +368,25 @@ void file_sink_write(struct file_sink *sink, struct file_record *record)
     worker_post(sink->options.owner, &record->post);
 }
 
-/* Ends the job; what it has not written is written here. */
-static void take_back_job(struct file_sink *sink)
+/* Ends the job and returns its records; what it has not written is written here. */
+static struct record_list take_back_job(struct file_sink *sink)
 {
     job_cancel(&sink->job);
     if (!sink->is_written)
         write_records(sink, sink->being_written.first);
-    struct record_list records = take_all(&sink->being_written);
-    answer_records(sink, records.first);
+    return take_all(&sink->being_written);
 }
 
 void file_sink_stop(struct file_sink *sink)
 {
-    sink_ref(sink);
+    const struct worker *owner = sink->options.owner;
+    struct record_list earlier = {0};
     sink->stopped = true;
     worker_cancel_timer(sink->options.owner, &sink->flush);
     if (sink->being_written.first)
-        take_back_job(sink);
-    write_pending(sink);
-    file_sink_unref(sink);
+        earlier = take_back_job(sink);
+    struct record_list records = take_all(&sink->pending);
+    write_records(sink, records.first);
+    answer_records(owner, earlier.first);
+    answer_records(owner, records.first);
 }
