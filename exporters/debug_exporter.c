@@ -226,6 +226,12 @@ static void show(struct debug_exporter *exporter, struct batch *batch)
     text_deinit(&text);
 }
 
+static void finish(struct debug_node *debug, struct batch *batch)
+{
+    counter_add(debug->sent, debug->node.worker->index, batch->items);
+    batch_drop(batch, &verdict_ok);
+}
+
 static void run_show(struct queued_job *showing)
 {
     struct debug_batch *shown = container_of(showing, struct debug_batch, showing);
@@ -238,14 +244,12 @@ static void on_shown(struct queued_job *showing, bool did_run)
     struct debug_node *debug = shown->node;
     struct batch *batch = shown->batch;
     free(shown);
-    if (did_run) {
-        counter_add(debug->sent, debug->node.worker->index, batch->items);
-        batch_drop(batch, &verdict_ok);
-    } else {
+    if (did_run)
+        finish(debug, batch);
+    else
         node_refuse(&debug->node, batch, REFUSED_FAILED,
                     receipt_is_abandoned(batch->receipt) ? &verdict_sender_is_gone
                                                          : &verdict_shutting_down);
-    }
 }
 
 static bool is_wanted(const struct queued_job *showing)
@@ -254,13 +258,12 @@ static bool is_wanted(const struct queued_job *showing)
     return !receipt_is_abandoned(shown->batch->receipt);
 }
 
+/* A batch that is described. */
 static void queue_batch(struct debug_node *debug, struct batch *batch)
 {
-    const struct debug_settings *settings = debug->node.component->settings;
-    bool is_described = settings->verbosity != VERBOSITY_BASIC;
     struct debug_batch *shown = memory_zalloc(sizeof *shown);
     size_t size = batch_size(batch);
-    if (is_described && batch->signal == SIGNAL_PROFILES)
+    if (batch->signal == SIGNAL_PROFILES)
         batch_dictionary(batch); /* which only the worker may ask for */
     shown->node = debug;
     shown->batch = batch;
@@ -268,19 +271,22 @@ static void queue_batch(struct debug_node *debug, struct batch *batch)
                                          .done = on_shown,
                                          .is_wanted = is_wanted,
                                          .size_bytes = size,
-                                         .is_large = is_described && size >= LARGE_BYTES};
+                                         .is_large = size >= LARGE_BYTES};
     job_queue_add(&debug->showing, &shown->showing);
 }
 
 static void debug_consume(struct node *node, struct batch *batch)
 {
     struct debug_node *debug = (struct debug_node *)node;
-    if (is_sampled(debug)) {
+    const struct debug_settings *settings = node->component->settings;
+    bool is_shown = is_sampled(debug);
+    if (is_shown && settings->verbosity != VERBOSITY_BASIC) {
         queue_batch(debug, batch);
         return;
     }
-    counter_add(debug->sent, node->worker->index, batch->items);
-    batch_drop(batch, &verdict_ok);
+    if (is_shown)
+        show((struct debug_exporter *)node->component, batch);
+    finish(debug, batch);
 }
 
 static bool debug_is_idle(const struct node *node)

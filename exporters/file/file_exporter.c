@@ -140,15 +140,21 @@ static bool create_directories(const char *path, mode_t mode, struct error *err)
 
 /* Encoding */
 
+/* Of a flat batch. */
+static size_t encoded_size(const struct batch *batch)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < batch->part_count; i++)
+        size += batch->parts[i].buffer->size;
+    return size;
+}
+
 /* The request in one piece. */
 static struct buffer *join_parts(const struct batch *batch)
 {
     if (batch->part_count == 1)
         return buffer_ref(batch->parts[0].buffer);
-    size_t size = 0;
-    for (size_t i = 0; i < batch->part_count; i++)
-        size += batch->parts[i].buffer->size;
-    struct buffer *whole = buffer_new_charged(size, batch->arena.budget);
+    struct buffer *whole = buffer_new_charged(encoded_size(batch), batch->arena.budget);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct slice part = buffer_slice(batch->parts[i].buffer);
         if (part.size > 0)
@@ -294,7 +300,7 @@ static void file_consume(struct node *node, struct batch *batch)
 {
     struct file_export *export = memory_zalloc(sizeof *export);
     batch_flatten(batch);
-    size_t size = batch_size(batch);
+    size_t size = encoded_size(batch);
     export->record.home = node->worker;
     export->record.on_written = on_written;
     export->encoding = (struct queued_job){.run = encode,
