@@ -33,7 +33,10 @@ void text_append(struct text *text, const char *string)
 
 void text_append_char(struct text *text, char c)
 {
-    text_append_slice(text, slice_of(&c, 1));
+    char *to = room(text, 1);
+    to[0] = c;
+    to[1] = '\0';
+    text->size++;
 }
 
 void text_vprintf(struct text *text, const char *format, va_list args)
