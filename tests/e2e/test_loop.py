@@ -215,31 +215,38 @@ class LoopTest(unittest.TestCase):
             other.close()
 
     def test_large_requests_of_every_kind(self):
-        """What is read beside the loop goes on like what is read on it."""
+        """What is read beside the loop goes on like what is read on it, also where a text is made of it."""
+        for name, exporter in {"nop": "nop: {}", **TEXTS}.items():
+            with self.subTest(name), profcol(exporter=exporter) as process:
+                self.check_large_requests(process)
+
+    def check_large_requests(self, process):
+        """Large requests that are taken and such that are refused, over every protocol."""
         traces = make.traces([{"span_id": f"{1:016x}", "trace_id": f"{1:032x}", "name": "x" * 3_000_000}])
+        profiles = make.profiles([{"values": [1], "attributes": {"key": "x" * 3_000_000}}])
         span = {"spanId": f"{1:016x}", "traceId": f"{1:032x}", "name": "x" * 400_000}
         json_traces = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
         labels = field(1, field(1, b"__name__") + field(2, b"process_cpu"))
         push = field(1, labels + field(2, field(1, pprof(400_000))))
         bad = b"\x0a" * 400_000
-        with profcol() as process:
-            for protocol in ("grpc", "http"):
-                answer = client.export(protocol, process.address(protocol), traces)
+        for protocol in ("grpc", "http"):
+            for request in (traces, profiles):
+                answer = client.export(protocol, process.address(protocol), request)
                 self.assertTrue(client.succeeded(answer), (protocol, answer))
-            answer = client.post(process.address("http"), "/v1/traces", json_traces, content_type="application/json")
-            self.assertEqual(answer.status, 200, answer)
-            for name, path, body, content_type, status, refused in (
-                    ("pprof", "/v1/pprof", pprof(400_000), "application/octet-stream", 204, 400),
-                    ("pyroscope", "/ingest?name=a&format=pprof", pprof(400_000), "application/octet-stream", 200, 422),
-                    ("pyroscope", "/push.v1.PusherService/Push", push, "application/proto", 200, 400)):
-                with self.subTest(path):
-                    answer = client.post(process.address(name), path, body, content_type=content_type)
-                    self.assertEqual(answer.status, status, answer)
-                    answer = client.post(process.address(name), path, bad, content_type=content_type)
-                    self.assertEqual(answer.status, refused, answer)
-            self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
-            self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples"), 3)
-            self.assertEqual(process.metric("profcol_receiver_invalid_requests"), 3)
+        answer = client.post(process.address("http"), "/v1/traces", json_traces, content_type="application/json")
+        self.assertEqual(answer.status, 200, answer)
+        for name, path, body, content_type, status, refused in (
+                ("pprof", "/v1/pprof", pprof(400_000), "application/octet-stream", 204, 400),
+                ("pyroscope", "/ingest?name=a&format=pprof", pprof(400_000), "application/octet-stream", 200, 422),
+                ("pyroscope", "/push.v1.PusherService/Push", push, "application/proto", 200, 400)):
+            with self.subTest(path):
+                answer = client.post(process.address(name), path, body, content_type=content_type)
+                self.assertEqual(answer.status, status, answer)
+                answer = client.post(process.address(name), path, bad, content_type=content_type)
+                self.assertEqual(answer.status, refused, answer)
+        self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
+        self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples"), 5)
+        self.assertEqual(process.metric("profcol_receiver_invalid_requests"), 3)
 
     def test_turns_are_measured(self):
         with profcol() as process:
