@@ -82,7 +82,7 @@ format-check: ## fail where a C file is not formatted
 lint: setup-tests ## clang-tidy on all C files, or on LINT_FILES
 	cmake --preset dev
 	cmake --build --preset dev --target proto
-	@printf '%s\n' $(LINT_FILES) | xargs -r -n 4 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
+	@printf '%s\n' $(LINT_FILES) | xargs -r -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
 
 install: build ## copy the program below PREFIX (/usr/local)
 	cmake --install build/release --prefix $(PREFIX)
