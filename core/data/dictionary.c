@@ -3,7 +3,7 @@
 #include "core/base/arena.h"
 #include "core/base/hash.h"
 #include "core/base/index_table.h"
-#include "core/data/scan.h"
+#include "core/data/zero_entry.h"
 
 #include <assert.h>
 
@@ -209,7 +209,7 @@ uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice 
     struct index_probe probe;
     uint32_t index;
 
-    if (scan_is_zero_entry(table, payload))
+    if (zero_entry_is(table, payload))
         return 0;
     opened = open_table(dictionary, table);
     if (searches_suffice(opened)) {
@@ -291,44 +291,11 @@ static void append_to_table(struct table *table, struct arena *arena, struct sli
     table->entries[table->count++] = payload;
 }
 
-/* Index 0 stays the zero value. The proto prefers a link of zero bytes to one of empty ids. */
+/* Index 0 stays the zero value. */
 static void append_zero_entry(struct dictionary *dictionary, int number, struct table *table)
 {
-    static const uint8_t link[] = {
-        LINK_TRACE_ID << 3 | WIRE_BYTES,
-        TRACE_ID_SIZE,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        LINK_SPAN_ID << 3 | WIRE_BYTES,
-        SPAN_ID_SIZE,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    };
-    struct slice zero = {0};
-
-    if (number == DICTIONARY_LINK_TABLE)
-        zero = slice_of(link, sizeof link);
-    append_to_table(table, dictionary->arena, append_to_message(dictionary, number, zero));
+    append_to_table(table, dictionary->arena,
+                    append_to_message(dictionary, number, zero_entry_payload(number)));
 }
 
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload)
@@ -338,7 +305,7 @@ uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice p
     uint32_t index;
     bool is_searched;
 
-    if (scan_is_zero_entry(table, payload))
+    if (zero_entry_is(table, payload))
         return 0;
     opened = open_table(dictionary, table);
     is_searched = searches_suffice(opened);

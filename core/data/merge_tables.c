@@ -1,8 +1,8 @@
 #include "core/data/merge_tables.h"
 
 #include "core/base/hash.h"
-#include "core/data/scan.h"
 #include "core/data/wire.h"
+#include "core/data/zero_entry.h"
 
 #include <assert.h>
 
@@ -55,28 +55,9 @@ void merge_tables_expect(struct merge_tables *tables, int table, uint32_t count)
 
 /* ---- interning ---- */
 
-#define EMPTY(table) [table] = {(table) << 3 | WIRE_BYTES, 0}
-
 static struct merge_entry zero_entry(int table)
 {
-    enum { HEADER = 2 };
-    static const uint8_t empty[DICTIONARY_TABLE_COUNT][HEADER] = {
-        EMPTY(DICTIONARY_MAPPING_TABLE),   EMPTY(DICTIONARY_LOCATION_TABLE),
-        EMPTY(DICTIONARY_FUNCTION_TABLE),  EMPTY(DICTIONARY_STRING_TABLE),
-        EMPTY(DICTIONARY_ATTRIBUTE_TABLE), EMPTY(DICTIONARY_STACK_TABLE),
-    };
-    /* The proto prefers a link of zero bytes to one of empty ids. */
-    static const uint8_t link[HEADER + 2 + TRACE_ID_SIZE + 2 + SPAN_ID_SIZE] = {
-        [0] = DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES,
-        [1] = sizeof(link) - HEADER,
-        [HEADER] = LINK_TRACE_ID << 3 | WIRE_BYTES,
-        [HEADER + 1] = TRACE_ID_SIZE,
-        [HEADER + 2 + TRACE_ID_SIZE] = LINK_SPAN_ID << 3 | WIRE_BYTES,
-        [HEADER + 3 + TRACE_ID_SIZE] = SPAN_ID_SIZE,
-    };
-    if (table == DICTIONARY_LINK_TABLE)
-        return (struct merge_entry){slice_of(link + HEADER, sizeof(link) - HEADER), HEADER};
-    return (struct merge_entry){slice_of(empty[table] + HEADER, 0), HEADER};
+    return (struct merge_entry){zero_entry_payload(table), ZERO_ENTRY_HEADER};
 }
 
 static void append(struct merge_tables *tables, struct merge_table *table,
@@ -114,7 +95,7 @@ static uint32_t intern(struct merge_tables *tables, int number, const struct mer
     for (uint32_t index; index_table_next(&table->by_content, &probe, &index);)
         if (slice_equal(table->entries[index].payload, payload))
             return index;
-    if (may_be_zero(number, payload) && scan_is_zero_entry(number, payload))
+    if (may_be_zero(number, payload) && zero_entry_is(number, payload))
         return 0;
     struct merge_entry new = table->count == 0 ? zero_entry(number) : (struct merge_entry){0};
     if (table->count == 0)
