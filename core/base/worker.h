@@ -126,10 +126,4 @@ void worker_cancel_timer(struct worker *worker, struct timer *timer);
 /* Manual workers: sets the time, runs messages and due timers until nothing is due. */
 void worker_advance(struct worker *worker, uint64_t now_ns);
 
-/* Monotonic, now, for where a round's time is too coarse. */
-uint64_t clock_monotonic_ns(void);
-/* Nanoseconds since 1970; OTLP's time. A test may fix it (0: the real one). */
-uint64_t clock_wall_ns(void);
-void clock_fix_wall(uint64_t wall_ns);
-
 #endif

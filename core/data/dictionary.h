@@ -36,7 +36,7 @@ static inline struct slice dictionary_string(struct dictionary *dictionary, uint
 
 /* Index of an equal entry (bytewise); 0 when there is none (or it is the zero value). */
 uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload);
-/* Index of an equal entry, or of a new one; 0 for the zero value (scan_is_zero_entry). payload is
+/* Index of an equal entry, or of a new one; 0 for the zero value (zero_entry_is). payload is
  * copied. A table without entries gets its zero value first. */
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload);
 

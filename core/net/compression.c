@@ -16,6 +16,7 @@ enum {
     ZSTD_WINDOW_LOG_MAX = 23,        /* 8 MiB; zstd's own default is 128 MiB */
     ZSTD_CONTEXT_KEEP = 1024 * 1024, /* a larger context is not kept for the next request */
     DEFLATE_RATIO_MAX = 1032,        /* what deflate cannot exceed */
+    PLAIN_FREE_BYTES = 1024 * 1024,  /* whatever the ratio */
     SNAPPY_RATIO_MAX = 22,           /* 64 bytes from a copy of 3 */
     SNAPPY_CHUNK_BYTES = 65536,
     GZIP_LEVEL_DEFAULT = 4, /* as small as what the Collector sends */
@@ -91,6 +92,7 @@ static struct codecs *codecs_of_thread(void)
 struct output {
     struct buffer *buffer;
     size_t max_size;
+    bool is_dense; /* max_size is what decompress_limit allows */
     struct error *err;
 };
 
@@ -102,8 +104,9 @@ static enum decompress_result corrupt(struct output *out, const char *codec, con
 
 static enum decompress_result too_large(struct output *out)
 {
-    error_set(out->err, "decompressed data is larger than %zu bytes", out->max_size);
-    return DECOMPRESS_TOO_LARGE;
+    error_set(out->err, "decompressed data is larger than %zu bytes%s", out->max_size,
+              out->is_dense ? ", which is 1 MiB and 1032 times the compressed size" : "");
+    return out->is_dense ? DECOMPRESS_TOO_DENSE : DECOMPRESS_TOO_LARGE;
 }
 
 static enum decompress_result over_budget(struct output *out)
@@ -496,12 +499,21 @@ static enum decompress_result decode(enum compression compression, struct slice 
     return corrupt(out, "compression", "unknown");
 }
 
+size_t decompress_limit(uint64_t compressed_bytes)
+{
+    uint64_t limit = PLAIN_FREE_BYTES + compressed_bytes * DEFLATE_RATIO_MAX;
+    assert(compressed_bytes < SIZE_MAX / DEFLATE_RATIO_MAX - PLAIN_FREE_BYTES);
+    return (size_t)limit;
+}
+
 enum decompress_result decompress(enum compression compression, struct slice in, size_t max_size,
                                   struct budget *budget, struct buffer **out, struct error *err)
 {
     assert(max_size < SIZE_MAX);
     *out = NULL;
-    struct output output = {buffer_new(0, budget), max_size, err};
+    size_t limit = decompress_limit(in.size);
+    bool is_dense = limit < max_size;
+    struct output output = {buffer_new(0, budget), is_dense ? limit : max_size, is_dense, err};
     enum decompress_result result = decode(compression, in, &output);
     if (result != DECOMPRESS_OK) {
         buffer_unref(output.buffer);

@@ -2,8 +2,8 @@
  * compression: the encodings of OTLP over HTTP and gRPC.
  *
  * Decompression streams in bounded steps, stops at the limit of output and reserves memory as the
- * output grows: a bomb costs no more than a request that is allowed. gzip, deflate and zlib (both
- * RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
+ * output grows: a bomb costs no more than a request of its size that is allowed. gzip, deflate and
+ * zlib (both RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
  * x-snappy-framed, lz4 (frame).
  *
  * Owner: results are the caller's.
@@ -39,10 +39,17 @@ enum decompress_result {
     DECOMPRESS_OK,
     DECOMPRESS_CORRUPT,
     DECOMPRESS_TOO_LARGE,
+    DECOMPRESS_TOO_DENSE, /* more than decompress_limit */
     DECOMPRESS_OVER_BUDGET
 };
+
+/* Bytes that so many compressed bytes may become: 1 MiB, and 1,032 times their number, which is the
+ * most that deflate reaches (RFC 1951: 258 bytes for two bits). zstd reaches 100,000 times and
+ * more, but not with telemetry. */
+size_t decompress_limit(uint64_t compressed_bytes);
+
 /* All of `in` into a new buffer: one complete stream and nothing behind it (gzip members, zstd and
- * lz4 frames may follow each other). */
+ * lz4 frames may follow each other). At most max_size and decompress_limit bytes. */
 enum decompress_result decompress(enum compression compression, struct slice in, size_t max_size,
                                   struct budget *budget, struct buffer **out, struct error *err);
 

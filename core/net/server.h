@@ -109,6 +109,8 @@ void *exchange_data(const struct exchange *exchange);
 /* From on_request to the answer: whether nobody waits for it any more, because the client went away
  * or its deadline has passed. */
 bool exchange_is_abandoned(const struct exchange *exchange);
+/* From on_request on: bytes of the body (gRPC: the message) as it was sent, compressed or not. */
+uint64_t exchange_received_bytes(const struct exchange *exchange);
 /* In on_request: the decompressed body (gRPC: the message); the caller gets the reference. */
 struct buffer *exchange_take_body(struct exchange *exchange);
 

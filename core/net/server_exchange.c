@@ -573,6 +573,15 @@ static void refuse_decompressed_too_large(struct exchange *exchange)
     refuse(exchange, 413, &verdict);
 }
 
+static void refuse_too_dense(struct exchange *exchange, const char *why)
+{
+    bool is_grpc = exchange->dialect == SERVER_GRPC;
+    struct verdict verdict = verdict_of(
+        is_grpc ? GRPC_RESOURCE_EXHAUSTED : GRPC_INVALID_ARGUMENT, "%s%s",
+        is_grpc ? "grpc: received message after decompression larger than allowed: " : "", why);
+    refuse(exchange, 413, &verdict);
+}
+
 struct decompression {
     struct job job; /* of a large body */
     struct exchange *exchange;
@@ -600,6 +609,9 @@ static bool take_decompressed(struct exchange *exchange, const struct decompress
         return true;
     case DECOMPRESS_TOO_LARGE:
         refuse_decompressed_too_large(exchange);
+        break;
+    case DECOMPRESS_TOO_DENSE:
+        refuse_too_dense(exchange, decompression->err.text);
         break;
     case DECOMPRESS_OVER_BUDGET:
         refuse_over_budget(exchange);
@@ -790,6 +802,11 @@ void exchange_set_data(struct exchange *exchange, void *data)
 void *exchange_data(const struct exchange *exchange)
 {
     return exchange->data;
+}
+
+uint64_t exchange_received_bytes(const struct exchange *exchange)
+{
+    return exchange->body_received;
 }
 
 struct buffer *exchange_take_body(struct exchange *exchange)

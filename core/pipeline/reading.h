@@ -25,7 +25,8 @@ struct reading {
     struct buffer *request; /* NULL: `why` says why */
     uint32_t items;         /* 0: nobody needs it */
     struct verdict why;
-    /* Fills in what comes out. Of the exchange it may see what its head says. */
+    /* Fills in what comes out. Of the exchange it may see what its head says, and
+     * how many bytes were received. */
     void (*read)(struct reading *reading);
     /* The last call. */
     void (*done)(struct reading *reading);

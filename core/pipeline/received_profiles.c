@@ -22,7 +22,9 @@ struct verdict received_profiles_not_plain(enum decompress_result result, size_t
     if (result == DECOMPRESS_TOO_LARGE)
         return verdict_of(GRPC_RESOURCE_EXHAUSTED,
                           "decompressed, the profile has more than %zu bytes", max_size);
-    return verdict_of(GRPC_INVALID_ARGUMENT, "%s", text);
+    return verdict_of(result == DECOMPRESS_TOO_DENSE ? GRPC_RESOURCE_EXHAUSTED
+                                                     : GRPC_INVALID_ARGUMENT,
+                      "%s", text);
 }
 
 struct profiles_builder *received_profiles_builder(size_t max_size, struct budget *budget)

@@ -1,8 +1,8 @@
 #include "exporters/file/file_rotation.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/base/worker.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -102,7 +102,8 @@ static const struct sample_gain *find_gain(struct sample_plan *plan, struct reme
 {
     if (!gains->are_shared)
         return new_gain(plan, match);
-    uint64_t hash = hash_bytes(match->facts.values) + match->facts.kind * 7 + match->facts.status;
+    uint64_t hash =
+        hash_bytes(match->facts.values) + (uint64_t)match->facts.kind * 7 + match->facts.status;
     struct remembered_gain *known = &gains->of[hash % GAINS_REMEMBERED];
     if (!known->match || !gives_the_same(known->match, match))
         *known = (struct remembered_gain){match, new_gain(plan, match)};

@@ -1,5 +1,6 @@
 #include "receivers/pprof/push.h"
 
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -100,10 +101,12 @@ static void finish_reading(struct pusher *pusher, struct exchange *exchange,
 static struct profile_intake intake_of(const struct pusher *pusher, const struct exchange *exchange,
                                        const struct buffer *body)
 {
+    size_t max_size = (size_t)pusher->settings->server.max_request_body_size;
+    size_t limit = decompress_limit(exchange_received_bytes(exchange));
     return (struct profile_intake){
         .bytes = buffer_slice(body),
         .series = &pusher->series,
-        .max_size = (size_t)pusher->settings->server.max_request_body_size,
+        .max_size = limit < max_size ? limit : max_size,
         .first_try_bytes = READING_UNPACKED_BYTES,
         .time_unix_nano = clock_wall_ns(),
         .budget = exchange_budget(exchange),

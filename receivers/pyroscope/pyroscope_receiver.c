@@ -10,6 +10,7 @@
  *
  * Thread: the exchange's worker.
  */
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -292,8 +293,9 @@ static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
 {
     struct upload upload;
     struct buffer *result = NULL;
-    upload_init(&upload, settings_of(receiver), exchange_headers(exchange), plain_max,
-                exchange_budget(exchange));
+    size_t limit = decompress_limit(exchange_received_bytes(exchange));
+    upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
+                limit < plain_max ? limit : plain_max, exchange_budget(exchange));
     if (read_upload(&upload, protocol, exchange, body, why))
         result = received_profiles_finish(upload.builder, samples_out, why);
     *unfolds_out = upload.unfolds;

@@ -1,6 +1,6 @@
 #include "receivers/pyroscope/upload.h"
 
-#include "core/base/worker.h"
+#include "core/base/clock.h"
 #include "core/pipeline/received_profiles.h"
 
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
@@ -10,8 +10,9 @@ void upload_init(struct upload *upload, const struct pyroscope_settings *setting
     *upload = (struct upload){.settings = settings,
                               .headers = headers,
                               .budget = budget,
-                              .plain_left = plain_max < body ? plain_max : body,
+                              .plain_max = plain_max < body ? plain_max : body,
                               .now_ns = clock_wall_ns()};
+    upload->plain_left = upload->plain_max;
     upload->builder = received_profiles_builder(body, budget);
     arena_init(&upload->arena, budget);
 }
@@ -33,8 +34,7 @@ bool upload_decompress(struct upload *upload, enum compression compression, stru
         decompress(compression, bytes, upload->plain_left, upload->budget, &plain->buffer, &err);
     if (result != DECOMPRESS_OK) {
         upload->unfolds = result == DECOMPRESS_TOO_LARGE;
-        *why = received_profiles_not_plain(
-            result, (size_t)upload->settings->server.max_request_body_size, err.text);
+        *why = received_profiles_not_plain(result, upload->plain_max, err.text);
         return false;
     }
     plain->bytes = buffer_slice(plain->buffer);

@@ -24,12 +24,13 @@ struct upload {
     struct budget *budget;
     struct profiles_builder *builder;
     struct arena arena;
-    size_t plain_left; /* bytes that compressed parts may still become */
+    size_t plain_max;  /* bytes that compressed parts may become in all */
+    size_t plain_left; /* and that they still may */
     bool unfolds;      /* they would become more */
     uint64_t now_ns;   /* for what does not say when it was */
 };
 
-/* plain_max: of compressed parts together; at most max_request_body_size. */
+/* plain_max: bytes that compressed parts may become in all; at most max_request_body_size. */
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
                  const struct http_headers *headers, size_t plain_max, struct budget *budget);
 void upload_deinit(struct upload *upload);

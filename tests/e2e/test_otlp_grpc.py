@@ -229,6 +229,12 @@ class GrpcTest(unittest.TestCase):
         if not os.environ.get("PROFCOL_SANITIZER"):
             self.assertLess(self.profcol.rss_bytes() - before, RSS_GROWTH_MAX)
 
+    def test_too_dense(self):
+        packed = decode.compress(b"\0" * (3 << 20), "zstd", framed=True)
+        answer = self.call(message=packed, flag=1, headers=gzip_flag("zstd"))
+        found = self.check_refused(answer, EXHAUSTED, "1032 times the compressed size")
+        self.assertIsNone(found.retry_after, "sending it again would not help")
+
     def test_corrupt_compression(self):
         for encoding in ENCODINGS:
             good = decode.compress(TRACES * 30, encoding, framed=True)

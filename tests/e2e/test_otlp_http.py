@@ -305,6 +305,14 @@ class HttpTest(unittest.TestCase):
             self.assertLess(self.profcol.rss_bytes() - before, RSS_GROWTH_MAX)
         self.assertEqual(self.post(client.TRACES, TRACES).status, 200)
 
+    def test_too_dense(self):
+        filler = lambda size: TRACES + field(99, b"\0" * (size - len(TRACES) - 5))
+        self.assertEqual(self.post(client.TRACES, decode.compress(filler(1 << 20), "zstd"), encoding="zstd").status, 200)
+        answer = self.post(client.TRACES, decode.compress(filler(3 << 20), "zstd"), encoding="zstd")
+        self.check_refused(answer, 413, 3, "1032 times the compressed size")
+        # What deflate reaches is never refused for that.
+        self.assertEqual(self.post(client.TRACES, decode.compress(filler(3 << 20), "gzip"), encoding="gzip").status, 200)
+
     def test_depth_bombs(self):
         for kind in ("array", "kvlist"):
             self.assertEqual(self.post(client.TRACES, traces_with_value(nested_value(20, kind))).status, 200)

@@ -18,7 +18,7 @@ import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, canonical, outputs, server, testing, uploads, wire
+from tests.oracle import backend, canonical, decode, outputs, server, testing, uploads, wire
 from tests.oracle.pprof import Message
 
 DATA = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "tests" / "data" / "pprof"
@@ -320,8 +320,9 @@ def resource_of(message):
 class PushTest(unittest.TestCase):
     """POST /v1/pprof."""
 
-    def post(self, process, body, path="/v1/pprof", method="POST"):
-        request = urllib.request.Request(process.url("in") + path, data=body, method=method)
+    def post(self, process, body, path="/v1/pprof", method="POST", encoding=None):
+        headers = {"Content-Encoding": encoding} if encoding else {}
+        request = urllib.request.Request(process.url("in") + path, data=body, method=method, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:
                 return answer.status, answer.read()
@@ -340,6 +341,11 @@ class PushTest(unittest.TestCase):
                                      {(key[0], *key[2:]): value for key, value in want.items()})
             self.assertEqual(self.post(process, recording("cpu")[:-2000])[0], 400)
             self.assertEqual(self.post(process, b"\x1f\x8bno gzip")[0], 400)
+            # 3 MB within 3 kB of gzip within 100 bytes of zstd.
+            twice = decode.compress(gzip.compress(bytes(3_000_000)), "zstd")
+            status, text = self.post(process, twice, encoding="zstd")
+            self.assertEqual(status, 413)
+            self.assertIn(b"the profile has more than", text)
             self.assertEqual(self.post(process, b"", path="/v1/other")[0], 404)
             self.assertEqual(self.post(process, None, method="GET")[0], 405)
             self.assertEqual(process.metric("profcol_receiver_invalid_requests", receiver="pprof"), 2)

@@ -192,16 +192,43 @@ static void bombs_cost_no_more_than_the_limit(void **state)
         struct buffer *packed = compress_slices((enum compression)c, 1, false, &in, 1, NULL);
         struct budget budget = {.limit_bytes = 20 * MIB + 1};
         struct buffer *out;
+        bool is_dense = decompress_limit(packed->size) < 20 * MIB;
         assert_int_equal(unpack((enum compression)c, buffer_slice(packed), 20 * MIB, &budget, &out),
-                         DECOMPRESS_TOO_LARGE);
+                         is_dense ? DECOMPRESS_TOO_DENSE : DECOMPRESS_TOO_LARGE);
+        assert_int_equal(is_dense, c == COMPRESSION_ZSTD);
         assert_int_equal(budget_used(&budget), 0);
         budget.limit_bytes = MIB;
         enum decompress_result result =
             unpack((enum compression)c, buffer_slice(packed), 200 * MIB, &budget, &out);
-        assert_int_equal(result, DECOMPRESS_OVER_BUDGET);
+        assert_int_equal(result, is_dense ? DECOMPRESS_TOO_DENSE : DECOMPRESS_OVER_BUDGET);
         assert_int_equal(budget_used(&budget), 0);
         buffer_unref(packed);
     }
+    free(zeros);
+}
+
+/* A few bytes of zstd become 1 MiB, and no more: with a length in front, without one, in many
+ * frames. */
+static void what_deflate_cannot_reach_is_too_dense(void **state)
+{
+    (void)state;
+    uint8_t *zeros = calloc(1, 2 * MIB);
+    struct slice mib = slice_of(zeros, MIB), more = slice_of(zeros, 2 * MIB);
+    struct buffer *packed = compress_slices(COMPRESSION_ZSTD, 1, false, &mib, 1, NULL);
+    check_same(COMPRESSION_ZSTD, buffer_slice(packed), mib);
+    for (int i = 0; i < 2; i++)
+        buffer_append(packed, packed->data, packed->size, SIZE_MAX);
+    struct buffer *out;
+    assert_in_range(packed->size, 1, 1000);
+    assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), 20 * MIB, NULL, &out),
+                     DECOMPRESS_TOO_DENSE);
+    assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), MIB, NULL, &out),
+                     DECOMPRESS_TOO_LARGE);
+    buffer_unref(packed);
+    packed = compress_slices(COMPRESSION_ZSTD, 1, false, &more, 1, NULL);
+    assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), 20 * MIB, NULL, &out),
+                     DECOMPRESS_TOO_DENSE);
+    buffer_unref(packed);
     free(zeros);
 }
 
@@ -291,6 +318,7 @@ int main(void)
         cmocka_unit_test(flipped_bits_never_pass_unseen),
         cmocka_unit_test(members_and_frames_may_follow_each_other),
         cmocka_unit_test(bombs_cost_no_more_than_the_limit),
+        cmocka_unit_test(what_deflate_cannot_reach_is_too_dense),
         cmocka_unit_test(a_wrong_length_in_the_trailer_is_found),
         cmocka_unit_test(zstd_windows_are_bounded),
         cmocka_unit_test(raw_deflate_is_refused),
