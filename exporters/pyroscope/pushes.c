@@ -472,7 +472,11 @@ static uint64_t distinct_time(const struct group *group, uint32_t part, struct s
     return time == 0 ? 0 : time + (uint64_t)part * NS_PER_MS + hash_bytes(pprof) % NS_PER_MS;
 }
 
-static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
+/* A smaller request fits into one packet as it is; its head takes some of the 1,460 bytes. Setting
+ * up a compressor takes longer than all else that is done for it. */
+enum { GZIP_MIN = 1200 };
+
+static struct buffer *encode_push(struct pushes *pushes, struct slice pprof, bool *is_gzip_out)
 {
     const struct group *group = pushes->group;
     struct wire_writer *writer = &pushes->encoder;
@@ -489,8 +493,9 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
     wire_writer_end(writer, sample);
     wire_writer_end(writer, series);
     struct slice request = wire_writer_slice(writer);
-    return compress_slices(pushes->options.gzip ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false,
-                           &request, 1, pushes->batch->arena.budget);
+    *is_gzip_out = pushes->options.gzip && request.size >= GZIP_MIN;
+    return compress_slices(*is_gzip_out ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false, &request,
+                           1, pushes->batch->arena.budget);
 }
 
 static size_t room_of(struct batch *batch)
@@ -540,7 +545,7 @@ static size_t whole_size(const struct pushes *pushes, struct slice pprof)
     return pprof.size > entries ? pprof.size : entries;
 }
 
-struct buffer *pushes_next(struct pushes *pushes)
+struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out)
 {
     struct pprof_limits limits = limits_of(pushes);
     struct slice pprof;
@@ -554,7 +559,7 @@ struct buffer *pushes_next(struct pushes *pushes)
     }
     size_t used = whole_size(pushes, pprof);
     pushes->room -= used < pushes->room ? used : pushes->room;
-    return encode_push(pushes, pprof);
+    return encode_push(pushes, pprof, is_gzip_out);
 }
 
 void pushes_free(struct pushes *pushes)

@@ -229,8 +229,8 @@ static void large_stack(struct wire_writer *out, size_t size)
 
 enum { DISTINCT_MAX = 1000 }; /* frames that a stack keeps at exporter pyroscope */
 
-/* A stack of as many locations: 1, 2, 3... */
-static void put_distinct_stack(struct wire_writer *out, uint32_t count)
+/* A stack of as many locations: 1, 2, 3... A text that nobody names takes what is left. */
+static void put_distinct_stack(struct wire_writer *out, uint32_t count, size_t end)
 {
     uint32_t locations[DISTINCT_MAX];
     for (uint32_t i = 0; i < count; i++)
@@ -238,19 +238,23 @@ static void put_distinct_stack(struct wire_writer *out, uint32_t count)
     size_t entry = wire_writer_begin(out, DICTIONARY_STACK_TABLE);
     wire_writer_packed_u32(out, STACK_LOCATION_INDICES, locations, count);
     wire_writer_end(out, entry);
+    if (out->size < end)
+        put_string(out, long_text(end - out->size));
 }
 
 static void distinct_locations(struct wire_writer *out, size_t size)
 {
+    size_t end = out->size + size;
     uint32_t count = size / 4 < DISTINCT_MAX ? (uint32_t)(size / 4) : DISTINCT_MAX;
     for (uint32_t i = 0; i < count; i++)
         PUT(out, DICTIONARY_LOCATION_TABLE << 3 | WIRE_BYTES, 0);
-    put_distinct_stack(out, count);
+    put_distinct_stack(out, count, end);
 }
 
 /* Each location has a line of a function of its own, which has a name of its own. */
 static void distinct_functions(struct wire_writer *out, size_t size)
 {
+    size_t end = out->size + size;
     uint32_t count = size / 24 < DISTINCT_MAX ? (uint32_t)(size / 24) : DISTINCT_MAX;
     for (uint32_t i = 0; i < count; i++) {
         put_string(out, slice_of((uint8_t[]){(uint8_t)('!' + i % 64), (uint8_t)('!' + i / 64)}, 2));
@@ -263,7 +267,7 @@ static void distinct_functions(struct wire_writer *out, size_t size)
         wire_writer_end(out, line);
         wire_writer_end(out, location);
     }
-    put_distinct_stack(out, count);
+    put_distinct_stack(out, count, end);
 }
 
 static void put_stack(struct wire_writer *out)
