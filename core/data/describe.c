@@ -33,10 +33,12 @@ static uint32_t count_below(struct message_iter it, const uint32_t *numbers, uin
 static void end_text(struct message *root, const uint32_t *numbers, uint32_t depth,
                      const char *items, uint32_t shown, struct text *out)
 {
-    uint32_t total = text_is_full(out) ? count_below(message_iter(root, NULL), numbers, depth) : 0;
-    if (text_is_full(out))
+    if (text_is_full(out)) {
+        uint32_t total = count_below(message_iter(root, NULL), numbers, depth);
+        text_append(out, out->data[out->size - 1] == '\n' ? "" : "\n");
         text_printf(out, "... %" PRIu32 " of %" PRIu32 " %s are cut off or left out\n",
                     total - shown, total, items);
+    }
     out->limit = 0;
 }
 
