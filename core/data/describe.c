@@ -267,7 +267,8 @@ static void print_label(struct text *out, const char *indent, const char *name)
     size_t indented = strlen(indent), size = strlen(name);
     assert(indented <= INDENT_MAX && size <= NAME_WIDTH);
     memset(label, ' ', sizeof label); /* an indent is nothing else */
-    memcpy(label + indented + MARGIN, name, size);
+    for (size_t i = 0; i < size; i++)
+        label[indented + MARGIN + i] = name[i];
     label[indented + MARGIN + NAME_WIDTH] = ':';
     text_append_slice(out, slice_of(label, indented + MARGIN + NAME_WIDTH + 2));
 }
