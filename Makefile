@@ -61,7 +61,7 @@ fuzz-cost: ## look for requests that cost much for their size, FUZZ_COST_MINUTES
 	cmake --build --preset fuzz-cost -j$(JOBS)
 	tests/fuzz/cost/run --minutes $(FUZZ_COST_MINUTES) $(FUZZ_COST_ARGUMENTS)
 
-cost: build ## count the instructions of the dearest requests, by callgrind, some five minutes
+cost: build ## count the instructions of the dearest requests, by callgrind, a quarter of an hour
 	@cmake --build --preset release -j$(JOBS)
 	@tests/cost/run --jobs $(JOBS) $(COST_ARGUMENTS)
 

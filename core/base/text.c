@@ -26,6 +26,15 @@ void text_append_slice(struct text *text, struct slice bytes)
     text->data[text->size] = '\0';
 }
 
+void text_append_again(struct text *text, size_t start, size_t size)
+{
+    assert(start <= text->size && size <= text->size - start);
+    char *to = room(text, size); /* which moves what is there */
+    memcpy(to, text->data + start, size);
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
 void text_append(struct text *text, const char *string)
 {
     text_append_slice(text, slice_of_string(string));
@@ -41,12 +50,15 @@ void text_append_char(struct text *text, char c)
 
 void text_vprintf(struct text *text, const char *format, va_list args)
 {
+    enum { USUAL_SIZE = 64 }; /* of most; others are printed twice */
     va_list again;
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    char *to = room(text, USUAL_SIZE);
+    size_t left = text->capacity - text->size;
+    int size = vsnprintf(to, left, format, args);
     assert(size >= 0);
-    char *to = room(text, (size_t)size);
-    vsnprintf(to, (size_t)size + 1, format, again);
+    if ((size_t)size >= left)
+        vsnprintf(room(text, (size_t)size), (size_t)size + 1, format, again);
     va_end(again);
     text->size += (size_t)size;
 }

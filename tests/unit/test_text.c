@@ -30,6 +30,21 @@ static void appending_grows(void **state)
     assert_null(text.data);
 }
 
+static void what_is_there_may_come_again(void **state)
+{
+    (void)state;
+    struct text text = {.limit = 1000};
+    text_append(&text, "<0123456789>");
+    for (int i = 0; i < 100; i++) /* its memory moves meanwhile */
+        text_append_again(&text, 1, 10);
+    assert_int_equal(text.size, 1012);
+    assert_string_equal(text_string(&text) + 990, "8901234567890123456789");
+    assert_true(text_is_full(&text));
+    text.size = 1000;
+    assert_false(text_is_full(&text));
+    text_deinit(&text);
+}
+
 static void hex_digits_are_of_either_case(void **state)
 {
     (void)state;
@@ -168,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appending_grows),
+        cmocka_unit_test(what_is_there_may_come_again),
         cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(hex_is_lower_case),
         cmocka_unit_test(json_is_escaped),
