@@ -81,6 +81,14 @@ bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limi
     return add_within(budget, size_bytes, most(limit_bytes));
 }
 
+bool budget_reserve_alone(struct budget *budget, size_t size_bytes)
+{
+    size_t nothing = 0;
+    assert(!budget->parent);
+    return atomic_compare_exchange_strong_explicit(&budget->used_bytes, &nothing, size_bytes,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
 bool budget_has_room(const struct budget *budget, size_t size_bytes)
 {
     if (!budget)

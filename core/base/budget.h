@@ -35,6 +35,9 @@ struct budget {
 bool budget_reserve(struct budget *budget, size_t size_bytes);
 /* The same with another limit than the budget's own; 0: no limit. Not of an account. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
+/* Also more than the limit allows, when nothing else is reserved: for what has to go on however
+ * large it is. Not of an account. */
+bool budget_reserve_alone(struct budget *budget, size_t size_bytes);
 /* Whether budget_reserve would say yes now, for what will charge it later. */
 bool budget_has_room(const struct budget *budget, size_t size_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);

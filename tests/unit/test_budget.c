@@ -114,6 +114,19 @@ static void limits_do_not_overflow(void **state)
     assert_true(budget_has_room(NULL, 1));
 }
 
+static void alone_it_may_be_too_large(void **state)
+{
+    (void)state;
+    struct budget budget = {.limit_bytes = 100};
+    assert_false(budget_reserve(&budget, 101));
+    assert_true(budget_reserve_alone(&budget, 101));
+    assert_false(budget_reserve_alone(&budget, 1));
+    assert_false(budget_reserve(&budget, 1));
+    budget_release(&budget, 101);
+    assert_true(budget_reserve(&budget, 1));
+    assert_false(budget_reserve_alone(&budget, 101));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +136,7 @@ int main(void)
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_belongs_to_nobody_counts_for_all),
         cmocka_unit_test(limits_do_not_overflow),
+        cmocka_unit_test(alone_it_may_be_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
