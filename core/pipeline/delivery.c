@@ -566,9 +566,11 @@ static uint64_t items_by_encoding(const struct delivery *delivery, const struct 
 static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
 {
     uint64_t items = items_by_size(delivery, batch);
-    uint64_t encoded = items_by_encoding(delivery, batch);
-    items = encoded < items ? encoded : items;
-    return items >= batch->items ? batch : batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+    if (items < batch->items)
+        return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+    items = items_by_encoding(delivery, batch);
+    return items >= batch->items ? batch
+                                 : batch_cut_sparingly(batch, items > 0 ? (uint32_t)items : 1);
 }
 
 /* Settling may bring the next batch in, from within. */

@@ -226,7 +226,9 @@ static bool needs_packing(const struct otlp_target *target)
 static void pack(struct attempt *attempt, const struct otlp_target *target)
 {
     const struct slice_list *list = &attempt->message;
-    struct budget *budget = attempt->shipment->batch->arena.budget;
+    /* Room was reserved for what is large. */
+    const struct shipment *shipment = attempt->shipment;
+    struct budget *budget = shipment->encoding_bytes > 0 ? NULL : shipment->batch->arena.budget;
     if (target->json) {
         struct buffer *json = attempt->packed = make_json(target, list, budget);
         struct slice text = buffer_slice(json);

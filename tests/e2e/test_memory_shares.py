@@ -3,6 +3,7 @@
 Both have an address of their own. How much each may hold is told in docs/architecture.md, Limits.
 """
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from tests.oracle import branches, client, hogs, make, memory_limit, server, tes
 MEBIBYTES = 64              # the memory limit; a quarter of it is the budget
 BUDGET = MEBIBYTES << 18
 HOG, GOOD = "127.0.0.2", "127.0.0.3"
+MORE_HOGS = "127.0.0.4", "127.0.0.5"
 CONFIG = """
 receivers:
   otlp:
@@ -64,14 +66,16 @@ class MemorySharesTest(unittest.TestCase):
             self.assertTrue(client.succeeded(answer), answer)
         both.close()
 
-    def check(self, workers):
-        """One hog, one good client."""
+    def check(self, workers, more_hogs=()):
+        """One hog and more of them, one good client."""
         with self.run_profcol(workers) as profcol:
             self.fill_queue(profcol)
-            with hogs.Hog(profcol, ["http", "grpc"] * 20, HOG) as hog:
+            with contextlib.ExitStack() as others, hogs.Hog(profcol, ["http", "grpc"] * 20, HOG) as hog:
+                for source in more_hogs:
+                    others.enter_context(hogs.Hog(profcol, ["http", "grpc"] * 20, source))
                 server.wait_until(lambda: hog.refused > 50, 30, "the hog has all it gets")
                 largest = profcol.metric("profcol_budget_largest_source_bytes")
-                self.assertGreater(largest, BUDGET // 2)
+                self.assertGreater(largest, BUDGET // 2 if not more_hogs else BUDGET // 5)
                 before = hog.refused
                 self.send_all(profcol, 1000)
                 self.assertGreater(hog.refused, before)
@@ -85,6 +89,10 @@ class MemorySharesTest(unittest.TestCase):
     def test_two_workers(self):
         """The same, where the hog is served by another worker, too."""
         self.check(2)
+
+    def test_three_hogs(self):
+        """They leave less than a tenth of the budget; what a good client gets beside them is more than that."""
+        self.check(2, MORE_HOGS)
 
 
 if __name__ == "__main__":
