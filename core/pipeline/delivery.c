@@ -352,12 +352,25 @@ static bool reserve_encoding(struct shipment *shipment)
     return true;
 }
 
-/* What was encoded is gone. */
+/* Others of this worker look at once; those of other workers do when their time has come. */
+static void wake_who_waits(struct delivery *delivery)
+{
+    for (struct list_link *link = delivery->active.first; link; link = link->next)
+        if (shipment_of(link)->waits_to_encode)
+            worker_set_timer(delivery->node->worker, &shipment_of(link)->timer, 0);
+}
+
+/* What was encoded is gone, or the turn is given up. */
 static void release_encoding(struct shipment *shipment)
 {
-    budget_release(&shipment->delivery->shared->encoding, shipment->encoding_bytes);
+    struct delivery *delivery = shipment->delivery;
+    if (shipment->encoding_bytes == 0 && !shipment->waits_to_encode)
+        return;
+    budget_release(&delivery->shared->encoding, shipment->encoding_bytes);
     shipment->encoding_bytes = 0;
+    shipment->waits_to_encode = false;
     stand_first(shipment, false);
+    wake_who_waits(delivery);
 }
 
 static void attempt(struct shipment *shipment)
@@ -365,7 +378,8 @@ static void attempt(struct shipment *shipment)
     struct delivery *delivery = shipment->delivery;
     struct worker_piece piece;
     assert(!shipment->attempting);
-    if (!reserve_encoding(shipment)) {
+    shipment->waits_to_encode = !reserve_encoding(shipment);
+    if (shipment->waits_to_encode) {
         worker_set_timer(delivery->node->worker, &shipment->timer, ENCODING_WAIT_NS);
         return;
     }

@@ -96,6 +96,7 @@ struct shipment {
     /* the delivery's */
     struct room room;          /* in the queue */
     size_t encoding_bytes;     /* reserved for this attempt */
+    bool waits_to_encode;      /* with its timer set */
     uint64_t weight;           /* in the unit of sending_queue.batch */
     uint64_t arrived_ns;       /* in the queue */
     uint64_t first_attempt_ns; /* 0: none yet */

@@ -15,8 +15,8 @@ static void large_pieces_stand_by_themselves(void **state)
         size_t limit_bytes;
         size_t expected;
     } cases[] = {
-        {16 * MIB, 64 * 1024}, {64 * MIB, 64 * 1024},      {512 * MIB, 512 * 1024},
-        {4096 * MIB, 4 * MIB}, {64 * 1024 * MIB, 4 * MIB},
+        {16 * MIB, MIB / 16},  {64 * MIB, MIB / 16},   {512 * MIB, MIB / 2},
+        {4096 * MIB, 4 * MIB}, {65536 * MIB, 4 * MIB},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(kept_memory_large_bytes(cases[i].limit_bytes), cases[i].expected);
