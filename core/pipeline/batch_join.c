@@ -104,7 +104,6 @@ struct cut {
 static void begin_cut(struct cut *cut, struct batch *whole)
 {
     *cut = (struct cut){.whole = whole};
-    batch_flatten(whole);
     if (whole->signal == SIGNAL_PROFILES) {
         cut->merge = profiles_merge_new(whole->arena.budget);
         cut->profiles = profiles_source_new(cut->merge, whole->parts[0].buffer);
@@ -156,14 +155,11 @@ static size_t encoded_size(const struct batch *batch)
     return size;
 }
 
-struct batch *batch_cut(struct batch *batch, uint32_t max_items)
+static struct batch *cut_within(struct batch *batch, uint32_t max_items, struct cut_room room)
 {
-    assert(max_items > 0 && !batch->next);
-    if (batch->items <= max_items)
-        return batch;
+    assert(batch->items > max_items);
     struct cut cut;
     begin_cut(&cut, batch);
-    struct cut_room room = cut_room_of(encoded_size(batch));
     struct batch *first = NULL, **last = &first;
     for (uint32_t taken = 0; taken < batch->items;) {
         uint32_t rest = batch->items - taken;
@@ -183,4 +179,24 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
     batch->receipt = NULL; /* it is with the parts */
     batch_free(batch);
     return first;
+}
+
+struct batch *batch_cut(struct batch *batch, uint32_t max_items)
+{
+    assert(max_items > 0 && !batch->next);
+    if (batch->items <= max_items)
+        return batch;
+    batch_flatten(batch);
+    return cut_within(batch, max_items, cut_room_of(encoded_size(batch)));
+}
+
+struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items)
+{
+    enum { SPARE_BYTES = 16 * CUT_PART_BYTES };
+    assert(max_items > 0 && !batch->next);
+    if (batch->items <= max_items)
+        return batch;
+    batch_flatten(batch);
+    struct cut_room room = {.left = encoded_size(batch) + SPARE_BYTES};
+    return cut_within(batch, max_items, room);
 }

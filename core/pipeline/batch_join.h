@@ -35,5 +35,8 @@ static inline bool cut_room_is_used_up(const struct cut_room *room)
 /* Parts of at most max_items each, in order; each has its part of the receipt. When the room
  * is used up the rest stays in one piece. */
 struct batch *batch_cut(struct batch *batch, uint32_t max_items);
+/* The same where smaller parts are wanted to save memory: what stands in several of them takes no
+ * more than the request itself. */
+struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items);
 
 #endif

@@ -12,6 +12,7 @@
 #define QUEUE_FULL_NS INT64_C(500000000) /* when a client that was refused may come again */
 #define BACKOFF_MIN_NS INT64_C(10000000)
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
+#define ENCODING_WAIT_NS UINT64_C(5000000) /* between two looks whether there is room to encode */
 
 /* What a request takes beside its batch, about: many tiny ones must not pass below the bound. */
 enum { REQUEST_BYTES = 1024 };
@@ -174,6 +175,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     shared->capacity = queue->queue_size;
     shared->held = &component->held[signal];
     shared->waiting.limit_bytes = shared->held->limit_bytes / 4;
+    shared->encoding.limit_bytes = shared->held->limit_bytes / 2;
     metrics_label(&by_exporter, "exporter", component->id);
     text_append(&by_server, text_string(&by_exporter));
     text_printf(&by_server, "%s%s", extra_labels[0] ? "," : "", extra_labels);
@@ -314,11 +316,73 @@ static bool is_abandoned(const struct shipment *shipment)
 
 static void finish(struct shipment *shipment, const struct verdict *verdict);
 
+/* Who found no room comes first when there is some, so that a large one is not kept waiting by
+ * small ones; `wanted` says whether that is still so. */
+static void stand_first(struct shipment *shipment, bool wanted)
+{
+    struct delivery_shared *shared = shipment->delivery->shared;
+    const struct shipment *from = wanted ? NULL : shipment;
+    atomic_compare_exchange_strong_explicit(&shared->encoding_next, &from, wanted ? shipment : NULL,
+                                            memory_order_relaxed, memory_order_relaxed);
+}
+
+static bool has_encoding_turn(const struct shipment *shipment)
+{
+    const struct shipment *next =
+        atomic_load_explicit(&shipment->delivery->shared->encoding_next, memory_order_relaxed);
+    return !next || next == shipment;
+}
+
+/* For the attempt that begins now; false: there is no room. */
+static bool reserve_encoding(struct shipment *shipment)
+{
+    const struct delivery *delivery = shipment->delivery;
+    struct budget *encoding = &delivery->shared->encoding;
+    assert(shipment->encoding_bytes == 0);
+    size_t size = delivery->encoded_size ? delivery->encoded_size(delivery, shipment->batch) : 0;
+    if (size == 0)
+        return true;
+    if (!has_encoding_turn(shipment) ||
+        !(budget_reserve(encoding, size) || budget_reserve_alone(encoding, size))) {
+        stand_first(shipment, true);
+        return false;
+    }
+    stand_first(shipment, false);
+    shipment->encoding_bytes = size;
+    return true;
+}
+
+/* Others of this worker look at once; those of other workers do when their time has come. */
+static void wake_who_waits(struct delivery *delivery)
+{
+    for (struct list_link *link = delivery->active.first; link; link = link->next)
+        if (shipment_of(link)->waits_to_encode)
+            worker_set_timer(delivery->node->worker, &shipment_of(link)->timer, 0);
+}
+
+/* What was encoded is gone, or the turn is given up. */
+static void release_encoding(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    if (shipment->encoding_bytes == 0 && !shipment->waits_to_encode)
+        return;
+    budget_release(&delivery->shared->encoding, shipment->encoding_bytes);
+    shipment->encoding_bytes = 0;
+    shipment->waits_to_encode = false;
+    stand_first(shipment, false);
+    wake_who_waits(delivery);
+}
+
 static void attempt(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
     struct worker_piece piece;
     assert(!shipment->attempting);
+    shipment->waits_to_encode = !reserve_encoding(shipment);
+    if (shipment->waits_to_encode) {
+        worker_set_timer(delivery->node->worker, &shipment->timer, ENCODING_WAIT_NS);
+        return;
+    }
     if (shipment->first_attempt_ns == 0)
         shipment->first_attempt_ns = worker_now(delivery->node->worker);
     shipment->attempting = true;
@@ -351,6 +415,7 @@ static struct batch *release(struct shipment *shipment)
     struct batch *batch = shipment->batch;
     if (shipment->exporter_data && delivery->release)
         delivery->release(delivery->node, shipment);
+    release_encoding(shipment);
     delivery_release(&shipment->room);
     free(shipment);
     return batch;
@@ -430,6 +495,10 @@ static void retry_later(struct shipment *shipment, const struct verdict *verdict
         fail(shipment, "no more retries left: ", verdict);
         return;
     }
+    if (shipment->encoding_bytes > 0) {
+        delivery->drop_encoded(shipment);
+        release_encoding(shipment);
+    }
     char error[400];
     log_info(
         label_of(delivery),
@@ -487,17 +556,35 @@ static uint64_t weight_of(const struct delivery *delivery, struct batch *batch)
     return batches_bytes(delivery->queue) ? batch_size(batch) : batch->items;
 }
 
-/* One batch, or its parts when it is above max_size. */
-static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
+/* How many of its items max_size allows. */
+static uint64_t items_by_size(const struct delivery *delivery, struct batch *batch)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     if (!delivery->queue->batch.enabled || limit == 0)
-        return batch;
+        return batch->items;
     uint64_t weight = weight_of(delivery, batch);
-    if (weight <= limit || batch->items < 2)
-        return batch;
-    uint64_t items = batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
-    return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+    if (weight <= limit)
+        return batch->items;
+    return batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
+}
+
+/* How many of its items may be encoded at once. */
+static uint64_t items_by_encoding(const struct delivery *delivery, const struct batch *batch)
+{
+    uint64_t limit = delivery->shared->encoding.limit_bytes;
+    uint64_t size = delivery->encoded_size ? delivery->encoded_size(delivery, batch) : 0;
+    return limit == 0 || size <= limit ? batch->items : batch->items * limit / size;
+}
+
+/* One batch, or its parts when it is too large. */
+static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
+{
+    uint64_t items = items_by_size(delivery, batch);
+    if (items < batch->items)
+        return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+    items = items_by_encoding(delivery, batch);
+    return items >= batch->items ? batch
+                                 : batch_cut_sparingly(batch, items > 0 ? (uint32_t)items : 1);
 }
 
 /* Settling may bring the next batch in, from within. */
