@@ -36,4 +36,20 @@ static inline bool cut_room_is_used_up(const struct cut_room *room)
  * is used up the rest stays in one piece. */
 struct batch *batch_cut(struct batch *batch, uint32_t max_items);
 
+/* The same in three calls, the second of which may run beside the loop (core/base/job.h). The batch
+ * has more than max_items, and nobody changes it until the last. */
+struct batch_cutter {
+    struct batch *whole;
+    uint32_t max_items;
+    struct cut_part *parts; /* as bytes */
+    size_t part_count;
+};
+void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_t max_items);
+/* Any thread: reads the bytes of the batch, and charges its budget. */
+void batch_cutter_run(struct batch_cutter *cutter);
+/* The last call: the parts as batches. The whole is gone. */
+struct batch *batch_cutter_finish(struct batch_cutter *cutter);
+/* Instead: the parts are gone, if there are any, and the whole stays. */
+void batch_cutter_cancel(struct batch_cutter *cutter);
+
 #endif

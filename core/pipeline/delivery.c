@@ -2,6 +2,7 @@
 
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
+#include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/batch_join.h"
@@ -487,45 +488,136 @@ static uint64_t weight_of(const struct delivery *delivery, struct batch *batch)
     return batches_bytes(delivery->queue) ? batch_size(batch) : batch->items;
 }
 
-/* One batch, or its parts when it is above max_size. */
-static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
+/* How many items the batch may have: all of them, unless it is above max_size. */
+static uint32_t items_of_a_part(const struct delivery *delivery, struct batch *batch)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     if (!delivery->queue->batch.enabled || limit == 0)
-        return batch;
+        return batch->items;
     uint64_t weight = weight_of(delivery, batch);
     if (weight <= limit || batch->items < 2)
-        return batch;
+        return batch->items;
     uint64_t items = batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
-    return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+    return items > 0 ? (uint32_t)items : 1;
+}
+
+static struct shipment *append_waiting(struct delivery *delivery, struct batch *batch,
+                                       const struct room *room)
+{
+    struct shipment *shipment = new_shipment(delivery, batch, room);
+    shipment->arrived_ns = worker_now(delivery->node->worker);
+    shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, batch) : 0;
+    delivery->waiting_weight += shipment->weight;
+    list_append(&delivery->waiting, &shipment->link);
+    return shipment;
 }
 
 /* Settling may bring the next batch in, from within. */
-static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
+static void settle_queued(struct delivery *delivery, struct batch *batch)
 {
-    uint64_t now = worker_now(delivery->node->worker);
-    struct batch *part = cut_to_size(delivery, batch);
-    struct room part_room = *room; /* the first part has that of all */
-    while (part) {
-        struct batch *next = part->next;
-        part->next = NULL;
-        struct shipment *shipment = new_shipment(delivery, part, &part_room);
-        part_room = (struct room){.delivery = delivery};
-        shipment->arrived_ns = now;
-        shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, part) : 0;
-        delivery->waiting_weight += shipment->weight;
-        list_append(&delivery->waiting, &shipment->link);
-        if (!delivery->queue->wait_for_result)
-            batch_settle(part, &verdict_ok);
-        part = next;
-    }
+    if (!delivery->queue->wait_for_result)
+        batch_settle(batch, &verdict_ok);
 }
 
 static struct shipment *take_first(struct delivery *delivery)
 {
     struct shipment *shipment = shipment_of(list_pop(&delivery->waiting));
+    assert(!shipment->cutting && delivery->waiting_weight >= shipment->weight);
     delivery->waiting_weight -= shipment->weight;
     return shipment;
+}
+
+/* Cutting beside the loop */
+
+struct cutting {
+    struct job job;
+    struct batch_cutter cutter;
+    struct shipment *shipment; /* waits, with the whole */
+};
+
+static void run_cutting(struct job *job)
+{
+    batch_cutter_run(&container_of(job, struct cutting, job)->cutter);
+}
+
+static bool is_cutting_wanted(const struct job *job)
+{
+    return !is_abandoned(container_of(job, const struct cutting, job)->shipment);
+}
+
+/* The parts in place of the whole; the first one has the room of all. */
+static void replace_by_parts(struct shipment *shipment, struct batch *part)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct shipment *last = shipment;
+    uint64_t whole_weight = shipment->weight;
+    struct batch *next = part->next;
+    shipment->batch = part;
+    shipment->weight = weight_of(delivery, part);
+    delivery->waiting_weight += shipment->weight;
+    for (part->next = NULL; (part = next) != NULL; part->next = NULL) {
+        struct shipment *more = new_shipment(delivery, part, &(struct room){.delivery = delivery});
+        next = part->next;
+        more->arrived_ns = shipment->arrived_ns;
+        more->weight = weight_of(delivery, part);
+        delivery->waiting_weight += more->weight;
+        list_insert(&delivery->waiting, &more->link, &last->link);
+        last = more;
+    }
+    delivery->waiting_weight -= whole_weight;
+}
+
+static void on_cut(struct job *job, bool did_run)
+{
+    struct cutting *cutting = container_of(job, struct cutting, job);
+    struct shipment *shipment = cutting->shipment;
+    struct delivery *delivery = shipment->delivery;
+    shipment->cutting = NULL;
+    if (did_run) /* else drop_abandoned finds it */
+        replace_by_parts(shipment, batch_cutter_finish(&cutting->cutter));
+    free(cutting);
+    pump(delivery);
+}
+
+static void begin_cutting(struct shipment *shipment, uint32_t max_items)
+{
+    struct cutting *cutting = memory_zalloc(sizeof(*cutting));
+    shipment->cutting = cutting;
+    cutting->shipment = shipment;
+    batch_cutter_init(&cutting->cutter, shipment->batch, max_items);
+    cutting->job =
+        (struct job){.run = run_cutting, .on_done = on_cut, .is_wanted = is_cutting_wanted};
+    job_start(shipment->delivery->node->worker, &cutting->job);
+}
+
+/* The whole stays. */
+static void end_cutting(struct shipment *shipment)
+{
+    struct cutting *cutting = shipment->cutting;
+    if (!cutting)
+        return;
+    job_cancel(&cutting->job);
+    batch_cutter_cancel(&cutting->cutter);
+    shipment->cutting = NULL;
+    free(cutting);
+}
+
+static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
+{
+    uint32_t max_items = items_of_a_part(delivery, batch);
+    if (max_items < batch->items && batch_memory(batch) >= DELIVERY_LARGE_BYTES) {
+        begin_cutting(append_waiting(delivery, batch, room), max_items);
+        settle_queued(delivery, batch);
+        return;
+    }
+    struct room part_room = *room; /* the first part has that of all */
+    for (struct batch *part = batch_cut(batch, max_items), *next; part; part = next) {
+        next = part->next;
+        part->next = NULL;
+        append_waiting(delivery, part, &part_room);
+        part_room = (struct room){.delivery = delivery};
+        settle_queued(delivery, part);
+    }
 }
 
 static const char *sent_by(const struct delivery *delivery, const struct shipment *shipment)
@@ -548,7 +640,7 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = first_waiting(delivery);
-    return next && leader->weight < delivery->queue->batch.min_size &&
+    return next && !next->cutting && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
@@ -595,17 +687,23 @@ static bool is_due(const struct delivery *delivery)
            delivery->node->worker->now_ns;
 }
 
+/* One that is being cut is waited for. */
+static bool has_first(const struct delivery *delivery)
+{
+    return delivery->waiting.first && !first_waiting(delivery)->cutting;
+}
+
 /* Those whose senders have given up while they waited (wait_for_result). */
 static void drop_abandoned(struct delivery *delivery)
 {
-    while (delivery->waiting.first && is_abandoned(first_waiting(delivery)))
+    while (has_first(delivery) && is_abandoned(first_waiting(delivery)))
         batch_drop(release(take_first(delivery)), &verdict_sender_is_gone);
 }
 
 static void pump(struct delivery *delivery)
 {
     drop_abandoned(delivery);
-    while (delivery->waiting.first && delivery->active.count < delivery->consumers) {
+    while (has_first(delivery) && delivery->active.count < delivery->consumers) {
         if (!is_due(delivery)) {
             uint64_t due = first_waiting(delivery)->arrived_ns +
                            (uint64_t)delivery->queue->batch.flush_timeout;
@@ -771,6 +869,7 @@ static uint64_t give_up(struct delivery *delivery, struct list *list)
     uint64_t lost = 0;
     while (list->first) {
         struct shipment *shipment = shipment_of(list_pop(list));
+        end_cutting(shipment);
         worker_cancel_timer(delivery->node->worker, &shipment->timer);
         if (shipment->attempting) {
             gauge_add(delivery->shared->in_flight, -1);
