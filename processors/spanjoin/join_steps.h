@@ -8,8 +8,8 @@
  *
  * Owner: the caller; results are freed as it is said.
  *
- * Thread: those that take a spanjoin or a plan and no node: any, one at a time for a batch. The others:
- * the node's worker.
+ * Thread: those that take a spanjoin or a plan and no node: any, one at a time for a batch. The
+ * others: the node's worker.
  */
 #ifndef PROFCOL_SPANJOIN_JOIN_STEPS_H
 #define PROFCOL_SPANJOIN_JOIN_STEPS_H
@@ -26,8 +26,8 @@ struct learned_spans {
     struct request_spans spans;
     struct waiting_keys keys; /* of the waiter */
     struct span_wakeups wakeups;
-    uint64_t late;  /* samples that had gone on without these spans */
-    int64_t *lags;  /* of spans whose samples came first; in the arena of `spans` */
+    uint64_t late; /* samples that had gone on without these spans */
+    int64_t *lags; /* of spans whose samples came first; in the arena of `spans` */
     uint32_t lag_count;
     uint32_t lag_capacity;
 };

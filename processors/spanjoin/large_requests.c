@@ -216,16 +216,15 @@ static void plan(struct large_request *request)
 {
     struct spanjoin *join = request->node->join;
     bool asks = spanjoin_has_other_side(request->node);
-    request->plan =
-        join_plan_samples(join, request->batch, request->now_ns, asks, request->number);
+    request->plan = join_plan_samples(join, request->batch, request->now_ns, asks, request->number);
     if (asks)
         join_find_spans(join, request->plan, request->now_ns);
     if (!waits_for_spans(request))
         apply(request);
 }
 
-/* The plan was applied, or is not. The index is told last: what its sender gives up, it sends again,
- * and then it counts. */
+/* The plan was applied, or is not. The index is told last: what its sender gives up, it sends
+ * again, and then it counts. */
 static void after_apply(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
@@ -305,8 +304,7 @@ uint64_t large_requests_give_up(struct spanjoin_node *node)
 {
     uint64_t lost = 0;
     while (node->large.first) {
-        struct large_request *request =
-            container_of(node->large.first, struct large_request, link);
+        struct large_request *request = container_of(node->large.first, struct large_request, link);
         struct batch *batch = request->batch;
         job_cancel(&request->job);
         take_back(request);
