@@ -196,10 +196,11 @@ static void run_leaving(struct job *job)
     batch_flatten(hold->kept); /* the next node would do it on the loop */
 }
 
+/* It is out of the list. */
 static struct hold *end_leaving_job(struct leaving_job *leaving)
 {
     struct hold *hold = leaving->hold;
-    list_remove(&hold->node->holds.working, &leaving->link);
+    assert(!leaving->link.list);
     batch_take_back(hold->kept, hold->node->node.worker);
     free(leaving);
     return hold;
@@ -207,8 +208,10 @@ static struct hold *end_leaving_job(struct leaving_job *leaving)
 
 static void on_left(struct job *job, bool did_run)
 {
+    struct leaving_job *leaving = container_of(job, struct leaving_job, job);
     assert(did_run);
-    hand_on(end_leaving_job(container_of(job, struct leaving_job, job)));
+    list_remove(&leaving->hold->node->holds.working, &leaving->link);
+    hand_on(end_leaving_job(leaving));
 }
 
 static void begin_leaving_job(struct hold *hold)
@@ -343,8 +346,8 @@ static void give_up(struct hold *hold)
 
 static void cancel_leaving_jobs(struct holds *holds)
 {
-    while (holds->working.first) {
-        struct leaving_job *leaving = container_of(holds->working.first, struct leaving_job, link);
+    for (struct list_link *link; (link = list_pop(&holds->working));) {
+        struct leaving_job *leaving = container_of(link, struct leaving_job, link);
         job_cancel(&leaving->job);
         give_up(end_leaving_job(leaving));
     }

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,8 @@ struct numbered {
 
 static void tell(char what, int number)
 {
-    char text[] = {what, (char)('0' + number), '\0'};
-    strcat(story, text);
+    size_t told = strlen(story);
+    snprintf(story + told, sizeof story - told, "%c%d", what, number);
 }
 
 static void run(struct job *job)
