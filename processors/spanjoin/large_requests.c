@@ -17,7 +17,7 @@ struct large_request {
     struct list_link link;
     struct spanjoin_node *node;
     struct batch *batch;             /* lent to the job while one runs */
-    struct buffer *bytes;            /* of the batch as it came: a plan points to them */
+    struct buffer *bytes;            /* of profiles as they came: the plan points to them */
     struct reservation *reservation; /* of the batch, kept */
     uint64_t now_ns;                 /* when it came */
     bool may_wait;                   /* when it came */
@@ -97,6 +97,7 @@ static void finish(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
     struct batch *batch = request->batch;
+    assert(!request->link.list && batch->owner == node->node.worker);
     if (is_abandoned(request))
         request->outcome = IS_DROPPED;
     switch (request->outcome) {
@@ -173,6 +174,7 @@ static void hold_spans(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
     uint32_t waiting = request->learned.spans.waiting;
+    assert(request->may_wait && waiting == request->learned.keys.count);
     request_spans_deinit(&request->learned.spans);
     enum hold_room room = HOLD_NEVER;
     if (spanjoin_may_wait(node) && !is_abandoned(request))
@@ -274,12 +276,12 @@ void large_request_start(struct spanjoin_node *node, struct batch *batch)
     struct large_request *request = memory_zalloc(sizeof *request);
     request->node = node;
     request->batch = batch;
-    request->bytes = buffer_ref(batch->parts[0].buffer);
     request->reservation = reservation_keep(batch->reservation);
     request->now_ns = node->node.worker->now_ns;
     request->may_wait = spanjoin_may_wait(node);
     if (node->node.signal == SIGNAL_PROFILES) {
         request->number = spanjoin_next_request(node->join);
+        request->bytes = buffer_ref(batch->parts[0].buffer);
         start(request, plan, after_plan, is_wanted);
         return;
     }
