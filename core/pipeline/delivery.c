@@ -2,6 +2,7 @@
 
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
+#include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/batch_join.h"
@@ -576,43 +577,142 @@ static uint64_t items_by_encoding(const struct delivery *delivery, const struct 
     return limit == 0 || size <= limit ? batch->items : batch->items * limit / size;
 }
 
-/* One batch, or its parts when it is too large. */
-static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
+/* What a batch becomes in the queue: parts, if it has more items than one may have. */
+struct parts {
+    uint32_t max_items;
+    bool is_sparing; /* to save memory, not because max_size asks for it */
+};
+
+static struct parts parts_of(const struct delivery *delivery, struct batch *batch)
 {
     uint64_t items = items_by_size(delivery, batch);
-    if (items < batch->items)
-        return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
-    items = items_by_encoding(delivery, batch);
-    return items >= batch->items ? batch
-                                 : batch_cut_sparingly(batch, items > 0 ? (uint32_t)items : 1);
+    bool is_sparing = items >= batch->items;
+    if (is_sparing)
+        items = items_by_encoding(delivery, batch);
+    if (items >= batch->items || batch->items < 2)
+        return (struct parts){.max_items = batch->items};
+    return (struct parts){items > 0 ? (uint32_t)items : 1, is_sparing};
+}
+
+static struct shipment *append_waiting(struct delivery *delivery, struct batch *batch,
+                                       const struct room *room)
+{
+    struct shipment *shipment = new_shipment(delivery, batch, room);
+    shipment->arrived_ns = worker_now(delivery->node->worker);
+    shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, batch) : 0;
+    delivery->waiting_weight += shipment->weight;
+    list_append(&delivery->waiting, &shipment->link);
+    return shipment;
 }
 
 /* Settling may bring the next batch in, from within. */
-static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
+static void settle_queued(struct delivery *delivery, struct batch *batch)
 {
-    uint64_t now = worker_now(delivery->node->worker);
-    struct batch *part = cut_to_size(delivery, batch);
-    struct room part_room = *room; /* the first part has that of all */
-    while (part) {
-        struct batch *next = part->next;
-        part->next = NULL;
-        struct shipment *shipment = new_shipment(delivery, part, &part_room);
-        part_room = (struct room){.delivery = delivery};
-        shipment->arrived_ns = now;
-        shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, part) : 0;
-        delivery->waiting_weight += shipment->weight;
-        list_append(&delivery->waiting, &shipment->link);
-        if (!delivery->queue->wait_for_result)
-            batch_settle(part, &verdict_ok);
-        part = next;
-    }
+    if (!delivery->queue->wait_for_result)
+        batch_settle(batch, &verdict_ok);
 }
 
 static struct shipment *take_first(struct delivery *delivery)
 {
     struct shipment *shipment = shipment_of(list_pop(&delivery->waiting));
+    assert(!shipment->cutting && delivery->waiting_weight >= shipment->weight);
     delivery->waiting_weight -= shipment->weight;
     return shipment;
+}
+
+/* Cutting beside the loop */
+
+struct cutting {
+    struct job job;
+    struct batch_cutter cutter;
+    struct shipment *shipment; /* waits, with the whole */
+};
+
+static void run_cutting(struct job *job)
+{
+    batch_cutter_run(&container_of(job, struct cutting, job)->cutter);
+}
+
+static bool is_cutting_wanted(const struct job *job)
+{
+    return !is_abandoned(container_of(job, const struct cutting, job)->shipment);
+}
+
+/* The parts in place of the whole; the first one has the room of all. */
+static void replace_by_parts(struct shipment *shipment, struct batch *part)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct shipment *last = shipment;
+    uint64_t whole_weight = shipment->weight;
+    struct batch *next = part->next;
+    shipment->batch = part;
+    shipment->weight = weight_of(delivery, part);
+    delivery->waiting_weight += shipment->weight;
+    for (part->next = NULL; (part = next) != NULL; part->next = NULL) {
+        struct shipment *more = new_shipment(delivery, part, &(struct room){.delivery = delivery});
+        next = part->next;
+        more->arrived_ns = shipment->arrived_ns;
+        more->weight = weight_of(delivery, part);
+        delivery->waiting_weight += more->weight;
+        list_insert(&delivery->waiting, &more->link, &last->link);
+        last = more;
+    }
+    delivery->waiting_weight -= whole_weight;
+}
+
+static void on_cut(struct job *job, bool did_run)
+{
+    struct cutting *cutting = container_of(job, struct cutting, job);
+    struct shipment *shipment = cutting->shipment;
+    struct delivery *delivery = shipment->delivery;
+    shipment->cutting = NULL;
+    if (did_run) /* else drop_abandoned finds it */
+        replace_by_parts(shipment, batch_cutter_finish(&cutting->cutter));
+    free(cutting);
+    pump(delivery);
+}
+
+static void begin_cutting(struct shipment *shipment, struct parts parts)
+{
+    struct cutting *cutting = memory_zalloc(sizeof(*cutting));
+    shipment->cutting = cutting;
+    cutting->shipment = shipment;
+    batch_cutter_init(&cutting->cutter, shipment->batch, parts.max_items, parts.is_sparing);
+    cutting->job =
+        (struct job){.run = run_cutting, .on_done = on_cut, .is_wanted = is_cutting_wanted};
+    job_start(shipment->delivery->node->worker, &cutting->job);
+}
+
+/* The whole stays. */
+static void end_cutting(struct shipment *shipment)
+{
+    struct cutting *cutting = shipment->cutting;
+    if (!cutting)
+        return;
+    job_cancel(&cutting->job);
+    batch_cutter_cancel(&cutting->cutter);
+    shipment->cutting = NULL;
+    free(cutting);
+}
+
+static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
+{
+    struct parts parts = parts_of(delivery, batch);
+    if (parts.max_items < batch->items && batch_memory(batch) >= DELIVERY_LARGE_BYTES) {
+        begin_cutting(append_waiting(delivery, batch, room), parts);
+        settle_queued(delivery, batch);
+        return;
+    }
+    struct room part_room = *room; /* the first part has that of all */
+    struct batch *part = parts.is_sparing ? batch_cut_sparingly(batch, parts.max_items)
+                                          : batch_cut(batch, parts.max_items);
+    for (struct batch *next; part; part = next) {
+        next = part->next;
+        part->next = NULL;
+        append_waiting(delivery, part, &part_room);
+        part_room = (struct room){.delivery = delivery};
+        settle_queued(delivery, part);
+    }
 }
 
 static const char *sent_by(const struct delivery *delivery, const struct shipment *shipment)
@@ -635,7 +735,7 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = first_waiting(delivery);
-    return next && leader->weight < delivery->queue->batch.min_size &&
+    return next && !next->cutting && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
@@ -682,17 +782,23 @@ static bool is_due(const struct delivery *delivery)
            delivery->node->worker->now_ns;
 }
 
+/* One that is being cut is waited for. */
+static bool has_first(const struct delivery *delivery)
+{
+    return delivery->waiting.first && !first_waiting(delivery)->cutting;
+}
+
 /* Those whose senders have given up while they waited (wait_for_result). */
 static void drop_abandoned(struct delivery *delivery)
 {
-    while (delivery->waiting.first && is_abandoned(first_waiting(delivery)))
+    while (has_first(delivery) && is_abandoned(first_waiting(delivery)))
         batch_drop(release(take_first(delivery)), &verdict_sender_is_gone);
 }
 
 static void pump(struct delivery *delivery)
 {
     drop_abandoned(delivery);
-    while (delivery->waiting.first && delivery->active.count < delivery->consumers) {
+    while (has_first(delivery) && delivery->active.count < delivery->consumers) {
         if (!is_due(delivery)) {
             uint64_t due = first_waiting(delivery)->arrived_ns +
                            (uint64_t)delivery->queue->batch.flush_timeout;
@@ -858,6 +964,7 @@ static uint64_t give_up(struct delivery *delivery, struct list *list)
     uint64_t lost = 0;
     while (list->first) {
         struct shipment *shipment = shipment_of(list_pop(list));
+        end_cutting(shipment);
         worker_cancel_timer(delivery->node->worker, &shipment->timer);
         if (shipment->attempting) {
             gauge_add(delivery->shared->in_flight, -1);

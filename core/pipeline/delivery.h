@@ -11,6 +11,9 @@
  * one at a time: the others wait, and a request that would encode to more is cut. What finds no
  * room, or could not be delivered and has an open receipt, goes back by node_refuse.
  *
+ * A large request that has to be cut is cut beside the loop (core/base/job.h), in its place in the
+ * queue: what came later waits behind it.
+ *
  * Owner: the exporter's node.
  *
  * Thread: the node's worker; the bounds are atomics in struct delivery_shared, one per component
@@ -103,8 +106,12 @@ struct shipment {
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
     struct timer timer;
-    struct list_link link; /* of waiting or active */
+    struct list_link link;   /* of waiting or active */
+    struct cutting *cutting; /* beside the loop, while it waits; NULL: it is as it will be sent */
 };
+
+/* Requests of so many bytes are cut beside the loop. */
+#define DELIVERY_LARGE_BYTES ((size_t)1024 * 1024)
 
 struct delivery {
     /* set by the exporter before delivery_start */

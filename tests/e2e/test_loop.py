@@ -49,11 +49,26 @@ TEXTS = {
     "debug": "debug: {verbosity: detailed, use_internal_logger: false, output_paths: [@dir@/out.txt]}",
 }
 
+JOIN = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}
+processors:
+  spanjoin: {samples: {wait: 0s}}
+  batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 100, max_held_mib: 256}
+exporters:
+  nop: {}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin, batch], exporters: [nop]}
+    profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+"""
+JOIN_ATTEMPTS = 20
 
-def profcol(*arguments, exporter="nop: {}"):
+
+def profcol(*arguments, config=CONFIG, exporter="nop: {}"):
     """A process with one loop."""
     name = exporter.split(":")[0]
-    config = CONFIG.replace("nop: {}", exporter).replace("exporters: [nop]", f"exporters: [{name}]")
+    config = config.replace("nop: {}", exporter).replace("exporters: [nop]", f"exporters: [{name}]")
     return server.Profcol(config, arguments=["--workers", "1", *arguments])
 
 
@@ -85,6 +100,14 @@ def pprof(size):
     """A profile of one sample, with a string of so many bytes that nobody refers to."""
     return b"\x0a\x04\x08\x01\x10\x02" + b"\x12\x02\x10\x01" + b"".join(
         field(6, text) for text in (b"", b"cpu", b"nanoseconds", b"x" * size))
+
+
+def small_spans(size):
+    """A request of so many bytes, of spans that have ids and nothing else, and how many there are."""
+    count = size // 30 - 1
+    trace = field(1, (7).to_bytes(16, "big"))
+    spans = b"".join(field(2, trace + field(2, number.to_bytes(8, "big"))) for number in range(1, count + 1))
+    return field(1, field(2, spans)), count
 
 
 def post_head(path, size, *more):
@@ -136,6 +159,76 @@ def close_hard(connection):
     """Close a socket with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
+
+
+class JoinTest(unittest.TestCase):
+    """20 MiB of small spans through spanjoin and batch."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.body, cls.spans = small_spans(BODY_BYTES)
+
+    def upload(self, process):
+        """A connection on which all of it was sent."""
+        connection = connections.connect(process.address("http"), timeout=PATIENCE)
+        connection.sendall(post_head(client.TRACES, len(self.body), f"Content-Type: {client.PROTOBUF}") + self.body)
+        return connection
+
+    def is_seen_in_the_join(self, process, dear):
+        """Whether somebody was told that the index knows spans, and others were answered, before the request was."""
+        while not process.metric("profcol_spanjoin_entries"):
+            if is_answered(dear):
+                return False
+        other = connections.Http1(process.address("http"), timeout=PATIENCE)
+        head = post_head(client.TRACES, 0, f"Content-Type: {client.PROTOBUF}")
+        answers = 0
+        while answers < OTHERS and not is_answered(dear):
+            self.assertEqual(other.request(head).status, 200)
+            answers += 1
+        other.close()
+        return answers == OTHERS and not is_answered(dear)
+
+    def check_all_is_sent(self, process):
+        """Every span leaves batch, in requests of 100."""
+        server.wait_until(lambda: process.metric("otelcol_processor_batch_batch_send_size_sum") == self.spans,
+                          timeout=PATIENCE, what="the spans behind batch")
+        self.assertGreaterEqual(process.metric("otelcol_processor_batch_batch_send_size_count"), self.spans / 100)
+
+    def until_seen(self, check):
+        """Runs `check` with a request that is in the join. How fast the test looks there is up to the machine, so it tries."""
+        for _ in range(JOIN_ATTEMPTS):
+            with profcol("--drain-timeout", "10m", config=JOIN) as process, self.upload(process) as dear:
+                if self.is_seen_in_the_join(process, dear):
+                    check(process, dear)
+                    return
+        self.fail("nobody was served while the request was in the join")
+
+    def test_others_are_served_meanwhile(self):
+        def check(process, dear):
+            self.assertEqual(status_of(dear), 200)
+            self.check_all_is_sent(process)
+
+        self.until_seen(check)
+
+    def test_sigterm_meanwhile(self):
+        def check(process, dear):
+            process.signal(signal.SIGTERM)
+            process.wait_for_log("Starting shutdown", timeout=PATIENCE)
+            self.assertEqual(status_of(dear), 200)
+            process.stop(timeout=PATIENCE)   # nothing that was acknowledged is lost, else the exit code says so
+
+        self.until_seen(check)
+
+    def test_stop_meanwhile(self):
+        with profcol("--drain-timeout", "1ms", config=JOIN) as process, self.upload(process):
+            process.stop(timeout=PATIENCE)
+
+    def test_a_client_that_leaves_meanwhile(self):
+        with profcol(config=JOIN) as process:
+            for _ in range(3):
+                close_hard(self.upload(process))
+            server.wait_until(lambda: process.metric("profcol_budget_used_bytes") < 1 << 20,
+                              timeout=PATIENCE, what="the memory of what was given up")
 
 
 class LoopTest(unittest.TestCase):
