@@ -1,7 +1,8 @@
 #include "core/kept_memory.h"
 
+#include <fcntl.h>
 #include <malloc.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,14 +50,16 @@ static uint64_t read_clock(clockid_t clock)
 /* Without the files that are mapped: the kernel takes those back by itself. 0: not known. */
 static size_t resident_bytes(void)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long all, resident = 0, shared = 0;
-    if (!file)
+    char text[128] = {0}, *at = text;
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    if (size <= 0)
         return 0;
-    if (fscanf(file, "%lu %lu %lu", &all, &resident, &shared) != 3)
-        resident = shared = 0;
-    fclose(file);
-    return (resident - shared) * (size_t)sysconf(_SC_PAGESIZE);
+    strtoul(at, &at, 10); /* all pages */
+    unsigned long resident = strtoul(at, &at, 10), shared = strtoul(at, &at, 10);
+    return resident > shared ? (resident - shared) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 /* glibc gives the end of a heap back as soon as 128 KiB there are free, and asks for it again, page
