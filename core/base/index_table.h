@@ -53,6 +53,12 @@ void index_table_reserve(struct index_table *table, uint32_t more, struct arena 
 /* Takes an item out that is in the table; probes end. */
 void index_table_remove(struct index_table *table, uint32_t hash, uint32_t number);
 
+/* Whether it has no room for one item more. */
+static inline bool index_table_is_full(const struct index_table *table)
+{
+    return table->count >= (table->mask + 1) / 2; /* also without slots */
+}
+
 struct index_probe {
     uint32_t hash;
     uint32_t at;
@@ -87,7 +93,7 @@ static inline void index_table_add(struct index_table *table, const struct index
 {
     struct index_slot *slot = &table->slots[probe->at];
     assert(slot->number_plus_one == 0 && number < INDEX_TABLE_MAX);
-    assert(table->count <= table->mask / 2);
+    assert(!index_table_is_full(table));
     *slot = (struct index_slot){probe->hash, number + 1};
     table->count++;
 }

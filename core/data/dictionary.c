@@ -186,7 +186,8 @@ static struct table *open_indexed(struct dictionary *dictionary, int number)
 
     if (!table->by_content.slots)
         index_entries(table, dictionary->arena);
-    index_table_reserve(&table->by_content, 1, dictionary->arena);
+    if (index_table_is_full(&table->by_content))
+        index_table_reserve(&table->by_content, 1, dictionary->arena);
     return table;
 }
 

@@ -39,8 +39,8 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items);
  * more than the request itself. */
 struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items);
 
-/* Either of them in three calls, the second of which may run beside the loop (core/base/job.h). The batch
- * has more than max_items, and nobody changes it until the last. */
+/* Either of them in three calls, the second of which may run beside the loop (core/base/job.h). The
+ * batch has more than max_items, and nobody changes it until the last. */
 struct batch_cutter {
     struct batch *whole;
     uint32_t max_items;

@@ -35,23 +35,12 @@ static void reserve_keys(struct sample_plan *plan)
     plan->keys = arena_array(&plan->arena, plan->key_capacity, sizeof *plan->keys);
 }
 
-static void grow_map(struct sample_plan *plan)
+static void make_room_for_key(struct sample_plan *plan)
 {
     if (plan->key_capacity == 0)
         reserve_keys(plan);
-    uint32_t size = plan->map_mask ? (plan->map_mask + 1) * 2 : 64;
-    while (size < plan->key_capacity * 2)
-        size *= 2;
-    plan->map = arena_array(&plan->arena, size, sizeof *plan->map);
-    plan->map_mask = size - 1;
-    for (uint32_t k = 0; k < plan->key_count; k++) {
-        const struct span_find *find = &plan->finds[k];
-        uint64_t at =
-            key_hash(&find->key, &find->source, plan->keys[k].from_ns, plan->keys[k].to_ns);
-        while (plan->map[at & plan->map_mask])
-            at++;
-        plan->map[at & plan->map_mask] = k + 1;
-    }
+    uint32_t more = plan->key_count < plan->key_capacity ? plan->key_capacity - plan->key_count : 1;
+    index_table_reserve(&plan->keys_by_hash, more, &plan->arena);
 }
 
 static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
@@ -80,19 +69,20 @@ static bool is_of_source(const struct sample_plan *plan, uint32_t key)
 static uint32_t find_exact_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
                                uint64_t from_ns, uint64_t to_ns)
 {
-    if (!plan->map || plan->key_count * 2 > plan->map_mask)
-        grow_map(plan);
-    uint64_t at = key_hash(ids, &plan->source, from_ns, to_ns);
-    for (uint32_t k; (k = plan->map[at & plan->map_mask]) != 0; at++) {
-        const struct sample_key *key = &plan->keys[k - 1];
-        if (memcmp(&plan->finds[k - 1].key, ids, sizeof *ids) == 0 && key->from_ns == from_ns &&
-            key->to_ns == to_ns && is_of_source(plan, k - 1))
-            return k - 1;
+    if (index_table_is_full(&plan->keys_by_hash))
+        make_room_for_key(plan);
+    struct index_probe probe = index_table_probe(
+        &plan->keys_by_hash, (uint32_t)key_hash(ids, &plan->source, from_ns, to_ns));
+    for (uint32_t k; index_table_next(&plan->keys_by_hash, &probe, &k);) {
+        const struct sample_key *key = &plan->keys[k];
+        if (memcmp(&plan->finds[k].key, ids, sizeof *ids) == 0 && key->from_ns == from_ns &&
+            key->to_ns == to_ns && is_of_source(plan, k))
+            return k;
     }
     if (plan->key_count == SAMPLE_KEYS_MAX)
         return BEYOND_KEYS;
     uint32_t k = new_key(plan, ids, has_trace, from_ns, to_ns);
-    plan->map[at & plan->map_mask] = k + 1;
+    index_table_add(&plan->keys_by_hash, &probe, k);
     return k;
 }
 

@@ -14,6 +14,7 @@
 #ifndef PROFCOL_SPANJOIN_SAMPLE_IDS_H
 #define PROFCOL_SPANJOIN_SAMPLE_IDS_H
 
+#include "core/base/index_table.h"
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/joined_values.h"
 #include "processors/spanjoin/request_source.h"
@@ -110,8 +111,7 @@ struct sample_plan {
     uint32_t sample_capacity;
     uint32_t profile_capacity;
     uint32_t resource_capacity;
-    uint32_t *map; /* hash of an id -> position + 1 of its key */
-    uint32_t map_mask;
+    struct index_table keys_by_hash; /* of the ids and times */
     uint32_t *link_keys; /* of the link table: position + 2; 1: names no span; 0: not asked yet */
     uint32_t link_count;
     uint32_t class_count;
