@@ -13,6 +13,8 @@
  */
 #include "core/base/budget.h"
 #include "core/base/container_of.h"
+#include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
@@ -109,7 +111,6 @@ struct package {
 /* What has the same values of metadata_keys. */
 struct shard {
     struct offers offers; /* of packages */
-    struct shard *next;
     struct batch_node *node;
     struct slice key;
     struct context *context; /* those values; NULL without metadata_keys */
@@ -124,8 +125,10 @@ struct shard {
 
 struct batch_node {
     struct node node;
-    struct shard *shards;
-    size_t shard_count;
+    struct arena arena; /* of the next two */
+    struct shard **shards;
+    struct index_table shards_by_key;
+    uint32_t shard_count, shard_capacity;
     struct profiles_merge *merge; /* of profiles */
     struct histogram *send_size;
     struct counter *size_triggers;
@@ -557,25 +560,38 @@ static struct shard *add_shard(struct batch_node *node, struct slice key,
     shard->context = make_context(settings_of(node), context);
     offers_init(&shard->offers, &node->node, send_next);
     shard->timeout.on_timer = on_timeout;
-    shard->next = node->shards;
-    node->shards = shard;
-    node->shard_count++;
+    node->shards = arena_grow(&node->arena, node->shards, node->shard_count, &node->shard_capacity,
+                              sizeof *node->shards);
+    index_table_reserve(&node->shards_by_key, 1, &node->arena);
+    index_table_add_new(&node->shards_by_key, (uint32_t)hash_bytes(key), node->shard_count);
+    node->shards[node->shard_count++] = shard;
     gauge_add(node->cardinality, 1);
     return shard;
+}
+
+static struct shard *find_by_key(const struct batch_node *node, struct slice key)
+{
+    if (node->shard_count == 0)
+        return NULL;
+    struct index_probe probe = index_table_probe(&node->shards_by_key, (uint32_t)hash_bytes(key));
+    for (uint32_t i; index_table_next(&node->shards_by_key, &probe, &i);)
+        if (slice_equal(node->shards[i]->key, key))
+            return node->shards[i];
+    return NULL;
 }
 
 /* NULL: too many combinations. */
 static struct shard *find_shard(struct batch_node *node, const struct context *context)
 {
     const struct batch_settings *settings = settings_of(node);
+    if (settings->metadata_keys.count == 0)
+        return node->shard_count > 0 ? node->shards[0] : add_shard(node, SLICE(""), context);
     struct text text = {0};
     print_key(settings, context, &text);
     struct slice key = slice_of(text.data, text.size);
-    struct shard *shard = node->shards;
-    while (shard && !slice_equal(shard->key, key))
-        shard = shard->next;
-    if (!shard && (node->shard_count < settings->metadata_cardinality_limit ||
-                   settings->metadata_keys.count == 0))
+    struct shard *shard = find_by_key(node, key);
+    if (!shard && node->shard_count < settings->metadata_cardinality_limit &&
+        node->shard_count < INDEX_TABLE_MAX)
         shard = add_shard(node, key, context);
     text_deinit(&text);
     return shard;
@@ -686,7 +702,8 @@ static bool batch_node_start(struct node *base, struct error *err)
 static void batch_node_drain(struct node *base)
 {
     struct batch_node *node = (struct batch_node *)base;
-    for (struct shard *shard = node->shards; shard; shard = shard->next) {
+    for (uint32_t i = 0; i < node->shard_count; i++) {
+        struct shard *shard = node->shards[i];
         shard->due_pieces = shard->piece_count;
         shard->by_timeout = true;
         offers_pump(&shard->offers);
@@ -696,8 +713,8 @@ static void batch_node_drain(struct node *base)
 static bool batch_is_idle(const struct node *base)
 {
     const struct batch_node *node = (const struct batch_node *)base;
-    for (const struct shard *shard = node->shards; shard; shard = shard->next)
-        if (shard->first || shard->offers.under_way > 0)
+    for (uint32_t i = 0; i < node->shard_count; i++)
+        if (node->shards[i]->first || node->shards[i]->offers.under_way > 0)
             return false;
     return true;
 }
@@ -716,9 +733,8 @@ static void give_up(struct shard *shard)
 static void batch_node_stop(struct node *base)
 {
     struct batch_node *node = (struct batch_node *)base;
-    while (node->shards) {
-        struct shard *shard = node->shards;
-        node->shards = shard->next;
+    while (node->shard_count > 0) {
+        struct shard *shard = node->shards[--node->shard_count];
         worker_cancel_timer(base->worker, &shard->timeout);
         offers_stop(&shard->offers);
         give_up(shard);
@@ -736,6 +752,7 @@ static void batch_node_stop(struct node *base)
                   node->lost, signal_item_name(base->signal), base->pipeline);
     }
     profiles_merge_free(node->merge);
+    arena_deinit(&node->arena);
 }
 
 static double read_held(void *context)

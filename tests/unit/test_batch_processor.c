@@ -488,6 +488,33 @@ static void keeps_tenants_apart(void **state)
     fixture_deinit(&f);
 }
 
+/* Whoever sends chooses how many there are: each is found by a hash. */
+static void finds_one_of_many_tenants(void **state)
+{
+    (void)state;
+    enum { TENANTS = 30000 };
+    struct fixture f;
+    char tenant[16];
+    struct fixture_place *place = start(&f, SIGNAL_TRACES,
+                                        "{metadata_keys: [x-tenant], send_batch_size: 2, "
+                                        "metadata_cardinality_limit: 30000, timeout: 1h}");
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i < TENANTS; i++) {
+            snprintf(tenant, sizeof tenant, "%u", i);
+            struct context *context = context_new();
+            context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
+            context->entries[context->entry_count++] =
+                (struct context_entry){"x-tenant", arena_strdup(&context->arena, tenant)};
+            batch_processor_type.consume(place->nodes[0], batch_new(&f.workers[0], SIGNAL_TRACES,
+                                                                    make_spans(2 * i + pass, 1, 3),
+                                                                    1, NULL, context));
+        }
+    fixture_advance(&f, 200 * MS);
+    assert_int_equal((int)metric(&f, "otelcol_processor_batch_metadata_cardinality"), TENANTS);
+    assert_int_equal(f.recorder.count, TENANTS);
+    fixture_deinit(&f);
+}
+
 /* ---- cutting costs a bounded multiple ---- */
 
 static void bounds_what_cutting_costs(void **state)
@@ -524,6 +551,7 @@ int main(void)
         cmocka_unit_test(drains),
         cmocka_unit_test(passes_answers_on),
         cmocka_unit_test(keeps_tenants_apart),
+        cmocka_unit_test(finds_one_of_many_tenants),
         cmocka_unit_test(bounds_what_cutting_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
