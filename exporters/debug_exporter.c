@@ -124,7 +124,7 @@ static bool debug_node_start(struct node *node, struct error *err)
     text_printf(&name, "otelcol_exporter_sent_%s", signal_item_name(node->signal));
     metrics_label(&labels, "exporter", node->component->id);
     debug->sent = metrics_counter(node->component->process->metrics, text_string(&name),
-                                  "Items that were shown.", text_string(&labels));
+                                  "Items that were logged.", text_string(&labels));
     text_deinit(&name);
     text_deinit(&labels);
     return true;

@@ -453,8 +453,8 @@ static void answer(struct file_record *record, const struct verdict *verdict)
 static void cut_half_record(struct file_sink *sink)
 {
     if (sink->regular && ftruncate(sink->fd, (off_t)sink->size_bytes) != 0)
-        log_error(sink->label, "cannot cut a half-written record off %s: %s", sink->settings->path,
-                  strerror(errno));
+        log_error(sink->label, "cannot remove an incomplete record from %s: %s",
+                  sink->settings->path, strerror(errno));
 }
 
 /* Answers the records in [first, end): the first `written` bytes of them are in the file. */
@@ -654,7 +654,7 @@ static void file_consume(struct node *node, struct batch *batch)
     link_record(record->node, record);
     if (!encode_record(record, node->component->settings)) {
         record->verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                                            "no memory to compress a record");
+                                            "not enough memory to compress a record");
         settle(record);
     } else if (record->home == record->sink->owner) {
         take_record(record);

@@ -15,7 +15,7 @@ static bool is_full(const struct text *out)
 static void end_text(struct text *out)
 {
     if (is_full(out))
-        text_append(out, "... and more, which is left out\n");
+        text_append(out, "... and more, which is not shown\n");
 }
 
 uint32_t describe_count(struct message *root)

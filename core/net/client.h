@@ -55,7 +55,7 @@ enum client_failure {
     CLIENT_OK, /* an answer came */
     CLIENT_CONNECT_FAILED,
     CLIENT_TIMEOUT,
-    CLIENT_BROKEN, /* the connection ended or the peer broke the protocol before the answer was
+    CLIENT_BROKEN, /* the connection ended or the peer violated the protocol before the answer was
                       whole */
 };
 
