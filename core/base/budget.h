@@ -1,20 +1,20 @@
 /*
  * budget: how many bytes something may hold, shared by all workers.
  *
- * Whoever grows by what arrives from outside (bodies, decompressed output, held requests) reserves
- * first and refuses the request when the answer is no. Arenas of an admitted request charge
- * without asking: their size is bounded by the request that was admitted, and when it was there had
- * to be room for them (core/data/unfold.h).
+ * Memory for data from outside (bodies, decompressed output, held requests) is reserved before it
+ * grows; if the reservation fails, the request is refused. Arenas of an admitted request charge
+ * the budget without asking: the request bounds their size, and it was admitted only because there
+ * was room for them (core/data/unfold.h).
  *
  * A budget may have a parent, and is then the account of one source (source_accounts.h): what it
  * holds counts at both. An account reserves only up to BUDGET_ACCOUNT_FACTOR times what is free at
  * its parent afterwards (dynamic thresholds, Choudhury and Hahne 1998). So one source alone gets
  * four fifths of the parent, two get four ninths each, and there is always room for a source that
- * holds little: whoever holds most is refused first, and nobody has to wait for a turn.
+ * holds little: the source that holds most is refused first, and no source waits for a turn.
  *
  * Owner: the process or a component.
  *
- * Thread: any; one atomic each, two with a parent.
+ * Thread: any. A call takes one atomic operation, two with a parent.
  */
 #ifndef PROFCOL_CORE_BASE_BUDGET_H
 #define PROFCOL_CORE_BASE_BUDGET_H
@@ -31,19 +31,20 @@ struct budget {
     struct budget *parent; /* NULL: none; has none itself */
 };
 
-/* False, and nothing reserved, when it would go over the limit. A null budget always says yes. */
+/* Reserves size_bytes. Returns false, and reserves nothing, if this would exceed the limit. NULL
+ * has no limit: true. */
 bool budget_reserve(struct budget *budget, size_t size_bytes);
-/* The same with another limit than the budget's own; 0: no limit. Not of an account. */
+/* The same with another limit than the budget's own; 0: no limit. Not for an account. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
-/* Whether budget_reserve would say yes now, for what will charge it later. */
+/* Whether budget_reserve would succeed now. For memory that will be charged later. */
 bool budget_has_room(const struct budget *budget, size_t size_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);
 void budget_release(struct budget *budget, size_t size_bytes);
 size_t budget_used(const struct budget *budget);
-/* The limit of the whole, also of an account; 0: none. NULL is allowed. */
+/* Returns the limit in bytes; of an account, its parent's. 0: no limit. NULL is allowed. */
 size_t budget_limit(const struct budget *budget);
-/* What something made of both is charged to: their common budget, else the parent. NULL is allowed.
- */
+/* Returns the budget for data made from both: their common budget, otherwise the parent. NULL is
+ * allowed. */
 struct budget *budget_of_both(struct budget *one, struct budget *other);
 
 #endif

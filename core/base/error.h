@@ -1,5 +1,5 @@
 /*
- * error: a text that says what is wrong and where, for whoever caused it.
+ * error: a text that tells the user what is wrong and where.
  *
  * Set-up functions are `bool f(..., struct error *err)`: false means that err->text is set. The
  * data path returns verdicts instead (core/base/verdict.h).
@@ -15,17 +15,17 @@
 
 struct error {
     char text[1024];
-    int system; /* errno where a system call failed; 0: none did */
+    int system; /* errno of the system call that failed; 0: none did */
 };
 
-/* Sets the text (cut at its size) and returns false, so that `return error_set(err, ...)` reads
- * well. */
+/* Sets the text (truncated to its size) and returns false, so that callers can write `return
+ * error_set(err, ...)`. */
 bool error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same with the text of errno, which is kept in `system`. */
+/* The same with the system's text for errno `number`, which is also stored in `system`. */
 bool error_set_system(struct error *err, int number);
 
-/* Puts "prefix: " before the text that is there; returns false. */
+/* Puts "prefix: " in front of the existing text; returns false. */
 bool error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * metrics: what profcol counts about itself, printed in Prometheus' text format.
+ * metrics: profcol's own metrics, printed in Prometheus' text format.
  *
- * A counter has one cell per worker on a cache line of its own: adding takes no lock and shares
- * nothing; reading sums. Series are made at start (or at the first event of their kind) and live
- * as long as the registry. Names are given in full: "otelcol_receiver_accepted_spans" where the
- * Collector has the metric, else "profcol_...".
+ * A counter has one cell per worker, on its own cache line: adding takes no lock and shares
+ * nothing; reading sums the cells. Series are created at start (or at the first event of their
+ * kind) and live as long as the registry. Callers pass complete names:
+ * "otelcol_receiver_accepted_spans" if the Collector has the metric, otherwise "profcol_...".
  *
  * Owner: the registry owns all series.
  *
- * Thread: making takes a lock, any thread; adding: the worker whose index is given; reading: any.
+ * Thread: create and read series on any thread (it takes a lock); add on the worker whose index is
+ * given.
  */
 #ifndef PROFCOL_CORE_BASE_METRICS_H
 #define PROFCOL_CORE_BASE_METRICS_H
@@ -31,8 +32,8 @@ struct counter *metrics_counter(struct metrics *metrics, const char *name, const
                                 const char *labels);
 struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
                             const char *labels);
-/* A gauge whose value is asked for when it is printed; read is called on the printing thread.
- * metrics_forget removes all whose context is `context`. */
+/* Adds a gauge whose value `read` returns when metrics are printed, on the printing thread.
+ * metrics_forget removes all gauges with this `context`. */
 void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
                         const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);
@@ -47,12 +48,12 @@ void gauge_add(struct gauge *gauge, int64_t delta);
 int64_t gauge_read(const struct gauge *gauge);
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
 
-/* Prints everything, families sorted by name, HELP and TYPE once each. with_type_suffix: counters
- * whose name does not end in _total are printed with it, as OpenMetrics has it. */
+/* Appends all metrics, families sorted by name, with HELP and TYPE once each. with_type_suffix:
+ * adds _total to names of counters that lack it, as in OpenMetrics. */
 void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out);
 /* Appends key="value" to labels, with a comma when needed, escaped. */
 void metrics_label(struct text *labels, const char *key, const char *value);
-/* For tests: the value of a counter or gauge by name and labels; 0 when there is none. */
+/* For tests: the value of a counter or gauge by name and labels; 0 if there is none. */
 double metrics_value(struct metrics *metrics, const char *name, const char *labels);
 
 #endif
