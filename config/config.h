@@ -29,6 +29,7 @@ struct config *config_load(const struct config_type *const *types, const char *c
  * default"). */
 struct config *config_load_text(const struct config_type *const *types, const char *name,
                                 struct slice yaml, struct text *report);
+/* Frees the configuration with everything in it. NULL is allowed. */
 void config_free(struct config *config);
 
 /* The configuration with all defaults written out, as YAML; secrets as [REDACTED]. */

@@ -86,6 +86,7 @@ void config_message_at(struct config_check *check, bool is_error, struct config_
 /* False, with one error, when count more nodes are too many. */
 bool config_count_nodes(struct config_check *check, struct config_place place, size_t count);
 
+/* Returns the path as text, such as "receivers::otlp::protocols". */
 const char *config_path_text(struct arena *arena, const struct config_path *path);
 /* What a user wrote, fit for a message: in quotes, cut when long. */
 const char *config_quote(struct arena *arena, const char *text);

@@ -27,9 +27,12 @@ struct arena {
     struct budget *budget; /* charged with reserved_bytes; may be NULL */
 };
 
+/* Initialises an empty arena. Its memory is charged to the budget, which may be NULL. */
 void arena_init(struct arena *arena, struct budget *budget);
 /* Moves the charge for all memory of the arena, and for later growth, to another budget. */
 void arena_set_budget(struct arena *arena, struct budget *budget);
+/* Frees all memory of the arena and releases its charge. The arena is empty again and can be used.
+ */
 void arena_deinit(struct arena *arena);
 
 /* Allocate `size` bytes, aligned for any type. Never NULL. arena_zalloc also zeroes them. */
@@ -42,11 +45,13 @@ void *arena_array(struct arena *arena, size_t count, size_t element_size);
 void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
                  size_t element_size);
 
+/* Returns a copy of the text. */
 char *arena_strdup(struct arena *arena, const char *text);
 /* Returns a copy in which A to Z are a to z. */
 char *arena_lower_case(struct arena *arena, const char *text);
 char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */
 struct slice arena_copy(struct arena *arena, struct slice bytes);
+/* Returns the formatted text, NUL-terminated. */
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *arena, const char *format, va_list args);

@@ -38,8 +38,11 @@ bool budget_reserve(struct budget *budget, size_t size_bytes);
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
 /* Whether budget_reserve would succeed now. For memory that will be charged later. */
 bool budget_has_room(const struct budget *budget, size_t size_bytes);
+/* Charges size_bytes without asking, even beyond the limit. NULL is allowed. */
 void budget_charge(struct budget *budget, size_t size_bytes);
+/* Gives back size_bytes that were reserved or charged. NULL is allowed. */
 void budget_release(struct budget *budget, size_t size_bytes);
+/* Returns the bytes that are reserved and charged now. */
 size_t budget_used(const struct budget *budget);
 /* Returns the limit in bytes; of an account, its parent's. 0: no limit. NULL is allowed. */
 size_t budget_limit(const struct budget *budget);

@@ -32,6 +32,7 @@ struct buffer *buffer_new(size_t capacity, struct budget *budget);
 /* The same, but charges the budget without asking: for data made from a request that was already
  * admitted. Never NULL. */
 struct buffer *buffer_new_charged(size_t capacity, struct budget *budget);
+/* Adds a reference and returns the buffer. */
 struct buffer *buffer_ref(struct buffer *buffer);
 void buffer_unref(struct buffer *buffer); /* NULL is allowed */
 

@@ -17,8 +17,10 @@
  * hash_init_with. */
 void hash_init(void);
 void hash_init_with(uint64_t key);
+/* Returns the keyed hash of the bytes, or of the number. */
 uint64_t hash_bytes(struct slice bytes);
 uint64_t hash_u64(uint64_t value);
+/* Returns a random number from the kernel; aborts if there is none. */
 uint64_t random_u64(void);
 
 #endif

@@ -20,7 +20,9 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_encoding { LOG_CONSOLE, LOG_JSON };
 
+/* Sets the level and the encoding; called once at start. */
 void log_init(enum log_level level, enum log_encoding encoding);
+/* Whether messages of this level are written. */
 bool log_enabled(enum log_level level);
 
 /* component: the id as written in the configuration ("otlp/profiles", with its kind before it:

@@ -17,6 +17,7 @@
 void *memory_alloc(size_t size);  /* not zeroed */
 void *memory_zalloc(size_t size); /* zeroed */
 void *memory_realloc(void *old, size_t size);
+/* Returns a copy of the text, which the caller frees. */
 char *memory_strdup(const char *text);
 char *memory_strndup(const void *text, size_t size); /* adds the NUL */
 /* Allocate or resize an array of count elements, not zeroed. Both abort if the product overflows.

@@ -23,7 +23,9 @@ struct counter;
 struct gauge;
 struct histogram;
 
+/* Creates a registry for this number of workers. */
 struct metrics *metrics_new(unsigned workers);
+/* Frees the registry with all its series. */
 void metrics_free(struct metrics *metrics);
 
 /* labels: as printed between the braces, `receiver="otlp",transport="grpc"`, or "" (values escaped
@@ -41,11 +43,15 @@ void metrics_forget(struct metrics *metrics, const void *context);
 struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
                                     const char *labels, const double *bounds, size_t bound_count);
 
+/* Adds n to the cell of this worker. */
 void counter_add(struct counter *counter, unsigned worker, uint64_t n);
+/* Returns the sum over all workers. */
 uint64_t counter_read(const struct counter *counter);
+/* Sets the gauge, or adds to it; on any thread. */
 void gauge_set(struct gauge *gauge, int64_t value);
 void gauge_add(struct gauge *gauge, int64_t delta);
 int64_t gauge_read(const struct gauge *gauge);
+/* Counts one value in the histogram, in the cell of this worker. */
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
 
 /* Appends all metrics, families sorted by name, with HELP and TYPE once each. with_type_suffix:

@@ -33,7 +33,9 @@ struct source_accounts {
     struct source_account items[SOURCE_ACCOUNTS];
 };
 
+/* Initialises all accounts, with `parent` as the budget that they share. */
 void source_accounts_init(struct source_accounts *accounts, struct budget *parent);
+/* Ends the use of the accounts. None may be in use afterwards. */
 void source_accounts_deinit(struct source_accounts *accounts);
 /* Returns the account for a new connection of this source. Never NULL. */
 struct budget *source_accounts_enter(struct source_accounts *accounts, uint64_t key);

@@ -21,6 +21,7 @@ struct text {
     size_t capacity;
 };
 
+/* Append a string, bytes, a character or formatted text. */
 void text_append(struct text *text, const char *string);
 void text_append_slice(struct text *text, struct slice bytes);
 void text_append_char(struct text *text, char c);
@@ -38,6 +39,7 @@ int text_hex_digit(uint8_t c);
 void text_append_hex(struct text *text, struct slice bytes);
 const char *text_string(const struct text *text); /* "" when empty */
 void text_clear(struct text *text);
+/* Frees the memory; the text is empty again. */
 void text_deinit(struct text *text);
 
 #endif

@@ -30,10 +30,12 @@ struct timer_queue {
     uint64_t run_ns; /* while timer_queue_run calls: its now_ns; else 0 */
 };
 
+/* Frees the heap. No timer may be set. */
 void timer_queue_deinit(struct timer_queue *queue);
 /* Sets the timer, or moves it if it is set. Inside timer_queue_run a deadline before its now_ns
  * counts as now_ns, so that it cannot delay timers that were due already. */
 void timer_queue_set(struct timer_queue *queue, struct timer *timer, uint64_t deadline_ns);
+/* Cancels the timer; does nothing if it is not set. */
 void timer_queue_cancel(struct timer_queue *queue, struct timer *timer);
 /* Calls all timers that are due at now_ns, in order, and returns their number. A timer that is set
  * during the run is not called in the same run. */

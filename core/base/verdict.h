@@ -47,6 +47,7 @@ extern const struct verdict verdict_shutting_down;
 /* For data whose sender has given up waiting for the answer, and will send it again. */
 extern const struct verdict verdict_sender_is_gone;
 
+/* Returns a verdict with this code and text, without a delay. */
 struct verdict verdict_of(enum grpc_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Returns a verdict that asks the sender to send the same data again, after retry_after_ns; -1: no

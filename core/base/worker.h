@@ -70,9 +70,12 @@ struct worker {
     atomic_bool stopping;
 };
 
+/* Initialises a worker and its loop. Returns false, with err set, if libuv cannot create the loop.
+ */
 bool worker_init(struct worker *worker, unsigned index, struct error *err);
 /* Without a running loop, for tests: time starts at now_ns and moves with worker_advance. */
 void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
+/* Closes the loop and frees its memory. The worker must not run. */
 void worker_deinit(struct worker *worker);
 
 /* Runs the loop on a new thread (it has begun when this returns) until worker_stop. */
@@ -122,6 +125,7 @@ static inline void worker_end_piece(struct worker *worker, struct worker_piece *
 
 /* Sets the timer delay_ns from now (moves it when set). */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);
+/* Cancels the timer; does nothing if it is not set. */
 void worker_cancel_timer(struct worker *worker, struct timer *timer);
 
 /* Manual workers: sets the time, runs messages and due timers until nothing is due. */

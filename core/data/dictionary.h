@@ -24,6 +24,7 @@ struct dictionary;
  * appended with the first addition). Opens nothing yet. */
 struct dictionary *dictionary_new(struct message *root, struct arena *arena);
 
+/* Returns how many entries the table has, with those appended. */
 uint32_t dictionary_count(struct dictionary *dictionary, int table);
 /* Payload of an entry (for the string table: the string itself); empty for index 0 of an empty
  * table. Asserts on an index out of range: scanned before. */

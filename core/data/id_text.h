@@ -16,6 +16,7 @@
 bool id_from_hex(struct slice text, uint8_t *id, size_t id_size);
 /* A span id; Datadog's way. */
 bool id_from_decimal(struct slice text, uint8_t *span_id);
+/* Writes a span id from a number, most significant byte first. */
 bool id_from_number(uint64_t number, uint8_t *span_id);
 
 #endif

@@ -123,6 +123,7 @@ struct slice_list {
     uint8_t *scratch; /* where short runs are copied together */
     uint8_t *scratch_end;
 };
+/* Appends one slice to the list. Short slices are copied, empty ones left out. */
 void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes);
 void message_gather(const struct message *message, struct arena *arena, struct slice_list *out);
 

@@ -22,10 +22,12 @@ struct profiles_merge;
 
 /* What it holds is charged to the budget without asking: the requests were admitted. */
 struct profiles_merge *profiles_merge_new(struct budget *budget);
+/* Frees the merge and drops its references to the requests. */
 void profiles_merge_free(struct profiles_merge *merge);
 
 /* Adds a whole encoded request (scanned and normalised). */
 void profiles_merge_add(struct profiles_merge *merge, struct buffer *request);
+/* Returns how many samples were added since the last result. */
 uint32_t profiles_merge_items(const struct profiles_merge *merge);
 size_t profiles_merge_size(const struct profiles_merge *merge); /* of the result: bytes, about */
 /* The same, or what was read for it where that is more: an entry that says nothing leaves nothing,
@@ -38,7 +40,9 @@ struct buffer *profiles_merge_finish(struct profiles_merge *merge);
 /* A request that is added in several parts: looked through once. For one merge only. */
 struct profiles_source;
 struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct buffer *request);
+/* Frees the source; the merge stays. */
 void profiles_source_free(struct profiles_source *source);
+/* Returns how many samples the request has. */
 uint32_t profiles_source_items(const struct profiles_source *source);
 /* What samples [first, first + count) have themselves; the other bytes of a part are repeated. */
 size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t first,

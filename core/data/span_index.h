@@ -37,7 +37,9 @@ struct span_index_options {
         type_count; /* sample types whose counts and sums are kept, at most SPAN_INDEX_TYPES_MAX */
 };
 
+/* Creates an empty index. Its memory grows as spans arrive. */
 struct span_index *span_index_new(const struct span_index_options *options);
+/* Frees the index. No other thread may use it. */
 void span_index_free(struct span_index *index);
 
 struct span_key {
@@ -84,6 +86,7 @@ struct span_wakeups {
     size_t count;
     size_t capacity;
 };
+/* Frees the list; it is empty again. */
 void span_wakeups_deinit(struct span_wakeups *wakeups);
 
 /* A span that came. */
@@ -162,10 +165,12 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns);
 /* Who sends, as span_sources_find says. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns);
+/* Returns how many sources have a number now. */
 unsigned span_index_sources(const struct span_index *index);
 
 /* Without the profile ids, which count against max_spans too. */
 uint64_t span_index_entries(const struct span_index *index);
+/* Returns the memory of the index in bytes. */
 size_t span_index_memory(struct span_index *index);
 /* Reasons in the order of their names, ended by NULL; evictions of each since this was last asked.
  */

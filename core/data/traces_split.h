@@ -20,7 +20,9 @@ struct traces_source;
 /* One request that stands in several pieces, one behind the other; scanned. */
 struct traces_source *traces_source_new(const struct slice *pieces, size_t piece_count,
                                         struct budget *budget);
+/* Frees the source; the request's bytes stay. */
 void traces_source_free(struct traces_source *source);
+/* Returns how many spans the request has. */
 uint32_t traces_source_items(const struct traces_source *source);
 /* What spans [first, first + count) have themselves; the other bytes of a part are repeated. */
 size_t traces_source_item_bytes(const struct traces_source *source, uint32_t first, uint32_t count);

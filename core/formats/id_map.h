@@ -30,6 +30,7 @@ struct id_map {
     size_t count;
 };
 
+/* Frees the map and releases its charge; it is empty again. */
 void id_map_deinit(struct id_map *map);
 /* What the next put allocates; 0: nothing. */
 size_t id_map_growth(const struct id_map *map);

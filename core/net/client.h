@@ -91,6 +91,7 @@ struct client_request {
 /* Strings of the options are copied. Connects when there is something to send. */
 struct client *client_new(struct worker *worker, const struct client_options *options,
                           struct error *err);
+/* Sends the request, which must exist until on_done or client_cancel. Connects if necessary. */
 void client_send(struct client *client, struct client_request *request);
 /* No on_done for this one any more. */
 void client_cancel(struct client_request *request);

@@ -27,6 +27,7 @@ struct h2_guard {
     uint8_t head[H2_FRAME_HEAD_BYTES];
 };
 
+/* Initialises the guard of a new connection; `side` is ours. */
 void h2_guard_init(struct h2_guard *guard, enum h2_side side, uint64_t now_ns);
 /* How many of the bytes nghttp2 may have. Fewer than all: the frame behind them ends the
  * connection, *code_out is the error code for the GOAWAY. Each byte is shown once. */

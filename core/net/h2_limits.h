@@ -54,10 +54,12 @@ struct h2_frame_head {
 
 enum { H2_COST_STREAM = 50 }; /* glitches, of a stream that was refused or had to be reset */
 
+/* Initialises the limits of a new connection; `side` is ours. */
 void h2_limits_init(struct h2_limits *limits, enum h2_side side, uint64_t now_ns);
 /* A frame begins. False, here and below: too many. */
 bool h2_limits_on_frame(struct h2_limits *limits, const struct h2_frame_head *frame,
                         uint64_t now_ns);
+/* Spends `cost` glitches. False: too many. */
 bool h2_limits_spend(struct h2_limits *limits, uint32_t cost, uint64_t now_ns);
 /* A header block of this length, with all its frames, was for a stream. */
 void h2_limits_on_block(struct h2_limits *limits, size_t length);

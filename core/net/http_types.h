@@ -30,6 +30,7 @@ struct http_headers {
 
 /* First value by lower-case name; a NULL slice when there is none. */
 struct slice http_header_get(const struct http_headers *headers, const char *name);
+/* Returns how many fields have this lower-case name. */
 size_t http_header_count(const struct http_headers *headers, const char *name);
 /* host [":" port] (RFC 3986, section 3.2, without userinfo); may be empty. */
 bool http_is_authority(struct slice text);

@@ -15,6 +15,7 @@
 
 struct peer_counts;
 
+/* Creates a table that allows each client `limit` connections. */
 struct peer_counts *peer_counts_new(unsigned limit);
 void peer_counts_free(struct peer_counts *counts); /* NULL is allowed */
 /* False, and not counted: the limit is reached. */

@@ -77,7 +77,9 @@ struct server_handler {
 struct server *server_new(const struct server_options *options,
                           const struct server_handler *handler, void *context,
                           struct worker *workers, unsigned worker_count, struct error *err);
+/* Begins to accept connections. */
 void server_start(struct server *server);
+/* Returns the port that the server listens on; 0 for a Unix socket. */
 uint16_t server_port(const struct server *server);
 /* Each on its worker: no new requests (GOAWAY, Connection: close), open exchanges finish;
  * on_drained, perhaps inside this call, when none is left on that worker. The first worker also
@@ -91,10 +93,13 @@ void server_free(struct server *server);
 
 /* The exchange. */
 enum server_dialect exchange_dialect(const struct exchange *exchange);
+/* Returns the worker that the exchange belongs to. */
 struct worker *exchange_worker(const struct exchange *exchange);
+/* Returns the method, such as "POST". */
 struct slice exchange_method(const struct exchange *exchange);
 struct slice exchange_path(const struct exchange *exchange); /* without the query */
 struct slice exchange_query(const struct exchange *exchange);
+/* Returns the headers of the request, with names in lower case. */
 const struct http_headers *exchange_headers(const struct exchange *exchange);
 const char *exchange_peer(const struct exchange *exchange); /* address without port */
 /* The client's number (core/net/peer_key.h). 0: it has no address, or is gone. */

@@ -42,8 +42,11 @@ struct context {
     char peer[64]; /* client address */
     struct arena arena;
 };
+/* Returns an empty context with one reference. */
 struct context *context_new(void);
+/* Adds a reference and returns the context. NULL is allowed. */
 struct context *context_ref(struct context *context);
+/* Drops a reference. NULL is allowed. */
 void context_unref(struct context *context);
 /* Returns the value of the header `name` (lower case); NULL: there is none. */
 const char *context_get(const struct context *context, const char *name);
@@ -85,6 +88,7 @@ void batch_compact(struct batch *batch);
 /* Appends the parts of `other`, a traces batch, and frees it (its receipt must be settled or NULL).
  * If the peers differ, the batch has none. */
 void batch_append(struct batch *batch, struct batch *other);
+/* Whether something in the batch was changed since it was made or flattened. */
 bool batch_is_changed(const struct batch *batch);
 
 /* Settles its part of the receipt, if it still has one. */

@@ -31,9 +31,11 @@ void graph_drain(struct graph *graph);
 /* Waits until every node of every worker is drained, at most timeout_ns; false: something is still
  * held. */
 bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns);
+/* Whether every node of every worker is drained now. */
 bool graph_is_drained(struct graph *graph);
 /* Stops all nodes on their workers and waits for them. */
 void graph_stop(struct graph *graph);
+/* Frees the graph and deinitialises its components. All nodes must be stopped. */
 void graph_free(struct graph *graph);
 /* For tests: the node of a component on a worker (pipeline NULL: receiver or exporter, then the
  * signal counts). */

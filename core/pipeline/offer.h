@@ -40,6 +40,7 @@ struct backoff {
 /* Returns the next pause in nanoseconds. It doubles from min_ns to max_ns, and is never shorter
  * than `asked_ns`. */
 int64_t backoff_next(struct backoff *backoff, int64_t min_ns, int64_t max_ns, int64_t asked_ns);
+/* Starts again with the shortest pause. */
 void backoff_reset(struct backoff *backoff);
 
 struct offers {
@@ -53,12 +54,14 @@ struct offers {
     size_t under_way; /* offers that are not settled */
 };
 
+/* Initialises the pacing of a holder, on the node's worker. */
 void offers_init(struct offers *offers, struct node *node, bool (*next)(struct offers *offers));
 /* Calls `next` until it returns false, a pause begins, or the limit for this turn is reached; the
  * rest follows in the next turn. Does nothing in a pause, or when called from within `next`. */
 void offers_pump(struct offers *offers);
 /* Passes nothing on for delay_ns. Replaces an earlier pause. */
 void offers_pause(struct offers *offers, int64_t delay_ns);
+/* Whether a pause is in effect. */
 bool offers_are_paused(const struct offers *offers);
 /* Ends a pause and calls offers_pump. */
 void offers_resume(struct offers *offers);

@@ -63,6 +63,7 @@ struct otlp_sender {
 /* client: of the node's worker; it must live until otlp_sender_stop. */
 void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
                        struct client *client);
+/* The exporter's consume, node_drain and node_stop. */
 void otlp_sender_consume(struct otlp_sender *sender, struct batch *batch);
 void otlp_sender_drain(struct otlp_sender *sender);
 void otlp_sender_stop(struct otlp_sender *sender);

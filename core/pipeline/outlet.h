@@ -79,6 +79,7 @@ struct outlet {
     bool stopped;
 };
 
+/* Initialises an outlet without branches. */
 void outlet_init(struct outlet *outlet, struct node *from, enum signal signal);
 /* Adds a branch. A node may be added twice: it then gets everything twice, as in the Collector. */
 void outlet_add(struct outlet *outlet, struct node *to);
@@ -95,6 +96,7 @@ bool outlet_is_idle(const struct outlet *outlet);
 /* Gives up all kept batches: settles their receipts with "shutting down". Items that were
  * acknowledged and whose receipt is already settled are added to the process's lost_items. */
 void outlet_stop(struct outlet *outlet);
+/* Frees the branches. The outlet must be stopped. */
 void outlet_deinit(struct outlet *outlet);
 
 #endif

@@ -32,7 +32,9 @@ struct receipt {
 /* Initialises a receipt with one open part. */
 void receipt_init(struct receipt *receipt,
                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
+/* Adds parts to a receipt that still has an open one. */
 void receipt_add_parts(struct receipt *receipt, uint32_t parts);
+/* Settles one open part. With the last one, calls on_settled with the receipt's verdict. */
 void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
 /* Whether the client no longer waits for the answer and no component has accepted any of the data.
  * Check this before sending held data with an open part: the client sends abandoned data again, so
@@ -45,6 +47,7 @@ struct receipt_group;
 /* Adds a receipt to the group; if group is NULL, makes a new one. Returns the group, which frees
  * itself when it is settled. */
 struct receipt_group *receipt_group_add(struct receipt_group *group, struct receipt *receipt);
+/* Returns the receipt of the group. */
 struct receipt *receipt_of_group(struct receipt_group *group);
 /* Calls `visit` for the receipt, or for each member if it is the receipt of a group. Does nothing
  * for NULL. */

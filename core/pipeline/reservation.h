@@ -35,6 +35,7 @@ struct room {
  * reserved once. */
 struct reservation *reservation_new(const struct outlet *outlet, struct batch *batch,
                                     struct node **full_out);
+/* reservation_ref adds a reference and returns it, reservation_unref drops one. NULL is allowed. */
 struct reservation *reservation_ref(struct reservation *reservation);
 void reservation_unref(struct reservation *reservation);
 /* Hands over the room reserved for one batch in the queue of `delivery`; false if nothing is

@@ -33,6 +33,7 @@ struct pushes;
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options);
 /* The next one, encoded, and compressed when that is asked for. NULL: that was the last. */
 struct buffer *pushes_next(struct pushes *pushes);
+/* Frees everything that pushes_new made. */
 void pushes_free(struct pushes *pushes);
 
 #endif

@@ -97,6 +97,7 @@ struct spanjoin_settings {
 };
 
 extern const struct field spanjoin_fields[];
+/* The component's check: cross-field rules, paths, derived members. */
 void spanjoin_check(void *settings, struct config_check *check);
 
 #endif
