@@ -1,5 +1,5 @@
 /*
- * load: config_load with another world around it, for tests and fuzzers.
+ * load: config_load with other inputs (environment and files), for tests and fuzzers.
  *
  * Owner: the caller, as with config_load (config.h).
  *

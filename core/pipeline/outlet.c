@@ -146,7 +146,7 @@ static void log_lost(struct branch *branch, uint64_t items)
                   grpc_code_go_name(branch->loss.code), branch->loss.text, count);
 }
 
-/* Of parts that were refused for good while another one was taken. */
+/* Of parts that were refused permanently while another one was accepted. */
 static void count_lost_parts(struct fanout *fanout)
 {
     for (size_t i = 0; i < fanout->part_count; i++) {
@@ -268,7 +268,7 @@ static void end_common_part(struct fanout *fanout)
     receipt_settle(outer, &verdict_ok);
 }
 
-/* A refusal that may be tried again outweighs one for good: one branch may take it then. */
+/* A retryable refusal outweighs a permanent one: one branch may accept the batch later. */
 static void remember_refusal(struct fanout *fanout, const struct verdict *verdict)
 {
     if (verdict_is_ok(&fanout->refusal) ||

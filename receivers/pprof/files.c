@@ -204,7 +204,7 @@ static struct buffer *read_file(const struct folder *folder, const struct file *
     return bytes;
 }
 
-/* What the path says goes before what the configuration does. */
+/* Labels from the path take precedence over those from the configuration. */
 static bool label_file(const struct folder *folder, const struct file *file, struct series *series,
                        struct error *err)
 {
