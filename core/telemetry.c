@@ -1,6 +1,7 @@
 #include "core/telemetry.h"
 
 #include "core/base/budget.h"
+#include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/base/source_accounts.h"
 #include "core/net/server.h"

@@ -14,6 +14,7 @@ http=${HTTP:-127.0.0.1:4318}
 metrics=${METRICS:-localhost:8888}
 mkdir -p "$out"
 rm -f "$out"/*.jsonl "$out/flame.html"
+: >"$out/profcol.log"
 
 # The built-in configuration, with a copy of what leaves each pipeline in a file for the report.
 "$profcol" \

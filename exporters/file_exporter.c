@@ -11,6 +11,7 @@
  * Thread: worker 0 writes; the others encode their records, post them there and get the verdict
  * posted back.
  */
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"

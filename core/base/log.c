@@ -1,8 +1,8 @@
 #include "core/base/log.h"
 
+#include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/base/worker.h"
 
 #include <pthread.h>
 #include <stdarg.h>

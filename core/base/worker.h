@@ -131,11 +131,4 @@ void worker_cancel_timer(struct worker *worker, struct timer *timer);
 /* Manual workers: sets the time, runs messages and due timers until nothing is due. */
 void worker_advance(struct worker *worker, uint64_t now_ns);
 
-/* Returns the monotonic time in nanoseconds, where the time of the loop's turn is too coarse. */
-uint64_t clock_monotonic_ns(void);
-/* Returns the time in nanoseconds since 1970, as OTLP uses it. A test may set a fixed time (0: the
- * real one). */
-uint64_t clock_wall_ns(void);
-void clock_fix_wall(uint64_t wall_ns);
-
 #endif

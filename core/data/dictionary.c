@@ -2,21 +2,16 @@
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
-#include "core/data/scan.h"
+#include "core/base/index_table.h"
+#include "core/data/zero_entry.h"
 
 #include <assert.h>
 
 enum {
-    SLOTS_MIN = 16,
+    CAPACITY_MIN = 16,
     CHUNK_MIN = 512,
     CHUNK_MAX = 16 * 1024,
     SEARCHES_MAX = 8, /* of a table, before a hash of it is worth its making */
-};
-
-/* Of a hash table by content. */
-struct slot {
-    uint32_t hash;
-    uint32_t index_plus_one; /* 0: free */
 };
 
 struct table {
@@ -25,8 +20,7 @@ struct table {
     uint32_t count;
     uint32_t capacity; /* of entries */
     uint32_t searches;
-    struct slot *slots;  /* NULL: few were looked for */
-    uint32_t slots_mask; /* their number is a power of two; at most half are taken */
+    struct index_table by_content; /* without slots: few were looked for */
 };
 
 struct dictionary {
@@ -160,68 +154,37 @@ struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t
     return opened->entries[index];
 }
 
-/* The slot that holds an equal entry, or the free one where it belongs. */
-static struct slot *find_slot(const struct table *table, struct slice payload, uint32_t hash)
+/* The equal entry that is found first; false: there is none, and the probe stands where it belongs.
+ */
+static bool find_equal(const struct table *table, struct slice payload, struct index_probe *probe,
+                       uint32_t *index_out)
 {
-    uint32_t position = hash & table->slots_mask;
-
-    for (;; position = (position + 1) & table->slots_mask) {
-        struct slot *slot = &table->slots[position];
-        if (slot->index_plus_one == 0)
-            return slot;
-        if (slot->hash == hash && slice_equal(table->entries[slot->index_plus_one - 1], payload))
-            return slot;
-    }
-}
-
-static void make_slots(struct table *table, struct arena *arena)
-{
-    uint32_t count = SLOTS_MIN;
-
-    while (count < table->count * 3)
-        count *= 2;
-    table->slots = arena_array(arena, count, sizeof *table->slots);
-    table->slots_mask = count - 1;
+    while (index_table_next(&table->by_content, probe, index_out))
+        if (slice_equal(table->entries[*index_out], payload))
+            return true;
+    return false;
 }
 
 /* Of equal entries the first is found. */
-static void fill_slots(struct table *table, struct arena *arena)
+static void index_entries(struct table *table, struct arena *arena)
 {
-    make_slots(table, arena);
+    index_table_reserve(&table->by_content, table->count + 1, arena);
     for (uint32_t i = 0; i < table->count; i++) {
-        uint32_t hash = (uint32_t)hash_bytes(table->entries[i]);
-        struct slot *slot = find_slot(table, table->entries[i], hash);
-        if (slot->index_plus_one == 0)
-            *slot = (struct slot){hash, i + 1};
+        uint32_t equal, hash = (uint32_t)hash_bytes(table->entries[i]);
+        struct index_probe probe = index_table_probe(&table->by_content, hash);
+        if (!find_equal(table, table->entries[i], &probe, &equal))
+            index_table_add(&table->by_content, &probe, i);
     }
 }
 
-/* Their hashes are known and no two are equal. */
-static void grow_slots(struct table *table, struct arena *arena)
-{
-    const struct slot *old = table->slots;
-    uint32_t old_mask = table->slots_mask;
-
-    make_slots(table, arena);
-    for (uint32_t i = 0; i <= old_mask; i++) {
-        uint32_t position = old[i].hash & table->slots_mask;
-        if (old[i].index_plus_one == 0)
-            continue;
-        while (table->slots[position].index_plus_one != 0)
-            position = (position + 1) & table->slots_mask;
-        table->slots[position] = old[i];
-    }
-}
-
-/* The table with its entries and a hash over them that has room for one more. */
-static struct table *open_hashed(struct dictionary *dictionary, int number)
+/* The table with its entries and an index of them that has room for one more. */
+static struct table *open_indexed(struct dictionary *dictionary, int number)
 {
     struct table *table = open_table(dictionary, number);
 
-    if (!table->slots)
-        fill_slots(table, dictionary->arena);
-    else if (table->count >= table->slots_mask / 2)
-        grow_slots(table, dictionary->arena);
+    if (!table->by_content.slots)
+        index_entries(table, dictionary->arena);
+    index_table_reserve(&table->by_content, 1, dictionary->arena);
     return table;
 }
 
@@ -237,23 +200,25 @@ static uint32_t search(const struct table *table, struct slice payload)
 
 static bool searches_suffice(struct table *table)
 {
-    return !table->slots && table->searches++ < SEARCHES_MAX;
+    return !table->by_content.slots && table->searches++ < SEARCHES_MAX;
 }
 
 uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload)
 {
     struct table *opened;
-    const struct slot *slot;
+    struct index_probe probe;
+    uint32_t index;
 
-    if (scan_is_zero_entry(table, payload))
+    if (zero_entry_is(table, payload))
         return 0;
     opened = open_table(dictionary, table);
     if (searches_suffice(opened)) {
-        uint32_t index = search(opened, payload);
+        index = search(opened, payload);
         return index < opened->count ? index : 0;
     }
-    slot = find_slot(open_hashed(dictionary, table), payload, (uint32_t)hash_bytes(payload));
-    return slot->index_plus_one > 0 ? slot->index_plus_one - 1 : 0;
+    opened = open_indexed(dictionary, table);
+    probe = index_table_probe(&opened->by_content, (uint32_t)hash_bytes(payload));
+    return find_equal(opened, payload, &probe, &index) ? index : 0;
 }
 
 /* The node to append to; made, with an empty dictionary when the request has none. */
@@ -318,7 +283,7 @@ static void append_to_table(struct table *table, struct arena *arena, struct sli
     if (table->count == table->capacity) {
         struct slice *old = table->entries;
 
-        table->capacity = table->capacity < SLOTS_MIN ? SLOTS_MIN : table->capacity * 2;
+        table->capacity = table->capacity < CAPACITY_MIN ? CAPACITY_MIN : table->capacity * 2;
         table->entries = arena_array(arena, table->capacity, sizeof *table->entries);
         if (table->count > 0)
             memcpy(table->entries, old, table->count * sizeof *old);
@@ -326,70 +291,39 @@ static void append_to_table(struct table *table, struct arena *arena, struct sli
     table->entries[table->count++] = payload;
 }
 
-/* Index 0 stays the zero value. The proto prefers a link of zero bytes to one of empty ids. */
+/* Index 0 stays the zero value. */
 static void append_zero_entry(struct dictionary *dictionary, int number, struct table *table)
 {
-    static const uint8_t link[] = {
-        LINK_TRACE_ID << 3 | WIRE_BYTES,
-        TRACE_ID_SIZE,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        LINK_SPAN_ID << 3 | WIRE_BYTES,
-        SPAN_ID_SIZE,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    };
-    struct slice zero = {0};
-
-    if (number == DICTIONARY_LINK_TABLE)
-        zero = slice_of(link, sizeof link);
-    append_to_table(table, dictionary->arena, append_to_message(dictionary, number, zero));
+    append_to_table(table, dictionary->arena,
+                    append_to_message(dictionary, number, zero_entry_payload(number)));
 }
 
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload)
 {
-    uint32_t hash = 0, index;
     struct table *opened;
-    struct slot *slot = NULL;
+    struct index_probe probe;
+    uint32_t index;
+    bool is_searched;
 
-    if (scan_is_zero_entry(table, payload))
+    if (zero_entry_is(table, payload))
         return 0;
     opened = open_table(dictionary, table);
-    if (searches_suffice(opened)) {
+    is_searched = searches_suffice(opened);
+    if (is_searched) {
         index = search(opened, payload);
+        if (index < opened->count)
+            return index;
     } else {
-        hash = (uint32_t)hash_bytes(payload);
-        slot = find_slot(open_hashed(dictionary, table), payload, hash);
-        index = slot->index_plus_one > 0 ? slot->index_plus_one - 1 : opened->count;
+        open_indexed(dictionary, table);
+        probe = index_table_probe(&opened->by_content, (uint32_t)hash_bytes(payload));
+        if (find_equal(opened, payload, &probe, &index))
+            return index;
     }
-    if (index < opened->count)
-        return index;
     if (opened->count == 0)
         append_zero_entry(dictionary, table, opened);
-    assert(opened->count < INT32_MAX);
     append_to_table(opened, dictionary->arena, append_to_message(dictionary, table, payload));
-    if (slot)
-        *slot = (struct slot){hash, opened->count};
+    if (!is_searched)
+        index_table_add(&opened->by_content, &probe, opened->count - 1);
     return opened->count - 1;
 }
 

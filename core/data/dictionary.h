@@ -40,7 +40,7 @@ static inline struct slice dictionary_string(struct dictionary *dictionary, uint
  */
 uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload);
 /* Returns the index of an entry with the same bytes, or adds one; 0 for the zero value
- * (scan_is_zero_entry). payload is copied. A table without entries gets its zero value first. */
+ * (zero_entry_is). payload is copied. A table without entries gets its zero value first. */
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload);
 
 /* Returns the index of an attribute_table entry, adding it if it is new: key and unit as text,

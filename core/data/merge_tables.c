@@ -1,17 +1,12 @@
 #include "core/data/merge_tables.h"
 
 #include "core/base/hash.h"
-#include "core/data/scan.h"
 #include "core/data/wire.h"
+#include "core/data/zero_entry.h"
 
 #include <assert.h>
 
-enum { CAPACITY_MIN = 32, SLOTS_MIN = 64 };
-
-struct merge_slot {
-    uint32_t hash;
-    uint32_t index; /* 0: free, for index 0 is never looked up */
-};
+enum { CAPACITY_MIN = 32 };
 
 void merge_tables_init(struct merge_tables *tables, struct budget *budget)
 {
@@ -28,21 +23,6 @@ void merge_tables_deinit(struct merge_tables *tables)
 
 /* ---- growing ---- */
 
-static void grow_slots(struct merge_table *table, struct arena *arena, uint32_t count)
-{
-    struct merge_slot *slots = arena_array(arena, count, sizeof(*slots));
-    for (uint32_t i = 0; i < table->slot_count; i++) {
-        if (table->slots[i].index == 0)
-            continue;
-        uint32_t at = table->slots[i].hash & (count - 1);
-        while (slots[at].index != 0)
-            at = (at + 1) & (count - 1);
-        slots[at] = table->slots[i];
-    }
-    table->slots = slots;
-    table->slot_count = count;
-}
-
 static void grow_entries(struct merge_table *table, struct arena *arena, uint32_t capacity)
 {
     struct merge_entry *entries =
@@ -56,20 +36,15 @@ static void grow_entries(struct merge_table *table, struct arena *arena, uint32_
 static void grow(struct merge_table *table, struct arena *arena, uint32_t count)
 {
     uint32_t capacity = table->capacity ? table->capacity * 2 : CAPACITY_MIN;
-    uint32_t slots = table->slot_count ? table->slot_count : SLOTS_MIN;
     if (count > table->capacity)
         grow_entries(table, arena, capacity > count ? capacity : count);
-    while (slots / 2 < count)
-        slots *= 2;
-    if (slots > table->slot_count)
-        grow_slots(table, arena, slots);
+    index_table_reserve(&table->by_content, count - table->by_content.count, arena);
 }
 
-/* At least half of the slots stay free. */
 static inline void make_room(struct merge_table *table, struct arena *arena, uint32_t more)
 {
     uint32_t count = table->count + more;
-    if (count > table->capacity || count > table->slot_count / 2)
+    if (count > table->capacity || count > (table->by_content.mask + 1) / 2)
         grow(table, arena, count);
 }
 
@@ -80,28 +55,9 @@ void merge_tables_expect(struct merge_tables *tables, int table, uint32_t count)
 
 /* ---- interning ---- */
 
-#define EMPTY(table) [table] = {(table) << 3 | WIRE_BYTES, 0}
-
 static struct merge_entry zero_entry(int table)
 {
-    enum { HEADER = 2 };
-    static const uint8_t empty[DICTIONARY_TABLE_COUNT][HEADER] = {
-        EMPTY(DICTIONARY_MAPPING_TABLE),   EMPTY(DICTIONARY_LOCATION_TABLE),
-        EMPTY(DICTIONARY_FUNCTION_TABLE),  EMPTY(DICTIONARY_STRING_TABLE),
-        EMPTY(DICTIONARY_ATTRIBUTE_TABLE), EMPTY(DICTIONARY_STACK_TABLE),
-    };
-    /* The proto prefers a link of zero bytes to one of empty ids. */
-    static const uint8_t link[HEADER + 2 + TRACE_ID_SIZE + 2 + SPAN_ID_SIZE] = {
-        [0] = DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES,
-        [1] = sizeof(link) - HEADER,
-        [HEADER] = LINK_TRACE_ID << 3 | WIRE_BYTES,
-        [HEADER + 1] = TRACE_ID_SIZE,
-        [HEADER + 2 + TRACE_ID_SIZE] = LINK_SPAN_ID << 3 | WIRE_BYTES,
-        [HEADER + 3 + TRACE_ID_SIZE] = SPAN_ID_SIZE,
-    };
-    if (table == DICTIONARY_LINK_TABLE)
-        return (struct merge_entry){slice_of(link + HEADER, sizeof(link) - HEADER), HEADER};
-    return (struct merge_entry){slice_of(empty[table] + HEADER, 0), HEADER};
+    return (struct merge_entry){zero_entry_payload(table), ZERO_ENTRY_HEADER};
 }
 
 static void append(struct merge_tables *tables, struct merge_table *table,
@@ -122,18 +78,6 @@ static bool may_be_zero(int table, struct slice payload)
     return (type != WIRE_VARINT && type != WIRE_BYTES) || (payload.data[1] & 0x7f) == 0;
 }
 
-/* The slot that has the payload, or the free one where it belongs. */
-static struct merge_slot *find_slot(const struct merge_table *table, uint32_t hash,
-                                    struct slice payload)
-{
-    uint32_t mask = table->slot_count - 1, at = hash & mask;
-    for (; table->slots[at].index != 0; at = (at + 1) & mask)
-        if (table->slots[at].hash == hash &&
-            slice_equal(table->entries[table->slots[at].index].payload, payload))
-            break;
-    return &table->slots[at];
-}
-
 static struct merge_entry copy_entry(struct arena *arena, int table, struct slice payload)
 {
     uint8_t *copy = arena_alloc(arena, payload.size + WIRE_HEADER_MAX);
@@ -147,28 +91,28 @@ static uint32_t intern(struct merge_tables *tables, int number, const struct mer
 {
     struct merge_table *table = &tables->tables[number];
     struct slice payload = entry->payload;
-    struct merge_slot *slot = find_slot(table, hash, payload);
-    if (slot->index != 0)
-        return slot->index;
-    if (may_be_zero(number, payload) && scan_is_zero_entry(number, payload))
+    struct index_probe probe = index_table_probe(&table->by_content, hash);
+    for (uint32_t index; index_table_next(&table->by_content, &probe, &index);)
+        if (slice_equal(table->entries[index].payload, payload))
+            return index;
+    if (may_be_zero(number, payload) && zero_entry_is(number, payload))
         return 0;
     struct merge_entry new = table->count == 0 ? zero_entry(number) : (struct merge_entry){0};
     if (table->count == 0)
         append(tables, table, &new);
     new = entry->header_size ? *entry : copy_entry(&tables->arena, number, payload);
-    *slot = (struct merge_slot){hash, table->count};
+    index_table_add(&table->by_content, &probe, table->count);
     append(tables, table, &new);
-    return slot->index;
+    return table->count - 1;
 }
 
 /* What interning will look at comes from memory side by side. */
 static void prefetch(const struct merge_table *table, const uint32_t *hashes, uint32_t count)
 {
-    uint32_t mask = table->slot_count - 1;
     for (uint32_t i = 0; i < count; i++)
-        __builtin_prefetch(&table->entries[table->slots[hashes[i] & mask].index]);
+        __builtin_prefetch(&table->entries[index_table_peek(&table->by_content, hashes[i])]);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = table->slots[hashes[i] & mask].index;
+        uint32_t index = index_table_peek(&table->by_content, hashes[i]);
         if (index != 0)
             __builtin_prefetch(table->entries[index].payload.data);
     }
@@ -183,7 +127,7 @@ void merge_tables_intern(struct merge_tables *tables, int number, const struct m
     make_room(table, &tables->arena, count + 1); /* the zero value is not there yet, perhaps */
     for (uint32_t i = 0; i < count; i++) {
         hashes[i] = (uint32_t)hash_bytes(entries[i].payload);
-        __builtin_prefetch(&table->slots[hashes[i] & (table->slot_count - 1)]);
+        index_table_prefetch(&table->by_content, hashes[i]);
     }
     if (count > 1)
         prefetch(table, hashes, count);

@@ -13,6 +13,7 @@
 #define PROFCOL_CORE_DATA_MERGE_TABLES_H
 
 #include "core/base/arena.h"
+#include "core/base/index_table.h"
 #include "core/data/otlp.h"
 
 /* An encoded entry. In front of the payload stand its tag and length, in however many bytes whoever
@@ -26,8 +27,7 @@ struct merge_table {
     struct merge_entry *entries; /* all arrays live in the arena */
     uint32_t count;
     uint32_t capacity;
-    struct merge_slot *slots;
-    uint32_t slot_count; /* a power of two */
+    struct index_table by_content;
 };
 
 struct merge_tables {

@@ -11,6 +11,7 @@
 #include "core/data/scan_schema.h"
 #include "core/data/scan_tables.h"
 #include "core/data/wire.h"
+#include "core/data/zero_entry.h"
 
 #include <assert.h>
 
@@ -287,9 +288,8 @@ static bool stays_zero(const struct scan_schema *parent, const struct scan_schem
                        const struct wire_field *field)
 {
     if (is_named(parent, "ProfilesDictionary"))
-        return scan_is_zero_entry((int)field->number, field->bytes);
-    return is_named(child, "ValueType") &&
-           scan_is_zero_entry(DICTIONARY_FUNCTION_TABLE, field->bytes);
+        return zero_entry_is((int)field->number, field->bytes);
+    return is_named(child, "ValueType") && zero_entry_is(DICTIONARY_FUNCTION_TABLE, field->bytes);
 }
 
 static void rewrite_child(struct normaliser *n, const struct scan_schema *parent,

@@ -13,6 +13,7 @@
 #include "core/data/scan_tables.h"
 #include "core/data/utf8.h"
 #include "core/data/wire.h"
+#include "core/data/zero_entry.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -223,7 +224,7 @@ static inline bool count_element(struct walk *walk, struct slice payload)
     if (counter == SCAN_COUNT_ENTRIES + DICTIONARY_STACK_TABLE)
         scan_note_stack(&walk->found, payload.size);
     if (walk->found.counts[counter]++ == 0 && counter > SCAN_COUNT_ENTRIES &&
-        !scan_is_zero_entry((int)(counter - SCAN_COUNT_ENTRIES), payload))
+        !zero_entry_is((int)(counter - SCAN_COUNT_ENTRIES), payload))
         walk->nonzero_starts |= 1u << (counter - SCAN_COUNT_ENTRIES);
     return check_elements(walk);
 }

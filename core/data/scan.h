@@ -60,8 +60,4 @@ bool scan_traces(struct slice request, const struct scan_limits *limits, struct 
 bool scan_profiles(struct slice request, const struct scan_limits *limits,
                    struct scan_result *result, struct error *err);
 
-/* Does an entry of a table (DICTIONARY_) have only defaults, written out or not? A link of zero
- * bytes is one too. */
-bool scan_is_zero_entry(int table, struct slice entry);
-
 #endif

@@ -1,5 +1,6 @@
 #include "core/data/span_entries.h"
 
+#include "core/base/arena.h"
 #include "core/base/memory.h"
 
 #include <assert.h>

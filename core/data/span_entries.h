@@ -12,7 +12,7 @@
 #ifndef PROFCOL_CORE_DATA_SPAN_ENTRIES_H
 #define PROFCOL_CORE_DATA_SPAN_ENTRIES_H
 
-#include "core/data/span_index.h"
+#include "core/data/span_records.h"
 #include "core/data/span_shard.h"
 
 #include <stdatomic.h>

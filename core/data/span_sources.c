@@ -1,14 +1,12 @@
 #include "core/data/span_sources.h"
 
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/memory.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-
-enum { SLOTS = 4 * SPAN_SOURCES_MAX };
-_Static_assert((SLOTS & (SLOTS - 1)) == 0, "hashes are cut to slots");
 
 struct known_source {
     uint64_t hash; /* of its name */
@@ -20,7 +18,7 @@ struct known_source {
 
 struct span_sources {
     pthread_mutex_t lock;
-    uint16_t slots[SLOTS]; /* by hash; 0: free */
+    struct index_table by_hash;
     struct known_source known[SPAN_SOURCES_MAX];
     unsigned count;
     unsigned services;
@@ -30,6 +28,8 @@ struct span_sources {
 struct span_sources *span_sources_new(void)
 {
     struct span_sources *sources = memory_zalloc(sizeof *sources);
+    size_t bytes = index_table_bytes(SPAN_SOURCES_MAX);
+    index_table_move(&sources->by_hash, memory_zalloc(bytes), bytes);
     pthread_mutex_init(&sources->lock, NULL);
     sources->likely_free = 1;
     return sources;
@@ -40,16 +40,18 @@ void span_sources_free(struct span_sources *sources)
     if (!sources)
         return;
     pthread_mutex_destroy(&sources->lock);
+    free(sources->by_hash.slots);
     free(sources);
 }
 
-/* The place of this hash, or the free one where it belongs. */
-static uint16_t *slot_of(struct span_sources *sources, uint64_t hash)
+/* 0: there is none. */
+static uint16_t find(const struct span_sources *sources, uint64_t hash)
 {
-    size_t at = hash & (SLOTS - 1);
-    while (sources->slots[at] != 0 && sources->known[sources->slots[at]].hash != hash)
-        at = (at + 1) & (SLOTS - 1);
-    return &sources->slots[at];
+    struct index_probe probe = index_table_probe(&sources->by_hash, (uint32_t)hash);
+    for (uint32_t number; index_table_next(&sources->by_hash, &probe, &number);)
+        if (sources->known[number].hash == hash)
+            return (uint16_t)number;
+    return 0;
 }
 
 static uint16_t take_number(struct span_sources *sources)
@@ -65,7 +67,7 @@ static uint16_t add(struct span_sources *sources, uint64_t hash, uint16_t owner)
     uint16_t number = take_number(sources);
     if (number == 0)
         return 0;
-    *slot_of(sources, hash) = number;
+    index_table_add_new(&sources->by_hash, (uint32_t)hash, number);
     sources->known[number] =
         (struct known_source){.hash = hash, .owner = owner ? owner : number, .is_used = true};
     sources->count++;
@@ -78,7 +80,7 @@ static uint16_t add(struct span_sources *sources, uint64_t hash, uint16_t owner)
 
 static uint16_t find_owner(struct span_sources *sources, uint64_t hash, uint64_t now_ns)
 {
-    uint16_t number = *slot_of(sources, hash);
+    uint16_t number = find(sources, hash);
     if (number == 0)
         number = add(sources, hash, 0);
     if (number != 0)
@@ -96,7 +98,7 @@ static bool may_have_service(const struct span_sources *sources, uint16_t owner)
 static uint16_t find_service(struct span_sources *sources, uint64_t hash, uint16_t owner,
                              uint64_t now_ns)
 {
-    uint16_t number = *slot_of(sources, hash);
+    uint16_t number = find(sources, hash);
     if (number == 0 && may_have_service(sources, owner))
         number = add(sources, hash, owner);
     if (number == 0)
@@ -134,15 +136,6 @@ struct span_source span_sources_find(struct span_sources *sources, struct slice 
 
 /* --- forgetting --- */
 
-static void index_again(struct span_sources *sources)
-{
-    memset(sources->slots, 0, sizeof sources->slots);
-    for (uint32_t i = 1; i < SPAN_SOURCES_MAX; i++)
-        if (sources->known[i].is_used)
-            *slot_of(sources, sources->known[i].hash) = (uint16_t)i;
-    sources->likely_free = 1;
-}
-
 static bool is_over(const struct known_source *known, uint64_t now_ns, uint64_t idle_ns)
 {
     return known->is_used && known->services == 0 && now_ns > known->used_ns &&
@@ -157,7 +150,10 @@ static void forget(struct span_sources *sources, uint16_t number)
         sources->known[known->owner].services--;
         sources->services--;
     }
+    index_table_remove(&sources->by_hash, (uint32_t)known->hash, number);
     *known = (struct known_source){.hash = 0};
+    if (number < sources->likely_free)
+        sources->likely_free = number;
     assert(sources->count > 0);
     sources->count--;
 }
@@ -165,15 +161,10 @@ static void forget(struct span_sources *sources, uint16_t number)
 void span_sources_forget(struct span_sources *sources, const uint64_t entries[SPAN_SOURCES_MAX],
                          uint64_t now_ns, uint64_t idle_ns)
 {
-    bool any = false;
     pthread_mutex_lock(&sources->lock);
     for (uint32_t i = 1; i < SPAN_SOURCES_MAX; i++)
-        if (entries[i] == 0 && is_over(&sources->known[i], now_ns, idle_ns)) {
+        if (entries[i] == 0 && is_over(&sources->known[i], now_ns, idle_ns))
             forget(sources, (uint16_t)i);
-            any = true;
-        }
-    if (any)
-        index_again(sources);
     pthread_mutex_unlock(&sources->lock);
 }
 

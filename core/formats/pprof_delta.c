@@ -2,6 +2,7 @@
 
 #include "core/base/budget.h"
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/memory.h"
 #include "core/formats/pprof.h"
 #include "core/formats/pprof_read.h"
@@ -20,11 +21,10 @@ enum {
 
 /* What is remembered of a pprof: each different sample once, equal ones summed. */
 struct table {
-    uint64_t types;  /* hash of the sample types; a pprof of others is no continuation */
-    uint32_t width;  /* values of a sample: those that are differenced */
-    uint32_t count;  /* samples */
-    uint32_t mask;   /* of slots */
-    uint32_t *slots; /* sample + 1; 0: free */
+    uint64_t types; /* hash of the sample types; a pprof of others is no continuation */
+    uint32_t width; /* values of a sample: those that are differenced */
+    uint32_t count; /* samples */
+    struct index_table by_key;
     uint64_t *keys;
     int64_t *values;
     size_t charged;
@@ -62,7 +62,7 @@ struct pprof_delta *pprof_delta_new(struct budget *budget,
 static void free_table(struct pprof_delta *delta, struct table *table)
 {
     budget_release(delta->budget, table->charged);
-    free(table->slots);
+    free(table->by_key.slots);
     free(table->keys);
     free(table->values);
     *table = (struct table){0};
@@ -82,60 +82,56 @@ bool pprof_delta_has_base(const struct pprof_delta *delta)
     return delta->has_base;
 }
 
-static uint64_t slots_for(uint64_t count)
-{
-    uint64_t size = 16;
-    while (size < count * 2)
-        size *= 2;
-    return size;
-}
-
 static size_t table_bytes(uint32_t samples, uint32_t width)
 {
     const struct table *table = NULL;
     uint64_t rows = (uint64_t)samples + 1;
-    return slots_for(samples) * sizeof *table->slots + rows * sizeof *table->keys +
+    return index_table_bytes(samples) + rows * sizeof *table->keys +
            rows * width * sizeof *table->values;
 }
 
 static bool make_table(struct pprof_delta *delta, struct table *table, uint32_t samples,
                        uint32_t width)
 {
-    uint64_t slots = slots_for(samples), rows = (uint64_t)samples + 1;
+    uint64_t rows = (uint64_t)samples + 1;
     size_t size = table_bytes(samples, width);
     if (!budget_reserve(delta->budget, size))
         return false;
-    *table = (struct table){.width = width, .mask = (uint32_t)(slots - 1), .charged = size};
-    table->slots = memory_zalloc(slots * sizeof *table->slots);
+    *table = (struct table){.width = width, .charged = size};
+    index_table_move(&table->by_key, memory_zalloc(index_table_bytes(samples)),
+                     index_table_bytes(samples));
     table->keys = memory_zalloc(rows * sizeof *table->keys);
     table->values = memory_zalloc(rows * width * sizeof *table->values + 1);
     return true;
 }
 
-/* Where the key stands, or would. */
-static uint32_t *find_slot(const struct table *table, uint64_t key)
+static bool find_key(const struct table *table, uint64_t key, struct index_probe *probe,
+                     uint32_t *row_out)
 {
-    uint32_t at = (uint32_t)key & table->mask;
-    while (table->slots[at] != 0 && table->keys[table->slots[at] - 1] != key)
-        at = (at + 1) & table->mask;
-    return &table->slots[at];
+    *probe = index_table_probe(&table->by_key, (uint32_t)key);
+    while (index_table_next(&table->by_key, probe, row_out))
+        if (table->keys[*row_out] == key)
+            return true;
+    return false;
 }
 
 /* NULL: not there. */
 static const int64_t *find_values(const struct table *table, uint64_t key)
 {
-    uint32_t slot = *find_slot(table, key);
-    return slot == 0 ? NULL : &table->values[(size_t)(slot - 1) * table->width];
+    struct index_probe probe;
+    uint32_t row;
+    return find_key(table, key, &probe, &row) ? &table->values[(size_t)row * table->width] : NULL;
 }
 
 static uint32_t put_key(struct table *table, uint64_t key)
 {
-    uint32_t *slot = find_slot(table, key);
-    if (*slot == 0) {
-        table->keys[table->count] = key;
-        *slot = ++table->count;
-    }
-    return *slot - 1;
+    struct index_probe probe;
+    uint32_t row;
+    if (find_key(table, key, &probe, &row))
+        return row;
+    table->keys[table->count] = key;
+    index_table_add(&table->by_key, &probe, table->count);
+    return table->count++;
 }
 
 /* The table was made for as many rows as there are samples. */
@@ -155,7 +151,7 @@ static void shrink(struct pprof_delta *delta, struct table *table)
 
 void pprof_delta_keep(struct pprof_delta *delta)
 {
-    if (!delta->now.slots)
+    if (!delta->now.keys)
         return;
     free_table(delta, &delta->base);
     delta->base = delta->now;
@@ -174,7 +170,7 @@ static bool may_keep(const struct pprof_delta *delta, const struct table *table)
 /* Whether every sample of the base has at least the values that it had. */
 static bool continues(const struct table *base, const struct table *now)
 {
-    if (!base->slots || now->width == 0 || base->types != now->types || base->width != now->width)
+    if (!base->keys || now->width == 0 || base->types != now->types || base->width != now->width)
         return false;
     for (uint32_t i = 0; i < base->count; i++) {
         const int64_t *was = &base->values[(size_t)i * base->width];
@@ -192,9 +188,8 @@ static bool continues(const struct table *base, const struct table *now)
 struct id_hashes {
     struct id_hash {
         uint64_t id, hash;
-        bool used;
-    } * slots;
-    uint64_t mask;
+    } * items;
+    struct index_table by_id;
 };
 
 struct reader {
@@ -239,23 +234,43 @@ static void *take(struct reader *reader, uint64_t count, size_t element_size)
 
 static bool make_hashes(struct reader *reader, struct id_hashes *hashes, uint32_t field)
 {
-    uint64_t size = slots_for(reader->counts[field]);
-    hashes->mask = size - 1;
-    hashes->slots = take(reader, size, sizeof *hashes->slots);
-    return hashes->slots != NULL;
+    uint32_t count = reader->counts[field];
+    size_t bytes = index_table_bytes(count);
+    hashes->items = take(reader, count, sizeof *hashes->items);
+    void *slots = hashes->items ? take(reader, bytes, 1) : NULL;
+    if (slots)
+        index_table_move(&hashes->by_id, slots, bytes);
+    return slots != NULL;
 }
 
-static struct id_hash *find_hash(const struct id_hashes *hashes, uint64_t id)
+static struct id_hash *find_id(const struct id_hashes *hashes, uint64_t id,
+                               struct index_probe *probe)
 {
-    uint64_t at = hash_u64(id) & hashes->mask;
-    while (hashes->slots[at].used && hashes->slots[at].id != id)
-        at = (at + 1) & hashes->mask;
-    return &hashes->slots[at];
+    *probe = index_table_probe(&hashes->by_id, (uint32_t)hash_u64(id));
+    for (uint32_t number; index_table_next(&hashes->by_id, probe, &number);)
+        if (hashes->items[number].id == id)
+            return &hashes->items[number];
+    return NULL;
 }
 
-static void put_hash(const struct id_hashes *hashes, uint64_t id, uint64_t hash)
+/* 0: nothing has the id. */
+static uint64_t hash_of_id(const struct id_hashes *hashes, uint64_t id)
 {
-    *find_hash(hashes, id) = (struct id_hash){id, hash, true};
+    struct index_probe probe;
+    const struct id_hash *found = find_id(hashes, id, &probe);
+    return found ? found->hash : 0;
+}
+
+/* The last one with an id wins. */
+static void put_hash(struct id_hashes *hashes, uint64_t id, uint64_t hash)
+{
+    struct index_probe probe;
+    struct id_hash *found = find_id(hashes, id, &probe);
+    if (!found) {
+        found = &hashes->items[hashes->by_id.count];
+        index_table_add(&hashes->by_id, &probe, hashes->by_id.count);
+    }
+    *found = (struct id_hash){id, hash};
 }
 
 static uint64_t string_hash(const struct reader *reader, uint64_t index)
@@ -354,7 +369,7 @@ static bool read_line(struct reader *reader, struct slice record, uint64_t *hash
     uint64_t numbers[PPROF_LINE_FIELD_COUNT] = {0};
     if (!read_numbers(reader, record, numbers, PPROF_LINE_FIELD_COUNT))
         return false;
-    *hash = mix(*hash, find_hash(&reader->functions, numbers[PPROF_LINE_FUNCTION_ID])->hash);
+    *hash = mix(*hash, hash_of_id(&reader->functions, numbers[PPROF_LINE_FUNCTION_ID]));
     *hash = mix(*hash, mix(numbers[PPROF_LINE_LINE], numbers[PPROF_LINE_COLUMN]));
     return true;
 }
@@ -372,7 +387,7 @@ static bool read_location(struct reader *reader, struct slice record)
             return false;
     }
     hash = mix(hash, mix(numbers[PPROF_LOCATION_ADDRESS],
-                         find_hash(&reader->mappings, numbers[PPROF_LOCATION_MAPPING_ID])->hash));
+                         hash_of_id(&reader->mappings, numbers[PPROF_LOCATION_MAPPING_ID])));
     put_hash(&reader->locations, numbers[PPROF_LOCATION_ID], hash);
     return check_whole(reader, &cursor);
 }
@@ -382,7 +397,7 @@ static bool read_location(struct reader *reader, struct slice record)
 static void take_number(struct reader *reader, uint32_t field, uint64_t number, uint64_t *hash)
 {
     if (field == PPROF_SAMPLE_LOCATION_ID)
-        *hash = mix(*hash, find_hash(&reader->locations, number)->hash);
+        *hash = mix(*hash, hash_of_id(&reader->locations, number));
     else if (reader->value_count++ < reader->type_count)
         reader->values[reader->value_count - 1] = (int64_t)number;
 }

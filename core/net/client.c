@@ -3,7 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "core/net/client_parts.h"
+#include "core/net/client_private.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -100,6 +100,7 @@ static const char *const *alpn_of(const struct client_options *options)
 
 static void on_kick(struct timer *timer);
 static void on_reconnect(struct timer *timer);
+static void on_resolved(struct client_resolver *resolver);
 
 struct client *client_new(struct worker *worker, const struct client_options *options,
                           struct error *err)
@@ -128,7 +129,12 @@ struct client *client_new(struct worker *worker, const struct client_options *op
         client->plain_buffer = memory_alloc(CLIENT_PLAIN_BYTES);
     client->protocol_known = !tls || options->protocol == CLIENT_H2 || !options->allow_h2;
     client->h2_agreed = options->protocol == CLIENT_H2;
-    client_resolver_init(client);
+    client->resolver = (struct client_resolver){.worker = worker,
+                                                .host = client->options.host,
+                                                .port = client->options.port,
+                                                .is_unix = client->options.unix_socket,
+                                                .on_resolved = on_resolved};
+    client_resolver_init(&client->resolver);
     return client;
 }
 
@@ -144,7 +150,7 @@ void client_free(struct client *client)
         assert(!client->connections->exchanges.first);
         connection_close(client->connections, "closed");
     }
-    client_resolver_cancel(client);
+    client_resolver_cancel(&client->resolver);
     tls_context_free(client->tls);
     client->tls = NULL;
     client_unref(client);
@@ -409,6 +415,16 @@ static size_t pick_address(const struct client *client)
     return alike > 1 ? (size_t)(random_u64() % alike) : 0;
 }
 
+static bool has_addresses(struct client *client)
+{
+    enum client_resolution resolution = client_resolve(&client->resolver);
+    if (resolution == RESOLUTION_BEGUN)
+        client_ref(client); /* until on_resolved */
+    else if (resolution == RESOLUTION_FAILED)
+        client_connect_failed(client, client->resolver.error);
+    return resolution == RESOLUTION_READY;
+}
+
 static void connect_more(struct client *client)
 {
     while (wants_connection(client)) {
@@ -417,7 +433,7 @@ static void connect_more(struct client *client)
             worker_set_timer(client->worker, &client->reconnect, client->connect_after_ns - now);
             return;
         }
-        if (!client_resolve(client))
+        if (!has_addresses(client))
             return;
         connection_start(client, pick_address(client), client->resolver.count);
     }
@@ -456,9 +472,16 @@ static void on_kick(struct timer *timer)
     client_unref(client);
 }
 
-void client_resolved(struct client *client)
+static void on_resolved(struct client_resolver *resolver)
 {
-    client_kick(client);
+    struct client *client = container_of(resolver, struct client, resolver);
+    if (client->freed)
+        ; /* nobody waits any more */
+    else if (resolver->count > 0)
+        client_kick(client); /* what was known before may still be right */
+    else
+        client_connect_failed(client, resolver->error);
+    client_unref(client);
 }
 
 void client_connection_used(struct client *client)
@@ -479,7 +502,7 @@ void client_connect_failed(struct client *client, const char *why)
         wait = BACKOFF_LAST_NS;
     client->connect_failures++;
     client->connect_after_ns = worker_now(client->worker) + wait;
-    client_resolver_doubt(client);
+    client_resolver_doubt(&client->resolver);
     /* Requests wait on only while another connection can take them. */
     if (client->open_count == 0 && client->connecting_count == 0)
         for (struct client_exchange *e = client->waiting.first; e; e = e->next)

@@ -1,5 +1,5 @@
 #include "core/base/memory.h"
-#include "core/net/client_parts.h"
+#include "core/net/client_private.h"
 #include "core/net/h2_guard.h"
 
 #include <assert.h>

@@ -1,7 +1,6 @@
 #include "core/net/client_resolver.h"
 
 #include "core/base/memory.h"
-#include "core/net/client_parts.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -39,19 +38,19 @@ static void take_path(struct client_resolver *resolver, const char *path)
 
 static const struct addrinfo stream_hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
-void client_resolver_init(struct client *client)
+void client_resolver_init(struct client_resolver *resolver)
 {
-    struct client_resolver *resolver = &client->resolver;
+    assert(resolver->worker && resolver->on_resolved && resolver->count == 0);
     resolver->fixed = true;
-    if (client->options.unix_socket) {
-        take_path(resolver, client->options.host);
+    if (resolver->is_unix) {
+        take_path(resolver, resolver->host);
         return;
     }
     char port[8];
-    snprintf(port, sizeof(port), "%u", client->options.port);
+    snprintf(port, sizeof(port), "%u", resolver->port);
     struct addrinfo hints = stream_hints, *list = NULL;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    if (getaddrinfo(client->options.host, port, &hints, &list) == 0) {
+    if (getaddrinfo(resolver->host, port, &hints, &list) == 0) {
         take_addresses(resolver, list);
         freeaddrinfo(list);
     }
@@ -60,72 +59,58 @@ void client_resolver_init(struct client *client)
 
 static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *list)
 {
-    struct client *client = lookup->data;
-    struct client_resolver *resolver = &client->resolver;
+    struct client_resolver *resolver = lookup->data;
+    assert(resolver->lookup == lookup);
     free(lookup);
     resolver->lookup = NULL;
-    resolver->looked_ns = worker_now(client->worker);
+    resolver->looked_ns = worker_now(resolver->worker);
     if (status == 0)
         take_addresses(resolver, list);
     uv_freeaddrinfo(list);
-    char why[200];
-    snprintf(why, sizeof(why), "look up %s: %s", client->options.host,
+    snprintf(resolver->error, sizeof(resolver->error), "look up %s: %s", resolver->host,
              status == 0 ? "no address" : uv_strerror(status));
-    if (client->freed)
-        ; /* nobody waits any more */
-    else if (status == 0 && resolver->count > 0)
-        client_resolved(client);
-    else if (resolver->count > 0)
-        client_resolved(client); /* what was known before may still be right */
-    else
-        client_connect_failed(client, why);
-    client_unref(client);
+    resolver->on_resolved(resolver);
 }
 
-static void look_up(struct client *client)
+static enum client_resolution look_up(struct client_resolver *resolver)
 {
-    struct client_resolver *resolver = &client->resolver;
     if (resolver->lookup)
-        return;
+        return RESOLUTION_UNDER_WAY;
     char port[8];
-    snprintf(port, sizeof(port), "%u", client->options.port);
+    snprintf(port, sizeof(port), "%u", resolver->port);
     uv_getaddrinfo_t *lookup = memory_zalloc(sizeof(*lookup));
-    lookup->data = client;
+    lookup->data = resolver;
     resolver->lookups++;
     resolver->doubtful = false;
-    if (uv_getaddrinfo(&client->worker->loop, lookup, on_looked_up, client->options.host, port,
+    if (uv_getaddrinfo(&resolver->worker->loop, lookup, on_looked_up, resolver->host, port,
                        &stream_hints) != 0) {
         free(lookup);
-        char why[200];
-        snprintf(why, sizeof(why), "look up %s: not a host name", client->options.host);
-        client_connect_failed(client, why);
-        return;
+        snprintf(resolver->error, sizeof(resolver->error), "look up %s: not a host name",
+                 resolver->host);
+        return RESOLUTION_FAILED;
     }
     resolver->lookup = lookup;
-    client_ref(client);
+    return RESOLUTION_BEGUN;
 }
 
-bool client_resolve(struct client *client)
+enum client_resolution client_resolve(struct client_resolver *resolver)
 {
-    struct client_resolver *resolver = &client->resolver;
     if (resolver->fixed)
-        return true;
-    uint64_t age = client->worker->now_ns - resolver->looked_ns;
+        return RESOLUTION_READY;
+    uint64_t age = resolver->worker->now_ns - resolver->looked_ns;
     bool fresh = resolver->count > 0 && age < (resolver->doubtful ? KEEP_DOUBTFUL_NS : KEEP_NS);
-    if (!fresh)
-        look_up(client);
-    return fresh;
+    return fresh ? RESOLUTION_READY : look_up(resolver);
 }
 
-void client_resolver_cancel(struct client *client)
+void client_resolver_cancel(struct client_resolver *resolver)
 {
-    if (client->resolver.lookup)
-        uv_cancel((uv_req_t *)client->resolver.lookup);
+    if (resolver->lookup)
+        uv_cancel((uv_req_t *)resolver->lookup);
 }
 
-void client_resolver_doubt(struct client *client)
+void client_resolver_doubt(struct client_resolver *resolver)
 {
-    client->resolver.doubtful = true;
+    resolver->doubtful = true;
 }
 
 void client_address_print(const struct client_address *address, char *out, size_t size)

@@ -1,5 +1,6 @@
 #include "core/net/server.h"
 
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/server_private.h"

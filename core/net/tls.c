@@ -1,5 +1,6 @@
 #include "core/net/tls.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"

@@ -1,5 +1,6 @@
 #include "core/pipeline/graph.h"
 
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 

@@ -1,5 +1,6 @@
 #include "core/pipeline/otlp_sender.h"
 
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/job.h"
 #include "core/base/memory.h"

@@ -1,5 +1,6 @@
 #include "receivers/pprof/scrape.h"
 
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"

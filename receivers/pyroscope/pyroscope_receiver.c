@@ -10,6 +10,7 @@
  *
  * Thread: the exchange's worker.
  */
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"

@@ -33,7 +33,7 @@ static void name_group(struct message *group, struct arena *arena, struct slice 
 
 bool service_names_fit(struct slice request, struct slice name)
 {
-    enum { NODES = 2, ROOM_MIN = 4 << 20, ROOM_PER_BYTE = 32 };
+    enum { NODES = 2, ROOM_MIN = 1 << 20, ROOM_PER_BYTE = 32 };
     size_t each = NODES * sizeof(struct message) + sizeof(struct message_tail) + name.size;
     size_t room = ROOM_MIN + ROOM_PER_BYTE * request.size;
     struct wire_cursor cursor = wire_cursor(request);

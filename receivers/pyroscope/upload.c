@@ -1,6 +1,6 @@
 #include "receivers/pyroscope/upload.h"
 
-#include "core/base/worker.h"
+#include "core/base/clock.h"
 #include "core/pipeline/received_profiles.h"
 
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,

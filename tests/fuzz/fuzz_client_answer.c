@@ -4,7 +4,7 @@
  * second into how many pieces the rest is cut.
  */
 #include "core/base/hash.h"
-#include "core/net/client_parts.h"
+#include "core/net/client_private.h"
 #include "core/pipeline/otlp_answer.h"
 
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/wire.h"
+#include "core/data/zero_entry.h"
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 
 #include <assert.h>
@@ -141,7 +142,7 @@ static bool is_zero(int table, const ProtobufCMessage *entry)
 {
     uint8_t *bytes = arena_alloc(&arena, protobuf_c_message_get_packed_size(entry));
 
-    return scan_is_zero_entry(table, slice_of(bytes, protobuf_c_message_pack(entry, bytes)));
+    return zero_entry_is(table, slice_of(bytes, protobuf_c_message_pack(entry, bytes)));
 }
 
 static void shift_value_type(ValueType *type, const struct shifts *shifts)

@@ -1,4 +1,5 @@
 #include "core/base/budget.h"
+#include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/net/client.h"

@@ -1,3 +1,4 @@
+#include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/data/json.h"
 #include "core/net/compression.h"

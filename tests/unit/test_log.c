@@ -1,3 +1,4 @@
+#include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/worker.h"

@@ -6,6 +6,7 @@
 #include "core/data/profiles_merge.h"
 #include "core/data/scan.h"
 #include "core/data/wire.h"
+#include "core/data/zero_entry.h"
 #include "tests/unit/canonical_profiles.h"
 #include "tests/unit/captures.h"
 
@@ -296,7 +297,7 @@ static void check_unique(struct slice request)
         if (!entries)
             fail_msg("table %u has no entries", table);
         assert(entries);
-        assert_true(scan_is_zero_entry((int)table, entries[0]));
+        assert_true(zero_entry_is((int)table, entries[0]));
         qsort(entries, count, sizeof *entries, compare_slices);
         for (size_t i = 1; i < count; i++)
             assert_false(slice_equal(entries[i - 1], entries[i]));

@@ -1,3 +1,4 @@
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/metrics.h"
 #include "core/base/worker.h"
@@ -137,15 +138,6 @@ static void delays_do_not_overflow(void **state)
     assert_string_equal(story, "");
     worker_cancel_timer(&manual, &note.timer);
     worker_deinit(&manual);
-}
-
-static void the_wall_clock_can_be_fixed(void **state)
-{
-    (void)state;
-    clock_fix_wall(1234567890123456789);
-    assert_int_equal(clock_wall_ns(), 1234567890123456789);
-    clock_fix_wall(0);
-    assert_true(clock_wall_ns() > 1500000000000000000 && clock_wall_ns() != 1234567890123456789);
 }
 
 /* Threads. */
@@ -532,7 +524,6 @@ int main(void)
         cmocka_unit_test(a_manual_worker_goes_on_until_nothing_is_due),
         cmocka_unit_test(a_timer_sees_the_time_it_was_set_for),
         cmocka_unit_test(delays_do_not_overflow),
-        cmocka_unit_test(the_wall_clock_can_be_fixed),
         cmocka_unit_test(posts_of_many_threads_arrive_once_and_in_order),
         cmocka_unit_test(a_sleeping_worker_wakes_for_each_message),
         cmocka_unit_test(a_call_runs_on_its_worker_and_is_waited_for),

@@ -1,5 +1,5 @@
 /*
- * client_parts: what client.c, its connections and its two protocols share; nobody else includes
+ * client_private: what client.c, its connections and its two protocols share; nobody else includes
  * it.
  *
  * client.c keeps requests and decides where they go; client_connection.c moves bytes (socket,
@@ -11,8 +11,8 @@
  *
  * Thread: the client's worker.
  */
-#ifndef PROFCOL_CORE_NET_CLIENT_PARTS_H
-#define PROFCOL_CORE_NET_CLIENT_PARTS_H
+#ifndef PROFCOL_CORE_NET_CLIENT_PRIVATE_H
+#define PROFCOL_CORE_NET_CLIENT_PRIVATE_H
 
 #include "core/base/arena.h"
 #include "core/base/container_of.h"
