@@ -1,5 +1,5 @@
 /*
- * spanjoin_settings: what the join can be told, and the paths in it read once.
+ * spanjoin_settings: the settings of the join, with their paths parsed once.
  *
  * The keys are described in docs/spanjoin.md. `check` turns the lists of attributes into
  * joined_attributes, so that the data path compares no path texts.
