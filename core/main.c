@@ -17,7 +17,8 @@
 
 static const char usage[] =
     "profcol receives OTLP profiles and traces, joins every profile sample to its span, and sends "
-    "both on.\n\n"
+    "both on.\n"
+    "\n"
     "Usage:\n"
     "  profcol [options]               run; without --config, with the built-in configuration\n"
     "  profcol validate [options]      check a configuration and exit\n"

@@ -70,7 +70,7 @@ static bool note_entry(struct jfr_labels *labels, const struct wire_field *field
     if (!value.start)
         return true;
     if (!profiles_builder_has_room(builder, id_map_growth(map)))
-        return error_set(err, "labels: they unfold to too much");
+        return error_set(err, "labels: there is not enough room for them");
     id_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
     return true;
 }

@@ -83,7 +83,7 @@ static const struct {
 static bool has_room(const struct jfr_metadata *metadata, size_t bytes, struct error *err)
 {
     return profiles_builder_has_room(metadata->builder, bytes) ||
-           error_set(err, "its description unfolds to too much");
+           error_set(err, "there is not enough room for its description");
 }
 
 /* ---- the tree of elements ---- */

@@ -44,7 +44,7 @@ static bool read_constants(struct jfr_pools *pools, const struct jfr_class *type
         if (map && !cursor->broken) {
             size_t capacity = map->capacity;
             if (!profiles_builder_has_room(pools->metadata->builder, id_map_growth(map)))
-                return error_set(err, "its constants unfold to too much");
+                return error_set(err, "there is not enough room for its constants");
             id_map_put(map, id, place);
             if (map->capacity != capacity && !check_size(pools, err))
                 return false;
