@@ -165,8 +165,8 @@ void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_
 {
     assert(max_items > 0 && whole->items > max_items && !whole->next);
     batch_flatten(whole);
-    *cutter = (struct batch_cutter){
-        .whole = whole, .max_items = max_items, .is_sparing = is_sparing};
+    *cutter =
+        (struct batch_cutter){.whole = whole, .max_items = max_items, .is_sparing = is_sparing};
 }
 
 static void add_part(struct batch_cutter *cutter, struct buffer *buffer, uint32_t items)
