@@ -55,13 +55,13 @@ fuzz: ## replay the fuzz seeds, then fuzz each target for FUZZ_SECONDS (20)
 	        -print_final_stats=1 -artifact_prefix=build/corpus/ build/corpus/$$name $$seeds; \
 	done
 
-fuzz-cost: ## look for requests that cost much for their size, FUZZ_COST_MINUTES (1) of processor time for each way
+fuzz-cost: ## look for requests that are expensive for their size, FUZZ_COST_MINUTES (1) of processor time for each path
 	./setup.sh --tests --dev
 	cmake --preset fuzz-cost
 	cmake --build --preset fuzz-cost -j$(JOBS)
 	tests/fuzz/cost/run --minutes $(FUZZ_COST_MINUTES) $(FUZZ_COST_ARGUMENTS)
 
-cost: build ## count the instructions of the dearest requests, by callgrind, a quarter of an hour
+cost: build ## count the instructions of the most expensive requests with callgrind; takes about a quarter of an hour
 	@cmake --build --preset release -j$(JOBS)
 	@tests/cost/run --jobs $(JOBS) $(COST_ARGUMENTS)
 
@@ -69,14 +69,14 @@ interop: build ## run against other collectors, backends and SDKs
 	@[ -x tests/interop/run.sh ] || { echo "tests/interop/run.sh is not there yet" >&2; exit 1; }
 	@tests/interop/run.sh
 
-bench: build ## measure against a real Collector, some ten minutes; more: bench/compare --help
+bench: build ## compare with a real Collector; takes about ten minutes; more: bench/compare --help
 	@cmake --build --preset release -j$(JOBS) --target bench
 	@bench/compare --quick $(BENCH_ARGUMENTS)
 
 format: ## format all C files
 	git ls-files '*.c' '*.h' | xargs -r $(CLANG_FORMAT) -i
 
-format-check: ## fail where a C file is not formatted
+format-check: ## fail if a C file is not formatted
 	git ls-files '*.c' '*.h' | xargs -r $(CLANG_FORMAT) --dry-run -Werror
 
 lint: setup-tests ## clang-tidy on all C files, or on LINT_FILES
@@ -84,7 +84,7 @@ lint: setup-tests ## clang-tidy on all C files, or on LINT_FILES
 	cmake --build --preset dev --target proto
 	@printf '%s\n' $(LINT_FILES) | xargs -r -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
 
-install: build ## copy the program below PREFIX (/usr/local)
+install: build ## copy the program to PREFIX (/usr/local)
 	cmake --install build/release --prefix $(PREFIX)
 
 clean: ## remove everything that was built, and the tests' Python

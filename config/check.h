@@ -1,5 +1,5 @@
 /*
- * check: what a component's own `check` may say and ask (struct config_type).
+ * check: functions for a component's own `check` (struct config_type).
  *
  * Owner: the loading owns the check; texts are copied.
  *

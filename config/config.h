@@ -1,5 +1,5 @@
 /*
- * config: from the texts that a user wrote to one checked tree.
+ * config: loads and checks a configuration.
  *
  * Sources (files, env:, yaml:) are read into a tree of nodes that remember file, line and column,
  * placeholders are expanded, trees merged, and every section decoded by the typed tables of the
@@ -29,6 +29,7 @@ struct config *config_load(const struct config_type *const *types, const char *c
  * default"). */
 struct config *config_load_text(const struct config_type *const *types, const char *name,
                                 struct slice yaml, struct text *report);
+/* Frees the configuration with everything in it. NULL is allowed. */
 void config_free(struct config *config);
 
 /* The configuration with all defaults written out, as YAML; secrets as [REDACTED]. */
@@ -39,8 +40,8 @@ void config_print_schema(const struct config_type *const *types, struct text *ou
 /* `profcol components`: name, signals with their stability. */
 void config_print_components(const struct config_type *const *types, struct text *out);
 
-/* What a table gets wrong: help without a full stop, a default that does not parse or is out of
- * bounds, a name that is there twice. False when anything; problems then has a line for each. */
+/* Checks a table for mistakes: help without a full stop, a default that does not parse or is out of
+ * bounds, a duplicate name. Returns false if there are any; problems then has a line for each. */
 bool config_table_check(const struct field *fields, struct text *problems);
 
 #endif

@@ -130,7 +130,7 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
     }
     struct text list = {0};
     for (size_t i = 0; i < known.count && known.count <= 12; i++)
-        text_printf(&list, "%s%s", i ? ", " : "; known are ", known.names[i]);
+        text_printf(&list, "%s%s", i ? ", " : "; the keys are ", known.names[i]);
     config_error_at(check, key->place, path, "unknown key %s%s", written, text_string(&list));
     text_deinit(&list);
 }

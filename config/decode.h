@@ -1,7 +1,7 @@
 /*
- * decode: from nodes to a struct, as a table of fields says.
+ * decode: fills a struct from nodes, according to a table of fields.
  *
- * Fills in defaults, checks kinds, bounds and required fields, and tells everything that is wrong.
+ * Fills in defaults, checks kinds, bounds and required fields, and reports all errors.
  * A field with an error keeps its default.
  *
  * Owner: what strings and lists point to lives in the check's arena.

@@ -22,12 +22,15 @@ struct decoding {
     const struct field *field;
 };
 
+/* Reports an error at this place, and returns false. */
 bool decode_fail(const struct decoding *at, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The text of a value; NULL: it has none, and that was told. */
 const char *decode_take_text(const struct decoding *at);
 
+/* Read the value into `member`, which has the C type of the kind (field.h). False: an error was
+ * reported. */
 bool decode_read_bool(const struct decoding *at, void *member);
 bool decode_read_uint(const struct decoding *at, void *member);
 bool decode_read_int(const struct decoding *at, void *member);

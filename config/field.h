@@ -1,5 +1,5 @@
 /*
- * field: the table that says what a component can be told.
+ * field: the table that describes a component's settings.
  *
  * One constant array per component (and per block that several share: server, client, TLS, queue,
  * retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did you mean",
@@ -77,8 +77,8 @@ struct field {
     bool required;             /* must be written, and not empty */
     bool inlined; /* a BLOCK whose keys stand directly in the parent (the Collector's "squash") */
     const char *replaced_by; /* deprecated: warn once, name the new key; still obeyed */
-    bool ignored; /* accepted and typed for the Collector's sake, without effect: reference and a
-                     warning say so */
+    bool ignored; /* accepted because the Collector has it, and typed, but without effect: reference
+                     and a warning say so */
 };
 
 /* The offset of a member; a size of -1 stops the compiler when its type is another. */

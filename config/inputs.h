@@ -1,8 +1,7 @@
 /*
- * inputs: the world outside a configuration file that its placeholders can reach.
+ * inputs: the environment variables and files that placeholders in a configuration can use.
  *
- * Environment variables and files, behind two functions, so that a test or a fuzzer decides what
- * is there.
+ * They are behind two functions, so that a test or a fuzzer can replace them.
  *
  * Owner: static data.
  *

@@ -126,7 +126,7 @@ static void refuse_connectors(struct config_check *check, const struct config_no
         (root->items[found]->kind == CONFIG_NODE_MAP && root->items[found]->count == 0))
         return;
     config_error_at(check, root->keys[found]->place, NULL,
-                    "connectors: profcol has no connectors; processors do what they would be for");
+                    "connectors: profcol has no connectors; use processors instead");
 }
 
 /* Without these nothing would run. */

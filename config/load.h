@@ -1,5 +1,5 @@
 /*
- * load: config_load with another world around it, for tests and fuzzers.
+ * load: config_load with other inputs (environment and files), for tests and fuzzers.
  *
  * Owner: the caller, as with config_load (config.h).
  *
@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/inputs.h"
 
+/* The same as config_load and config_load_text, with these inputs. */
 struct config *config_load_from(const struct config_inputs *inputs,
                                 const struct config_type *const *types, const char *const *uris,
                                 size_t uri_count, struct text *report);

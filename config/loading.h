@@ -1,9 +1,9 @@
 /*
- * loading: what the steps of loading share: where they are, what they found wrong, how much they
- * have used.
+ * loading: the state that the steps of loading share: their position, the errors found, the
+ * resources used.
  *
- * Nothing stops at the first mistake: messages are gathered and shown sorted by place. What would
- * only repeat an earlier mistake is the step's own business to leave out. A limit that is hit
+ * Loading does not stop at the first error: messages are collected and shown sorted by place. Each
+ * step leaves out messages that would only repeat an earlier error. Reaching a limit
  * stops the loading.
  *
  * Owner: config_load, on its stack; messages live in the configuration's arena.
@@ -83,11 +83,12 @@ void config_message_at(struct config_check *check, bool is_error, struct config_
                        const char *path, const char *format, va_list args)
     __attribute__((format(printf, 5, 0)));
 
-/* False, with one error, when count more nodes are too many. */
+/* Counts more nodes. Returns false, with one error, if there are too many. */
 bool config_count_nodes(struct config_check *check, struct config_place place, size_t count);
 
+/* Returns the path as text, such as "receivers::otlp::protocols". */
 const char *config_path_text(struct arena *arena, const struct config_path *path);
-/* What a user wrote, fit for a message: in quotes, cut when long. */
+/* Returns a user's text for a message: in quotes, truncated if long. */
 const char *config_quote(struct arena *arena, const char *text);
 
 /* Prints all messages sorted by place, one a line. */

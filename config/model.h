@@ -1,5 +1,5 @@
 /*
- * model: what a configuration is once it is loaded, and what it knows of component types.
+ * model: a loaded configuration, and what it needs to know about component types.
  *
  * Owner: struct config owns its arena and everything below.
  *
@@ -41,8 +41,8 @@ struct config_type {
     const char *help;                              /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;
-    /* An id of it may stand in at most one pipeline of each signal, because its places share what
-     * they know. */
+    /* An id of this type may be used in at most one pipeline of each signal, because its nodes
+     * share their state. */
     bool one_pipeline_per_signal;
     /* Cross-field rules, after decoding without errors. Reports through config_check_error; may
      * fill derived members of config. */

@@ -1,5 +1,5 @@
 /*
- * node: reading a part of the configuration that a component takes as it was written
+ * node: reads a part of the configuration that a component gets as it was written
  * (FIELD_KIND_NODE). Implemented in tree.c.
  *
  * Owner: the configuration's arena owns all nodes and their texts.

@@ -236,7 +236,8 @@ static bool explain_unit(const struct duration_text *text, struct slice unit)
     struct slice whole = shown(text->whole);
     struct slice name = shown(unit);
     if (slice_is(unit, "d"))
-        return explain(text, "%.*s: days are written in hours, like 24h", SLICE_ARG(whole));
+        return explain(text, "%.*s: there is no unit for days; write hours, such as 24h",
+                       SLICE_ARG(whole));
     return explain(text, "%.*s: unknown unit \"%.*s\"; the units are ns, us, ms, s, m and h",
                    SLICE_ARG(whole), SLICE_ARG(name));
 }

@@ -1,5 +1,5 @@
 /*
- * value: the values that texts stand for, one strict parser for each kind.
+ * value: converts texts to values, with one strict parser for each kind.
  *
  * Owner: nothing is kept.
  *
@@ -10,8 +10,9 @@
 
 #include "core/base/slice.h"
 
-/* For defaults and for what users write. False: the text is no such value; `why` then says why,
- * where there is one. */
+/* Parse a default or a user's text. Return false if it is not such a value; functions with `why`
+ * then say why.
+ */
 bool config_parse_duration(struct slice text, int64_t *ns_out, char *why, size_t why_size);
 bool config_parse_uint(struct slice text, uint64_t *out);
 bool config_parse_int(struct slice text, int64_t *out);

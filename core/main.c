@@ -16,14 +16,14 @@
 #include <string.h>
 
 static const char usage[] =
-    "profcol receives OTLP profiles and traces, joins every profile sample to its span, and "
-    "forwards both.\n"
+    "profcol receives OTLP profiles and traces, joins every profile sample to its span, and sends "
+    "both on.\n"
     "\n"
     "Usage:\n"
-    "  profcol [options]               run; without --config on a built-in default configuration\n"
+    "  profcol [options]               run; without --config, with the built-in configuration\n"
     "  profcol validate [options]      check a configuration and exit\n"
     "  profcol print-config [options]  print the configuration with all defaults, secrets masked\n"
-    "  profcol components              list what is built in\n"
+    "  profcol components              list the built-in components\n"
     "  profcol reference               print the configuration reference (Markdown)\n"
     "  profcol schema                  print the JSON schema of a configuration file\n"
     "\n"
@@ -32,7 +32,7 @@ static const char usage[] =
     "left to right\n"
     "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
     "  --workers N             event loops; default: one per core\n"
-    "  --drain-timeout TIME    how long to deliver what is held after SIGTERM; default 20s\n"
+    "  --drain-timeout TIME    how long held data may be delivered after SIGTERM; default 20s\n"
     "  --feature-gates LIST    accepted for compatibility with the Collector; profcol has none\n"
     "  --version, -v           print the version\n"
     "  --help, -h              print this\n";

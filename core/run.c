@@ -82,7 +82,7 @@ static struct histogram *make_lag(struct metrics *metrics)
     static const double bounds[] = {0.001, 0.01, 0.1, 1, 10};
     return metrics_histogram(
         metrics, "profcol_loop_lag_seconds",
-        "How long a turn of a worker's event loop took, in which it served nobody else.", "",
+        "Duration of each turn of a worker's event loop, during which other connections wait.", "",
         bounds, sizeof bounds / sizeof *bounds);
 }
 

@@ -85,16 +85,15 @@ static void add_process_metrics(struct telemetry *telemetry)
                        "Total physical memory (resident set size).", "", read_rss, telemetry);
     metrics_gauge_from(metrics, "otelcol_process_runtime_heap_alloc_bytes",
                        "Bytes of allocated heap objects.", "", read_heap, telemetry);
-    metrics_gauge_from(metrics, "profcol_budget_used_bytes",
-                       "Bytes held of what came from outside.", "", read_budget, telemetry);
-    metrics_gauge_from(
-        metrics, "profcol_budget_limit_bytes",
-        "Bytes that may be held of what comes from outside; over it, requests are refused.", "",
-        read_budget_limit, telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_used_bytes", "Memory in use for received data.", "",
+                       read_budget, telemetry);
+    metrics_gauge_from(metrics, "profcol_budget_limit_bytes",
+                       "Most memory that received data may use; beyond it, requests are refused.",
+                       "", read_budget_limit, telemetry);
     if (!telemetry->process->accounts)
         return;
     metrics_gauge_from(metrics, "profcol_budget_largest_source_bytes",
-                       "Bytes held of what came from the client that holds most.", "",
+                       "Memory in use for the data of the client that uses the most.", "",
                        read_most_held, telemetry);
 }
 
@@ -127,7 +126,8 @@ static bool on_head(void *context, struct exchange *exchange)
 {
     static const char *const text = "text/plain; charset=utf-8";
     if (!accepts_host(context, http_header_get(exchange_headers(exchange), "host")))
-        exchange_respond(exchange, 403, text, SLICE("403 the host is not this server\n"), NULL, 0);
+        exchange_respond(exchange, 403, text,
+                         SLICE("403 the Host header does not name this server\n"), NULL, 0);
     else if (!slice_is(exchange_path(exchange), "/metrics"))
         exchange_respond(exchange, 404, text, SLICE("404 page not found\n"), NULL, 0);
     else if (!slice_is(exchange_method(exchange), "GET") &&

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Play the recording beside this file to an OTLP/HTTP server, as if it happened now.
+"""Send the recording in this folder to an OTLP/HTTP server, with times moved to the present.
 
     examples/play.py [--http http://127.0.0.1:4318] [--speed 10] [RECORDING...]
 
-Needs nothing but Python's standard library. Spans and profiles are sent in the order and, divided by --speed, at the
-distances in which they were recorded. Their timestamps are moved so that the newest is the present; they are
-fixed-width numbers, so this changes 8 bytes here and there and no length.
+Needs only Python's standard library. Spans and profiles are sent in their recorded order, and at their recorded
+intervals divided by --speed. Their timestamps are moved so that the newest is the present; they are
+fixed-width numbers, so this changes no length.
 """
 
 import argparse

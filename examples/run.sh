@@ -1,6 +1,6 @@
 #!/bin/sh
-# The first run: profcol on its built-in configuration, a recording of real applications played into it, a look at what the join
-# found, and then it keeps serving. `make run` builds profcol and calls this.
+# The first run: starts profcol with its built-in configuration, replays a recording of real applications, shows what the join
+# found, and keeps profcol running. `make run` builds profcol and calls this.
 #   PROFCOL   the binary             (build/release/profcol)
 #   OUT       where results go       (build/run)
 #   ONCE=1    stop after the report  (for tests)
@@ -40,7 +40,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     sleep 0.25
 done
 
-echo "profcol is running (log: $out/profcol.log). Playing a recording of real applications into it ..."
+echo "profcol is running (log: $out/profcol.log). Sending it a recording of real applications ..."
 python3 examples/play.py --http "http://$http" --speed 10
 # Samples wait up to 5 s for their spans; then every file is complete.
 sleep 6
@@ -49,13 +49,13 @@ python3 examples/report.py "$out/traces.jsonl" "$out/profiles.jsonl" --html "$ou
 cat <<TEXT
 
 What next:
-  - open $out/flame.html in a browser: where the slowest span spent its CPU time
-  - point an application at profcol:  OTEL_EXPORTER_OTLP_ENDPOINT=http://$http   (OTLP/gRPC: $grpc)
-  - see what it counts:               curl http://$metrics/metrics
-  - forward both signals:             examples/correlation.yaml, sidecar.yaml, gateway.yaml
+  - open $out/flame.html in a browser to see where the slowest span spent its CPU time
+  - send it an application's data:    OTEL_EXPORTER_OTLP_ENDPOINT=http://$http   (OTLP/gRPC: $grpc)
+  - look at its metrics:              curl http://$metrics/metrics
+  - send both signals to backends:    examples/correlation.yaml, sidecar.yaml, gateway.yaml
                                       $profcol --config FILE
 TEXT
 [ -z "${ONCE:-}" ] || exit 0
 echo
-echo "profcol keeps serving; press Ctrl-C to stop."
+echo "profcol keeps running; press Ctrl-C to stop."
 wait "$pid"

@@ -136,7 +136,7 @@ static bool debug_node_start(struct node *node, struct error *err)
     (void)err;
     struct debug_node *debug = (struct debug_node *)node;
     debug->showing.worker = node->worker;
-    debug->sent = exporter_counter(node, "sent", "Items that were shown.");
+    debug->sent = exporter_counter(node, "sent", "Items that were logged.");
     return true;
 }
 

@@ -65,7 +65,8 @@ struct http_node {
 
 static const struct field compression_params_fields[] = {
     FIELD_INT(compression_params, level,
-              "gzip, zlib, deflate: -2 to 9; zstd: any; 0 is the default of the encoding.",
+              "Compression level. gzip, zlib, deflate: -2 to 9; zstd: any; 0: the default of the "
+              "encoding.",
               .fallback = "0", .min = "-100", .max = "100"),
     FIELD_END,
 };
@@ -82,7 +83,7 @@ static const struct field http_fields[] = {
     FIELD_ENUM(http_settings, compression, "How requests are compressed.", otlp_compression_names,
                .fallback = "gzip"),
     FIELD_BLOCK(http_settings, compression_params, compression_params, compression_params_fields,
-                "How hard to compress."),
+                "Settings of the compression."),
     FIELD_BLOCK(http_settings, tls, tls_client_settings, tls_client_fields,
                 "TLS, used when the URL starts with https://."),
     FIELD_PAIRS(http_settings, headers,

@@ -631,8 +631,8 @@ static void batch_consume(struct node *base, struct batch *batch)
     size_t size_bytes = batch_memory(batch) + HOLDING_BYTES;
     if (!admit(node, size_bytes)) {
         struct verdict verdict =
-            verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS, "%s is at its max_held_mib",
-                              base->component->id);
+            verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS,
+                              "%s has reached its max_held_mib", base->component->id);
         refuse(node, batch, &verdict);
         return;
     }
@@ -690,10 +690,10 @@ static bool batch_node_start(struct node *base, struct error *err)
         make_counter(base, "otelcol_processor_batch_timeout_trigger_send",
                      "Number of times the batch was sent due to a timeout trigger.");
     node->refused =
-        make_item_counter(base, "refused", "Items that were refused because too much was held.");
+        make_item_counter(base, "refused", "Items refused because the memory limit was reached.");
     node->dropped = make_item_counter(
         base, "dropped",
-        "Acknowledged items that were lost: refused for good, or held at the end.");
+        "Acknowledged items that were lost: refused permanently, or still held at the end.");
     if (base->signal == SIGNAL_PROFILES)
         node->merge = profiles_merge_new(base->component->process->budget);
     return true;
@@ -748,7 +748,7 @@ static void batch_node_stop(struct node *base)
         counter_add(node->dropped, base->worker->index, node->lost);
         log_error(base->component->label,
                   "Stopped with %" PRIu64
-                  " %s of pipeline %s that nobody had taken. They are lost.",
+                  " %s of pipeline %s that were not accepted by the next component. They are lost.",
                   node->lost, signal_item_name(base->signal), base->pipeline);
     }
     profiles_merge_free(node->merge);
@@ -773,8 +773,8 @@ static bool batch_init(struct component *component, struct error *err)
     struct text labels = {0};
     metrics_label(&labels, "processor", component->id);
     metrics_gauge_from(component->process->metrics, "profcol_processor_batch_held_bytes",
-                       "Memory of what is held until it is taken.", text_string(&labels), read_held,
-                       processor);
+                       "Memory of data held until the next component accepts it.",
+                       text_string(&labels), read_held, processor);
     text_deinit(&labels);
     return true;
 }

@@ -42,7 +42,8 @@ static const struct field http_fields[] = {
                  .fallback = "localhost:4318"),
     FIELD_BLOCK(otlp_http_settings, server, http_server_settings, http_server_fields,
                 "The listener.", .inlined = true),
-    FIELD_STRING(otlp_http_settings, traces_url_path, "Path of traces.", .fallback = "/v1/traces"),
+    FIELD_STRING(otlp_http_settings, traces_url_path, "URL path for traces.",
+                 .fallback = "/v1/traces"),
     FIELD_END,
 };
 
@@ -55,7 +56,7 @@ static const struct field protocols_fields[] = {
 
 static const struct field otlp_fields[] = {
     FIELD_BLOCK(otlp_settings, protocols, otlp_protocols, protocols_fields,
-                "At least one protocol."),
+                "The protocols to serve; at least one is required."),
     FIELD_END,
 };
 
@@ -440,9 +441,8 @@ const struct component_type otlp_receiver_type = {
             .section = CONFIG_RECEIVERS,
             .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
             .help = "Receives OTLP traces and profiles over gRPC and HTTP, in protobuf and JSON, "
-                    "uncompressed or in any of OTLP's encodings. Profiles of the 1.9 layout and "
-                    "reference "
-                    "attributes are understood and brought into the current form.",
+                    "with or without compression. Profiles with the 1.9 layout or with reference "
+                    "attributes are converted to the current form.",
             .fields = otlp_fields,
             .config_size = sizeof(struct otlp_settings),
             .check = otlp_check,

@@ -1,10 +1,10 @@
 /*
- * arena: memory that is given back all at once.
+ * arena: memory that is freed all at once.
  *
- * One per batch and per configuration: whoever builds something in several steps allocates from
- * one arena and drops it on failure, instead of ladders of cleanup.
+ * There is one per batch and per configuration. Code that builds something in several steps
+ * allocates from one arena and frees the arena on failure, so it needs no cleanup for each step.
  *
- * Owner: who initialised it.
+ * Owner: whoever initialised it.
  *
  * Thread: one at a time. A zeroed arena is valid and empty.
  */
@@ -27,26 +27,31 @@ struct arena {
     struct budget *budget; /* charged with reserved_bytes; may be NULL */
 };
 
+/* Initialises an empty arena. Its memory is charged to the budget, which may be NULL. */
 void arena_init(struct arena *arena, struct budget *budget);
-/* From here on charged to another one, with what it holds. */
+/* Moves the charge for all memory of the arena, and for later growth, to another budget. */
 void arena_set_budget(struct arena *arena, struct budget *budget);
+/* Frees all memory of the arena and releases its charge. The arena is empty again and can be used.
+ */
 void arena_deinit(struct arena *arena);
 
-/* Aligned for any type. arena_zalloc zeroes. Never NULL. */
+/* Allocate `size` bytes, aligned for any type. Never NULL. arena_zalloc also zeroes them. */
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_zalloc(struct arena *arena, size_t size);
-/* count elements, zeroed; aborts when the product overflows. */
+/* Allocates count elements, zeroed. Aborts if the product overflows. */
 void *arena_array(struct arena *arena, size_t count, size_t element_size);
-/* An array with room for one more behind `count`: the same one, or a copy of twice the capacity,
- * whose new elements are zero. NULL with capacity 0 is valid and empty. */
+/* Returns an array with room for one more element after `count`: the same array, or a copy with
+ * twice the capacity, whose new elements are zero. NULL with capacity 0 is a valid empty array. */
 void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
                  size_t element_size);
 
+/* Returns a copy of the text. */
 char *arena_strdup(struct arena *arena, const char *text);
-/* A copy, A to Z as a to z. */
+/* Returns a copy in which A to Z are a to z. */
 char *arena_lower_case(struct arena *arena, const char *text);
 char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */
 struct slice arena_copy(struct arena *arena, struct slice bytes);
+/* Returns the formatted text, NUL-terminated. */
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *arena, const char *format, va_list args);

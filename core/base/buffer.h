@@ -1,11 +1,11 @@
 /*
  * buffer: received or encoded bytes, shared by reference.
  *
- * Written by its maker until it is handed on, immutable afterwards. Slices into it stay valid
- * while a reference is held. Charged to its budget with its capacity, because a slice pins all of
- * it.
+ * Its maker writes it; once it is passed on it is immutable. Slices into it stay valid
+ * while a reference is held. Its whole capacity is charged to its budget, because a slice keeps all
+ * of it in memory.
  *
- * Owner: whoever holds a reference.
+ * Owner: everyone who holds a reference.
  *
  * Thread: references may be taken and dropped on any thread.
  */
@@ -26,23 +26,26 @@ struct buffer {
     struct budget *budget;
 };
 
-/* NULL when the budget says no. capacity 0 is valid. Starts with one reference and size 0. */
+/* Returns a buffer with one reference and size 0, or NULL if the budget has no room. capacity, in
+ * bytes, may be 0. */
 struct buffer *buffer_new(size_t capacity, struct budget *budget);
-/* The same, charged without asking: for what an already admitted request is turned into. Never
- * NULL. */
+/* The same, but charges the budget without asking: for data made from a request that was already
+ * admitted. Never NULL. */
 struct buffer *buffer_new_charged(size_t capacity, struct budget *budget);
-/* Takes over memory of malloc, and gives back what of it is not used; charged likewise. */
+/* Takes over memory from malloc and frees the unused part of it. Charges the budget without asking,
+ * too. */
 struct buffer *buffer_adopt(void *data, size_t size, size_t capacity, struct budget *budget);
+/* Adds a reference and returns the buffer. */
 struct buffer *buffer_ref(struct buffer *buffer);
 void buffer_unref(struct buffer *buffer); /* NULL is allowed */
 
 /* The following three are for its maker, while there is one reference. */
-/* Room for at least `more` bytes after size; false when size and more are over max_capacity, or
- * over the budget. Never grows over max_capacity. */
+/* Makes room for at least `more` bytes after size. Returns false if size plus more exceeds
+ * max_capacity, or if the budget has no room. Never grows beyond max_capacity. */
 bool buffer_reserve(struct buffer *buffer, size_t more, size_t max_capacity);
-/* Reserves and copies; the same answers. */
+/* Reserves room and copies `size` bytes. Returns false in the same cases. */
 bool buffer_append(struct buffer *buffer, const void *data, size_t size, size_t max_capacity);
-/* Gives back unused capacity when it is more than an eighth. */
+/* Releases unused capacity if it is more than an eighth. */
 void buffer_trim(struct buffer *buffer);
 
 static inline struct slice buffer_slice(const struct buffer *buffer)

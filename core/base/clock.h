@@ -10,9 +10,9 @@
 
 #include <stdint.h>
 
-/* Monotonic, now, for where the time of a worker's round is too coarse. */
+/* Returns the monotonic time in nanoseconds, where the time of a worker's turn is too coarse. */
 uint64_t clock_monotonic_ns(void);
-/* Nanoseconds since 1970, which is OTLP's time. */
+/* Returns the time in nanoseconds since 1970, as OTLP uses it. */
 uint64_t clock_wall_ns(void);
 /* Fixes the wall clock for a test; 0: the real one again. */
 void clock_fix_wall(uint64_t wall_ns);

@@ -1,5 +1,5 @@
 /*
- * error: a text that says what is wrong and where, for whoever caused it.
+ * error: a text that tells the user what is wrong and where.
  *
  * Set-up functions are `bool f(..., struct error *err)`: false means that err->text is set. The
  * data path returns verdicts instead (core/base/verdict.h).
@@ -15,14 +15,15 @@
 
 struct error {
     char text[1024];
-    int system; /* errno where a system call failed; 0: none did */
+    int system; /* errno of the system call that failed; 0: none did */
 };
 
-/* Sets the text (cut at its size) and is false, so that `return error_set(err, ...)` reads well. A
- * macro, so that analysers see the false and do not follow a call that failed. */
+/* Sets the text (truncated to its size) and is false, so that callers can write `return
+ * error_set(err, ...)`. It is a macro, so that analysers see the false and do not follow a call
+ * that failed. */
 #define error_set(...) error_false((error_set_text(__VA_ARGS__), 0))
 
-/* Workings of error_set. */
+/* Internals of error_set. */
 void error_set_text(struct error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static inline bool error_false(int nothing)
@@ -31,10 +32,10 @@ static inline bool error_false(int nothing)
     return false;
 }
 
-/* The same with the text of errno, which is kept in `system`. */
+/* The same with the system's text for errno `number`, which is also stored in `system`. */
 bool error_set_system(struct error *err, int number);
 
-/* Puts "prefix: " before the text that is there; returns false. */
+/* Puts "prefix: " in front of the existing text; returns false. */
 bool error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

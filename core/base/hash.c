@@ -13,7 +13,7 @@ uint64_t random_u64(void)
 {
     uint64_t value;
     if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
-        fprintf(stderr, "profcol: the kernel gives no random numbers\n");
+        fprintf(stderr, "profcol: the kernel provides no random numbers\n");
         abort();
     }
     return value;

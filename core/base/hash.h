@@ -1,8 +1,8 @@
 /*
- * hash: keyed hashing, because ids and strings are chosen by whoever sends them.
+ * hash: keyed hashing, because clients choose ids and strings.
  *
- * The key is drawn once per process from the kernel and never printed; order by hash must never
- * reach an output.
+ * The key is random, chosen once per process and never printed. The order of a hash table must
+ * never be visible in an output.
  *
  * Owner: the key is the process'; nothing else is kept.
  *
@@ -13,11 +13,14 @@
 
 #include "core/base/slice.h"
 
-/* Draws the key. A test may give its own through hash_init_with. */
+/* Chooses the key; aborts if the kernel provides no random numbers. A test may set a key with
+ * hash_init_with. */
 void hash_init(void);
 void hash_init_with(uint64_t key);
+/* Returns the keyed hash of the bytes, or of the number. */
 uint64_t hash_bytes(struct slice bytes);
 uint64_t hash_u64(uint64_t value);
+/* Returns a random number from the kernel; aborts if there is none. */
 uint64_t random_u64(void);
 
 #endif

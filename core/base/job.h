@@ -1,17 +1,17 @@
 /*
- * job: work that would hold a worker's loop, on a thread of libuv's pool.
+ * job: work that would block a worker's loop, done on a thread of libuv's pool.
  *
- * A worker runs at most JOBS_AT_ONCE of them beside its loop, the others wait in order; so nobody's
- * large requests take more threads than that, and name lookups, which use the same pool, always
- * find one (job_pool_size). A hop to another thread and back costs some 20 us, so a job is for what
- * may take milliseconds.
+ * A worker runs at most JOBS_AT_ONCE jobs beside its loop; further ones wait in order. So large
+ * requests never take more threads than that, and name lookups, which use the same pool, always
+ * find a free one (job_pool_size). Moving to another thread and back takes about 20 us, so a job is
+ * for work that may take milliseconds.
  *
- * Owner: the caller's struct, which it may free from on_done on, or after job_cancel. What `run`
- * uses is nobody else's until then.
+ * Owner: the caller owns the struct, and may free it from on_done on, or after job_cancel. Until
+ * then nobody else touches what `run` uses.
  *
- * Thread: `run` on a thread of the pool: it may touch bytes, arenas and builders that are the job's
- * own, and budgets; not a worker, a node, a metric (which has a cell per worker) or an exchange
- * beyond its head. Everything else on the worker.
+ * Thread: `run` is called on a thread of the pool. It may touch the job's own bytes, arenas and
+ * builders, and budgets; but no worker, no node, no metric (it has a cell per worker), and of an
+ * exchange only its head. Everything else is called on the worker.
  */
 #ifndef PROFCOL_CORE_BASE_JOB_H
 #define PROFCOL_CORE_BASE_JOB_H
@@ -26,8 +26,8 @@ struct job_run;
 struct job {
     /* The caller's, before job_start: */
     void (*run)(struct job *job);
-    /* On the worker, never inside job_start: the last call. did_run: false when nobody wanted the
-     * result any more when its turn came. */
+    /* The last call, on the worker, never inside job_start. did_run: false if the result was no
+     * longer wanted when the job's turn came. */
     void (*on_done)(struct job *job, bool did_run);
     /* Asked when its turn comes. NULL: always. */
     bool (*is_wanted)(const struct job *job);
@@ -38,13 +38,15 @@ struct job {
     struct post post;      /* of a manual worker */
 };
 
-/* A manual worker runs it at once; on_done comes with its messages. */
+/* Starts the job, or queues it. A manual worker runs it at once, and calls on_done with its
+ * messages. */
 void job_start(struct worker *worker, struct job *job);
-/* No on_done any more. Waits until `run` has returned when it has begun: for the stop. */
+/* After this, on_done is not called. Waits until `run` has returned if it has begun. For the stop.
+ */
 void job_cancel(struct job *job);
 
-/* How many threads the pool needs for so many workers; before anything uses it, main sets
- * UV_THREADPOOL_SIZE to that. */
+/* Returns how many threads the pool needs for this number of workers. main sets UV_THREADPOOL_SIZE
+ * to it before anything uses the pool. */
 unsigned job_pool_size(unsigned workers);
 
 #endif

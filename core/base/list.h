@@ -1,5 +1,5 @@
 /*
- * list: a doubly linked list whose links are members of what it holds.
+ * list: a doubly linked list whose links are members of its items.
  *
  *     struct item { struct list_link link; ... };
  *     list_append(&list, &item->link);
@@ -8,7 +8,7 @@
  * An item is in at most one list by one link. Every function takes constant time. All-zero is an
  * empty list.
  *
- * Owner: the list owns nothing; an item is taken out before it is freed.
+ * Owner: the list owns nothing; remove an item before you free it.
  *
  * Thread: that of the items.
  */

@@ -1,13 +1,13 @@
 /*
- * log: what the operator reads on standard error, one record a line, written with one write.
+ * log: messages for the operator on standard error, one record per line, each written with one
+ * write.
  *
- * Looks like the Collector's (service.telemetry.logs): console is
- * `time<TAB>level<TAB>message<TAB>{json}`, json is one object a line. Control bytes are escaped,
- * so nothing from outside can forge a line. A call site that repeats is sampled like the
- * Collector's (first 10 of a text in 10 s, then every 100th). Never log a secret: settings of kind
- * secret have no way in here.
+ * The format is the Collector's (service.telemetry.logs): console is
+ * `time<TAB>level<TAB>message<TAB>{json}`, json is one object per line. Control bytes are escaped,
+ * so data from outside cannot forge a line. Repeated messages are sampled as in the Collector
+ * (the first 10 of a text in 10 s, then every 100th). Never log a secret.
  *
- * Owner: level, encoding and what is sampled are the process'; texts are the caller's.
+ * Owner: level, encoding and the state of sampling belong to the process; texts to the caller.
  *
  * Thread: log_init once at start, then any.
  */
@@ -20,14 +20,16 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_encoding { LOG_CONSOLE, LOG_JSON };
 
+/* Sets the level and the encoding; called once at start. */
 void log_init(enum log_level level, enum log_encoding encoding);
+/* Whether messages of this level are written. */
 bool log_enabled(enum log_level level);
 
 /* component: the id as written in the configuration ("otlp/profiles", with its kind before it:
  * "exporter otlp"), or NULL for the process itself. */
 void log_write(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Without sampling, for records that are the point (exporter debug). */
+/* Writes without sampling, for records that are a component's output (exporter debug). */
 void log_write_all(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -40,14 +42,14 @@ void log_write_all(enum log_level level, const char *component, const char *form
 #define log_warn(component, ...) log_write(LOG_WARN, component, __VA_ARGS__)
 #define log_error(component, ...) log_write(LOG_ERROR, component, __VA_ARGS__)
 
-/* What happens to many items in a row and is logged once per interval, with a sum. All-zero starts
- * with a record at once. */
+/* An event that affects many items and is logged once per interval, with their sum. With an
+ * all-zero struct, the first event is logged at once. */
 struct log_interval {
     uint64_t logged_ns; /* 0: never */
     uint64_t unlogged;  /* items */
 };
 #define LOG_INTERVAL_NS UINT64_C(10000000000)
-/* Adds items at now_ns (monotonic). Returns how many to log now; 0: it is not time yet. */
+/* Adds items at now_ns (monotonic). Returns the number of items to log now; 0: it is too early. */
 uint64_t log_interval_add(struct log_interval *interval, uint64_t items, uint64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * memory: allocation that cannot fail, for what our own code sizes.
+ * memory: allocation that cannot fail, for sizes that our own code chooses.
  *
- * A small allocation that fails ends the process with a message: there is nothing better to do. An
- * allocation whose size comes from outside is bounded and reserved in a budget first (budget.h).
+ * If a small allocation fails, the process ends with a message. If the size of an
+ * allocation comes from outside, it is bounded and reserved in a budget first (budget.h).
  *
  * Owner: the caller frees with free().
  *
@@ -17,9 +17,11 @@
 void *memory_alloc(size_t size);  /* not zeroed */
 void *memory_zalloc(size_t size); /* zeroed */
 void *memory_realloc(void *old, size_t size);
+/* Returns a copy of the text, which the caller frees. */
 char *memory_strdup(const char *text);
 char *memory_strndup(const void *text, size_t size); /* adds the NUL */
-/* For an array of count elements; aborts when the product overflows. */
+/* Allocate or resize an array of count elements, not zeroed. Both abort if the product overflows.
+ */
 void *memory_array(size_t count, size_t element_size);
 void *memory_grow(void *old, size_t count, size_t element_size);
 

@@ -1,13 +1,15 @@
 /*
- * metrics: what profcol counts about itself, printed in Prometheus' text format.
+ * metrics: profcol's own metrics, printed in Prometheus' text format.
  *
- * A counter has one cell per worker on a cache line of its own: adding takes no lock and shares
- * nothing; reading sums. Series are made at start (or at the first event of their kind) and live
- * as long as the registry. Names are given in full, with one of the two prefixes below.
+ * A counter has one cell per worker, on its own cache line: adding takes no lock and shares
+ * nothing; reading sums the cells. Series are created at start (or at the first event of their
+ * kind) and live as long as the registry. Callers pass complete names, with one of the two prefixes
+ * below.
  *
  * Owner: the registry owns all series.
  *
- * Thread: making takes a lock, any thread; adding: the worker whose index is given; reading: any.
+ * Thread: create and read series on any thread (it takes a lock); add on the worker whose index is
+ * given.
  */
 #ifndef PROFCOL_CORE_BASE_METRICS_H
 #define PROFCOL_CORE_BASE_METRICS_H
@@ -26,7 +28,9 @@ struct counter;
 struct gauge;
 struct histogram;
 
+/* Creates a registry for this number of workers. */
 struct metrics *metrics_new(unsigned workers);
+/* Frees the registry with all its series. */
 void metrics_free(struct metrics *metrics);
 
 /* labels: as printed between the braces, `receiver="otlp",transport="grpc"`, or "" (values escaped
@@ -35,8 +39,8 @@ struct counter *metrics_counter(struct metrics *metrics, const char *name, const
                                 const char *labels);
 struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
                             const char *labels);
-/* A gauge whose value is asked for when it is printed; read is called on the printing thread.
- * metrics_forget removes all whose context is `context`. */
+/* Adds a gauge whose value `read` returns when metrics are printed, on the printing thread.
+ * metrics_forget removes all gauges with this `context`. */
 void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
                         const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);
@@ -44,19 +48,23 @@ void metrics_forget(struct metrics *metrics, const void *context);
 struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
                                     const char *labels, const double *bounds, size_t bound_count);
 
+/* Adds n to the cell of this worker. */
 void counter_add(struct counter *counter, unsigned worker, uint64_t n);
+/* Returns the sum over all workers. */
 uint64_t counter_read(const struct counter *counter);
+/* Sets the gauge, or adds to it; on any thread. */
 void gauge_set(struct gauge *gauge, int64_t value);
 void gauge_add(struct gauge *gauge, int64_t delta);
 int64_t gauge_read(const struct gauge *gauge);
+/* Counts one value in the histogram, in the cell of this worker. */
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
 
-/* Prints everything, families sorted by name, HELP and TYPE once each. with_type_suffix: counters
- * whose name does not end in _total are printed with it, as OpenMetrics has it. */
+/* Appends all metrics, families sorted by name, with HELP and TYPE once each. with_type_suffix:
+ * adds _total to names of counters that lack it, as in OpenMetrics. */
 void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out);
 /* Appends key="value" to labels, with a comma when needed, escaped. */
 void metrics_label(struct text *labels, const char *key, const char *value);
-/* For tests: the value of a counter or gauge by name and labels; 0 when there is none. */
+/* For tests: the value of a counter or gauge by name and labels; 0 if there is none. */
 double metrics_value(struct metrics *metrics, const char *name, const char *labels);
 
 #endif

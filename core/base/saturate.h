@@ -1,7 +1,7 @@
 /*
- * saturate: sums and products that stay at the end of their range instead of leaving it.
+ * saturate: sums and products that stop at the limits of their type instead of overflowing.
  *
- * Values of profiles come from outside; C leaves it undefined what a sum too large is.
+ * Values of profiles come from outside, and signed overflow is undefined in C.
  *
  * Owner: plain values.
  *

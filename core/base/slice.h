@@ -1,5 +1,5 @@
 /*
- * slice: a view of bytes that somebody else owns.
+ * slice: a view of bytes that have another owner.
  *
  * Owner: nobody; a slice lives as long as the buffer, arena or literal that it points into.
  *

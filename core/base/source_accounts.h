@@ -1,12 +1,12 @@
 /*
- * source_accounts: what each source of requests holds of the process' memory for them.
+ * source_accounts: how much of the process' memory for requests each source holds.
  *
- * A source is a client as core/net/peer_key.h tells them apart. An account is a budget whose parent
- * is the budget of the process; how much it may reserve is told in budget.h. The table is fixed, so
- * that no number of sources makes it grow. A source has its account while it has connections, and
- * until everything is released that it was charged; a new source takes one that is free. Where none
- * is free near its place, sources share one. The places are hashed with a key, so nobody can choose
- * with whom.
+ * A source is a client as distinguished by core/net/peer_key.h. An account is a budget whose parent
+ * is the budget of the process; budget.h says how much it may reserve. The table has a fixed size,
+ * so no number of sources makes it grow. A source keeps its account while it has connections, and
+ * until everything charged to it is released; a new source takes a free account. If none
+ * is free near its place, sources share one. The places are hashed with a key, so no client can
+ * choose whom it shares with.
  *
  * Owner: the process; it outlives every buffer and arena that is charged to an account.
  *
@@ -33,13 +33,15 @@ struct source_accounts {
     struct source_account items[SOURCE_ACCOUNTS];
 };
 
+/* Initialises all accounts, with `parent` as the budget that they share. */
 void source_accounts_init(struct source_accounts *accounts, struct budget *parent);
+/* Ends the use of the accounts. None may be in use afterwards. */
 void source_accounts_deinit(struct source_accounts *accounts);
-/* The account of a new connection of this source. */
+/* Returns the account for a new connection of this source. Never NULL. */
 struct budget *source_accounts_enter(struct source_accounts *accounts, uint64_t key);
-/* The connection is over. What is still charged to the account may be released later. */
+/* The connection has ended. Memory still charged to the account may be released later. */
 void source_accounts_leave(struct source_accounts *accounts, struct budget *account);
-/* What the source holds that holds most. */
+/* Returns the bytes held by the source that holds most. */
 size_t source_accounts_most_used(const struct source_accounts *accounts);
 
 #endif

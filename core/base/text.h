@@ -1,10 +1,10 @@
 /*
- * text: a string that grows while something is printed into it.
+ * text: a string that grows as text is appended.
  *
- * For what people read (reports, errors, metrics pages), not for the data path. Always
- * NUL-terminated once appended to.
+ * For text that people read (reports, errors, metrics pages), not for the data path. Always
+ * NUL-terminated once something has been appended.
  *
- * Owner: who initialised it (all-zero is valid and empty); free with text_deinit.
+ * Owner: whoever initialised it (all-zero is valid and empty); free it with text_deinit.
  *
  * Thread: one at a time.
  */
@@ -22,6 +22,7 @@ struct text {
     size_t limit; /* for who prints, who asks text_is_full; 0: none */
 };
 
+/* Append a string, bytes, a character or formatted text. */
 void text_append(struct text *text, const char *string);
 void text_append_slice(struct text *text, struct slice bytes);
 /* What stands in the text already, once more. */
@@ -29,14 +30,15 @@ void text_append_again(struct text *text, size_t start, size_t size);
 void text_append_char(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);
-/* As the inside of a JSON string: quotes, backslashes, control characters (C0, DEL, C1) and the
- * line separators U+2028 and U+2029 escaped, invalid UTF-8 as U+FFFD. */
+/* Appends the bytes as the content of a JSON string: quotes, backslashes, control characters (C0,
+ * DEL, C1) and the line separators U+2028 and U+2029 are escaped, invalid UTF-8 becomes U+FFFD. */
 void text_append_json(struct text *text, struct slice bytes);
-/* Bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0: there is none. */
+/* Returns the length in bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0: there
+ * is none. */
 size_t text_utf8_length(const uint8_t *p, size_t size);
-/* 0 to 15; -1: not a hex digit of either case. */
+/* Returns the value of a hex digit of either case, 0 to 15; -1: it is none. */
 int text_hex_digit(uint8_t c);
-/* Lower-case hex. */
+/* Appends the bytes as lower-case hex digits. */
 void text_append_hex(struct text *text, struct slice bytes);
 static inline bool text_is_full(const struct text *text)
 {
@@ -44,6 +46,7 @@ static inline bool text_is_full(const struct text *text)
 }
 const char *text_string(const struct text *text); /* "" when empty */
 void text_clear(struct text *text);
+/* Frees the memory; the text is empty again. */
 void text_deinit(struct text *text);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * timer: what a worker has to do later, in a heap ordered by time.
+ * timer: calls that a worker has to make later, in a heap ordered by time.
  *
  * Time is an argument (timer_queue_run), so tests drive it by hand and never sleep.
  *
@@ -30,15 +30,17 @@ struct timer_queue {
     uint64_t run_ns; /* while timer_queue_run calls: its now_ns; else 0 */
 };
 
+/* Frees the heap. No timer may be set. */
 void timer_queue_deinit(struct timer_queue *queue);
-/* Sets or moves it. Inside timer_queue_run a deadline in its past counts as its now_ns, so that it
- * cannot hold up what was due already. */
+/* Sets the timer, or moves it if it is set. Inside timer_queue_run a deadline before its now_ns
+ * counts as now_ns, so that it cannot delay timers that were due already. */
 void timer_queue_set(struct timer_queue *queue, struct timer *timer, uint64_t deadline_ns);
+/* Cancels the timer; does nothing if it is not set. */
 void timer_queue_cancel(struct timer_queue *queue, struct timer *timer);
-/* Calls what is due at now_ns, in order; a timer set while this runs is not called in the same run.
- * Returns how many. */
+/* Calls all timers that are due at now_ns, in order, and returns their number. A timer that is set
+ * during the run is not called in the same run. */
 size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns);
-/* Deadline of the earliest, UINT64_MAX when there is none. */
+/* Returns the earliest deadline, UINT64_MAX if no timer is set. */
 uint64_t timer_queue_next(const struct timer_queue *queue);
 
 static inline bool timer_is_set(const struct timer *timer)

@@ -1,10 +1,10 @@
 /*
- * verdict: what became of some data, in the terms of gRPC's status codes.
+ * verdict: the outcome for some data, in terms of gRPC's status codes.
  *
- * Whoever takes responsibility for a batch, or refuses it, settles its receipt with one.
- * verdict_http_status is the only place where a verdict becomes an HTTP status.
+ * A component that takes responsibility for a batch, or refuses it, settles its receipt with a
+ * verdict. verdict_http_status is the only place where a verdict becomes an HTTP status.
  *
- * Owner: plain value; the text is inside.
+ * Owner: plain value, which contains its text.
  *
  * Thread: plain data.
  */
@@ -42,14 +42,16 @@ struct verdict {
 };
 
 extern const struct verdict verdict_ok;
-/* Try later: this process ends. */
+/* Try later: this process is ending. */
 extern const struct verdict verdict_shutting_down;
-/* Of data whose sender will send it again, because it does not wait for the answer any more. */
+/* For data whose sender has given up waiting for the answer, and will send it again. */
 extern const struct verdict verdict_sender_is_gone;
 
+/* Returns a verdict with this code and text, without a delay. */
 struct verdict verdict_of(enum grpc_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Push-back: the same data may be sent again after a while. */
+/* Returns a verdict that asks the sender to send the same data again, after retry_after_ns; -1: no
+ * time given. */
 struct verdict verdict_try_later(enum grpc_code code, int64_t retry_after_ns, const char *format,
                                  ...) __attribute__((format(printf, 3, 4)));
 
@@ -61,13 +63,13 @@ static inline bool verdict_is_ok(const struct verdict *verdict)
 /* OTLP's rule for clients: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE,
  * DATA_LOSS, and RESOURCE_EXHAUSTED with a delay. */
 bool verdict_is_retryable(const struct verdict *verdict);
-/* 200, 400, 401, 403, 404, 413 (RESOURCE_EXHAUSTED for good), 429, 500, 503 (opentelemetry
- * collector, internal/httphelper). */
+/* Returns the HTTP status: 200, 400, 401, 403, 404, 413 (permanent RESOURCE_EXHAUSTED), 429, 500 or
+ * 503, as in the Collector's internal/httphelper. */
 int verdict_http_status(const struct verdict *verdict);
-/* What an HTTP status of a backend means: OTLP/HTTP retries 429, 502, 503, 504; all others are
- * permanent. */
+/* Returns the meaning of a backend's HTTP status: OTLP/HTTP retries 429, 502, 503, 504; all others
+ * are permanent. */
 struct verdict verdict_from_http(int status, int64_t retry_after_ns);
-/* "UNAVAILABLE", and "Unavailable" as Go prints it, which is what people search their logs for. */
+/* Return "UNAVAILABLE", and "Unavailable" as Go prints it, which people search for in logs. */
 const char *grpc_code_name(enum grpc_code code);
 const char *grpc_code_go_name(enum grpc_code code);
 

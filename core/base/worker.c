@@ -77,10 +77,10 @@ static void log_held(const struct worker *worker, uint64_t turn_ms)
     const struct worker_piece *longest = &worker->longest;
     if (longest->label)
         log_warn(longest->label,
-                 "Worker %u served nobody else for %.1f s, of which this took the most: %.1f s",
+                 "Worker %u was blocked for %.1f s; this component took the largest part, %.1f s",
                  worker->index, (double)turn_ms / 1e3, (double)longest->spent_ns / 1e9);
     else
-        log_warn(NULL, "Worker %u served nobody else for %.1f s, of which no component took much",
+        log_warn(NULL, "Worker %u was blocked for %.1f s; no component took a large part",
                  worker->index, (double)turn_ms / 1e3);
 }
 

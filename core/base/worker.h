@@ -32,8 +32,9 @@ struct post {
     void (*on_post)(struct worker *worker, struct post *post);
 };
 
-/* Work that a request can make long. Whoever does it says so, for the log to name who held the
- * loop. Pieces nest; each has the time that those inside it have not. */
+/* Work whose duration depends on a request. It is marked so that the log can name the component
+ * that blocked the loop. Pieces nest; the time of an inner piece does not count for the outer one.
+ */
 struct worker_piece {
     struct worker_piece *outer;
     const char *label;   /* of the component: "exporter otlp"; lives as long as the worker runs */
@@ -69,32 +70,35 @@ struct worker {
     atomic_bool stopping;
 };
 
+/* Initialises a worker and its loop. Returns false, with err set, if libuv cannot create the loop.
+ */
 bool worker_init(struct worker *worker, unsigned index, struct error *err);
 /* Without a running loop, for tests: time starts at now_ns and moves with worker_advance. */
 void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
+/* Closes the loop and frees its memory. The worker must not run. */
 void worker_deinit(struct worker *worker);
 
 /* Runs the loop on a new thread (it has begun when this returns) until worker_stop. */
 bool worker_start(struct worker *worker, struct error *err);
 void worker_stop(struct worker *worker); /* any thread */
 void worker_join(struct worker *worker);
-/* When none of them runs any more: delivers what they still have for each other, waits for jobs and
- * ends closed handles, until nothing is left. Before the first worker_deinit, because a message to
- * a worker that is gone would be lost, or worse. */
+/* Delivers the remaining messages between workers, waits for jobs and finishes closed handles,
+ * until nothing is left. Call it when no worker runs any more, before the first worker_deinit: a
+ * message must not reach a worker that no longer exists. */
 void workers_settle(struct worker *workers, unsigned count);
 
-/* Any thread. Runs post->on_post on the worker, in the order of arrival from one sender. Never runs
- * inside this call. */
+/* Any thread. Runs post->on_post on the worker, never inside this call. Messages from one sender
+ * keep their order. */
 void worker_post(struct worker *worker, struct post *post);
 
-/* Manual workers: takes back a message that was not delivered yet. */
+/* For manual workers: takes back a message that has not been delivered yet. */
 void worker_unpost(struct worker *worker, struct post *post);
 
-/* For main, at start and stop: runs it on the worker and waits until it is done; at once when the
- * caller may touch what belongs to the worker. */
+/* For main, at start and stop: calls `run` on the worker and waits until it returns. Calls it
+ * directly if the caller may touch the worker's data (worker_is_current). */
 void worker_call(struct worker *worker, void (*run)(void *context), void *context);
 
-/* Whether the caller may touch what belongs to the worker: it runs on it, or nobody does (before
+/* Whether the caller may touch the worker's data: it runs on the worker, or no thread does (before
  * the start, after the end, manual). */
 bool worker_is_current(const struct worker *worker);
 
@@ -106,8 +110,8 @@ uint64_t worker_now(struct worker *worker);
 void worker_begin_timed_piece(struct worker *worker, struct worker_piece *piece);
 void worker_end_timed_piece(struct worker *worker, struct worker_piece *piece);
 
-/* Around work inside one callback; the struct is the caller's, on its stack. label NULL: it is not
- * worth looking at the clock, and nothing happens. */
+/* Mark the beginning and the end of work inside one callback; the struct is on the caller's stack.
+ * label NULL: the work is too small to be worth reading the clock, and nothing happens. */
 static inline void worker_begin_piece(struct worker *worker, struct worker_piece *piece,
                                       const char *label)
 {
@@ -124,6 +128,7 @@ static inline void worker_end_piece(struct worker *worker, struct worker_piece *
 
 /* Sets the timer delay_ns from now (moves it when set). */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);
+/* Cancels the timer; does nothing if it is not set. */
 void worker_cancel_timer(struct worker *worker, struct timer *timer);
 
 /* Manual workers: sets the time, runs messages and due timers until nothing is due. */

@@ -29,14 +29,14 @@ static uint32_t count_below(struct message_iter it, const uint32_t *numbers, uin
     return count;
 }
 
-/* `shown` are there whole. */
+/* `shown`: how many items are complete. */
 static void end_text(struct message *root, const uint32_t *numbers, uint32_t depth,
                      const char *items, uint32_t shown, struct text *out)
 {
     if (text_is_full(out)) {
         uint32_t total = count_below(message_iter(root, NULL), numbers, depth);
         text_append(out, out->data[out->size - 1] == '\n' ? "" : "\n");
-        text_printf(out, "... %" PRIu32 " of %" PRIu32 " %s are cut off or left out\n",
+        text_printf(out, "... %" PRIu32 " of %" PRIu32 " %s are truncated or not shown\n",
                     total - shown, total, items);
     }
     out->limit = 0;

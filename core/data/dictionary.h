@@ -1,12 +1,13 @@
 /*
  * dictionary: random access to the tables of one profiles request, and appending to them.
  *
- * ProfilesDictionary of OTLP 1.10+. A table is indexed when first asked for, hashed when something
- * is first looked up in it. Appended entries go behind the received ones, so that old indices stay
- * valid; an entry that exists already is found by hash and not added twice.
+ * ProfilesDictionary of OTLP 1.10+. A table is indexed at its first use, and hashed at the
+ * first search in it. Appended entries come after the received ones, so existing indices stay
+ * valid; an entry that already exists is found by its hash and not added twice.
  *
- * Owner: lives in the batch's arena, over the batch's tree. While it is in use nobody else changes
- * the dictionary message; a second one over the same tree sees what the first has added.
+ * Owner: lives in the batch's arena and uses the batch's tree. While it is in use, nobody else
+ * changes the dictionary message; a second dictionary over the same tree sees the entries that the
+ * first one added.
  *
  * Thread: the worker that owns the batch.
  */
@@ -20,13 +21,14 @@
 struct arena;
 struct dictionary;
 
-/* Over the root of a scanned, normalised request (which may hold no dictionary: then one is
- * appended with the first addition). Opens nothing yet. */
+/* Returns the dictionary of a scanned, normalised request with this root. If the request has none,
+ * the first addition appends one. Opens nothing yet. */
 struct dictionary *dictionary_new(struct message *root, struct arena *arena);
 
+/* Returns how many entries the table has, with those appended. */
 uint32_t dictionary_count(struct dictionary *dictionary, int table);
-/* Payload of an entry (for the string table: the string itself); empty for index 0 of an empty
- * table. Asserts on an index out of range: scanned before. */
+/* Returns the payload of an entry (in the string table: the string itself); empty for index 0 of an
+ * empty table. Asserts that the index is in range, which the scan has checked. */
 struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index);
 
 static inline struct slice dictionary_string(struct dictionary *dictionary, uint32_t index)
@@ -34,16 +36,18 @@ static inline struct slice dictionary_string(struct dictionary *dictionary, uint
     return dictionary_entry(dictionary, DICTIONARY_STRING_TABLE, index);
 }
 
-/* Index of an equal entry (bytewise); 0 when there is none (or it is the zero value). */
+/* Returns the index of an entry with the same bytes; 0 if there is none (or it is the zero value).
+ */
 uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice payload);
-/* Index of an equal entry, or of a new one; 0 for the zero value (zero_entry_is). payload is
- * copied. A table without entries gets its zero value first. */
+/* Returns the index of an entry with the same bytes, or adds one; 0 for the zero value
+ * (zero_entry_is). payload is copied. A table without entries gets its zero value first. */
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload);
 
-/* An attribute_table entry: key and unit by text, value as an encoded AnyValue payload. */
+/* Returns the index of an attribute_table entry, adding it if it is new: key and unit as text,
+ * value as an encoded AnyValue payload. */
 uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key,
                                   struct slice any_value, struct slice unit);
-/* A link_table entry. trace_id may be empty. */
+/* Returns the index of a link_table entry, adding it if it is new. trace_id may be empty. */
 uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,
                              struct slice span_id);
 

@@ -1,7 +1,8 @@
 /*
  * id_text: span and trace ids as people and profilers write them.
  *
- * Each returns false, with the id in an undefined state, for what is no id; all zeros are none.
+ * Each function returns false, and leaves the id undefined, if the text is not an id. All zeros are
+ * not an id.
  *
  * Owner: nothing is kept.
  *
@@ -12,10 +13,11 @@
 
 #include "core/base/slice.h"
 
-/* Exactly two digits a byte, of either case. */
+/* Reads hex digits of either case, exactly two for each byte. */
 bool id_from_hex(struct slice text, uint8_t *id, size_t id_size);
-/* A span id; Datadog's way. */
+/* Reads a span id from an unsigned decimal number, as Datadog writes it. */
 bool id_from_decimal(struct slice text, uint8_t *span_id);
+/* Writes a span id from a number, most significant byte first. */
 bool id_from_number(uint64_t number, uint8_t *span_id);
 
 #endif

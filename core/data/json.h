@@ -1,5 +1,5 @@
 /*
- * json: OTLP/JSON at the edges, from the protobuf-c descriptors of proto/, not by hand per message.
+ * json: converts OTLP/JSON to protobuf and back, using the protobuf-c descriptors of proto/.
  *
  * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: lowerCamelCase, ids in hex
  * (traceId, spanId, parentSpanId, profileId), other bytes in base64, 64-bit integers as strings,
@@ -27,17 +27,17 @@ enum json_message {
     JSON_PUSH_REQUEST, /* Pyroscope's push.v1 */
 };
 
-/* JSON text to protobuf bytes. NULL: err says what and where
- * ("resourceSpans[0].scopeSpans[0].spans[3].traceId: 31 hex digits, not 32"); `over_budget_out`
- * tells bad input from an exhausted budget. Needs two to three times the size of the result while
- * it runs, charged to the budget. The result still has to be scanned (UTF-8, indices of profiles).
- * Text behind the value is ignored, like in the Collector. */
+/* Converts JSON text to protobuf bytes. NULL: err says what is wrong and where
+ * ("resourceSpans[0].scopeSpans[0].spans[3].traceId: has 31 hex digits, must have 32");
+ * `over_budget_out` distinguishes bad input from an exhausted budget. While it runs, it needs two
+ * to three times the size of the result, charged to the budget. The result still has to be scanned
+ * (UTF-8, indices of profiles). Text after the value is ignored, as in the Collector. */
 struct buffer *json_to_protobuf(enum json_message message, struct slice json, struct budget *budget,
                                 bool *over_budget_out, struct error *err);
-/* Protobuf bytes (scanned) to JSON text on one line, without a final newline, appended. */
+/* Appends scanned protobuf bytes as JSON text, on one line, without a final newline. */
 void json_from_protobuf(enum json_message message, struct slice protobuf, struct text *out);
-/* A short decimal text that reads back as the same number; "NaN", "Infinity", "-Infinity" in
- * quotes. */
+/* Appends a short decimal text that reads back as the same number; "NaN", "Infinity", "-Infinity"
+ * are in quotes. */
 void json_print_double(struct text *out, double value);
 
 #endif

@@ -80,7 +80,7 @@ fail(struct transcoder *t, const struct place *place, const char *format, ...)
 
 static bool fail_json(struct transcoder *t, const struct place *place)
 {
-    return fail(t, place, "broken JSON at byte %zu: %s", (size_t)(t->in.next - t->in.start),
+    return fail(t, place, "invalid JSON at byte %zu: %s", (size_t)(t->in.next - t->in.start),
                 t->in.problem);
 }
 
@@ -91,7 +91,7 @@ static bool fail_json(struct transcoder *t, const struct place *place)
 static uint8_t *room(struct transcoder *t, size_t size)
 {
     if (!buffer_reserve(t->out, size, SIZE_MAX / 2)) {
-        error_set(t->err, "no memory for a request of this size at the moment");
+        error_set(t->err, "not enough memory for a request of this size at the moment");
         t->over_budget = true;
         return NULL;
     }
@@ -134,7 +134,7 @@ static bool open_length(struct transcoder *t, uint32_t number, struct open_lengt
     *open = (struct open_length){t->lengths->size / sizeof note, t->out->size, t->extra};
     if (buffer_append(t->lengths, &note, sizeof note, SIZE_MAX / 2))
         return true;
-    error_set(t->err, "no memory for a request of this size at the moment");
+    error_set(t->err, "not enough memory for a request of this size at the moment");
     t->over_budget = true;
     return false;
 }
@@ -151,7 +151,7 @@ static struct buffer *put_lengths_in(struct transcoder *t, struct budget *budget
 {
     struct buffer *result = buffer_new(t->out->size + t->extra, budget);
     if (!result) {
-        error_set(t->err, "no memory for a request of this size at the moment");
+        error_set(t->err, "not enough memory for a request of this size at the moment");
         t->over_budget = true;
         return NULL;
     }
@@ -406,7 +406,7 @@ static bool read_id(struct transcoder *t, const struct place *place, size_t size
     if (is_default_size(place, hex.size))
         return true;
     if (hex.size != size * 2)
-        return fail(t, place, "%zu hex digits, not %zu", hex.size, size * 2);
+        return fail(t, place, "has %zu hex digits, must have %zu", hex.size, size * 2);
     for (size_t i = 0; i < size; i++) {
         int high = text_hex_digit(hex.data[2 * i]), low = text_hex_digit(hex.data[2 * i + 1]);
         if (high < 0 || low < 0)
@@ -563,7 +563,7 @@ static bool note_field(struct transcoder *t, const ProtobufCMessageDescriptor *d
         if (&descriptor->fields[i] == place->field)
             return fail(t, place, "given twice");
         if (same_oneof(&descriptor->fields[i], place->field))
-            return fail(t, place, "cannot be combined with the value that is already there");
+            return fail(t, place, "cannot be combined with the value that is already set");
     }
     *seen |= 1u << (unsigned)(place->field - descriptor->fields);
     return true;

@@ -53,6 +53,7 @@ void merge_source_begin(struct merge_source *source);
 /* Gives all entries their places, in their order, which is cheaper than one by one when most are
  * referred to. */
 void merge_source_map_all(struct merge_source *source);
+/* Returns how many entries a table of the request has. */
 uint32_t merge_source_count(const struct merge_source *source, int table);
 
 /* What a field number means for a message: indices into a table, or a message with rules of its

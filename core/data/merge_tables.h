@@ -36,6 +36,7 @@ struct merge_tables {
     size_t size; /* of all entries, with tags and lengths */
 };
 
+/* Initialises empty tables, whose memory is charged to the budget. */
 void merge_tables_init(struct merge_tables *tables, struct budget *budget);
 void merge_tables_deinit(struct merge_tables *tables); /* empty again, and can be used again */
 
@@ -51,6 +52,7 @@ void merge_tables_intern(struct merge_tables *tables, int table, const struct me
 
 /* Gives each table that is empty its zero value; then the size is that of what is written. */
 void merge_tables_complete(struct merge_tables *tables);
+/* Writes all tables, and returns the address after the last byte. */
 uint8_t *merge_tables_write(const struct merge_tables *tables, uint8_t *to);
 
 #endif

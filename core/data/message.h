@@ -1,10 +1,10 @@
 /*
- * message: the lazy tree. One protobuf message as it came in, plus what was changed in it.
+ * message: the lazy tree. One protobuf message as it was received, plus its changes.
  *
- * Reading goes over the received bytes; a node (struct message) exists only for what somebody
- * wants to change and for the way down to it. A message that nobody changed is sent as the bytes
- * it came in, so unknown fields survive and cost nothing. A changed one is written as: its
- * unchanged runs, the changed children between them, what was appended.
+ * Reading uses the received bytes. A node (struct message) exists only for a message that is
+ * changed, and for the messages that contain it. An unchanged message is sent with the bytes
+ * that were received, so unknown fields survive and cost nothing. A changed one is written as its
+ * unchanged runs, the changed children between them, and the appended fields.
  *
  *     struct message_iter it = message_iter(root, arena);
  *     struct message_field f;
@@ -65,16 +65,17 @@ struct message_iter {
     struct arena *arena;             /* for message_open; may be NULL when only reading */
 };
 
-/* A root over received bytes. */
+/* Initialises a root with received bytes. */
 void message_init(struct message *message, struct slice raw);
 
 struct message_iter message_iter(struct message *message, struct arena *arena);
-/* Over bytes alone: nothing can be opened. */
+/* Returns an iterator over bytes alone: nothing can be opened. */
 struct message_iter message_iter_bytes(struct slice raw);
-/* Into a BYTES field that the caller knows to be a message. To change something in there,
- * message_open the field first. */
+/* Returns an iterator into a BYTES field that the caller knows to be a message. To change something
+ * in it, call message_open on the field first. */
 struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
-/* False at the end. Input was scanned (scan.h) before, so broken bytes are a bug: asserts. */
+/* Reads the next field; false at the end. Asserts that the bytes are valid, because the input was
+ * scanned (scan.h). */
 bool message_next_in_tree(struct message_iter *it, struct message_field *field);
 static inline bool message_next(struct message_iter *it, struct message_field *field)
 {
@@ -87,7 +88,8 @@ static inline bool message_next(struct message_iter *it, struct message_field *f
     return false;
 }
 
-/* The next field of this number that has a payload, as wire_next_bytes. */
+/* Reads the next field of this number that has a payload, like wire_next_bytes; false at the end.
+ */
 static inline bool message_next_bytes(struct message_iter *it, uint32_t number,
                                       struct message_field *field)
 {
@@ -97,24 +99,24 @@ static inline bool message_next_bytes(struct message_iter *it, uint32_t number,
     return false;
 }
 
-/* The node of the field the iterator just returned; made when it does not exist yet. Opening is no
- * change. */
+/* Returns the node of the field that the iterator just returned, and makes it if it does not exist
+ * yet. Opening does not count as a change. */
 struct message *message_open(struct message_iter *it, struct message_field *field);
-/* Takes the field that the iterator just returned out of the message. */
+/* Removes the field that the iterator just returned from the message. */
 void message_remove(struct message_iter *it, struct message_field *field);
-/* Gives the BYTES field that the iterator just returned another payload, in its place. `payload`
- * must live as long as the arena. */
+/* Replaces the payload of the BYTES field that the iterator just returned. `payload`
+ * must exist as long as the arena. */
 void message_replace(struct message_iter *it, struct message_field *field, struct slice payload);
-/* Appends whole encoded fields, which must live as long as the arena. */
+/* Appends whole encoded fields, which must exist as long as the arena. */
 void message_append(struct message *message, struct arena *arena, struct slice fields);
 
-/* Computes sizes, then the encoded payload size of the message. */
+/* Computes the sizes of all changed messages, and returns the encoded payload size of this one. */
 size_t message_measure(struct message *message);
-/* After message_measure: writes the payload, returns behind it. */
+/* After message_measure: writes the payload, and returns the address after it. */
 uint8_t *message_write(const struct message *message, uint8_t *to);
 
 /* After message_measure: the payload as a list of slices, for writev or a compressor. Field headers
- * go into the arena; runs of less than 64 bytes are copied together. */
+ * are in the arena; runs of less than 64 bytes are copied together. */
 struct slice_list {
     struct slice *items;
     size_t count;
@@ -123,6 +125,7 @@ struct slice_list {
     uint8_t *scratch; /* where short runs are copied together */
     uint8_t *scratch_end;
 };
+/* Appends one slice to the list. Short slices are copied, empty ones left out. */
 void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes);
 void message_gather(const struct message *message, struct arena *arena, struct slice_list *out);
 

@@ -29,6 +29,7 @@
 #define NORMALISE_GROWTH 4
 #define NORMALISE_SPARE_BYTES ((size_t)1 << 20)
 
+/* Whether the request has to be normalised. */
 bool normalise_needed(const struct scan_result *scan);
 /* request was scanned with this result. NULL when the budget says no, or the result would be too
  * large, which is_too_large_out says. The result needs no normalising and passes scan_profiles

@@ -1,10 +1,11 @@
 /*
- * scan: one pass over a received request before anything of it is believed.
+ * scan: one pass that checks a received request before it is used.
  *
- * Iterative, bounded, allocates nothing: checks the protobuf structure against the schema
- * (proto/), depth, element counts, id lengths, UTF-8 of strings and, of profiles, every index into
- * the dictionary and the shape of samples; counts the items. What passed can be read with
- * message.h without further checks. docs/otlp.md says in full what is refused, with the texts.
+ * It is iterative and bounded, and allocates nothing. It checks the protobuf structure against the
+ * schema (proto/), depth, element counts, id lengths, UTF-8 of strings and, for profiles, every
+ * index into the dictionary and the form of samples; it counts the items. A request that passed can
+ * be read with message.h without further checks. docs/otlp.md lists everything that is refused,
+ * with the texts.
  *
  * Owner: nothing is kept.
  *

@@ -1,17 +1,18 @@
 /*
- * span_index: what is known of each span id, for as long as the window lasts.
+ * span_index: spans, and the totals of their samples, by span id, for the duration of the window.
  *
- * The memory of the join (docs/spanjoin.md). An entry holds the facts of a span, the totals of the
- * samples that named it, and which held requests wait for either; both live `window` from their
- * arrival. Ids are hashed with the process' key and verified by trace id. Everything works on many
- * keys at once: a lock per shard is held for one key, for no more than copying.
+ * The index of the join (docs/spanjoin.md). An entry holds the facts of a span, the totals of the
+ * samples that named it, and the held requests that wait for either. Both stay for `window` after
+ * their arrival. Ids are hashed with the process' key and verified by trace id. All functions work
+ * on many keys at once; a shard's lock is held for one key at a time, only while data is copied.
  *
- * Room is shared by source (span_sources.h). One may use what is idle; when the index is full, the
- * source that is the furthest above its share gives up its oldest entry. For one span of one
- * source what came first stays. Samples find the span of their own source first, then one of the
- * same owner, then any other; tenants never find each other's.
+ * Sources share the room (span_sources.h). A source may use idle room; when the index is full, the
+ * source that is furthest above its share gives up its oldest entry. If a source sends a span
+ * again, the first content stays. Samples find the span of their own source first, then one of the
+ * same owner, then any other; tenants never find each other's spans.
  *
- * Owner: a spanjoin component; results are copies in the caller's arena, no pointer leads inside.
+ * Owner: a spanjoin component. Results are copies in the caller's arena; no pointer refers to the
+ * index.
  *
  * Thread: any; time is an argument (monotonic).
  */
@@ -30,49 +31,55 @@ struct span_index_options {
         type_count; /* sample types whose counts and sums are kept, at most SPAN_INDEX_TYPES_MAX */
 };
 
+/* Creates an empty index. Its memory grows as spans arrive. */
 struct span_index *span_index_new(const struct span_index_options *options);
+/* Frees the index. No other thread may use it. */
 void span_index_free(struct span_index *index);
 
-/* waiter: for samples, where none were seen (NULL: nobody waits). */
+/* Adds spans, and fills in their totals. waiter: waits for samples of spans that have none yet
+ * (NULL: nobody waits). */
 void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
                          size_t count, const struct span_waiter *waiter, struct arena *arena,
                          struct span_wakeups *wakeups);
-/* Later: fills `totals` again and takes the waiter out. */
+/* When the spans leave: fills in `totals` again and removes the waiter. */
 void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
                              size_t count, const struct span_waiter *waiter, struct arena *arena);
 
-/* Only looks. */
+/* Looks up the keys; changes nothing. */
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                           size_t count, struct arena *arena);
-/* Adds totals; shortly after span_index_find_many. waiter: for spans that are missing (NULL: nobody
- * waits). */
+/* Adds totals of samples; call it shortly after span_index_find_many. waiter: waits for spans that
+ * are missing (NULL: nobody waits). */
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                          size_t count, const struct span_waiter *waiter,
                          struct span_wakeups *wakeups);
-/* The samples go on: takes the waiter out where the span is still missing, and remembers how many
- * samples it missed. */
+/* When the samples leave: removes the waiter from spans that are still missing, and records how
+ * many samples left without them. */
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                            size_t count, const struct span_waiter *waiter);
 
-/* True when a profile with this id came from this source within the window in another request.
- * remember: this one came. */
+/* Whether a profile with this id arrived from this source in another request within the window.
+ * remember: also records this one. */
 bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
                             const uint8_t profile_id[PROFILE_ID_SIZE],
                             const struct span_source *source, uint64_t request, bool remember);
 
-/* Takes out what is over its window, some of every shard; to be called now and then, because
- * otherwise only arrivals do so. */
+/* Removes some expired entries of every shard. Call it regularly, because otherwise only arrivals
+ * remove them. */
 void span_index_sweep(struct span_index *index, uint64_t now_ns);
 
-/* Who sends, as span_sources_find says. */
+/* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns);
+/* Returns how many sources have a number now. */
 unsigned span_index_sources(const struct span_index *index);
 
-/* Without the profile ids, which count against max_spans too. */
+/* Returns the number of entries, without profile ids, which also count against max_spans. */
 uint64_t span_index_entries(const struct span_index *index);
+/* Returns the memory of the index in bytes. */
 size_t span_index_memory(struct span_index *index);
-/* Reasons in the order of their names, ended by NULL; evictions of each since this was last asked.
+/* The names of the reasons, ended by NULL; span_index_take_evicted returns the evictions for one
+ * reason since the last call.
  */
 extern const char *const span_index_eviction_names[];
 uint64_t span_index_take_evicted(struct span_index *index, unsigned reason);

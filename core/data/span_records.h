@@ -51,8 +51,8 @@ struct span_waiter {
     uint32_t worker;
 };
 
-/* Requests for which something came; malloc'ed, all-zero is empty. A request stands in it once for
- * each key it waited for. */
+/* Requests whose spans or samples have arrived; malloc'ed, all-zero is empty. It contains a request
+ * once for each key that it waited for. */
 struct span_wakeups {
     struct span_wakeup {
         struct span_waiter waiter;
@@ -63,7 +63,7 @@ struct span_wakeups {
 };
 void span_wakeups_deinit(struct span_wakeups *wakeups);
 
-/* A span that came. */
+/* A span that has arrived. */
 struct span_put {
     struct span_key key; /* both ids known */
     struct span_source source;
@@ -79,7 +79,7 @@ struct span_put {
 
 enum span_presence { SPAN_MISSING, SPAN_FOUND, SPAN_EXPIRED };
 
-/* A span that a key may mean. */
+/* A span that matches a key. */
 struct span_match {
     struct span_key key;
     struct span_facts facts; /* values in the arena */

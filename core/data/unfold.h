@@ -1,10 +1,11 @@
 /*
- * unfold: what a request becomes behind the receiver, beside its size.
+ * unfold: computes how much a request grows in the components behind the receiver.
  *
- * A component looks at a table entry once, but what leaves repeats some: a sample its stack, a
- * series the labels of its resource, each profile and scope a record of its own. How often is known
- * from the scanned request; one that asks for too much is refused before it is answered, so that
- * nothing has to be refused behind. docs/architecture.md, Costs, has the bounds.
+ * A component reads a table entry once, but its output repeats some: each sample its stack, each
+ * series the labels of its resource, and each profile and scope becomes a record of its own. The
+ * scanned request shows how often. A request that unfolds to too much is refused before it is
+ * answered, so that no component has to refuse it later. docs/architecture.md, Costs, has the
+ * limits.
  *
  * Owner: nothing is kept.
  *
@@ -28,14 +29,15 @@ enum {
     UNFOLD_USUAL_BYTES = 16,   /* in most components */
 };
 
-/* What components will usually allocate for the request, which nobody refuses any more. */
+/* Returns the bytes that components will usually allocate for the request. They cannot refuse it
+ * any more. */
 static inline size_t unfold_usual_bytes(const struct scan_result *scan)
 {
     return (size_t)scan->elements * UNFOLD_USUAL_BYTES;
 }
 
-/* Of a request that passed the scan. memory_bytes: what all requests may take; 0: no limit. False:
- * err says what is too much. */
+/* Check a request that passed the scan. memory_bytes: the memory limit for all requests; 0: no
+ * limit. False: err says what is too much. */
 bool unfold_traces(struct slice request, const struct scan_result *scan, size_t memory_bytes,
                    struct error *err);
 bool unfold_profiles(struct slice request, const struct scan_result *scan, size_t memory_bytes,

@@ -13,6 +13,7 @@
 
 #include "core/base/slice.h"
 
+/* Whether the text is valid UTF-8. */
 bool utf8_is_valid(struct slice text);
 
 /* Eight bytes at a time; here because the scan of a request stands and falls with it. */

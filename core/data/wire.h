@@ -165,6 +165,7 @@ static inline uint8_t *wire_write_header(uint8_t *to, uint32_t number, size_t pa
     return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);
 }
 
+/* Write a whole field, with its tag. */
 uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload);
 uint8_t *wire_write_fixed64(uint8_t *to, uint32_t number, uint64_t value);
 

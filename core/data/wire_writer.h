@@ -20,6 +20,7 @@ struct wire_writer {
     size_t capacity;
 };
 
+/* Frees the memory; the writer is empty again. */
 void wire_writer_deinit(struct wire_writer *writer);
 /* What was written; valid until the next call that writes. */
 static inline struct slice wire_writer_slice(const struct wire_writer *writer)
@@ -36,7 +37,9 @@ static inline void wire_writer_clear(struct wire_writer *writer)
 void wire_writer_varint(struct wire_writer *writer, uint32_t number, uint64_t value);
 /* The same with the 0: for members of a oneof. */
 void wire_writer_varint_set(struct wire_writer *writer, uint32_t number, uint64_t value);
+/* Appends a fixed64 field; 0 is left out. */
 void wire_writer_fixed64(struct wire_writer *writer, uint32_t number, uint64_t value);
+/* Appends a string, bytes or message field, even if it is empty. */
 void wire_writer_bytes(struct wire_writer *writer, uint32_t number, struct slice payload);
 /* A packed repeated field; nothing for no values. */
 void wire_writer_packed_u32(struct wire_writer *writer, uint32_t number, const uint32_t *values,

@@ -1,9 +1,9 @@
 /*
  * folded_read: stacks as text, a line each: "main;work;hash 12", or without the count.
  *
- * What flame graph tools call folded or collapsed, Pyroscope groups and lines. Text has no end
- * mark: a body that was cut is only noticed where it cuts a line's count off; that all of it came
- * is HTTP's to know.
+ * Flame graph tools call this format folded or collapsed, Pyroscope calls it groups and lines. Text
+ * has no end mark: a truncated body is noticed only if a line has lost its count. HTTP has to make
+ * sure that the body is complete.
  *
  * Owner: nothing is kept.
  *
@@ -14,11 +14,12 @@
 
 #include "core/formats/stacks.h"
 
-/* Into the builder's resource. True also when the builder is full (profiles_builder_state). Empty
- * lines are passed over, one without a count is an error that names it. */
+/* Adds the stacks to the builder's resource. Also returns true if the builder is full
+ * (profiles_builder_state). Empty lines are skipped; a line without a count is an error that names
+ * it. */
 bool folded_read(struct profiles_builder *builder, struct slice body,
                  const struct stacks_options *options, struct error *err);
-/* A line is one sample. */
+/* The same for lines without counts: each line is one sample. */
 bool lines_read(struct profiles_builder *builder, struct slice body,
                 const struct stacks_options *options, struct error *err);
 

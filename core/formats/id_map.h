@@ -1,10 +1,10 @@
 /*
- * id_map: where something with an id stands, and what was made of it.
+ * id_map: a hash table from ids to the places of records, and to what was made of them.
  *
  * The sender of a profile chooses the ids, so they are hashed with the process' key. A place is a
- * number that is not 0.
+ * number other than 0.
  *
- * Owner: who initialised it (all-zero, or with a budget, is valid and empty); free with
+ * Owner: whoever initialised it (all-zero, or with a budget, is valid and empty); free it with
  * id_map_deinit.
  *
  * Thread: one at a time.
@@ -30,12 +30,13 @@ struct id_map {
     size_t count;
 };
 
+/* Frees the map and releases its charge; it is empty again. */
 void id_map_deinit(struct id_map *map);
-/* What the next put allocates; 0: nothing. */
+/* Returns the bytes that the next put allocates; 0: none. */
 size_t id_map_growth(const struct id_map *map);
-/* The last place of an id wins. */
+/* Stores the place of an id; replaces an earlier one. */
 void id_map_put(struct id_map *map, uint64_t id, uint32_t place);
-/* NULL: there is none. Valid until the next put. */
+/* Returns the entry of an id, valid until the next put. NULL: there is none. */
 struct id_entry *id_map_find(const struct id_map *map, uint64_t id);
 static inline size_t id_map_bytes(const struct id_map *map)
 {

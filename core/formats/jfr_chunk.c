@@ -38,7 +38,8 @@ bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *e
     if (size > UINT32_MAX)
         return error_set(err, "has %" PRIu64 " bytes; 4 GiB and more cannot be read", size);
     if (!compressed)
-        return error_set(err, "its numbers are not compressed; such recordings cannot be read");
+        return error_set(err,
+                         "its numbers are not compressed; profcol cannot read such recordings");
     if (!check_offset("metadata", metadata_at, size, err) ||
         !check_offset("checkpoint", checkpoint_at, size, err))
         return false;
@@ -51,7 +52,7 @@ bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *e
         .ticks_per_second = big_endian(header + 56, 8),
     };
     if (chunk->ticks_per_second == 0)
-        return error_set(err, "has a clock of 0 ticks a second");
+        return error_set(err, "has a clock of 0 ticks per second");
     *rest = slice_of(rest->data + size, rest->size - size);
     return true;
 }

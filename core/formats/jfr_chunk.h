@@ -29,8 +29,8 @@ struct jfr_chunk {
     uint64_t ticks_per_second;
 };
 
-/* Takes the first chunk off the front of rest. A size that does not fit what is there is an error:
- * a recording that was cut off, or one that is still being written. */
+/* Takes the first chunk off the front of rest. A chunk larger than rest is an error:
+ * the recording was truncated, or is still being written. */
 bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *err);
 
 struct jfr_cursor {

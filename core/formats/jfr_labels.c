@@ -65,12 +65,12 @@ static bool note_entry(struct jfr_labels *labels, const struct wire_field *field
     struct id_map *map = is_string ? &labels->strings : &labels->contexts;
     if (field->type != WIRE_BYTES || !read_entry(field->bytes, WIRE_BYTES, &id, &value) ||
         (!is_string && !is_context(value.bytes)))
-        return error_set(err, "labels: the entry at %zu is no entry of a LabelsSnapshot",
+        return error_set(err, "labels: the entry at %zu is not an entry of a LabelsSnapshot",
                          (size_t)(field->start - labels->snapshot.data));
     if (!value.start)
         return true;
     if (!profiles_builder_has_room(builder, id_map_growth(map)))
-        return error_set(err, "labels: there is no room for them");
+        return error_set(err, "labels: there is not enough room for them");
     id_map_put(map, id, (uint32_t)(1 + (value.start - labels->snapshot.data)));
     return true;
 }
@@ -90,7 +90,7 @@ bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
         if (is_known && !note_entry(labels, &field, builder, err))
             return false;
     }
-    return !cursor.broken || error_set(err, "labels: no LabelsSnapshot");
+    return !cursor.broken || error_set(err, "labels: not a LabelsSnapshot");
 }
 
 void jfr_labels_deinit(struct jfr_labels *labels)
@@ -190,7 +190,7 @@ static bool add_label(struct jfr_labels *labels, struct resolving *context,
         if (context->keys[i] == string)
             return true; /* two strings with one text: the first is it */
     if (*count == JFR_CONTEXT_LABELS_MAX)
-        return error_set(err, "labels: a context has more than %d", JFR_CONTEXT_LABELS_MAX);
+        return error_set(err, "labels: a context has more than %d labels", JFR_CONTEXT_LABELS_MAX);
     context->head.has_span_name |= slice_is(key->bytes, "span_name");
     context->keys[*count] = string;
     context->attributes[(*count)++] = attribute_of(labels, key, value, builder);

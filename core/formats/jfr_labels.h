@@ -38,16 +38,16 @@ struct jfr_labels {
     struct id_map attributes; /* place: 1 + string or attribute in the builder */
 };
 
-/* Where there is no room, the builder's state says so. */
+/* Reads a snapshot. If there is no room, the builder's state says so. */
 bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
                      struct profiles_builder *builder, struct budget *budget, struct error *err);
 void jfr_labels_deinit(struct jfr_labels *labels);
 
-/* Its attributes are put into the builder on the first call. An unknown context has no labels;
- * NULL: error. */
+/* Returns the labels of a context; the first call adds its attributes to the builder. An unknown
+ * context has no labels; NULL: error. */
 const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t id,
                                              struct profiles_builder *builder, struct error *err);
-/* The attribute span_name, 0 when the id means no text. */
+/* Returns the attribute span_name for the id of a text, 0 if the id is unknown. */
 uint32_t jfr_labels_span_name(struct jfr_labels *labels, uint64_t id,
                               struct profiles_builder *builder);
 

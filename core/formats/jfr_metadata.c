@@ -83,7 +83,7 @@ static const struct {
 static bool has_room(const struct jfr_metadata *metadata, size_t bytes, struct error *err)
 {
     return profiles_builder_has_room(metadata->builder, bytes) ||
-           error_set(err, "there is no room for what it describes");
+           error_set(err, "there is not enough room for its description");
 }
 
 /* ---- the tree of elements ---- */
@@ -185,7 +185,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
     type->name = element->name;
     set_shape(type);
     if (!parse_id(element->id, &type->id))
-        return error_set(err, "class %.*s: its id \"%.*s\" is no number", SLICE_ARG(type->name),
+        return error_set(err, "class %.*s: its id \"%.*s\" is not a number", SLICE_ARG(type->name),
                          SLICE_ARG(element->id));
     if (metadata->class_count == metadata->class_capacity) {
         metadata->class_capacity = metadata->class_capacity ? metadata->class_capacity * 2 : 64;
@@ -206,10 +206,10 @@ static bool add_field(struct jfr_metadata *metadata, const struct element *eleme
     field->is_reference = slice_is(element->is_reference, "true");
     field->is_list = slice_is(element->dimension, "1");
     if (!parse_id(element->type, &field->class_id))
-        return error_set(err, "class %.*s, field %.*s: its class \"%.*s\" is no number",
+        return error_set(err, "class %.*s, field %.*s: its class \"%.*s\" is not a number",
                          SLICE_ARG(type->name), SLICE_ARG(field->name), SLICE_ARG(element->type));
     if (element->dimension.size > 0 && !field->is_list && !slice_is(element->dimension, "0"))
-        return error_set(err, "class %.*s, field %.*s: lists of lists are not known",
+        return error_set(err, "class %.*s, field %.*s: lists of lists are not supported",
                          SLICE_ARG(type->name), SLICE_ARG(field->name));
     *(type->last ? &type->last->next : &type->first) = field;
     type->last = field;
@@ -258,9 +258,9 @@ bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *ch
     struct jfr_cursor cursor = jfr_cursor(chunk, chunk->metadata_at, chunk->bytes.size);
     uint64_t size = jfr_number(&cursor);
     if (size > chunk->bytes.size - chunk->metadata_at || size > METADATA_SIZE_MAX)
-        return error_set(err, "metadata: claims %" PRIu64 " bytes", size);
+        return error_set(err, "metadata: its size of %" PRIu64 " bytes is impossible", size);
     if (size < jfr_place(chunk, &cursor) - chunk->metadata_at)
-        return error_set(err, "metadata: claims %" PRIu64 " bytes", size);
+        return error_set(err, "metadata: its size of %" PRIu64 " bytes is impossible", size);
     cursor.end = chunk->bytes.data + chunk->metadata_at + size;
     metadata->steps_left = size;
     if (jfr_number(&cursor) != 0)

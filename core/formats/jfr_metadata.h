@@ -79,7 +79,8 @@ struct jfr_metadata {
     size_t steps_left;   /* fields that layouts may still look at */
 };
 
-/* Where there is no room, here or below, the error is the builder's: its state says so. */
+/* Reads the metadata of a chunk. If there is no room, here or below, the builder's state says so.
+ */
 bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *chunk,
                        struct profiles_builder *builder, struct budget *budget, struct error *err);
 void jfr_metadata_deinit(struct jfr_metadata *metadata);
@@ -88,13 +89,13 @@ void jfr_metadata_deinit(struct jfr_metadata *metadata);
 struct jfr_class *jfr_metadata_class(const struct jfr_metadata *metadata, uint64_t id);
 struct jfr_class *jfr_metadata_class_named(const struct jfr_metadata *metadata, const char *name);
 
-/* Makes the layout of a class, once; comes before the functions below. */
+/* Makes the layout of a class, once. Call it before the functions below. */
 bool jfr_class_prepare(struct jfr_metadata *metadata, struct jfr_class *type, struct error *err);
-/* The next record, to its end; see the cursor's `broken`. */
+/* Skip or read the next record, to its end; check the cursor's `broken` afterwards. */
 void jfr_class_skip(const struct jfr_class *type, struct jfr_cursor *cursor);
 void jfr_class_read(const struct jfr_class *type, const struct jfr_chunk *chunk,
                     struct jfr_cursor *cursor, struct jfr_record *record);
-/* How many records a list has that begins here. 0 for those that take no bytes, however many. */
+/* Returns how many records the list that begins here has; always 0 if records take no bytes. */
 uint64_t jfr_class_list(const struct jfr_class *type, struct jfr_cursor *cursor);
 
 #endif

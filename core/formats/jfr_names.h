@@ -1,5 +1,5 @@
 /*
- * jfr_names: names that a JVM makes up anew in every run.
+ * jfr_names: makes names stable that a JVM generates anew in every run.
  *
  * Classes of lambdas, reflection and proxies, and libraries unpacked to temporary files, carry
  * numbers that differ between processes. As Pyroscope's server does with JFR, what differs is

@@ -30,7 +30,7 @@ static bool check_size(const struct jfr_pools *pools, struct error *err)
     for (int i = 0; i < JFR_POOL_COUNT; i++)
         bytes += id_map_bytes(&pools->maps[i]);
     return bytes <= 8 * pools->chunk->bytes.size + 65536 ||
-           error_set(err, "has more constants than its size can mean");
+           error_set(err, "has more constants than fit into its size");
 }
 
 static bool read_constants(struct jfr_pools *pools, const struct jfr_class *type, uint64_t count,
@@ -44,7 +44,7 @@ static bool read_constants(struct jfr_pools *pools, const struct jfr_class *type
         if (map && !cursor->broken) {
             size_t capacity = map->capacity;
             if (!profiles_builder_has_room(pools->metadata->builder, id_map_growth(map)))
-                return error_set(err, "there is no room for its constants");
+                return error_set(err, "there is not enough room for its constants");
             id_map_put(map, id, place);
             if (map->capacity != capacity && !check_size(pools, err))
                 return false;
@@ -59,14 +59,14 @@ static bool read_pool(struct jfr_pools *pools, struct jfr_cursor *cursor, struct
     struct jfr_class *type = jfr_metadata_class(pools->metadata, id);
     uint64_t count = jfr_number(cursor);
     if (cursor->broken)
-        return error_set(err, "is cut off");
+        return error_set(err, "is truncated");
     if (!type)
         return error_set(err, "has constants of class %" PRIu64 ", which is not described", id);
     if (!jfr_class_prepare(pools->metadata, type, err) ||
         !read_constants(pools, type, count, cursor, err))
         return false;
     return !cursor->broken ||
-           error_set(err, "its constants of %.*s go past its end", SLICE_ARG(type->name));
+           error_set(err, "its constants of %.*s extend past its end", SLICE_ARG(type->name));
 }
 
 /* before: where the checkpoint has to end, being behind the ones that were read. delta_out: how far
@@ -77,7 +77,7 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
     struct jfr_cursor cursor = jfr_cursor(pools->chunk, at, before);
     uint64_t size = jfr_number(&cursor);
     if (size > before - at || size < jfr_place(pools->chunk, &cursor) - at)
-        return error_set(err, "claims %" PRIu64 " bytes", size);
+        return error_set(err, "its size of %" PRIu64 " bytes is impossible", size);
     cursor.end = pools->chunk->bytes.data + at + size;
     if (jfr_number(&cursor) != CHECKPOINT_EVENT)
         return error_set(err, "is an event of another type");
@@ -87,13 +87,14 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
     jfr_skip(&cursor, 1); /* what kind of checkpoint */
     uint64_t pool_count = jfr_number(&cursor);
     if (cursor.broken)
-        return error_set(err, "is cut off");
+        return error_set(err, "is truncated");
     for (; pool_count > 0; pool_count--)
         if (!read_pool(pools, &cursor, err))
             return false;
     *delta_out = 0 - delta;
     return delta == 0 || (0 - delta <= at && at - (0 - delta) >= JFR_HEADER_SIZE) ||
-           error_set(err, "the one before it is %" PRId64 " bytes away", (int64_t)delta);
+           error_set(err, "its offset to the previous checkpoint, %" PRId64 ", is impossible",
+                     (int64_t)delta);
 }
 
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,

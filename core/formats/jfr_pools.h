@@ -1,10 +1,10 @@
 /*
  * jfr_pools: the constants of a chunk: stack traces, methods, classes, symbols.
  *
- * They stand in checkpoint events, from the last one backwards, each telling how far before it the
- * next one begins. Constants are not decoded but noted by id, with the place where they begin; what
- * no event refers to is never looked at again. A few bytes can refer to one large constant again
- * and again: the bytes that are looked at count as the builder's work.
+ * They are in checkpoint events, which are read from the last one backwards: each contains its
+ * distance to the previous one. Constants are not decoded at first, only their ids and places are
+ * stored; a constant that no event refers to is never decoded. A few bytes can refer to one large
+ * constant many times, so the bytes decoded count as the builder's work.
  *
  * Owner: the caller initialises with jfr_pools_read, also when that fails, and frees with
  * jfr_pools_deinit; chunk and metadata have to live as long.

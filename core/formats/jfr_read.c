@@ -331,7 +331,7 @@ static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct
     uint64_t size = jfr_number(&cursor);
     uint64_t type = jfr_number(&cursor);
     if (cursor.broken || size > end - at || size < jfr_place(r->chunk, &cursor) - at)
-        return error_set(err, "claims %" PRIu64 " bytes", size);
+        return error_set(err, "its size of %" PRIu64 " bytes is impossible", size);
     *size_out = size;
     const struct jfr_class *class = jfr_metadata_class(&r->metadata, type);
     if (!class || class->role == OTHER_EVENT)
@@ -340,7 +340,7 @@ static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct
     cursor.end = r->chunk->bytes.data + at + size;
     jfr_class_read(class, r->chunk, &cursor, &event);
     if (cursor.broken)
-        return error_set(err, "%.*s: its fields go past its end", SLICE_ARG(class->name));
+        return error_set(err, "%.*s: its fields extend past its end", SLICE_ARG(class->name));
     return take_event(r, class->role, &event, err);
 }
 

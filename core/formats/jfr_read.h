@@ -1,24 +1,25 @@
 /*
- * jfr_read: a JFR recording as profiles, the ones that Pyroscope's server makes of it.
+ * jfr_read: converts a JFR recording to the same profiles as Pyroscope's server does.
  *
- * Read are the events of async-profiler, of Grafana's fork of it (Pyroscope's Java agent), and
+ * It reads the events of async-profiler, of Grafana's fork of it (Pyroscope's Java agent), and
  * those of the JDK that have the same names:
  *
- *     jdk.ExecutionSample              process_cpu cpu, unless the thread slept; in a recording of
- *                                      wall clock time also wall wall
- *     profiler.WallClockSample         wall wall; in such a recording process_cpu too, of running
- * ones jdk.ObjectAllocationInNewTLAB    memory alloc_in_new_tlab_objects, _bytes (of the whole
- * TLAB) jdk.ObjectAllocationOutsideTLAB  memory alloc_outside_tlab_objects, _bytes
+ *     jdk.ExecutionSample              process_cpu cpu, unless the thread slept;
+ *                                      also wall wall, in a recording of wall clock time
+ *     profiler.WallClockSample         wall wall; of running threads also process_cpu,
+ *                                      in a recording of wall clock time
+ *     jdk.ObjectAllocationInNewTLAB    memory alloc_in_new_tlab_objects, _bytes (whole TLAB)
+ *     jdk.ObjectAllocationOutsideTLAB  memory alloc_outside_tlab_objects, _bytes
  *     jdk.ObjectAllocationSample       memory alloc_sample_objects, _bytes
  *     jdk.JavaMonitorEnter             mutex contentions, delay
  *     jdk.ThreadPark                   block contentions, delay
  *     profiler.LiveObject              memory live
- *     profiler.Malloc                  memory malloc_objects, _bytes (profiler.Free takes none
- * away)
+ *     profiler.Malloc                  memory malloc_objects, _bytes (profiler.Free is ignored)
  *
- * An event without a stack is left out; jfr_stacks.h has what stacks become. Differently from
- * Pyroscope, delays are nanoseconds also where the recording's clock ticks otherwise, constants are
- * those of their own chunk, and a count is not what the wall clock event before it had.
+ * Events without a stack are left out; jfr_stacks.h describes the conversion of stacks. Unlike in
+ * Pyroscope, delays are always converted to nanoseconds, constants are
+ * those of their own chunk, and an event without a count does not take that of the wall clock event
+ * before it.
  *
  * Owner: nothing is kept.
  *
@@ -38,10 +39,9 @@ struct jfr_options {
     struct budget *budget;     /* charged for what reading takes; may be NULL */
 };
 
-/* Into the builder's resource; labels_snapshot: see jfr_labels.h, may be empty. A recording that
- * was cut anywhere is an error. When the builder is full it stops, and profiles_builder_finish
- * tells.
- */
+/* Adds the recording to the builder's resource. labels_snapshot: see jfr_labels.h, may be empty. A
+ * truncated recording is an error. If the builder is full, it stops, and profiles_builder_finish
+ * reports that. */
 bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice labels_snapshot,
               const struct jfr_options *options, struct error *err);
 

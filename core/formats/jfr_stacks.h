@@ -1,10 +1,10 @@
 /*
- * jfr_stacks: the stacks of a recording as those of a profile.
+ * jfr_stacks: converts the stacks of a recording to those of a profile.
  *
- * Made when an event first refers to them. Frames are called package/Class.method, with names
- * settled (jfr_names.h) and with their line. A frame without a method is left out, as Pyroscope's
- * server does; no stack is cut. A symbol is decoded and settled once; a method whose symbols are
- * large takes them into its name, which counts as the builder's work.
+ * A stack is converted when an event first refers to it. Frames are named package/Class.method,
+ * with stable names (jfr_names.h) and their line. A frame without a method is left out, as in
+ * Pyroscope's server; no stack is truncated. A symbol is decoded once; the name of a method repeats
+ * its symbols, so their bytes count as the builder's work.
  *
  * Owner: the caller initialises (all-zero but for builder is valid), calls jfr_stacks_begin_chunk
  * for each chunk, and frees with jfr_stacks_deinit.

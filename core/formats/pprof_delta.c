@@ -569,8 +569,7 @@ static bool note_samples(struct reader *reader)
     if (!each_record(reader, PPROF_SAMPLE, note_sample))
         return false;
     return may_keep(delta, &delta->now) ||
-           error_set(reader->err,
-                     "has %" PRIu32 " different samples, more than there is memory to remember",
+           error_set(reader->err, "has %" PRIu32 " different samples, more than fit into memory",
                      delta->now.count);
 }
 

@@ -1,5 +1,5 @@
 /*
- * pprof_delta: what a cumulative pprof has gained since the one before.
+ * pprof_delta: computes the difference between a cumulative pprof and the previous one.
  *
  *     struct pprof_delta *delta = pprof_delta_new(budget, pprof_delta_usual);
  *     if (pprof_delta_next(delta, pprof, &out, &err))  // out: a pprof again, for pprof_read
@@ -7,15 +7,15 @@
  *     pprof_delta_free(delta);
  *
  * Two samples are the same when their stacks (functions, files, lines, addresses, mappings) and
- * their labels are. What is counted since the start of the process is replaced by the difference;
- * other values, such as inuse_space, stay. The first pprof has no difference to give; nor has one
- * that says less than the one before anywhere, because the process has started again. Without
- * pprof_delta_keep in between, the next difference covers both times, so nothing is lost of what
- * could not be handed on.
+ * their labels are. Values that count from the start of the process are replaced by the difference;
+ * other values, such as inuse_space, stay. The first pprof has no difference. Neither has one with
+ * a smaller value than before, because the process has restarted. If pprof_delta_keep is not called
+ * in between, the next difference covers both times, so nothing is lost if a pprof could not be
+ * passed on.
  *
- * Everything but samples and duration is taken over as it is. What a reader of pprofs would refuse
- * is noticed only as far as no difference can be made without it: read what comes out before it is
- * kept.
+ * Everything except samples and duration is copied unchanged. Invalid pprofs are detected only if
+ * they prevent computing a difference: read the result with pprof_read before you keep
+ * it.
  *
  * Owner: the caller; what is remembered (a hash and the values of each sample) is charged to the
  * budget, of which one delta has at most a 32nd (and 1 MiB at least).
@@ -44,11 +44,11 @@ struct pprof_delta *pprof_delta_new(struct budget *budget,
                                     enum pprof_delta_kind (*kind_of)(struct slice sample_type));
 void pprof_delta_free(struct pprof_delta *delta); /* NULL is allowed */
 
-/* Writes behind what out has. Plain bytes, not gzip. False: no protobuf, other than one value for
- * each sample type, or no room in the budget. */
+/* Appends the difference to `out`. pprof: plain bytes, not gzip. False: it is not protobuf, a
+ * sample does not have one value for each sample type, or the budget has no room. */
 bool pprof_delta_next(struct pprof_delta *delta, struct slice pprof, struct wire_writer *out,
                       struct error *err);
-/* Whether the last one had something before it to differ from. */
+/* Whether the last pprof had a previous one to compare with. */
 bool pprof_delta_has_base(const struct pprof_delta *delta);
 void pprof_delta_keep(struct pprof_delta *delta);
 

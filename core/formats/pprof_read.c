@@ -550,7 +550,7 @@ static bool survey(struct reader *reader)
     if (cursor.broken)
         return false;
     if (reader->counts[PPROF_STRING_TABLE] == 0)
-        return refuse(reader, "string_table", "is empty, must begin with \"\"");
+        return refuse(reader, "string_table", "is empty, must start with \"\"");
     return reader->type_count > 0 || refuse(reader, "sample_type", "there is none");
 }
 
@@ -756,7 +756,7 @@ static bool read_sample(struct reader *reader, struct slice record)
     if (cursor.broken)
         return false;
     if (reader->value_count != reader->type_count)
-        return refuse(reader, "value", "has %" PRIu32 ", must have %" PRIu32 " as sample_type",
+        return refuse(reader, "value", "has %" PRIu32 ", must have %" PRIu32 " like sample_type",
                       reader->value_count, reader->type_count);
     build_samples(reader);
     return profiles_builder_state(reader->builder) == PROFILES_BUILDER_FINE;

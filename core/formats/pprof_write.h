@@ -1,5 +1,5 @@
 /*
- * pprof_write: profiles of a request become pprofs; what pprof_read makes, undone.
+ * pprof_write: converts the profiles of a request to pprofs, the reverse of pprof_read.
  *
  *     struct pprof_writer *w = pprof_writer_new(dictionary, arena, NULL);
  *     pprof_writer_begin(w, &header);                        // forgets what was added before
@@ -10,14 +10,14 @@
  *
  * One writer serves a request, one pprof after the other: making it costs a few bytes for each
  * entry of the dictionary, a pprof costs what is added to it. Samples of equal stack, link and
- * labels become one, with a value for each sample type. What a sample's attributes are called as
- * labels, and which are left out, says the caller; Links become the labels span_id and trace_id and
- * go before attributes of those names. Attributes with other values than text, integer and bool are
- * left out, and what is over PPROF_LABELS_MAX labels. Mappings without any pprof.mapping attribute
- * get their has_ flags from what their locations have.
+ * labels become one, with a value for each sample type. The caller chooses which attributes of a
+ * sample become labels, and their names. Links become the labels span_id and trace_id, which
+ * take precedence over attributes of those names. Attributes whose value is not a string, integer
+ * or bool are left out, and so are labels beyond PPROF_LABELS_MAX. Mappings without any
+ * pprof.mapping attribute get their has_ flags from their locations.
  *
- * Every pprof is whole in itself, sorted so that one that was cut is noticed: the string_table
- * comes last.
+ * Every pprof is complete in itself. The string_table comes last, so that a truncated pprof is
+ * noticed.
  *
  * Owner: the caller; what is added lives in the arena, a pprof until the writer is used again.
  *

@@ -1,8 +1,8 @@
 /*
- * profiles_builder: puts an ExportProfilesServiceRequest together, whatever format it comes from.
+ * profiles_builder: builds an ExportProfilesServiceRequest, for the readers of all formats.
  *
- * Tables are interned and begin with their zero value, attributes stand inline in resources, every
- * index exists, strings are UTF-8: what is built has the one form that the pipeline expects
+ * Tables are interned and begin with their zero value, resources have their attributes inline,
+ * every index is valid, strings are UTF-8: the result has the form that the pipelines expect
  * (core/data/normalise.h), without another scan. The order of calls:
  *
  *     struct profiles_builder *b = profiles_builder_new(budget, max_bytes);
@@ -12,12 +12,13 @@
  *     profiles_builder_sample(b, cpu, &sample);                 // or _add, which sums
  *     struct buffer *request = profiles_builder_finish(b, &samples);
  *
- * It never fails in the middle: over its bounds it takes nothing more, and finish says so.
+ * Calls never fail in the middle: beyond its limits the builder adds nothing more, and finish
+ * reports that.
  *
- * What a request may unfold to follows its plain size, which readers say with
- * profiles_builder_admit: so many bytes in tables and samples, and so much work beyond a constant
- * for each reference, which they count with profiles_builder_work. Each bound has a floor, because
- * small requests are seldom dear.
+ * The limits follow the plain size of the request, which readers announce with
+ * profiles_builder_admit. They limit the bytes of tables and samples, and the work beyond a
+ * constant for each reference, which readers count with profiles_builder_work. Each limit has a
+ * minimum, because small requests are rarely expensive.
  *
  * Owner: the caller owns the builder; arguments are copied.
  *
@@ -50,19 +51,19 @@ enum profiles_builder_state {
 };
 /* For loops that want to stop early. */
 enum profiles_builder_state profiles_builder_state(const struct profiles_builder *builder);
-/* A reader begins with so many plain bytes. They add up. */
+/* Announces that a reader begins with this many plain bytes. Several calls add up. */
 void profiles_builder_admit(struct profiles_builder *builder, size_t plain_bytes);
-/* Before a reader looks again at what it has looked at before: the bytes of a text that something
- * refers to, the frames of a stack. False: it is too much in all, which the state says from then
+/* Counts work, before a reader reads something again: the bytes of a text that something
+ * refers to, the frames of a stack. False: the total is too much, as the state says from then
  * on. */
 bool profiles_builder_work(struct profiles_builder *builder, uint64_t amount);
-/* NULL: there is none. */
+/* Returns the builder's budget; NULL: there is none. */
 struct budget *profiles_builder_budget(const struct profiles_builder *builder);
-/* Zeroed memory for a reader's own tables, held and counted like the rest. NULL: over the bounds,
- * which the state says from then on. */
+/* Returns zeroed memory for a reader's own tables, owned and counted by the builder. NULL: it
+ * exceeds the limits, as the state says from then on. */
 void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size);
-/* Whether a reader may take so many bytes for what it does not keep; else the state says why not.
- * They are the reader's, which charges them itself. */
+/* Whether a reader may use this many bytes for temporary data; otherwise the state says why not.
+ * The reader owns and charges them itself. */
 bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes);
 
 /* ---- the dictionary: each returns the index of an equal entry or of a new one ---- */
@@ -71,9 +72,10 @@ enum { PROFILES_BUILDER_REPAIR_MAX = 1 << 20 };
 /* Bytes that are not UTF-8 become U+FFFD, in a text of at most PROFILES_BUILDER_REPAIR_MAX bytes,
  * here or as a value; one of more is too large. "" is 0. */
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text);
-/* The same of a text that is known to be UTF-8, which is not looked at again. */
+/* The same for a text that is known to be UTF-8, without checking it. */
 uint32_t profiles_builder_utf8_string(struct profiles_builder *builder, struct slice text);
-/* The text as it stands in the table: itself, or repaired, and as long as the builder. */
+/* Returns the text as it is in the table: unchanged, or repaired. It exists as long as the builder.
+ */
 struct slice profiles_builder_repair(struct profiles_builder *builder, struct slice text);
 /* Attributes of samples, profiles, mappings and locations. unit may be empty. */
 uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,
@@ -117,7 +119,7 @@ struct built_location {
 };
 uint32_t profiles_builder_location(struct profiles_builder *builder,
                                    const struct built_location *location);
-/* Short for formats that know names only. */
+/* Returns a location with this function, for formats that have only names. */
 uint32_t profiles_builder_frame(struct profiles_builder *builder, struct slice function_name);
 /* Leaf first. No locations: 0. */
 uint32_t profiles_builder_stack(struct profiles_builder *builder, const uint32_t *locations,
@@ -133,7 +135,7 @@ struct built_resource {
     size_t attribute_count;
     struct slice scope_name, scope_version;
 };
-/* What follows belongs to it. */
+/* Begins a resource; all following profiles belong to it. */
 void profiles_builder_resource(struct profiles_builder *builder,
                                const struct built_resource *resource);
 
@@ -145,7 +147,8 @@ struct built_profile {
     size_t attribute_count;
     bool is_sibling; /* of the one before it: another sample type of the same measurement */
 };
-/* Its number, for the samples. A profile is left out when neither it nor a sibling gets samples. */
+/* Begins a profile, and returns its number for the samples. A profile is left out if neither it nor
+ * a sibling gets samples. */
 uint32_t profiles_builder_profile(struct profiles_builder *builder,
                                   const struct built_profile *profile);
 
@@ -154,7 +157,7 @@ struct built_sample {
     const uint32_t *attributes;
     size_t attribute_count;
 };
-/* One more sample, with one value and no timestamp. */
+/* Adds a sample with one value and no timestamp. */
 void profiles_builder_sample(struct profiles_builder *builder, uint32_t profile,
                              const struct built_sample *sample, int64_t value);
 /* Adds the value to the sample of the same profile, stack, attributes (in the same order) and link;

@@ -1,5 +1,5 @@
 /*
- * series: the labels of one series become the resource that its profiles belong to.
+ * series: converts the labels of one series to the resource of its profiles.
  *
  * The table is in docs/pyroscope.md.
  *
@@ -33,12 +33,12 @@ struct series {
     struct span_labels ids;
 };
 
-/* False: a label is over the limits, or not UTF-8. */
+/* Reads the labels. False: a label exceeds the limits, or is not UTF-8. */
 bool series_read(struct series *series, const struct series_label *labels, size_t count,
                  struct error *err);
-/* Empty: not set. */
+/* Returns the value of an attribute; empty: it is not set. */
 struct slice series_attribute(const struct series *series, struct slice key);
-/* Sets an attribute that the labels did not; an empty value does nothing. */
+/* Sets an attribute if the labels did not set it; an empty value does nothing. */
 void series_set_default(struct series *series, struct slice key, struct slice value);
 /* Begins the builder's resource. */
 void series_begin(const struct series *series, struct profiles_builder *builder);

@@ -6,9 +6,9 @@
  *         ...                                     // a label like any other
  *     sample.link = span_labels_link(&ids, builder);
  *
- * The spellings and their order are those of docs/pyroscope.md; the first that is there wins, in
- * whatever order the labels come. Every label that holds a valid id is taken, also the one that
- * loses: ids make no good attributes. Formats that have ids in fields of their own set has_span
+ * The names and their order are those of docs/pyroscope.md; the first name in that order wins,
+ * whatever the order of the labels. Every label with a valid id is removed, even if another one
+ * wins, because ids make bad attributes. Formats that have ids in fields of their own set has_span
  * and span_id themselves.
  *
  * Owner: plain data; all-zero is valid and empty.
@@ -33,9 +33,9 @@ struct span_labels {
 bool span_labels_take(struct span_labels *labels, struct slice key, struct slice value);
 /* The same for a numeric label; only the decimal spellings are ids as numbers. */
 bool span_labels_take_number(struct span_labels *labels, struct slice key, int64_t value);
-/* Takes over from an upload's labels what the sample itself does not say. */
+/* Copies from an upload's labels the ids that the sample does not have. */
 void span_labels_inherit(struct span_labels *sample, const struct span_labels *upload);
-/* 0 when they name nothing. */
+/* Returns the index of a link with these ids; 0 if there are none. */
 uint32_t span_labels_link(const struct span_labels *labels, struct profiles_builder *builder);
 
 #endif

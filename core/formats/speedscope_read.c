@@ -29,7 +29,7 @@ struct speedscope {
 static bool broken(const struct json_reader *reader, struct error *err)
 {
     return error_set(err, "byte %zu: %s", (size_t)(reader->next - reader->start),
-                     reader->problem ? reader->problem : "no JSON value");
+                     reader->problem ? reader->problem : "not a JSON value");
 }
 
 /* The text of the value that comes next. */
@@ -56,7 +56,7 @@ static bool take_members(struct slice object, const struct member *members, size
     struct slice key, value;
     bool first = true, has_escapes;
     if (json_peek(&reader) != JSON_OBJECT)
-        return error_set(err, "is no object");
+        return error_set(err, "is not an object");
     while (json_next_member(&reader, &first, &key, &has_escapes)) {
         if (!take_value(&reader, &value, err))
             return false;
@@ -85,7 +85,7 @@ static bool open_list(struct slice list, const char *name, struct json_reader *r
     if (list.size == 0)
         return error_set(err, "%s is missing", name);
     *reader = json_reader(list);
-    return json_peek(reader) == JSON_LIST || error_set(err, "%s is no list", name);
+    return json_peek(reader) == JSON_LIST || error_set(err, "%s is not a list", name);
 }
 
 /* Nearly all numbers are digits, few enough to be exact. */
@@ -112,7 +112,7 @@ static bool read_number(struct slice text, double *number, struct error *err)
     if (read_digits(text, number) || text.size == 0 || slice_is(text, "null"))
         return true;
     if (!json_is_number(text) || text.size >= sizeof digits)
-        return error_set(err, "%.*s is no number", (int)(text.size < 40 ? text.size : 40),
+        return error_set(err, "%.*s is not a number", (int)(text.size < 40 ? text.size : 40),
                          (const char *)text.data);
     memcpy(digits, text.data, text.size);
     digits[text.size] = 0;
@@ -256,7 +256,7 @@ static bool read_event(struct events *events, struct slice object, struct error 
         !find_frame(events->file, frame_text, &frame, err))
         return false;
     if (at < events->last)
-        return error_set(err, "is at %g, behind %g", at, events->last);
+        return error_set(err, "is at %g, before the previous one at %g", at, events->last);
     if (stacks->depth > 0 && !add_amount(stacks, at - events->last, events->scale, err))
         return false;
     events->last = at;
@@ -378,7 +378,7 @@ static bool split_file(struct slice body, struct file *out, struct error *err)
     if (!take_members(whole, members, 3, err))
         return false;
     if (!slice_is(out->schema, "\"https://www.speedscope.app/file-format-schema.json\""))
-        return error_set(err, "$schema is not that of speedscope");
+        return error_set(err, "$schema is not the one of speedscope");
     return take_members(shared.size > 0 ? shared : SLICE("{}"), shared_members, 1, err) ||
            error_prefix(err, "shared");
 }

@@ -1,12 +1,12 @@
 /*
- * stacks: profiles that are nothing but named stacks and one number each: folded text, lines, tree,
+ * stacks: builds profiles from named stacks with one number each: folded text, lines, tree,
  * trie, speedscope.
  *
- * What such a profile measures is said by the suffix of the application's name
- * ("shop.alloc_space"), as in Pyroscope's /ingest; samples of time are counted at a rate and become
- * nanoseconds. The readers of the formats put their stacks together here, root first. A small tree
- * can mean very long stacks: frames of a sample and bytes of names are counted as the builder's
- * work, and where that is too much, its state says so.
+ * The suffix of the application's name ("shop.alloc_space") says what such a profile measures, as
+ * in Pyroscope's /ingest. Samples of time are counted at a rate and converted to nanoseconds. The
+ * readers of the formats build their stacks here, root first. A small tree can contain very long
+ * stacks: the frames of samples and the bytes of names count as the builder's work; if it becomes
+ * too much, the builder's state says so.
  *
  * Owner: struct stacks belongs to its reader for the time of one body; names are the caller's.
  *
@@ -26,8 +26,8 @@ struct stacks_kind {
     bool is_time; /* counted at the sample rate, means nanoseconds */
 };
 
-/* Of "shop.alloc_space"; service is "shop". A name without a suffix measures cpu. False: the suffix
- * is none that Pyroscope knows. */
+/* Splits an application name such as "shop.alloc_space"; service is "shop". A name without a suffix
+ * measures cpu. False: Pyroscope does not know the suffix. */
 bool stacks_kind_of(struct slice application, struct stacks_kind *kind, struct slice *service,
                     struct error *err);
 
@@ -38,7 +38,7 @@ struct stacks_options {
     struct span_labels upload; /* ids that the upload as a whole names */
 };
 
-/* The period of one sample in nanoseconds. */
+/* Returns the period of one sample in nanoseconds. */
 int64_t stacks_period(const struct stacks_options *options);
 
 struct stacks {
@@ -63,11 +63,11 @@ void stacks_end(struct stacks *stacks);
 /* Opens the frames of "a;b;c", one inside the other; empty ones are left out. False: too deep, or
  * too much in all. */
 bool stacks_push(struct stacks *stacks, struct slice names, struct error *err);
-/* A frame that was made before. */
+/* Opens a frame whose location exists already. False: too deep, or too much in all. */
 bool stacks_push_location(struct stacks *stacks, uint32_t location, struct error *err);
-/* Closes all above that depth. */
+/* Closes all frames above that depth. */
 void stacks_pop_to(struct stacks *stacks, uint32_t depth);
-/* A sample of the open stack; values of equal stacks are summed, 0 is left out. */
+/* Adds a sample of the open stack. Values of equal stacks are added up; 0 is left out. */
 bool stacks_add(struct stacks *stacks, int64_t value, struct error *err);
 
 #endif

@@ -2,9 +2,9 @@
  * tree_read: Pyroscope's two binary forms of a flame graph.
  *
  * Both are nodes in depth-first order, each as varint(size of the name), name, varint(value),
- * varint(number of children). In a tree a name is one frame and the value is what was spent in it
- * itself; in a trie a name is the next piece of a folded stack, cut anywhere. A body that ends
- * before its last node, or goes on behind it, is an error.
+ * varint(number of children). In a tree, a name is one frame, and the value is the frame's own
+ * value; in a trie, a name is the next piece of a folded stack, split anywhere. A body that ends
+ * before its last node, or continues after it, is an error.
  *
  * Owner: nothing is kept.
  *
@@ -15,7 +15,8 @@
 
 #include "core/formats/stacks.h"
 
-/* Both into the builder's resource. True also when the builder is full (profiles_builder_state). */
+/* Add the body to the builder's resource. Also return true if the builder is full
+ * (profiles_builder_state). */
 bool tree_read(struct profiles_builder *builder, struct slice body,
                const struct stacks_options *options, struct error *err);
 bool trie_read(struct profiles_builder *builder, struct slice body,

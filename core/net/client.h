@@ -2,11 +2,11 @@
  * client: outgoing requests over HTTP/1.1 and HTTP/2 (prior knowledge or ALPN), cleartext or TLS,
  * to one endpoint from one worker.
  *
- * Keeps connections, reconnects with back-off, resolves names with a cache, never follows
- * redirects, reads at most 64 KiB of an answer's body (if the request does not ask for more) and 32
- * KiB of its headers. A body is given as slices that stay valid until on_done; they are written
- * without being copied (cleartext). A request that the server provably did not begin
- * (REFUSED_STREAM, behind a GOAWAY) is sent again on another connection, a few times; any other
+ * Keeps connections, reconnects with back-off, caches resolved names, never follows
+ * redirects, and reads at most 64 KiB of an answer's body (unless the request asks for more) and 32
+ * KiB of its headers. The slices of a body must stay valid until on_done; in cleartext they are
+ * written without being copied. A request that the server certainly did not process
+ * (REFUSED_STREAM, or after a GOAWAY) is sent again on another connection, a few times; any other
  * loss is CLIENT_BROKEN.
  *
  * Owner: the component's node.
@@ -40,23 +40,23 @@ struct client_options {
     uint16_t port;
     bool unix_socket;
     const struct tls_client_settings *tls; /* NULL: cleartext; must live as long as the client */
-    const char *authority; /* Host / :authority; a "host" header of a request goes before it. NULL:
-                              host:port */
-    unsigned max_connections;      /* HTTP/1.1: in parallel; 0: 16. HTTP/2: 1 */
-    bool close_after_answer;       /* HTTP/1.1: no keep-alive */
-    int64_t idle_timeout_ns;       /* 0: never */
-    int64_t keepalive_time_ns;     /* h2 PING after this much silence; 0: off */
+    const char *authority;     /* Host / :authority; a "host" header of a request takes precedence.
+                                  NULL:     host:port */
+    unsigned max_connections;  /* HTTP/1.1: in parallel; 0: 16. HTTP/2: 1 */
+    bool close_after_answer;   /* HTTP/1.1: no keep-alive */
+    int64_t idle_timeout_ns;   /* 0: never */
+    int64_t keepalive_time_ns; /* h2 PING after this much silence; 0: off */
     int64_t keepalive_timeout_ns;  /* 0: 20 s */
-    bool keepalive_without_stream; /* also while no request is under way */
+    bool keepalive_without_stream; /* also while no request is in progress */
     const char *label;             /* for logs */
 };
 
 enum client_failure {
-    CLIENT_OK, /* an answer came */
+    CLIENT_OK, /* an answer arrived */
     CLIENT_CONNECT_FAILED,
     CLIENT_TIMEOUT,
-    CLIENT_BROKEN, /* the connection ended or the peer broke the protocol before the answer was
-                      whole */
+    CLIENT_BROKEN, /* the connection ended or the peer violated the protocol before the answer was
+                      complete */
 };
 
 struct client_answer {
@@ -88,14 +88,16 @@ struct client_request {
     struct timer timer;
 };
 
-/* Strings of the options are copied. Connects when there is something to send. */
+/* Creates a client; copies the strings of the options. Returns NULL, with err set, if the options
+ * are invalid. Connects when there is something to send. */
 struct client *client_new(struct worker *worker, const struct client_options *options,
                           struct error *err);
+/* Sends the request, which must exist until on_done or client_cancel. Connects if necessary. */
 void client_send(struct client *client, struct client_request *request);
-/* No on_done for this one any more. */
+/* Cancels the request: on_done will not be called. */
 void client_cancel(struct client_request *request);
-/* Cancels nothing: requests must be done or cancelled before (being called from an on_done is
- * fine). Closing finishes on the loop by itself. NULL is allowed. */
+/* Frees the client. All requests must be done or cancelled before (it may be called from an
+ * on_done). The loop finishes closing the connections later. NULL is allowed. */
 void client_free(struct client *client);
 
 #endif

@@ -145,7 +145,7 @@ static void feed_codec(struct client_connection *connection, struct slice bytes)
 {
     connection->read_ns = connection->client->worker->now_ns;
     if (!connection->codec->feed(connection, bytes))
-        connection_close(connection, "the peer broke the protocol");
+        connection_close(connection, "the peer violated the protocol");
 }
 
 static void fail_tls(struct client_connection *connection)
@@ -265,7 +265,7 @@ void connection_flush(struct client_connection *connection)
     enum output_result result = OUTPUT_DONE;
     do {
         if (connection->state == CONNECTION_OPEN && !connection->codec->fill(connection)) {
-            connection_close(connection, "the peer broke the protocol");
+            connection_close(connection, "the peer violated the protocol");
             return;
         }
         bool empty = connection->output.bytes == 0;

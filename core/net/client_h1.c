@@ -102,7 +102,7 @@ static int on_message_begin(parser_type *parser)
 {
     struct h1_session *session = session_of(parser);
     if (!session->exchange)
-        return refuse(parser, "a response to no request");
+        return refuse(parser, "a response without a request");
     text_clear(&session->name);
     text_clear(&session->value);
     session->in_value = false;
@@ -140,7 +140,7 @@ static int add_to(parser_type *parser, struct text *text, const char *at, size_t
 {
     struct h1_session *session = session_of(parser);
     if (session->name.size + session->value.size + size > CLIENT_HEADERS_MAX)
-        return refuse(parser, "the headers of the answer are too large");
+        return refuse(parser, "the response headers are too large");
     text_append_slice(text, slice_of(at, size));
     return 0;
 }
@@ -149,7 +149,7 @@ static int on_header_field(parser_type *parser, const char *at, size_t size)
 {
     struct h1_session *session = session_of(parser);
     if (session->in_value && !take_header(session))
-        return refuse(parser, "the headers of the answer are too large");
+        return refuse(parser, "the response headers are too large");
     return add_to(parser, &session->name, at, size);
 }
 
@@ -164,7 +164,7 @@ static int on_headers_complete(parser_type *parser)
 {
     struct h1_session *session = session_of(parser);
     if (!take_header(session))
-        return refuse(parser, "the headers of the answer are too large");
+        return refuse(parser, "the response headers are too large");
     session->exchange->status = parser->status_code;
     session->keep_alive = parser_keeps_alive(session);
     if (parser->status_code == 101)
@@ -197,12 +197,12 @@ static int on_message_complete(parser_type *parser)
     if (!session->exchange)
         return 0;
     if (!take_header(session)) /* a trailer */
-        return refuse(parser, "the headers of the answer are too large");
+        return refuse(parser, "the response headers are too large");
     /* 1xx: the answer itself is still to come. Counted in header_bytes, so they end too. */
     if (session->exchange->status < 200)
         return exchange_count_header(session->exchange, 0)
                    ? 0
-                   : refuse(parser, "too many informational answers");
+                   : refuse(parser, "too many informational responses");
     finish(connection_of(parser), session->keep_alive);
     return 0;
 }
@@ -289,10 +289,10 @@ static void h1_cancel(struct client_connection *connection, struct client_exchan
 static const char *check_amount(struct h1_session *session, size_t size)
 {
     if (!session->exchange)
-        return "data while no response is expected";
+        return "data arrived while no response was expected";
     session->fed_bytes += size;
     uint64_t max = FRAMING_BYTES_MAX + FRAMING_PER_BODY_MAX * (session->exchange->body.size + size);
-    return session->fed_bytes > max ? "too little of the response is body" : NULL;
+    return session->fed_bytes > max ? "the response has too many bytes besides its body" : NULL;
 }
 
 static bool h1_feed(struct client_connection *connection, struct slice bytes)
@@ -303,7 +303,7 @@ static bool h1_feed(struct client_connection *connection, struct slice bytes)
     if (!error || connection->state == CONNECTION_CLOSED)
         return true;
     if (connection->why[0] == '\0')
-        snprintf(connection->why, sizeof(connection->why), "not an HTTP/1.1 answer: %s", error);
+        snprintf(connection->why, sizeof(connection->why), "not an HTTP/1.1 response: %s", error);
     return false;
 }
 

@@ -155,7 +155,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     }
     if (fits)
         return 0;
-    set_why(connection, "the headers of the answer are too large");
+    set_why(connection, "the response headers are too large");
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 

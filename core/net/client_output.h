@@ -1,8 +1,9 @@
 /*
- * client_output: bytes that wait for a socket, by reference where somebody else keeps them.
+ * client_output: bytes that wait to be written to a socket, by reference if they have another
+ * owner.
  *
- * A body is written from where it lies; only what must outlive its owner (a cancelled request on a
- * shared connection) is copied then.
+ * A body is written without being copied. Only bytes that must outlive their owner (a cancelled
+ * request on a shared connection) are copied, at that time.
  *
  * Owner: a connection. All-zero is valid and empty.
  *
@@ -25,17 +26,20 @@ struct client_output {
 
 enum output_result { OUTPUT_DONE, OUTPUT_BLOCKED, OUTPUT_FAILED /* see errno */ };
 
-/* Kept by reference; owner says who must be asked before the bytes go away (client_output_disown).
- */
+/* Adds bytes by reference. Their owner must call client_output_disown before it frees them. */
 void client_output_add(struct client_output *output, struct slice bytes, const void *owner);
+/* Adds a copy of the bytes. */
 void client_output_copy(struct client_output *output, struct slice bytes);
-/* The bytes of this owner go away: copies those that are not yet written. */
+/* Copies the bytes of this owner that are not written yet, so that the owner can free them. */
 void client_output_disown(struct client_output *output, const void *owner);
-/* The first bytes; an empty slice when there are none. Valid until the next call. */
+/* Returns the first bytes that wait; an empty slice if there are none. Valid until the next call.
+ */
 struct slice client_output_first(const struct client_output *output);
+/* Removes the first `size` bytes, which were written elsewhere. */
 void client_output_drop(struct client_output *output, size_t size);
-/* Writes to the socket until there is nothing left or it would block. */
+/* Writes to the socket until nothing is left or it would block. */
 enum output_result client_output_write(struct client_output *output, int socket);
+/* Frees the memory; all bytes that are still waiting are dropped. */
 void client_output_deinit(struct client_output *output);
 
 #endif

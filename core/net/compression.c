@@ -117,7 +117,7 @@ static enum decompress_result too_large(struct output *out)
 
 static enum decompress_result over_budget(struct output *out)
 {
-    error_set(out->err, "no memory left in the budget to decompress");
+    error_set(out->err, "not enough memory to decompress");
     return DECOMPRESS_OVER_BUDGET;
 }
 
@@ -227,7 +227,7 @@ static enum decompress_result run_inflate(z_stream *z, struct slice in, bool mem
         if (rc == Z_STREAM_END)
             rc = inflateReset(z);
         if (rc == Z_BUF_ERROR || (rc == Z_OK && z->avail_in == 0 && z->avail_out > 0))
-            return corrupt(out, codec, "the stream is cut short");
+            return corrupt(out, codec, "the stream is truncated");
         if (rc != Z_OK)
             return corrupt(out, codec, z->msg ? z->msg : "invalid data");
     }
@@ -305,7 +305,7 @@ static enum decompress_result stream_zstd(ZSTD_DCtx *context, struct slice in, s
         if (ZSTD_isError(hint))
             return corrupt(out, "zstd", ZSTD_getErrorName(hint));
         if (hint != 0 && input.pos == before && output.pos == 0)
-            return corrupt(out, "zstd", "the stream is cut short");
+            return corrupt(out, "zstd", "the stream is truncated");
     }
     return out->buffer->size > out->max_size ? too_large(out) : DECOMPRESS_OK;
 }
@@ -395,7 +395,7 @@ static enum decompress_result decode_snappy_block(struct slice in, size_t block_
     if (snappy_uncompressed_length((const char *)in.data, in.size, &size) != SNAPPY_OK)
         return corrupt(out, "snappy", "invalid length");
     if (size / SNAPPY_RATIO_MAX > in.size || size > block_max)
-        return corrupt(out, "snappy", "the length is not possible");
+        return corrupt(out, "snappy", "the length is invalid");
     enum decompress_result result = make_exact_room(out, size);
     if (result != DECOMPRESS_OK)
         return result;
@@ -419,7 +419,7 @@ static enum decompress_result decode_snappy_chunk(uint8_t type, struct slice pay
     if (type > SNAPPY_PLAIN)
         return corrupt(out, "snappy", "unknown chunk type");
     if (payload.size < 4)
-        return corrupt(out, "snappy", "a chunk is cut short");
+        return corrupt(out, "snappy", "a chunk is truncated");
     struct slice data = slice_of(payload.data + 4, payload.size - 4);
     size_t before = out->buffer->size;
     enum decompress_result result;
@@ -444,10 +444,10 @@ static enum decompress_result decode_snappy_framed(struct slice in, struct outpu
         return corrupt(out, "snappy", "no stream identifier");
     while (in.size > 0) {
         if (in.size < 4)
-            return corrupt(out, "snappy", "the stream is cut short");
+            return corrupt(out, "snappy", "the stream is truncated");
         size_t size = read_le32(in.data) >> 8;
         if (size > in.size - 4)
-            return corrupt(out, "snappy", "the stream is cut short");
+            return corrupt(out, "snappy", "the stream is truncated");
         enum decompress_result result =
             decode_snappy_chunk(in.data[0], slice_of(in.data + 4, size), out);
         if (result != DECOMPRESS_OK)
@@ -483,7 +483,7 @@ static enum decompress_result stream_lz4(LZ4F_dctx *context, struct slice in, st
         out->buffer->size += written;
         in = slice_of(in.data + read, in.size - read);
         if (hint != 0 && read == 0 && written == 0)
-            return corrupt(out, "lz4", "the stream is cut short");
+            return corrupt(out, "lz4", "the stream is truncated");
     }
     return out->buffer->size > out->max_size ? too_large(out) : DECOMPRESS_OK;
 }

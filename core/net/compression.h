@@ -1,9 +1,9 @@
 /*
  * compression: the encodings of OTLP over HTTP and gRPC.
  *
- * Decompression streams in bounded steps, stops at the limit of output and reserves memory as the
- * output grows: a bomb costs no more than a request of its size that is allowed. gzip, deflate and
- * zlib (both RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
+ * Decompression works in bounded steps, stops at the limit for the output, and reserves memory as
+ * the output grows. So a bomb costs no more than a permitted request of that size. gzip, deflate
+ * and zlib (both RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
  * x-snappy-framed, lz4 (frame).
  *
  * Owner: results are the caller's.
@@ -29,7 +29,8 @@ enum compression {
 };
 extern const char *const compression_names[]; /* "none", "gzip", ...; NULL-terminated */
 
-/* By Content-Encoding / grpc-encoding value; "" and "identity" (gRPC only) are none. -1: unknown.
+/* Returns the compression with this Content-Encoding or grpc-encoding value; "" and "identity"
+ * (gRPC only) mean none. -1: unknown.
  */
 int compression_by_name(struct slice name);
 /* Whether gRPC peers know it: none, gzip, snappy, zstd. */
@@ -43,19 +44,20 @@ enum decompress_result {
     DECOMPRESS_OVER_BUDGET
 };
 
-/* Bytes that so many compressed bytes may become: 1 MiB, and 1,032 times their number, which is the
- * most that deflate reaches (RFC 1951: 258 bytes for two bits). zstd reaches 100,000 times and
- * more, but not with telemetry. */
+/* Returns how many bytes this number of compressed bytes may decompress to: 1 MiB plus 1,032 times
+ * their number, the most that deflate reaches (RFC 1951: 258 bytes for two bits). zstd reaches
+ * 100,000 times and more, but not with telemetry. */
 size_t decompress_limit(uint64_t compressed_bytes);
 
-/* All of `in` into a new buffer: one complete stream and nothing behind it (gzip members, zstd and
- * lz4 frames may follow each other). At most max_size and decompress_limit bytes. */
+/* Decompresses all of `in` into a new buffer. `in` must be one complete stream with nothing after
+ * it (several gzip members, zstd frames or lz4 frames are allowed). The output has at most max_size
+ * and decompress_limit bytes. */
 enum decompress_result decompress(enum compression compression, struct slice in, size_t max_size,
                                   struct budget *budget, struct buffer **out, struct error *err);
 
 /* Compresses the concatenation of the slices. level as in the Collector's compression_params.level;
- * 0: the default. `grpc`: snappy is the framed form, as gRPC peers mean it. Never fails: the budget
- * is charged without being asked, because the data was admitted already. */
+ * 0: the default. `grpc`: snappy is the framed form, as gRPC peers use it. Never fails: the budget
+ * is charged without asking, because the data was already admitted. */
 struct buffer *compress_slices(enum compression compression, int level, bool grpc,
                                const struct slice *slices, size_t count, struct budget *budget);
 

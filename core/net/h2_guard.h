@@ -27,12 +27,13 @@ struct h2_guard {
     uint8_t head[H2_FRAME_HEAD_BYTES];
 };
 
+/* Initialises the guard of a new connection; `side` is ours. */
 void h2_guard_init(struct h2_guard *guard, enum h2_side side, uint64_t now_ns);
-/* How many of the bytes nghttp2 may have. Fewer than all: the frame behind them ends the
- * connection, *code_out is the error code for the GOAWAY. Each byte is shown once. */
+/* Returns how many of the bytes may be passed to nghttp2. If fewer than all, the next frame ends
+ * the connection, and *code_out is the error code for the GOAWAY. Pass each byte once. */
 size_t h2_guard_input(struct h2_guard *guard, struct slice data, uint64_t now_ns,
                       uint32_t *code_out);
-/* A client has opened a stream. A server's guard sees that by itself. */
+/* Notes that we, a client, have opened a stream. A server's guard notices new streams itself. */
 void h2_guard_opened(struct h2_guard *guard, int32_t stream_id);
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * h2_limits: how much of what costs us and brings nothing the other side of an HTTP/2 connection
- * may send.
+ * h2_limits: limits how many frames that cost us work without being useful the other side of an
+ * HTTP/2 connection may send.
  *
- * Token buckets per connection. Glitches are frames without use (PRIORITY, unknown types, DATA that
- * carries next to nothing or that nobody wants, WINDOW_UPDATE beyond what our DATA explains,
- * streams over the limit). Pings are PING and SETTINGS, which have to be answered; gRPC peers
- * measure the network with a PING per message they read, so everything we send allows some.
- * Resets are RST_STREAM. Ignored headers are the bytes of header blocks that nghttp2 decodes for no
- * stream. Excess headers are decoded fields beyond what a head may have.
+ * There are token buckets for each connection. Glitches are useless frames (PRIORITY, unknown
+ * types, DATA with almost no payload or for a stream that is over, more WINDOW_UPDATE than our DATA
+ * explains, streams over the limit). Pings are PING and SETTINGS, which have to be answered; gRPC
+ * peers measure the network with a PING per message they read, so each frame that we send allows
+ * some. Resets are RST_STREAM. Ignored headers are the bytes of header blocks that nghttp2 decodes
+ * without a stream. Excess headers are decoded fields beyond the limits of a head.
  *
- * A DATA frame is paid with the payload of those before it: an average of 270 bytes costs nothing.
+ * The payload of earlier DATA frames pays for a DATA frame: with an average of 270 bytes, none is a
+ * glitch.
  *
  * Owner: part of the connection.
  *
@@ -54,18 +55,20 @@ struct h2_frame_head {
 
 enum { H2_COST_STREAM = 50 }; /* glitches, of a stream that was refused or had to be reset */
 
+/* Initialises the limits of a new connection; `side` is ours. */
 void h2_limits_init(struct h2_limits *limits, enum h2_side side, uint64_t now_ns);
-/* A frame begins. False, here and below: too many. */
+/* Counts a frame whose head has arrived. False, here and below: too many. */
 bool h2_limits_on_frame(struct h2_limits *limits, const struct h2_frame_head *frame,
                         uint64_t now_ns);
+/* Spends `cost` glitches. False: too many. */
 bool h2_limits_spend(struct h2_limits *limits, uint32_t cost, uint64_t now_ns);
-/* A header block of this length, with all its frames, was for a stream. */
+/* Notes that a header block of this length, with all its frames, belonged to a stream. */
 void h2_limits_on_block(struct h2_limits *limits, size_t length);
-/* Payload of a DATA frame was for a stream. */
+/* Notes that this payload of a DATA frame belonged to a stream. */
 void h2_limits_on_payload(struct h2_limits *limits, size_t size);
-/* A decoded field beyond what a head may have. */
+/* Counts a decoded field beyond the limits of a head. */
 bool h2_limits_on_excess(struct h2_limits *limits, size_t size, uint64_t now_ns);
-/* We sent a frame. */
+/* Notes that we sent a frame, which allows the other side some of its own. */
 void h2_limits_on_sent(struct h2_limits *limits, uint8_t type);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * h2_streams: what the other side has said of the streams of an HTTP/2 connection.
+ * h2_streams: the states of the streams of an HTTP/2 connection, as the other side has set them.
  *
- * nghttp2 forgets a stream when it closes, and then cannot tell a frame that crossed our reset on
- * the wire from one that must not be there (RFC 9113, sections 5.1 and 5.1.1). Two bits for each of
- * the last 1,024 streams of a client tell them apart.
+ * nghttp2 forgets a stream when it closes. Then it cannot distinguish a frame that crossed our
+ * reset on the wire from one that is not allowed (RFC 9113, sections 5.1 and 5.1.1). Two bits for
+ * each of the last 1,024 streams of a client make the distinction.
  *
  * Owner: part of the connection. All-zero is empty.
  *

@@ -2,9 +2,9 @@
  * http1_head: the head of an HTTP/1.1 request, read twice: by the parser library and by our own
  * stricter rules.
  *
- * What two readers of one connection could understand differently is refused (RFC 9112, sections
- * 3, 5, 6, 11.2): bare CR or LF, folded lines, blanks around a name, Content-Length with
- * Transfer-Encoding, either of them twice, any transfer coding but "chunked".
+ * Anything that two readers of one connection could understand differently is refused (RFC 9112,
+ * sections 3, 5, 6, 11.2): bare CR or LF, folded lines, blanks around a name, Content-Length with
+ * Transfer-Encoding, either of them twice, any transfer coding other than "chunked".
  *
  * Owner: the caller owns the bytes; names are made lower case in place and all slices point into
  * them.
@@ -25,8 +25,9 @@ struct http1_scan {
 };
 
 enum http1_scan_result { HTTP1_SCAN_MORE, HTTP1_SCAN_WHOLE, HTTP1_SCAN_BAD };
-/* data: everything since the first byte of the head. WHOLE: *size_out bytes of it are the head,
- * with its empty line. BAD: *status_out says how to answer. */
+/* Looks for the end of the head. data: everything since the first byte of the head. WHOLE: the
+ * first *size_out bytes are the head, with its empty line. BAD: *status_out is the status to answer
+ * with. */
 enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, size_t *size_out,
                                   int *status_out);
 
@@ -42,7 +43,8 @@ struct http1_head {
     uint64_t content_length;
 };
 
-/* A whole head. headers->items has room for HTTP_FIELDS_MAX. 0, or the status to refuse it with.
+/* Parses a complete head. headers->items has room for HTTP_FIELDS_MAX. Returns 0, or the status to
+ * refuse it with.
  */
 int http1_head_parse(uint8_t *data, size_t size, struct http1_head *head,
                      struct http_headers *headers);

@@ -10,8 +10,8 @@
 
 #include "core/base/slice.h"
 
-/* Of a request's head, whichever protocol it comes by. In all: HTTP/1.1 counts the head as it
- * stands, HTTP/2 names, values and 32 bytes for each field (RFC 9113, section 6.5.2). */
+/* Limits of a request's head, for all protocols. HTTP/1.1 counts all bytes of the head, HTTP/2
+ * names, values and 32 bytes for each field (RFC 9113, section 6.5.2). */
 enum {
     HTTP_FIELD_MAX_BYTES = 16 * 1024, /* name and value */
     HTTP_HEAD_MAX_BYTES = 32 * 1024,
@@ -28,15 +28,17 @@ struct http_headers {
     size_t count;
 };
 
-/* First value by lower-case name; a NULL slice when there is none. */
+/* Returns the first value of a field with this lower-case name; a NULL slice if there is none. */
 struct slice http_header_get(const struct http_headers *headers, const char *name);
+/* Returns how many fields have this lower-case name. */
 size_t http_header_count(const struct http_headers *headers, const char *name);
-/* host [":" port] (RFC 3986, section 3.2, without userinfo); may be empty. */
+/* Whether the text is host [":" port] (RFC 3986, section 3.2, without userinfo), or empty. */
 bool http_is_authority(struct slice text);
-/* Of a Content-Type: the media type, without its parameters and without case. */
+/* Whether a Content-Type has this media type, ignoring its parameters and case. */
 bool http_is_media_type(struct slice content_type, const char *type);
-/* What Retry-After says, in seconds or as a date (RFC 9110, 10.2.3): how long from now, wall_ns.
- * -1: there is none, or it is neither; a date in the past is 0. */
+/* Returns the delay in nanoseconds that Retry-After asks for, in seconds or as a date (RFC
+ * 9110, 10.2.3); wall_ns is the present time. -1: there is none, or it is invalid. A date in the
+ * past is 0. */
 int64_t http_retry_after_ns(const struct http_headers *headers, uint64_t wall_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * peer_counts: how many connections each client (core/net/peer_key.h) has, and a limit to that.
+ * peer_counts: counts the connections of each client (core/net/peer_key.h), and limits them.
  *
- * What has no address (key 0) is not counted.
+ * Connections without an address (key 0) are not counted.
  *
  * Owner: the server.
  *
@@ -15,11 +15,12 @@
 
 struct peer_counts;
 
+/* Creates a table that allows each client `limit` connections. */
 struct peer_counts *peer_counts_new(unsigned limit);
 void peer_counts_free(struct peer_counts *counts); /* NULL is allowed */
-/* False, and not counted: the limit is reached. */
+/* Counts a new connection. False, and not counted: the client has reached the limit. */
 bool peer_counts_add(struct peer_counts *counts, uint64_t key);
-/* One that was added. */
+/* Removes a connection that was counted. */
 void peer_counts_remove(struct peer_counts *counts, uint64_t key);
 
 #endif

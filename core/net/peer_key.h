@@ -1,9 +1,9 @@
 /*
  * peer_key: which client an address belongs to, as a number.
  *
- * IPv4 is one client for each address, also where it comes over IPv6; IPv6 one for each /64, which
- * is what one customer gets. Equal numbers are the same client, different ones are not. The number
- * is chosen from outside: hash it (hash_u64) before it becomes a place in a table.
+ * For IPv4, each address is one client, also when mapped to IPv6; for IPv6, each /64, which
+ * is what one customer gets. Equal numbers mean the same client, different numbers different ones.
+ * Clients can choose the number: hash it (hash_u64) before you use it as a place in a table.
  *
  * Owner: nobody; it keeps nothing.
  *
@@ -16,9 +16,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* 0: it has no address (a Unix socket, NULL). */
+/* Returns the client's number. 0: it has no address (a Unix socket, NULL). */
 uint64_t peer_key(const struct sockaddr *address);
-/* The address without port, IPv4 as such also where it came over IPv6; "" where there is none. */
+/* Prints the address without port, IPv4 in its own form even if mapped to IPv6; "" if there is
+ * none. */
 void peer_print(const struct sockaddr *address, char out[INET6_ADDRSTRLEN]);
 
 #endif

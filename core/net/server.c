@@ -67,10 +67,10 @@ static void make_metrics(struct server *server)
     struct text labels = {0};
     metrics_label(&labels, "server", server->label);
     server->open_gauge = metrics_gauge(server->options.metrics, "profcol_server_connections",
-                                       "Connections that are open.", text_string(&labels));
+                                       "Open connections.", text_string(&labels));
     server->over_budget = metrics_counter(
         server->options.metrics, "profcol_server_requests_over_budget",
-        "Requests refused because their client, or all of them, may hold no more memory.",
+        "Requests refused because their client, or all clients together, had used up their memory.",
         text_string(&labels));
     text_deinit(&labels);
 }

@@ -1,12 +1,12 @@
 /*
- * server: listens, and turns what arrives into whole requests: HTTP/1.1 and HTTP/2 on one
- * listener, cleartext or TLS, gRPC on top.
+ * server: listens, and turns received bytes into complete requests: HTTP/1.1 and HTTP/2 on one
+ * listener, cleartext or TLS, with gRPC on top.
  *
- * The listening descriptor is polled by one worker, accepted descriptors are posted to the least
- * loaded one and opened there; a connection stays on its worker. Limits, time-outs and framing
- * rules are in docs/architecture.md. A request is announced at its head (so that a wrong path,
- * method, media type or a missing credential is answered before the body is read) and handed over
- * whole, decompressed, with its bytes in one buffer.
+ * One worker polls the listening descriptor and posts accepted descriptors to the least
+ * loaded worker; a connection stays on its worker. Limits, timeouts and framing
+ * rules are in docs/architecture.md. A request is announced when its head has arrived (so that a
+ * wrong path, method, media type or a missing credential is answered before the body is read), and
+ * delivered when it is complete, decompressed, in one buffer.
  *
  * Owner: the receiver owns the server; an exchange is the server's until exchange_respond.
  *
@@ -43,83 +43,93 @@ struct server_options {
     uint32_t max_connections;        /* 0: 1024 */
     uint32_t max_connections_per_ip; /* 0: no limit */
     int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns,
-        idle_timeout_ns; /* 0: our own bounds */
+        idle_timeout_ns; /* 0: the server's own limits */
     int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,
         keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
     struct config_pairs response_headers;
     const char *label;                /* for logs: "receiver otlp" */
-    struct budget *budget;            /* for what connections bring; NULL: none */
+    struct budget *budget;            /* for data that connections receive; NULL: none */
     struct source_accounts *accounts; /* of the budget, one for each client; NULL: none */
     struct metrics *metrics;
     bool uses_reserve; /* takes the descriptors that connections of other servers leave free */
 };
 
-/* What the server asks of the receiver. */
+/* Functions of the receiver that the server calls. */
 struct server_handler {
-    /* The head is there: path without query, method, headers. Return true to have the body read;
-     * false after exchange_respond*. Nothing is called when the exchange ends before on_request, so
-     * exchange_set_data must not own anything here. */
+    /* The head has arrived: path without query, method, headers. Return true to have the body read,
+     * or false after exchange_respond*. If the exchange ends before on_request, nothing more is
+     * called, so exchange_set_data must not own anything here. */
     bool (*on_head)(void *context, struct exchange *exchange);
-    /* The whole request: exchange_body. Answer now or later, exactly once. */
+    /* The complete request has arrived (exchange_take_body). Answer now or later, exactly once. */
     void (*on_request)(void *context, struct exchange *exchange);
-    /* Between on_request and the answer the client went away or its deadline (grpc-timeout) passed;
-     * exchange_respond must still be called (it is then only a release). May be NULL. */
+    /* Between on_request and the answer, the client went away or its deadline (grpc-timeout)
+     * passed. exchange_respond must still be called, and then only frees the exchange. May be NULL.
+     */
     void (*on_gone)(void *context, struct exchange *exchange);
-    /* The server refuses a plain HTTP request that on_head let pass (too large, cannot be
-     * decompressed, over budget): respond at once, with `status` and a body that says verdict->text
-     * in the request's encoding; Retry-After when verdict->retry_after_ns >= 0. NULL: the server
-     * answers in text/plain. gRPC is always answered by the server. */
+    /* The server refuses a plain HTTP request that on_head accepted (too large, cannot be
+     * decompressed, over budget). Respond at once, with `status`, a body with verdict->text
+     * in the request's encoding, and Retry-After if verdict->retry_after_ns >= 0. NULL: the server
+     * answers in text/plain. The server itself answers gRPC requests. */
     void (*on_error)(void *context, struct exchange *exchange, int status,
                      const struct verdict *verdict);
 };
 
-/* Binds and listens (so that a port in use is found at start), accepts after server_start. */
+/* Creates a server that is bound and listens, but accepts only after server_start. Returns NULL,
+ * with err set, if the address cannot be used. */
 struct server *server_new(const struct server_options *options,
                           const struct server_handler *handler, void *context,
                           struct worker *workers, unsigned worker_count, struct error *err);
+/* Begins to accept connections. */
 void server_start(struct server *server);
+/* Returns the port that the server listens on; 0 for a Unix socket. */
 uint16_t server_port(const struct server *server);
-/* Each on its worker: no new requests (GOAWAY, Connection: close), open exchanges finish;
- * on_drained, perhaps inside this call, when none is left on that worker. The first worker also
- * closes the listener. */
+/* Call it on each worker. Accepts no new requests (GOAWAY, Connection: close) and lets open
+ * exchanges finish. Calls on_drained, perhaps inside this call, when none is left on that worker.
+ * The first worker also closes the listener. */
 void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
                   void *context);
-/* Closes all connections of that worker at once; unanswered exchanges are gone. After this on every
- * worker, server_free on main (memory that libuv still holds is freed by the loops). */
+/* Closes all connections of that worker at once; unanswered exchanges end. After this has run on
+ * every worker, call server_free on main (the loops free the memory that libuv still uses). */
 void server_stop(struct server *server, struct worker *worker);
 void server_free(struct server *server);
 
 /* The exchange. */
 enum server_dialect exchange_dialect(const struct exchange *exchange);
+/* Returns the worker that the exchange belongs to. */
 struct worker *exchange_worker(const struct exchange *exchange);
+/* Returns the method, such as "POST". */
 struct slice exchange_method(const struct exchange *exchange);
 struct slice exchange_path(const struct exchange *exchange); /* without the query */
 struct slice exchange_query(const struct exchange *exchange);
+/* Returns the headers of the request, with names in lower case. */
 const struct http_headers *exchange_headers(const struct exchange *exchange);
 const char *exchange_peer(const struct exchange *exchange); /* address without port */
-/* The client's number (core/net/peer_key.h). 0: it has no address, or is gone. */
+/* Returns the client's number (core/net/peer_key.h). 0: it has no address, or is gone. */
 uint64_t exchange_peer_key(const struct exchange *exchange);
-/* What is made of the request is charged to this: its client's account, or the server's budget. It
- * outlives the exchange. */
+/* Returns the budget to charge for data made from the request: its client's account, or the
+ * server's budget. It outlives the exchange. */
 struct budget *exchange_budget(const struct exchange *exchange);
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
 void exchange_set_data(struct exchange *exchange, void *data); /* the handler's own */
 void *exchange_data(const struct exchange *exchange);
-/* From on_request to the answer: whether nobody waits for it any more, because the client went away
+/* From on_request to the answer: whether the client no longer waits for it, because it went away
  * or its deadline has passed. */
 bool exchange_is_abandoned(const struct exchange *exchange);
-/* From on_request on: bytes of the body (gRPC: the message) as it was sent, compressed or not. */
+/* From on_request on: returns the size in bytes of the body (gRPC: the message) as it was sent,
+ * compressed or not. */
 uint64_t exchange_received_bytes(const struct exchange *exchange);
-/* In on_request: the decompressed body (gRPC: the message); the caller gets the reference. */
+/* In on_request: returns the decompressed body (gRPC: the message); the caller gets the reference.
+ */
 struct buffer *exchange_take_body(struct exchange *exchange);
 
-/* Plain HTTP answer. content_type may be NULL; body is copied. extra: more headers, may be NULL.
- * Closes the connection afterwards when the body was not read. */
+/* Answers a plain HTTP request. content_type may be NULL; body is copied. extra: more headers, may
+ * be NULL. Closes the connection afterwards if the request's body was not read. */
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,
                       struct slice body, const struct http_header *extra, size_t extra_count);
-/* gRPC answer: OK with a message, or a status with text and (retry_after_ns >= 0) RetryInfo in
- * grpc-status-details-bin. What is not OK is DEADLINE_EXCEEDED once the deadline has passed. */
+/* Answers a gRPC request: OK with a message, or a status with text and, if retry_after_ns >= 0,
+ * RetryInfo in grpc-status-details-bin. After the deadline, any status other than OK becomes
+ * DEADLINE_EXCEEDED. */
 void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,
                            struct slice message);
 

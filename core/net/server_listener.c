@@ -260,10 +260,11 @@ static void refuse_peer(struct server *server, int fd, const struct sockaddr_in6
         return;
     char peer[INET6_ADDRSTRLEN];
     peer_print((const struct sockaddr *)address, peer);
-    log_warn(server->label,
-             "connections closed because their address has max_connections_per_ip (%u): %" PRIu64
-             ", the last from %s",
-             server->options.max_connections_per_ip, count, peer);
+    log_warn(
+        server->label,
+        "connections closed because their address had reached max_connections_per_ip (%u): %" PRIu64
+        ", the last from %s",
+        server->options.max_connections_per_ip, count, peer);
 }
 
 static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
@@ -352,8 +353,8 @@ static void on_listen(uv_poll_t *handle, int status, int events)
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= server->descriptor_limit) {
             log_warn(server->label,
-                     "cannot accept a connection: %d descriptors are in use, the rest is for files "
-                     "and outgoing connections",
+                     "cannot accept a connection: %d descriptors are in use, and the rest are "
+                     "reserved for files and outgoing connections",
                      fd);
             shed(server, fd);
             return;

@@ -186,7 +186,7 @@ static bool add_authorities(SSL_CTX *ctx, BIO *bio, STACK_OF(X509_NAME) * names,
         X509_free(authority);
     }
     if (count == 0)
-        return ssl_error(err, "no certificate of an authority");
+        return ssl_error(err, "no certificate of a certificate authority");
     ERR_clear_error();
     return true;
 }
@@ -615,7 +615,7 @@ static enum tls_status fail(struct tls_stream *stream)
                  X509_verify_cert_error_string(verify));
     else
         snprintf(stream->error, sizeof(stream->error), "tls: %s",
-                 reason ? reason : "the connection broke off");
+                 reason ? reason : "the connection was lost");
     ERR_clear_error();
     return TLS_STATUS_FAILED;
 }

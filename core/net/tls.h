@@ -42,6 +42,7 @@ struct tls_client_settings {
 };
 extern const struct field tls_client_fields[];
 
+/* Checks the settings and reports errors at `key`. */
 void tls_server_check(const struct tls_server_settings *settings, struct config_check *check,
                       const char *key);
 void tls_client_check(const struct tls_client_settings *settings, struct config_check *check,

@@ -104,7 +104,7 @@ static int check_version(struct config_check *check, const char *key, const char
     int minor = minor_version(version);
     if (minor < 0)
         config_check_error(check, join(check, key, member),
-                           "unsupported TLS version \"%s\"; known are 1.2 and 1.3", version);
+                           "unsupported TLS version \"%s\"; the versions are 1.2 and 1.3", version);
     else if (minor < 2)
         config_check_warn(check, join(check, key, member),
                           "TLS %s is no longer supported; 1.2 is used", version);
@@ -130,7 +130,7 @@ static void check_curves(struct config_check *check, const char *key,
             is_known |= strcmp(curves->items[i], known[k]) == 0;
         if (!is_known)
             config_check_error(check, join(check, key, "curve_preferences"),
-                               "unknown curve \"%s\"; known are X25519, P256, P384, P521",
+                               "unknown curve \"%s\"; the curves are X25519, P256, P384, P521",
                                curves->items[i]);
     }
 }

@@ -48,8 +48,8 @@ const struct field attribute_action_fields[] = {
     FIELD_NODE(attribute_action, default_value,
                "The value to set when from_attribute or from_context finds none."),
     FIELD_STRING(attribute_action, pattern,
-                 "A regular expression: keys to delete or hash; for extract one with named groups, "
-                 "which become attributes."),
+                 "A regular expression: the keys to delete or hash; for extract, its named groups "
+                 "become attributes."),
     FIELD_ENUM(attribute_action, converted_type, "The type to convert the value to (convert).",
                converted_names, .fallback = "none"),
     FIELD_END,
@@ -159,9 +159,9 @@ static void check_sources(struct action_check *c)
     int sources = is_set(a->value) + is_given(a->from_attribute) + is_given(a->from_context);
     bool sets = a->action <= ACTION_UPSERT;
     if (sets && sources == 0)
-        tell(c, "", "%s needs one of value, from_attribute and from_context", name_of(a));
+        tell(c, "", "%s needs one of value, from_attribute or from_context", name_of(a));
     if (sets && sources > 1)
-        tell(c, "", "%s takes only one of value, from_attribute and from_context", name_of(a));
+        tell(c, "", "%s takes only one of value, from_attribute or from_context", name_of(a));
     if (!sets && sources > 0)
         tell(c, "", "%s does not use value, from_attribute or from_context", name_of(a));
     if (is_set(a->default_value) && !is_given(a->from_attribute) && !is_given(a->from_context))
@@ -244,8 +244,8 @@ static void compile_pattern(struct action_check *c)
         tell(c, "pattern", "extract needs a pattern with named groups: (?P<name>...)");
     else if (a->action == ACTION_EXTRACT && !all_named)
         tell(c, "pattern",
-             "a group of the pattern has no name: (?P<name>...), or (?:...) for one that is not "
-             "extracted");
+             "a group of the pattern has no name; write (?P<name>...), or (?:...) for a group that "
+             "is not extracted");
     a->compiled = pattern;
 }
 

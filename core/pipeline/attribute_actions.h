@@ -43,7 +43,9 @@ void attribute_actions_check(struct config_list *list, struct config_check *chec
 
 /* What applying needs: scratch memory of the pattern matcher, limits. */
 struct attribute_editor;
+/* Creates an editor for a list that attribute_actions_check has checked. */
 struct attribute_editor *attribute_editor_new(const struct config_list *list);
+/* Frees the editor. NULL is allowed. */
 void attribute_editor_free(struct attribute_editor *editor);
 
 /* message: an open node whose repeated KeyValue has the field number `number`. New bytes go into

@@ -1,15 +1,15 @@
 /*
- * batch: some spans or some samples on their way, as bytes and a lazy tree over them.
+ * batch: spans or samples in the pipelines, as bytes with a lazy tree over them.
  *
- * Traces: one or more requests, merged by standing one behind the other (parts). Profiles: exactly
+ * Traces: one or more requests, merged by concatenation (parts). Profiles: exactly
  * one request with its dictionary; merging makes a new one (core/data/profiles_merge.h). Parts
  * were scanned, so reading needs no checks.
  *
- * Owner: exactly one at a time; `consume` takes it over. Opening mutates, so a batch belongs to
- * one worker and asserts so. Fan-out makes clones that share the bytes and nothing else; therefore
- * whoever holds a batch may change it.
+ * Owner: exactly one at a time; `consume` takes ownership. Opening a message changes the tree, so a
+ * batch belongs to one worker, which it asserts. A fan-out makes clones that share only the bytes,
+ * so the owner may always change its batch.
  *
- * Thread: batch->owner, or the job that it is lent to. To other threads go finished bytes only.
+ * Thread: batch->owner, or the job that it is lent to. Other threads get only finished bytes.
  */
 #ifndef PROFCOL_CORE_PIPELINE_BATCH_H
 #define PROFCOL_CORE_PIPELINE_BATCH_H
@@ -30,8 +30,8 @@ struct batch_part {
     struct message root;   /* over its bytes */
 };
 
-/* What came with the request beside its body (include_metadata): shared by reference, immutable.
- * NULL in a batch: nothing. */
+/* The request's headers and client address (include_metadata): shared by reference, immutable.
+ * NULL in a batch: none. */
 struct context {
     atomic_uint references;
     struct context_entry {
@@ -42,10 +42,13 @@ struct context {
     char peer[64]; /* client address */
     struct arena arena;
 };
+/* Returns an empty context with one reference. */
 struct context *context_new(void);
+/* Adds a reference and returns the context. NULL is allowed. */
 struct context *context_ref(struct context *context);
+/* Drops a reference. NULL is allowed. */
 void context_unref(struct context *context);
-/* NULL: not there. */
+/* Returns the value of the header `name` (lower case); NULL: there is none. */
 const char *context_get(const struct context *context, const char *name);
 
 struct batch {
@@ -70,21 +73,22 @@ struct batch {
     int64_t backoff_ns;              /* of the next time */
 };
 
-/* Takes over one reference to the buffer. receipt and context may be NULL; a context reference is
- * taken over. */
+/* Returns a batch of `items` spans or samples in the buffer. Takes over one reference to the buffer
+ * and one to the context. receipt and context may be NULL. */
 struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer,
                         uint32_t items, struct receipt *receipt, struct context *context);
-/* The same data with an overlay of its own. A changed batch is written out first, once
- * (batch_flatten), and shares the result. Without a receipt, which the caller sets, and without the
- * outlet's members. */
+/* Returns a batch with the same data and a lazy tree of its own. A changed batch is written out
+ * first, once (batch_flatten), and both share the result. The clone has no receipt, which the
+ * caller sets, and not the outlet's members. */
 struct batch *batch_clone(struct batch *batch);
-/* Replaces parts and their changes by the bytes they mean. */
+/* Replaces the parts and their changes by one part with the resulting bytes. */
 void batch_flatten(struct batch *batch);
-/* The same, and gives back what was opened but not changed: for a batch that will wait. */
+/* The same, and also frees nodes that were opened but not changed: for a batch that will wait. */
 void batch_compact(struct batch *batch);
-/* Of data from several peers none is known. Traces: takes over the parts of `other` and frees it
- * (its receipt must be settled or NULL). */
+/* Appends the parts of `other`, a traces batch, and frees it (its receipt must be settled or NULL).
+ * If the peers differ, the batch has none. */
 void batch_append(struct batch *batch, struct batch *other);
+/* Whether something in the batch was changed since it was made or flattened. */
 bool batch_is_changed(const struct batch *batch);
 
 /* Lends the batch to a job (core/base/job.h), which may read and change its bytes and its tree as
@@ -96,17 +100,17 @@ void batch_take_back(struct batch *batch, struct worker *owner);
 void batch_settle(struct batch *batch, const struct verdict *verdict);
 /* Asserts that the receipt is settled. */
 void batch_free(struct batch *batch);
-/* Both. */
+/* Settles the batch's part of the receipt, and frees the batch. */
 void batch_drop(struct batch *batch, const struct verdict *verdict);
 
-/* Of profiles: the tables of its one request. */
+/* Returns the dictionary of a profiles batch, which the batch owns. Made at the first call. */
 struct dictionary *batch_dictionary(struct batch *batch);
 
 /* The encoded request as slices (valid as long as the batch is). */
 void batch_gather(struct batch *batch, struct slice_list *out);
 /* Encoded size in bytes. */
 size_t batch_size(struct batch *batch);
-/* What it pins: capacities of its buffers plus its arena. */
+/* Returns the bytes that it keeps in memory: the capacities of its buffers plus its arena. */
 size_t batch_memory(const struct batch *batch);
 
 const char *signal_name(enum signal signal); /* "traces" */

@@ -1,10 +1,10 @@
 /*
- * batch_join: several batches as one, and one as several, for queues that shape what they send.
+ * batch_join: merges several batches into one, and splits one into several.
  *
- * Traces are joined by standing one behind the other; profiles get one dictionary
- * (core/data/profiles_merge.h). A part carries only what its items refer to.
+ * Traces are concatenated; profiles get one dictionary
+ * (core/data/profiles_merge.h). A part contains only the entries that its items refer to.
  *
- * Owner: lists go through batch->next; what is given is taken over.
+ * Owner: lists are linked by batch->next; the functions take ownership of their arguments.
  *
  * Thread: the batches' worker.
  */
@@ -13,12 +13,12 @@
 
 #include "core/pipeline/batch.h"
 
-/* One batch with the items of all of them, in order; one signal, receipts settled or NULL. The
- * first one's context stays. */
+/* Returns one batch with the items of all batches, in order. They must have the same signal, and
+ * their receipts be settled or NULL. The context is that of the first one. */
 struct batch *batch_join(struct batch *list);
-/* How much of a request that is cut may stand in several parts (resource, scope, dictionary), with
+/* How many bytes the parts of a split request may repeat (resource, scope, dictionary), plus
  * 512 bytes for each part: 31 times its size, but no more than 16 MiB. So its parts, and a rest
- * that stays in one piece, are no larger than itself and that. */
+ * that is not split, are together no larger than the request plus that. */
 struct cut_room {
     size_t left;
     size_t
@@ -32,8 +32,8 @@ static inline bool cut_room_is_used_up(const struct cut_room *room)
 {
     return room->left <= room->last;
 }
-/* Parts of at most max_items each, in order; each has its part of the receipt. When the room
- * is used up the rest stays in one piece. */
+/* Splits the batch into parts of at most max_items each, in order; each has its part of the
+ * receipt. When the room is used up, the rest stays in one part. */
 struct batch *batch_cut(struct batch *batch, uint32_t max_items);
 /* The same where smaller parts are wanted to save memory: what stands in several of them takes no
  * more than the request itself. */

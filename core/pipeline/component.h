@@ -33,7 +33,7 @@ struct component_type {
     /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
      * before init. */
     size_t component_size;
-    /* Checks what only running can tell, binds listeners. May be NULL. */
+    /* Checks what only the running process can know, and binds listeners. May be NULL. */
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
 
@@ -42,22 +42,24 @@ struct component_type {
      * whose first member is `struct node`. Zeroed before node_start. */
     size_t node_size;
     bool (*node_start)(struct node *node, struct error *err); /* may be NULL */
-    /* Takes over the batch. Never blocks, never answers; may settle the receipt at once. What it
-     * cannot take goes to node_refuse. NULL for receivers and extensions. */
+    /* Takes ownership of the batch. Never blocks, never answers the client; may settle the receipt
+     * at once. Passes a batch that it cannot accept to node_refuse. NULL for receivers and
+     * extensions. */
     void (*consume)(struct node *node, struct batch *batch);
-    /* Keeps what it consumes within bounds of its own, so what is behind it does not matter to
-     * whoever offers (block_on_overflow). */
+    /* It keeps what it consumes within its own limits, so reservations (block_on_overflow) end
+     * here. */
     bool holds;
-    /* The process ends: stop taking in from outside, push out what is held and what still comes
-     * without waiting for more. All nodes are told at once. NULL: nothing is ever held. */
+    /* The process is ending: stop accepting data from outside, and pass on held and arriving data
+     * without waiting for more. All nodes are called at once. NULL: the node never holds anything.
+     */
     void (*node_drain)(struct node *node);
     /* After node_drain: whether nothing is held now. NULL: with node_drain, whether node_drained
      * was called; else always. */
     bool (*is_idle)(const struct node *node);
-    /* Give up what is still held (count and log it, settle its receipts), close, free; the struct
-     * itself is the graph's. After it nothing may call back. Exporters are stopped first, so a
-     * receipt that a node handed on has settled when its own turn comes; what is offered to a
-     * stopped node is refused. */
+    /* Give up the data still held (count and log it, settle its receipts), close, free; the struct
+     * itself belongs to the graph. Afterwards nothing may call back. Exporters are stopped first,
+     * so all receipts that a node passed on are settled when the node itself is stopped. A stopped
+     * node refuses whatever it is offered. */
     void (*node_stop)(struct node *node);
 };
 
@@ -97,20 +99,21 @@ struct node {
     bool stopped;
 };
 
-/* Hands the batch to what comes next for its signal: once, whatever becomes of it there
- * (outlet.h). */
+/* Passes the batch to the next nodes for its signal, and takes ownership. Called once for each
+ * batch, whatever happens to it there (outlet.h). */
 void node_forward(struct node *node, struct batch *batch);
-/* The node does not take the batch, which it was given by consume. True: it was acknowledged to its
- * sender and may be taken later, so the outlet before this node keeps it and offers it again.
- * False: its receipt was settled with the verdict; what the node counts as refused, it counts
- * then. The batch is gone from the node either way. */
+/* Refuses a batch that consume got. True: the batch was acknowledged to its
+ * sender and may be accepted later, so the outlet before this node keeps it and offers it again.
+ * False: its receipt was settled with the verdict; the node then counts it as refused.
+ * In both cases the node no longer owns the batch. */
 bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
                  const struct verdict *verdict);
-/* Around work of the node on the batch, for the log that names who held the loop; does nothing for
- * a small one. Ended with worker_end_piece. */
+/* Marks the beginning of the node's work on the batch, so that the log can name the component that
+ * blocked the loop; does nothing for a small batch. End it with worker_end_piece. */
 void node_begin_piece(const struct node *node, const struct batch *batch,
                       struct worker_piece *piece);
-/* Called by a component without is_idle once, after node_drain, when it holds nothing more. */
+/* A component without is_idle calls this once, after node_drain, when it no longer holds anything.
+ */
 void node_drained(struct node *node);
 
 static inline const struct component_type *component_type_of(const struct config_type *type)

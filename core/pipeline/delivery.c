@@ -202,9 +202,10 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
                            "Fixed capacity of the retry queue, in the unit of its sizer.",
                            type_labels, read_capacity, shared);
     }
-    metrics_gauge_from(shared->metrics, "profcol_exporter_held_bytes",
-                       "Memory of what is queued, being sent or kept for the next attempt.",
-                       type_labels, read_held, shared);
+    metrics_gauge_from(
+        shared->metrics, "profcol_exporter_held_bytes",
+        "Memory of requests that are queued, being sent or kept for the next attempt.", type_labels,
+        read_held, shared);
     metrics_gauge_from(shared->metrics, "profcol_exporter_held_bytes_limit",
                        "The exporter's share of the memory for requests.", type_labels,
                        read_held_limit, shared);

@@ -4,15 +4,16 @@
  * An exporter embeds `struct delivery` in its node, puts the three settings blocks into its table
  * and implements `send`; the rest (queue bounds over all workers, consumers, back-off, receipts,
  * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
- * queue the receipt settles when the queue has the batch (wait_for_result: when the backend has
- * it), without one when the backend has it, retries included. What is queued or being sent is
- * bounded by queue_size and by component->held, in bytes, beyond which one request may go when no
- * other is queued or being sent. What attempts encode beside that is bounded by half as much, or
- * one at a time: the others wait, and a request that would encode to more is cut. What finds no
- * room, or could not be delivered and has an open receipt, goes back by node_refuse.
+ * queue, the receipt is settled when the queue has the batch (wait_for_result: when the backend has
+ * it); without one, when the backend has it, after retries if necessary. queue_size and, in bytes,
+ * component->held limit the data that is queued or being sent; a single request may exceed
+ * component->held if no other is queued or being sent. The data that attempts encode is limited
+ * separately, to half as much or a single request: other attempts wait, and a request that would
+ * encode to more is split. A batch that finds no room, or could not be delivered and has an open
+ * receipt, goes back by node_refuse.
  *
- * A large request that has to be cut is cut beside the loop (core/base/job.h), in its place in the
- * queue: what came later waits behind it.
+ * A large request that has to be split is split beside the loop (core/base/job.h) and keeps its
+ * place in the queue: later requests wait behind it.
  *
  * Owner: the exporter's node.
  *
@@ -148,14 +149,14 @@ struct delivery {
 void delivery_start(struct delivery *delivery);
 /* The exporter's `consume`. */
 void delivery_consume(struct delivery *delivery, struct batch *batch);
-/* What became of an attempt. A verdict that may be retried and has retry_after_ns is not retried
- * before that (at most 5 minutes). The verdict is the caller's and no part of exporter_data: it is
- * read after `release`. */
+/* Reports the result of an attempt. If the verdict is retryable and has retry_after_ns, there is no
+ * retry before that time (at most 5 minutes). The verdict belongs to the caller and must not be
+ * part of exporter_data: it is read after `release`. */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
 /* Whether senders wait for room when the queue is full (block_on_overflow). */
 bool delivery_blocks(const struct delivery *delivery);
-/* Reserves room for the batch; false: there is none now. What could never fit is let through, for
- * delivery_consume to refuse. */
+/* Reserves room for the batch; false: there is none now. A batch that could never fit passes, so
+ * that delivery_consume refuses it. */
 bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out);
 /* Whether nothing else is queued or being sent, over all workers. */
 bool delivery_has_only(const struct room *room);
@@ -163,12 +164,12 @@ bool delivery_has_only(const struct room *room);
 void delivery_release(const struct room *room);
 /* Counts items for which the queue had no room and which are not offered again. */
 void delivery_count_overflow(struct delivery *delivery, uint64_t items);
-/* The exporter's node_drain: what waits for its next attempt is sent at once. */
+/* The exporter's node_drain: sends at once all requests that wait for their next attempt. */
 void delivery_drain(struct delivery *delivery);
 /* The exporter's is_idle, where node->delivery is set. */
 bool delivery_is_idle(const struct node *node);
-/* The exporter's node_stop, before it closes what `abort` needs: what is left goes back, or is
- * counted, logged and dropped where the queue has acknowledged it. */
+/* Call it in the exporter's node_stop, before closing anything that `abort` needs. Remaining
+ * batches go back; those that the queue has acknowledged are counted, logged and dropped. */
 void delivery_stop(struct delivery *delivery);
 
 #endif

@@ -24,7 +24,8 @@ struct endpoint {
     const char *url;       /* of a URL: for messages, without what may be secret */
 };
 
-/* err: without the key. */
+/* Parse an endpoint; texts of *out live in the arena. Return false on an error; err does not
+ * contain the key. */
 bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint *out,
                          struct error *err);
 bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *out,

@@ -1,5 +1,5 @@
 /*
- * otlp_answer: what the answer of an OTLP backend means, over gRPC and over HTTP.
+ * otlp_answer: interprets the answer of an OTLP backend, over gRPC and over HTTP.
  *
  * https://opentelemetry.io/docs/specs/otlp/ (failures, throttling, partial success), with the
  * Collector's choices and words: which codes are retried, RetryInfo and Retry-After as a minimum
@@ -23,7 +23,8 @@ struct otlp_answer {
     char partial_message[256];
 };
 
-/* wall_ns: now, for a Retry-After that is a date. url: for the text. */
+/* Fill *out from an answer. wall_ns: the present time, for a Retry-After that is a date. url: for
+ * the text. */
 void otlp_answer_http(const struct client_answer *answer, enum signal signal, const char *url,
                       uint64_t wall_ns, struct otlp_answer *out);
 void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out);

@@ -1,8 +1,8 @@
 /*
- * otlp_request: an export request of OTLP as a receiver takes it, and how it is answered.
+ * otlp_request: reads an OTLP export request in a receiver, and answers it.
  *
- * https://opentelemetry.io/docs/specs/otlp/ . Checked once (core/data/scan.h) and brought into the
- * one form that the rest reads.
+ * https://opentelemetry.io/docs/specs/otlp/ . The request is checked once (core/data/scan.h) and
+ * normalised to the form that all other code reads.
  *
  * Owner: bodies are taken over, results are the caller's.
  *
@@ -18,19 +18,21 @@
 #define OTLP_PROFILES_SERVICE                                                                      \
     "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/"
 
-/* OTLP profiles are in development: the layout that a client speaks is named by a header, absent
- * means version 1. */
+/* OTLP profiles are in development: a header names the layout that the client uses; if it is
+ * absent, the version is
+ * 1. Returns false, with *why set, for any other version. */
 bool otlp_request_check_profiles_version(const struct exchange *exchange, struct verdict *why);
-/* Whether a body of so many bytes is read beside the loop (reading.h); a protobuf is only scanned,
- * which takes an eighth of what others take. */
+/* Whether a body of this size is read on another thread (reading.h). A protobuf is only scanned,
+ * which takes an eighth of the time of others. */
 bool otlp_request_is_large(size_t size_bytes, bool is_json);
-/* NULL: *why says why. *items_out may be 0. */
+/* Checks and normalises a body, whose reference it takes over. Returns the request, with *items_out
+ * spans or samples (may be 0); NULL if it is refused, with the reason in *why. */
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
                                  struct budget *budget, uint32_t *items_out, struct verdict *why);
 
-/* In the request's protocol and encoding. */
+/* Answers in the request's protocol and encoding. */
 void otlp_request_respond(struct exchange *exchange, bool is_json, const struct verdict *verdict);
-/* Plain HTTP, with a status of the caller's. */
+/* Answers a plain HTTP request with a status that the caller chooses. */
 void otlp_request_refuse(struct exchange *exchange, bool is_json, int http_status,
                          const struct verdict *verdict);
 

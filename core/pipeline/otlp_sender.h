@@ -1,11 +1,11 @@
 /*
- * otlp_sender: the way of a batch to an OTLP backend, the same for the exporters otlp_grpc and
+ * otlp_sender: sends batches to an OTLP backend, for the exporters otlp_grpc and
  * otlp_http.
  *
- * A target says where and how, once per component and signal; a sender is its part on one worker:
- * queue and retries (delivery.h), encoding, compression, one request per attempt (net/client.h)
- * and what its answer means (otlp_answer.h). Uncompressed protobuf goes to the socket from where
- * it was received.
+ * A target says where and how to send, once per component and signal. A sender is its part on one
+ * worker: queue and retries (delivery.h), encoding, compression, one request per attempt
+ * (net/client.h) and the meaning of the answer (otlp_answer.h). Uncompressed protobuf is written to
+ * the socket without being copied.
  *
  * Owner: the component owns targets, the node its sender.
  *
@@ -39,12 +39,12 @@ struct otlp_target {
  * the protocol are made by the target's other members. */
 void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                              const char *user_agent, const struct config_pairs *user);
-/* Names and values that may stand in a request, and are not the exporter's own; reports at `key`.
- */
+/* Checks that names and values are allowed in a request, and that the exporter does not set them
+ * itself; reports errors at `key`. */
 void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct config_check *check,
                         const char *key);
 
-/* Where data goes, as options of a client. arena: for texts. */
+/* Returns the client's options for this endpoint. */
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label);
 
 /* The Collector's labels of the metrics of an exporter: server_address="x",server_port="1". */
@@ -63,6 +63,7 @@ struct otlp_sender {
 /* client: of the node's worker; it must live until otlp_sender_stop. */
 void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
                        struct client *client);
+/* The exporter's consume, node_drain and node_stop. */
 void otlp_sender_consume(struct otlp_sender *sender, struct batch *batch);
 void otlp_sender_drain(struct otlp_sender *sender);
 void otlp_sender_stop(struct otlp_sender *sender);

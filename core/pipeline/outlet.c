@@ -141,12 +141,12 @@ static void log_lost(struct branch *branch, uint64_t items)
     uint64_t count = log_interval_add(&branch->losses, items, now);
     if (count > 0)
         log_error(branch->to->component->label,
-                  "Dropping data that was taken elsewhere. (error: code = %s desc = %s, "
+                  "Dropping data that another branch accepted. (error: code = %s desc = %s, "
                   "dropped_items: %" PRIu64 ")",
                   grpc_code_go_name(branch->loss.code), branch->loss.text, count);
 }
 
-/* Of parts that were refused for good while another one was taken. */
+/* Of parts that were refused permanently while another one was accepted. */
 static void count_lost_parts(struct fanout *fanout)
 {
     for (size_t i = 0; i < fanout->part_count; i++) {
@@ -170,7 +170,7 @@ static void log_rejected(struct outlet *outlet, const struct verdict *why, uint3
     uint64_t count = log_interval_add(&outlet->rejections, items, now);
     if (count > 0)
         log_error(outlet->from->component->label,
-                  "Rejecting data: every exporter or pipeline refuses it. (error: code = %s desc = "
+                  "Rejecting data: every exporter or pipeline refused it. (error: code = %s desc = "
                   "%s, rejected_items: %" PRIu64 ")",
                   grpc_code_go_name(why->code), why->text, count);
 }
@@ -268,7 +268,7 @@ static void end_common_part(struct fanout *fanout)
     receipt_settle(outer, &verdict_ok);
 }
 
-/* A refusal that may be tried again outweighs one for good: one branch may take it then. */
+/* A retryable refusal outweighs a permanent one: one branch may accept the batch later. */
 static void remember_refusal(struct fanout *fanout, const struct verdict *verdict)
 {
     if (verdict_is_ok(&fanout->refusal) ||
@@ -618,15 +618,14 @@ static void make_metrics(struct branch *branch)
     if (to->pipeline)
         metrics_label(&labels, "pipeline", to->pipeline);
     text_printf(&name, "profcol_branch_lost_%s", item);
-    branch->lost = metrics_counter(
-        metrics, text_string(&name),
-        "Items that this branch of a fan-out refused for good or had no room for, while another "
-        "branch took them.",
-        text_string(&labels));
-    branch->kept = metrics_gauge(
-        metrics, "profcol_branch_kept_requests",
-        "Acknowledged requests that this branch refused for now and is offered again.",
-        text_string(&labels));
+    branch->lost = metrics_counter(metrics, text_string(&name),
+                                   "Items that this branch of a fan-out refused permanently or had "
+                                   "no room for, while another branch accepted them.",
+                                   text_string(&labels));
+    branch->kept = metrics_gauge(metrics, "profcol_branch_kept_requests",
+                                 "Acknowledged requests that this branch refused temporarily and "
+                                 "that will be offered to it again.",
+                                 text_string(&labels));
     text_deinit(&labels);
     text_deinit(&name);
 }

@@ -1,25 +1,26 @@
 /*
- * outlet: the way on from a node, and what became of each batch at each of its branches.
+ * outlet: connects a node to the nodes that come next, and tracks the result of each batch at each
+ * of these branches.
  *
- * A node hands each batch on once. Where the way parts, every branch gets a clone, and the outlet
- * knows which of them took it. A branch that took a batch is never offered it again. A batch that
- * was acknowledged to its sender and that a branch refuses for now is handed back (node_refuse) and
- * kept here, for that branch alone:
+ * A node passes each batch on once. If there are several branches, each gets a clone, and the
+ * outlet tracks which of them accepted it. A branch that accepted a batch is never offered it
+ * again. If a batch was acknowledged to its sender and a branch refuses it temporarily, the branch
+ * hands it back (node_refuse), and the outlet keeps it for that branch alone:
  *
- * - one branch: until it is taken. Its receipt stays open, so it counts within the bounds of
- *   whoever holds it.
- * - several, none of which took it: the same; each is offered it again.
- * - several, one of which took it: a branch that is full loses it, counted and logged; at the end
- *   of the process it is waited for instead. One that could not deliver it keeps it within the
- *   branch's own bound (component.h) for five minutes.
- *   While one waits for room in its queue with block_on_overflow, the batch is not settled.
+ * - with one branch: until it is accepted. Its receipt stays open, so it counts within the limits
+ * of its holder.
+ * - with several, if none accepted it: the same; each is offered it again.
+ * - with several, if one accepted it: a full branch loses it, counted and logged; but at the end
+ *   of the process the outlet waits for the branch instead. A branch that could not deliver it
+ * keeps it for five minutes, within its own limit (component.h). While a branch waits for room in
+ * its queue with block_on_overflow, the batch is not settled.
  *
- * A batch whose sender still waits for the answer is never kept: the sender is refused when no
- * branch takes it. Behind queues with block_on_overflow, room is reserved in all of them before any
- * branch gets the batch; it waits here for that, its sender at most ROOM_WAIT_NS.
+ * A batch whose sender still waits for the answer is never kept: the sender is refused if no
+ * branch accepts it. With block_on_overflow, room is reserved in all such queues before any
+ * branch gets the batch. The batch waits here for the room; its sender waits at most ROOM_WAIT_NS.
  *
- * Batches enter a branch in the order in which they came; one that could not be delivered waits
- * apart from them, so that later ones overtake it.
+ * Batches enter a branch in the order of their arrival. One that could not be delivered waits
+ * apart from them, so newer ones overtake it.
  *
  * Owner: the node. The outlet owns the batches that it keeps.
  *
@@ -39,7 +40,7 @@ struct outlet;
 
 /* How long a sender waits for room behind block_on_overflow before it is refused. */
 #define ROOM_WAIT_NS INT64_C(5000000000)
-/* How long a branch of several keeps what another branch took. */
+/* How long one of several branches keeps a batch that another branch accepted. */
 #define BRANCH_AGE_MAX_NS UINT64_C(300000000000)
 
 /* Why a node hands a batch back. */
@@ -78,21 +79,24 @@ struct outlet {
     bool stopped;
 };
 
+/* Initialises an outlet without branches. */
 void outlet_init(struct outlet *outlet, struct node *from, enum signal signal);
 /* Adds a branch. A node may be added twice: it then gets everything twice, as in the Collector. */
 void outlet_add(struct outlet *outlet, struct node *to);
-/* When all nodes behind it are started. */
+/* Starts the outlet, after all nodes behind it have started. */
 void outlet_start(struct outlet *outlet);
 
-/* Takes over the batch, which was not offered before. */
+/* Passes on a batch that was not offered before. Takes ownership. */
 void outlet_forward(struct outlet *outlet, struct batch *batch);
-/* Tries at once what waits for a later attempt, and from now on at least every second. */
+/* Retries at once all batches that wait for a later attempt, and from now on at least every second.
+ */
 void outlet_drain(struct outlet *outlet);
-/* Whether it keeps nothing and every batch was settled by every branch. */
+/* Whether it keeps nothing, and every branch has settled every batch. */
 bool outlet_is_idle(const struct outlet *outlet);
-/* Gives up what is kept: receipts are settled with "shutting down"; items that were acknowledged
- * and whose receipt is settled already are added to the process's lost_items. */
+/* Gives up all kept batches: settles their receipts with "shutting down". Items that were
+ * acknowledged and whose receipt is already settled are added to the process's lost_items. */
 void outlet_stop(struct outlet *outlet);
+/* Frees the branches. The outlet must be stopped. */
 void outlet_deinit(struct outlet *outlet);
 
 #endif

@@ -1,13 +1,13 @@
 /*
  * receipt: the promise behind an answer of success.
  *
- * A receiver makes one for each request and answers its client when it settles. It is counted:
- * fan-out takes more parts, each part is settled once by whoever takes responsibility for the data
- * (a queue that has it, a holder that admitted it, a backend that took it) or refuses it. Settled
- * as a whole with the first verdict that is not OK, else OK (a permanent refusal outweighs a "try
- * later": sending again would not help).
+ * A receiver makes one for each request and answers its client when it is settled. It has parts:
+ * a fan-out adds some, and each part is settled once, by whoever takes responsibility for the data
+ * (a queue that accepted it, a holder that admitted it, a backend that accepted it) or refuses it.
+ * The whole receipt is settled with the first verdict that is not OK, otherwise with OK. A
+ * permanent refusal takes precedence over "try later", because sending again would not help.
  *
- * Owner: the maker; it must live until on_settled was called.
+ * Owner: the maker; the receipt must exist until on_settled has been called.
  *
  * Thread: the worker that made it. Others post back (worker.h).
  */
@@ -20,33 +20,37 @@ struct receipt {
     uint32_t open; /* parts not yet settled */
     struct verdict worst;
     bool taken; /* a part was settled with OK */
-    /* Last call on the receipt; may free it. May run inside receipt_settle, so inside `consume`. */
+    /* The last call on the receipt; it may free the receipt. May run inside receipt_settle, and so
+     * inside `consume`. */
     void (*on_settled)(struct receipt *receipt, const struct verdict *verdict);
-    /* Whether nobody waits for the answer any more: the client timed out, reset its stream or
-     * closed its connection, and will send the data again. NULL: never. Set by the maker after
+    /* Whether the client no longer waits for the answer: it timed out, reset its stream or
+     * closed its connection, and will send the data again. NULL: never. The maker sets it after
      * receipt_init. */
     bool (*is_abandoned)(const struct receipt *receipt);
 };
 
-/* With one part open. */
+/* Initialises a receipt with one open part. */
 void receipt_init(struct receipt *receipt,
                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
+/* Adds parts to a receipt that still has an open one. */
 void receipt_add_parts(struct receipt *receipt, uint32_t parts);
+/* Settles one open part. With the last one, calls on_settled with the receipt's verdict. */
 void receipt_settle(struct receipt *receipt, const struct verdict *verdict);
-/* Whether nobody waits for the answer any more and nobody has taken any of the data. Whoever holds
- * unsent data with an open part asks this before it sends: delivering what its client has given up
- * would duplicate it, because the client sends it again. False for NULL. */
+/* Whether the client no longer waits for the answer and no component has accepted any of the data.
+ * Check this before sending held data with an open part: the client sends abandoned data again, so
+ * delivering it would duplicate it. False for NULL. */
 bool receipt_is_abandoned(const struct receipt *receipt);
 
-/* One receipt that stands for several: data that was joined from the requests of several senders.
- * Settling it settles an open part of each. It is abandoned when all of them are. */
+/* One receipt for data joined from the requests of several senders. Settling it settles an open
+ * part of each of their receipts. It is abandoned when all of them are. */
 struct receipt_group;
-/* Adds a receipt to the group; NULL makes a new one. Returns the group, which frees itself when it
- * is settled. */
+/* Adds a receipt to the group; if group is NULL, makes a new one. Returns the group, which frees
+ * itself when it is settled. */
 struct receipt_group *receipt_group_add(struct receipt_group *group, struct receipt *receipt);
+/* Returns the receipt of the group. */
 struct receipt *receipt_of_group(struct receipt_group *group);
-/* Calls `visit` for the receipt, or for each that it stands for when it is a group's. NULL has
- * none. */
+/* Calls `visit` for the receipt, or for each member if it is the receipt of a group. Does nothing
+ * for NULL. */
 void receipt_visit(const struct receipt *receipt,
                    void (*visit)(const struct receipt *receipt, void *context), void *context);
 

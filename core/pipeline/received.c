@@ -27,7 +27,7 @@ void received_counters_init(struct received_counters *counters, const struct com
     metrics_label(&labels, "signal", signal_name(signal));
     counters->invalid =
         metrics_counter(metrics, "profcol_receiver_invalid_requests",
-                        "Requests refused because of what they contain.", text_string(&labels));
+                        "Requests refused because of their content.", text_string(&labels));
     text_deinit(&labels);
 }
 

@@ -21,7 +21,7 @@ struct verdict received_profiles_not_plain(enum decompress_result result, size_t
         return received_over_budget;
     if (result == DECOMPRESS_TOO_LARGE)
         return verdict_of(GRPC_RESOURCE_EXHAUSTED,
-                          "decompressed, the profile has more than %zu bytes", max_size);
+                          "the decompressed profile has more than %zu bytes", max_size);
     return verdict_of(result == DECOMPRESS_TOO_DENSE ? GRPC_RESOURCE_EXHAUSTED
                                                      : GRPC_INVALID_ARGUMENT,
                       "%s", text);

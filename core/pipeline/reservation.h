@@ -2,11 +2,11 @@
  * reservation: room for one batch in every queue with block_on_overflow that it reaches, before
  * any of them gets it.
  *
- * Made by the outlet where the batch starts, carried by the batch and its clones while they pass
- * through the pipelines, used by the queues (delivery.h). Nodes that hold what they consume end
- * the way: their own bounds count there.
+ * The outlet where the batch starts makes it, the batch and its clones carry it
+ * through the pipelines, and the queues use it (delivery.h). Reservations do not extend beyond
+ * nodes that hold what they consume, which have their own limits.
  *
- * Owner: counted. What no queue used is given back by reservation_close.
+ * Owner: reference counted. reservation_close gives back room that no queue used.
  *
  * Thread: the worker of its nodes.
  */
@@ -30,17 +30,20 @@ struct room {
     size_t bytes;
 };
 
-/* With one reference. NULL: a queue has no room; *full_out is its node, and nothing is reserved. A
- * queue that is reached twice and has room for one only is reserved once. */
+/* Returns a reservation with one reference. NULL: a queue has no room; then *full_out is its node,
+ * and nothing is reserved. If a queue is reached twice and has room for one batch only, room is
+ * reserved once. */
 struct reservation *reservation_new(const struct outlet *outlet, struct batch *batch,
                                     struct node **full_out);
+/* reservation_ref adds a reference and returns it, reservation_unref drops one. NULL is allowed. */
 struct reservation *reservation_ref(struct reservation *reservation);
 void reservation_unref(struct reservation *reservation);
-/* Hands over what is reserved for one batch in the queue of `delivery`; false when there is nothing
- * (left). NULL has nothing. */
+/* Hands over the room reserved for one batch in the queue of `delivery`; false if nothing is
+ * reserved there, or nothing is left. NULL has nothing. */
 bool reservation_take(struct reservation *reservation, struct delivery *delivery,
                       struct room *room_out);
-/* Gives back what was not taken, once nobody keeps it. Of NULL: nothing. */
+/* Gives back the room that was not taken, once nobody keeps the reservation. Does nothing for NULL.
+ */
 void reservation_close(struct reservation *reservation);
 /* For a node that hands its batch on later, not within `consume`: what is reserved stays until
  * then. Each with a reference; NULL is allowed. */

@@ -50,7 +50,7 @@ const struct field grpc_server_fields[] = {
     FIELD_STRING(grpc_server_settings, endpoint,
                  "Address to listen on, host:port; with transport unix, a path.",
                  .fallback = "localhost:4317"),
-    FIELD_ENUM(grpc_server_settings, transport, "Kind of the address.", transports,
+    FIELD_ENUM(grpc_server_settings, transport, "Type of the address.", transports,
                .fallback = "tcp"),
     FIELD_OPTIONAL(grpc_server_settings, tls, tls_server_settings, tls_server_fields,
                    "TLS; without it the listener is cleartext."),
@@ -58,13 +58,13 @@ const struct field grpc_server_fields[] = {
                "Largest message in MiB, before and after decompression.", .fallback = "4",
                .min = "1", .max = "1024"),
     FIELD_UINT(grpc_server_settings, max_concurrent_streams,
-               "Requests at once on one connection; 0: 100.", .max = "100000"),
+               "Most concurrent requests on one connection; 0: 100.", .max = "100000"),
     FIELD_UINT(grpc_server_settings, read_buffer_size, "Bytes; profcol sizes its buffers itself.",
                .fallback = "524288", .ignored = true),
     FIELD_UINT(grpc_server_settings, write_buffer_size, "Bytes; profcol sizes its buffers itself.",
                .ignored = true),
     FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields,
-                   "Life of connections.", .fallback = "true"),
+                   "Keepalive and lifetime of connections.", .fallback = "true"),
     FIELD_BOOL(grpc_server_settings, include_metadata,
                "Keeps the request's headers with the data, for processors that read them "
                "(from_context, metadata_keys)."),
@@ -79,13 +79,14 @@ const struct field grpc_server_fields[] = {
 };
 
 const struct field http_server_fields[] = {
-    FIELD_ENUM(http_server_settings, transport, "Kind of the address.", transports,
+    FIELD_ENUM(http_server_settings, transport, "Type of the address.", transports,
                .fallback = "tcp"),
     FIELD_OPTIONAL(http_server_settings, tls, tls_server_settings, tls_server_fields,
                    "TLS; without it the listener is cleartext."),
-    FIELD_UINT(http_server_settings, max_request_body_size,
-               "Largest body in bytes, before and after decompression; over it the answer is 413.",
-               .fallback = "20971520", .min = "1", .max = "1073741824"),
+    FIELD_UINT(
+        http_server_settings, max_request_body_size,
+        "Largest body in bytes, before and after decompression; larger ones are answered with 413.",
+        .fallback = "20971520", .min = "1", .max = "1073741824"),
     FIELD_BOOL(http_server_settings, include_metadata,
                "Keeps the request's headers with the data, for processors that read them "
                "(from_context, metadata_keys)."),
@@ -184,8 +185,8 @@ void http_server_check(const struct http_server_settings *settings, const char *
         char path[KEY_MAX];
         print_key(path, key, "compression_algorithms");
         config_check_error(check, path,
-                           "unknown encoding \"%s\"; known are \"\", gzip, zstd, zlib, snappy, "
-                           "deflate, lz4 and x-snappy-framed",
+                           "unknown encoding \"%s\"; the encodings are \"\", gzip, zstd, zlib, "
+                           "snappy, deflate, lz4 and x-snappy-framed",
                            unknown);
     }
 }

@@ -74,6 +74,8 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,
                        struct config_check *check, const char *key);
 
+/* Return the server's options for these settings. The text of `label` must exist as long as the
+ * server. */
 struct server_options grpc_server_options(const struct grpc_server_settings *settings,
                                           struct process *process, const char *label);
 struct server_options http_server_options(const struct http_server_settings *settings,

@@ -275,7 +275,7 @@ static void on_encoded(struct queued_job *encoding, bool did_run)
     }
     if (did_run)
         verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                                    "no memory to compress a record");
+                                    "not enough memory to compress a record");
     else
         verdict = receipt_is_abandoned(export->batch->receipt) ? verdict_sender_is_gone
                                                                : verdict_shutting_down;

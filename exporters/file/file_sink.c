@@ -189,7 +189,7 @@ static size_t write_vectors(int fd, struct iovec *vectors, int count)
 static void cut_half_record(struct file_sink *sink)
 {
     if (sink->regular && ftruncate(sink->fd, (off_t)sink->size_bytes) != 0)
-        log_error(sink->options.label, "cannot cut a half-written record off %s: %s",
+        log_error(sink->options.label, "cannot remove an incomplete record from %s: %s",
                   sink->options.path, strerror(errno));
 }
 

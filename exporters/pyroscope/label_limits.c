@@ -185,8 +185,8 @@ static void note_folded(const struct label_limits *limits, struct entry *of_labe
         return;
     of_label->is_folded = true;
     log_warn(limits->label,
-             "label \"%.*s\" of service \"%.*s\" has more than %llu values: others are sent as "
-             "\"other\"",
+             "label \"%.*s\" of service \"%.*s\" has more than %llu values: further ones are sent "
+             "as \"other\"",
              SLICE_ARG(label), SLICE_ARG(service), (unsigned long long)limits->max_values);
 }
 

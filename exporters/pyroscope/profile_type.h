@@ -1,10 +1,10 @@
 /*
- * profile_type: under which profile type Pyroscope keeps a Profile.
+ * profile_type: chooses the profile type under which Pyroscope stores a Profile.
  *
  * name:sample_type:sample_unit:period_type:period_unit, such as
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds. Whatever a profiler calls CPU time (the `samples` of
- * the eBPF profiler, `itimer` of async-profiler, the `cpu` beside Node's wall time) gets the one
- * type that views look for; what SDKs upload themselves keeps the type it has there. The table is
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds. CPU time gets the one type that views look for,
+ * whatever its name in the profiler (`samples` of the eBPF profiler, `itimer` of async-profiler,
+ * `cpu` beside Node's wall time). Profiles of Pyroscope's SDKs keep their type. The table is
  * in docs/pyroscope.md.
  *
  * Owner: slices point to what the caller gave, or to constants.
@@ -16,7 +16,7 @@
 
 #include "core/base/slice.h"
 
-/* What a Profile says of itself. */
+/* The fields of a Profile that determine its type. */
 struct profile_facts {
     struct slice name; /* its attribute __name__; empty: none */
     struct slice sample_type, sample_unit, period_type, period_unit;
@@ -27,7 +27,7 @@ struct profile_type {
     bool times_period; /* the values are counts: each means a period */
 };
 
-/* All Profiles of the same upload. What they have in common is found once. */
+/* All Profiles of the same upload. What they have in common is determined once. */
 struct profile_siblings {
     const struct profile_facts *facts;
     size_t count;

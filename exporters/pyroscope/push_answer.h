@@ -1,9 +1,9 @@
 /*
- * push_answer: what the answer to a Push means.
+ * push_answer: interprets the answer to a Push request.
  *
  * Pyroscope answers by Connect (https://connectrpc.com/docs/protocol): 200, or a status with a JSON
- * body {"code": ..., "message": ...}. It says 500 when its own parts cannot be reached, so that is
- * tried again; 400, 401, 403, 404, 413 and 501 are not.
+ * body {"code": ..., "message": ...}. It answers 500 if it cannot reach its own components, so 500
+ * is retried; 400, 401, 403, 404, 413 and 501 are not.
  *
  * Owner: plain data.
  *

@@ -35,7 +35,7 @@ struct attempt {
     bool pauses;            /* the timer goes on */
     bool unreachable;       /* the backend did not answer: the rest waits for the next attempt */
     struct verdict later;   /* why something is to be sent again; OK: nothing is */
-    struct verdict refused; /* the first refusal for good; OK: none */
+    struct verdict refused; /* the first permanent refusal; OK: none */
     struct timer timer;
 };
 
@@ -166,7 +166,7 @@ static void on_answer(struct client_request *request, const struct client_answer
 
 #define TENANT "x-scope-orgid"
 
-/* The tenant that came with the data goes before the configured one. */
+/* The tenant that came with the data takes precedence over the configured one. */
 static void set_headers(struct attempt *attempt, const struct push_target *target)
 {
     struct batch *batch = attempt->shipment->batch;

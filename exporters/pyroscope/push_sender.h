@@ -1,9 +1,9 @@
 /*
- * push_sender: the way of a batch to Pyroscope from one worker.
+ * push_sender: sends batches to Pyroscope from one worker.
  *
- * An attempt sends what the batch's pprofs still lack an answer of success for, several requests at
- * once. It is over when all of them are answered; what was refused for good is logged and not sent
- * again, what could not be taken is.
+ * An attempt sends those pprofs of a batch that have not been accepted yet, several requests at
+ * once. It ends when all of them are answered. A pprof that was refused permanently is logged and
+ * not sent again; one that could not be accepted now is sent again with the next attempt.
  *
  * Owner: the exporter's node.
  *

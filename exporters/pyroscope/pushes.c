@@ -384,7 +384,7 @@ static void add_scope(struct pushes *pushes, const struct label_reader *reader,
     struct otlp_profile *profiles;
     series_labels_add_scope(&labels, reader, member(scope_profiles, SCOPE_PROFILES_SCOPE));
     if (labels.left_out > 0)
-        log_debug(pushes->options.label, "%zu labels of %.*s are left out: Pyroscope takes %d",
+        log_debug(pushes->options.label, "%zu labels of %.*s are left out: Pyroscope accepts %d",
                   labels.left_out, SLICE_ARG(labels.service), SERIES_LABELS_MAX);
     struct slice series = encode_series(pushes, &labels);
     uint32_t count = read_profiles(pushes, scope_profiles, &profiles);

@@ -1,12 +1,12 @@
 /*
- * pushes: a profiles request as PushRequests of push.v1, one for each pprof.
+ * pushes: converts a profiles request to PushRequests of push.v1, one for each pprof.
  *
- * Profiles with the same series, time and period become one pprof with their sample types side by
- * side; what is too large is cut into several. One pprof a request, because Pyroscope keeps what it
- * could of a request that it refuses: sent again, that would count twice.
+ * Profiles with the same series, time and period become one pprof with several sample
+ * types; a pprof that is too large is split. There is one pprof per request, because Pyroscope may
+ * have stored parts of a request that it refuses, and these would count twice after a retry.
  *
- * They are made one after the other, because each repeats the stacks that it needs: of a hundred
- * thousand resources with one large stack no memory could hold them all.
+ * The requests are made one after the other, because each repeats the stacks that it needs: if a
+ * hundred thousand resources share one large stack, they would not all fit into memory.
  *
  * Owner: the caller; the batch has to live as long. Requests are buffers of their own.
  *
@@ -31,9 +31,10 @@ struct push_options {
 struct pushes;
 
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options);
-/* The next one, encoded. NULL: that was the last. When gzip is asked for it is compressed, unless
- * it is so small that nobody gains by it. */
+/* The next one, encoded. NULL: that was the last. Compresses it if gzip is asked for, unless it is
+ * too small to gain from compression. */
 struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out);
+/* Frees everything that pushes_new made. */
 void pushes_free(struct pushes *pushes);
 
 #endif

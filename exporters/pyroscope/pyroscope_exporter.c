@@ -289,7 +289,7 @@ const struct component_type pyroscope_exporter_type = {
                .section = CONFIG_EXPORTERS,
                .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
                .help = "Sends profiles to Pyroscope as its SDKs do (push.v1), with span and trace "
-                       "ids where Grafana looks for them, few series, and a queue and retries.",
+                       "ids where Grafana looks for them, with few series, a queue and retries.",
                .fields = pyroscope_fields,
                .config_size = sizeof(struct pyroscope_settings),
                .check = check_pyroscope},

@@ -3,8 +3,8 @@
  *
  * A span's profile is looked up under the service of the span. Where a sample has an attribute
  * service.name (spanjoin can take it from the span; profilers of a whole host know no better place
- * for it), that goes before the resource's, as in Pyroscope's own OTLP. So the samples of a profile
- * are split by service.
+ * for it), that takes precedence over the resource's, as in Pyroscope's own OTLP. So the samples of
+ * a profile are split by service.
  *
  * Owner: everything lives in the arena that is given.
  *

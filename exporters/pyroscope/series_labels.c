@@ -7,8 +7,8 @@
 const struct field label_fields[] = {
     FIELD_STRINGS(label_settings, include,
                   "Attributes of resources, scopes and samples that become labels; a * at the end "
-                  "stands for any rest. Empty: all that are not excluded. service.name and "
-                  "service.namespace always do."),
+                  "matches any rest. Empty: all that are not excluded. service.name and "
+                  "service.namespace are always labels."),
     FIELD_STRINGS(
         label_settings, exclude, "Attributes that never become labels.",
         .fallback =
@@ -17,8 +17,8 @@ const struct field label_fields[] = {
             "process.runtime.description, container.id, host.id, host.ip, host.mac, "
             "service.instance.id, telemetry.*, os.description, thread.*, cpu.logical_number"),
     FIELD_UINT(label_settings, max_values,
-               "Values that a label may have for a service within an hour; others are sent as "
-               "`other`. 0: no limit.",
+               "Values that a label may have for a service within an hour; further ones are sent "
+               "as `other`. 0: no limit.",
                .fallback = "200"),
     FIELD_END,
 };

@@ -1,11 +1,9 @@
 /*
- * enrich_samples: the profiles side of the join: what a request's samples gain and lose by their
- * plan.
+ * enrich_samples: the profiles side of the join: changes the samples of a request as planned.
  *
- * Joined samples get their Link and the attributes of their span, promoted ones a Link in place of
- * the attributes that named the span. Nothing else changes: no value, timestamp, order or index
- * that was there before. A profile with such samples is written anew as a whole, the others stay
- * the bytes they are.
+ * Joined samples get their Link and the attributes of their span; promoted ones get a Link instead
+ * of the attributes that named the span. No value, timestamp, order or existing index changes. A
+ * profile with such samples is rewritten as a whole; the others keep their bytes.
  *
  * Owner: what a request gains lives in the batch's arena.
  *
@@ -16,7 +14,7 @@
 
 #include "processors/spanjoin/sample_ids.h"
 
-/* After sample_plan_choose. */
+/* Changes the request. Call it after sample_plan_choose. */
 void sample_plan_apply(struct sample_plan *plan);
 
 #endif

@@ -145,9 +145,8 @@ static void count_lost(struct hold *hold, const struct verdict *verdict)
         return;
     }
     counter_add(node->join->metrics.dropped_refused, node->node.worker->index, hold->items);
-    log_error(node->node.component->label, "%" PRIu32 " %s that were held are lost: %s: %s",
-              hold->items, signal_item_name(node->node.signal), grpc_code_name(verdict->code),
-              verdict->text);
+    log_error(node->node.component->label, "Lost %" PRIu32 " held %s: %s: %s", hold->items,
+              signal_item_name(node->node.signal), grpc_code_name(verdict->code), verdict->text);
 }
 
 static void on_offer_settled(struct offer *offer, const struct verdict *verdict)

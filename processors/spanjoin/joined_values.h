@@ -1,5 +1,5 @@
 /*
- * joined_values: the values that joined attributes have, as encoded AnyValue payloads.
+ * joined_values: the values of joined attributes, as encoded AnyValue payloads.
  *
  * A span gives values by the paths of the settings. Those that cannot be computed from its facts
  * are kept in the index in a compact form (position in the list of attributes, size, payload),
@@ -32,7 +32,7 @@ struct span_view {
     uint8_t status;
 };
 struct span_view span_view_read(struct slice raw);
-/* Both ids are there and not all zero. */
+/* Returns true, with the key, if both ids are present and not all zero. */
 bool span_view_key(const struct span_view *span, struct span_key *key_out);
 
 /* What many spans share: read once, whatever their number. */
@@ -46,25 +46,25 @@ void span_place_set_resource(struct span_place *place, const struct spanjoin_sid
                              struct slice resource);
 void span_place_set_scope(struct span_place *place, struct slice scope);
 
-/* How many bytes of values the spans or samples of a request may gain in all, whatever their
- * number: their ids, and what they share, are small to send. */
+/* Returns how many bytes of values the spans or samples of a request may gain together, whatever
+ * their number. Without this limit, many small spans could gain the same large value. */
 size_t joined_values_room(const struct batch *batch);
 
 /* The value of an attribute among the KeyValue fields `number` of a message; empty: not there, or
  * without a value. */
 struct slice attribute_value(struct slice message, uint32_t number, struct slice key);
 
-/* What the index has to keep so that samples can gain `side->joined` from the span: at most
- * SPAN_INDEX_VALUES_MAX bytes, what does not fit is left out. */
+/* Returns the values that the index has to keep so that samples can gain `side->joined` from the
+ * span: at most SPAN_INDEX_VALUES_MAX bytes; values that do not fit are left out. */
 struct slice values_to_keep(const struct spanjoin_side *side, const struct span_view *span,
                             const struct span_place *place, struct arena *arena);
 
-/* The value of side->joined[i] for a sample of this span; empty: none. */
+/* Returns the value of side->joined[i] for a sample of this span; empty: none. */
 struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
                               const struct span_match *match, struct arena *arena);
-/* No value_for_sample differs between spans of equal kind, status and kept values. */
+/* Whether value_for_sample is equal for all spans of equal kind, status and kept values. */
 bool values_are_shared(const struct spanjoin_side *side);
-/* The value of side->joined[i] for a span with these totals of its samples. */
+/* Returns the value of side->joined[i] for a span with these totals of its samples. */
 struct slice value_for_span(const struct spanjoin_side *side, size_t i,
                             const struct span_view *span, const struct span_place *place,
                             const uint64_t *totals, struct arena *arena);

@@ -14,7 +14,7 @@
 
 #include "processors/spanjoin/sample_ids.h"
 
-/* What the attributes of a sample, a profile or a resource name. */
+/* The ids that the attributes of a sample, a profile or a resource name. */
 struct named_ids {
     bool has_span;
     bool has_trace;
@@ -22,10 +22,10 @@ struct named_ids {
     uint8_t trace_id[TRACE_ID_SIZE];
 };
 
-/* Of a sample or a profile, by positions in the attribute table. */
+/* Returns the ids of a sample or a profile, by positions in the attribute table. */
 struct named_ids named_ids_of_attributes(struct sample_plan *plan, const uint32_t *attributes,
                                          uint32_t count);
-/* Of an encoded Resource. */
+/* Returns the ids of an encoded Resource. */
 struct named_ids named_ids_of_resource(const struct spanjoin_settings *settings,
                                        struct slice resource);
 

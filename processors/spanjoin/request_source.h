@@ -1,8 +1,8 @@
 /*
- * request_source: who sends a request, as the span index knows it (core/data/span_sources.h).
+ * request_source: determines the source of a request (core/data/span_sources.h).
  *
- * A tenant, where `source.tenant_from` names one, else the peer and the service of the resource.
- * Asked for once per resource, not per span or sample.
+ * The source is the tenant, if `source.tenant_from` finds one, otherwise the peer and the service
+ * of the resource. It is determined once per resource, not per span or sample.
  *
  * Owner: the caller; everything is borrowed from the batch.
  *

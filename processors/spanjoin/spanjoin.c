@@ -58,20 +58,21 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
     metrics->joined = counter_with(component, "profcol_spanjoin_samples_joined",
                                    "Samples that left with their span.", NULL, NULL);
     for (int i = 0; i < UNJOINED_COUNT; i++)
-        metrics->unjoined[i] =
-            counter_with(component, "profcol_spanjoin_samples_unjoined",
-                         "Samples that left without a span; span_open: whose span came afterwards.",
-                         "reason", reasons[i]);
-    metrics->ambiguous = counter_with(component, "profcol_spanjoin_ambiguous",
-                                      "Samples whose span id several spans have.", NULL, NULL);
+        metrics->unjoined[i] = counter_with(
+            component, "profcol_spanjoin_samples_unjoined",
+            "Samples that left without a span; span_open: their span arrived afterwards.", "reason",
+            reasons[i]);
+    metrics->ambiguous =
+        counter_with(component, "profcol_spanjoin_ambiguous",
+                     "Samples whose span id belongs to several spans.", NULL, NULL);
     metrics->spans_enriched = counter_with(component, "profcol_spanjoin_spans_enriched",
                                            "Spans that gained attributes.", NULL, NULL);
     for (int i = 0; i < EVICTION_REASONS; i++)
-        metrics->evicted[i] = counter_with(
-            component, "profcol_spanjoin_evicted",
-            "Entries that left the index before their window was over; conflict: spans "
-            "that came again with other content and were not kept.",
-            "reason", span_index_eviction_names[i]);
+        metrics->evicted[i] =
+            counter_with(component, "profcol_spanjoin_evicted",
+                         "Entries that left the index within their window; conflict: spans that "
+                         "arrived again with different content, which was not kept.",
+                         "reason", span_index_eviction_names[i]);
     metrics->dropped_refused =
         counter_with(component, "profcol_spanjoin_dropped",
                      "Held spans and samples that were lost.", "reason", "refused");
@@ -102,17 +103,18 @@ static void make_gauges(struct component *component, struct spanjoin *join)
     metrics_label(&labels, "spanjoin", component->id);
     const char *text = text_string(&labels);
     join->metrics.held_requests =
-        metrics_gauge(metrics, "profcol_spanjoin_held_requests", "Requests that wait.", text);
-    join->metrics.lag = metrics_histogram(metrics, "profcol_spanjoin_lag_seconds",
-                                          "Arrival of a sample minus arrival of its span.", text,
-                                          lag_bounds, sizeof lag_bounds / sizeof *lag_bounds);
+        metrics_gauge(metrics, "profcol_spanjoin_held_requests", "Requests held now.", text);
+    join->metrics.lag =
+        metrics_histogram(metrics, "profcol_spanjoin_lag_seconds",
+                          "Arrival of a sample minus the arrival of its span, in seconds.", text,
+                          lag_bounds, sizeof lag_bounds / sizeof *lag_bounds);
     metrics_gauge_from(metrics, "profcol_spanjoin_entries", "Spans in the index.", text,
                        read_entries, join);
     metrics_gauge_from(metrics, "profcol_spanjoin_sources",
                        "Tenants, peers and services that share the index.", text, read_sources,
                        join);
-    metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes", "Memory of what waits.", text,
-                       read_held_bytes, join);
+    metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes", "Memory of the requests held now.",
+                       text, read_held_bytes, join);
     text_deinit(&labels);
 }
 

@@ -58,7 +58,7 @@ bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room)
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch)
 {
     struct verdict verdict = verdict_try_later(
-        GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS, "%s: max_held_mib is reached, %zu MiB wait",
+        GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS, "%s: max_held_mib is reached, %zu MiB are held",
         node->node.component->id, budget_used(&node->join->held) >> 20);
     node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
 }
@@ -313,8 +313,8 @@ static void spanjoin_node_stop(struct node *base)
     if (lost > 0) {
         atomic_fetch_add(&base->component->process->lost_items, lost);
         counter_add(node->join->metrics.dropped_stopped, base->worker->index, lost);
-        log_error(base->component->label, "%" PRIu64 " %s that were held are lost at the stop",
-                  lost, signal_item_name(base->signal));
+        log_error(base->component->label, "Lost %" PRIu64 " held %s: the process ends", lost,
+                  signal_item_name(base->signal));
     }
 }
 
@@ -345,9 +345,10 @@ const struct component_type spanjoin_processor_type = {
             .name = "spanjoin",
             .section = CONFIG_PROCESSORS,
             .stability = {[CONFIG_TRACES] = STABILITY_ALPHA, [CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help = "Joins profile samples to the spans they were taken under: samples gain a Link "
-                    "and attributes of their span, spans gain what they cost. Put one id into a "
-                    "traces and into a profiles pipeline; see docs/spanjoin.md.",
+            .help =
+                "Joins profile samples to the spans that were running when they were taken: "
+                "samples gain a Link and attributes of their span, spans gain their cost. Put the "
+                "same id into a traces pipeline and a profiles pipeline; see docs/spanjoin.md.",
             .fields = spanjoin_fields,
             .config_size = sizeof(struct spanjoin_settings),
             .check = spanjoin_check,

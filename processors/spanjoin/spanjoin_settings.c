@@ -3,27 +3,26 @@
 #include <stdio.h>
 
 static const struct field samples_fields[] = {
-    FIELD_DURATION(
-        spanjoin_side, wait,
-        "A profiles request waits at most this long for the spans that its samples name.",
-        .fallback = "10s", .min = "0s"),
-    FIELD_NODE(
-        spanjoin_side, attributes,
-        "What a joined sample gains: a list of {key, from}; an empty list: nothing but its Link.",
-        .fallback = "[{key: span_name, from: span.name}, {key: span_kind, from: span.kind}, "
-                    "{key: span_status, from: span.status.code}, "
-                    "{key: http.route, from: 'span.attributes[\"http.route\"]'}]"),
+    FIELD_DURATION(spanjoin_side, wait,
+                   "Longest time that a profiles request waits for the spans that its samples "
+                   "name; 0: it does not wait.",
+                   .fallback = "10s", .min = "0s"),
+    FIELD_NODE(spanjoin_side, attributes,
+               "Attributes that a joined sample gains, as a list of {key, from}; an empty list: "
+               "only the Link.",
+               .fallback = "[{key: span_name, from: span.name}, {key: span_kind, from: span.kind}, "
+                           "{key: span_status, from: span.status.code}, "
+                           "{key: http.route, from: 'span.attributes[\"http.route\"]'}]"),
     FIELD_END,
 };
 
 static const struct field spans_fields[] = {
-    FIELD_DURATION(
-        spanjoin_side, wait,
-        "A traces request waits at most this long for samples of its spans; 0: it passes "
-        "at once, with what was already seen.",
-        .fallback = "0s", .min = "0s"),
+    FIELD_DURATION(spanjoin_side, wait,
+                   "Longest time that a traces request waits for samples of its spans; 0: it "
+                   "passes at once, with the totals seen so far.",
+                   .fallback = "0s", .min = "0s"),
     FIELD_NODE(spanjoin_side, attributes,
-               "What a span gains that samples were seen for: a list of {key, from}.",
+               "Attributes that a span with samples gains, as a list of {key, from}.",
                .fallback = "[{key: pyroscope.profile.id, from: span.id}, "
                            "{key: profile.samples, from: samples.count}, "
                            "{key: profile.cpu_ns, from: 'samples.sum[\"cpu\"]'}]"),
@@ -33,42 +32,40 @@ static const struct field spans_fields[] = {
 static const struct field source_fields[] = {
     FIELD_STRINGS(
         spanjoin_source, tenant_from,
-        "Where a request's tenant is named, the first one that is there: `metadata.NAME` (a "
-        "header, kept with include_metadata) or `resource.attributes[\"NAME\"]`.",
+        "Where to find a request's tenant: `metadata.NAME` (a header, kept with include_metadata) "
+        "or `resource.attributes[\"NAME\"]`. The first one present is used.",
         .fallback = "metadata.x-scope-orgid"),
     FIELD_END,
 };
 
 const struct field spanjoin_fields[] = {
     FIELD_DURATION(spanjoin_settings, window,
-                   "A span, and what is known of its samples, stays joinable this long after it "
-                   "arrived.",
+                   "How long a span, and the totals of its samples, can be joined after arrival.",
                    .fallback = "120s", .min = "1s", .max = "24h"),
     FIELD_UINT(spanjoin_settings, max_spans,
-               "Entries in the index, over which the source with the most gives up its oldest; 0: "
-               "an eighth of the memory limit "
-               "at 256 bytes each, from 10,000 to 4,000,000.",
+               "Most entries in the index. When it is full, the source with the most entries gives "
+               "up its oldest ones. 0: an eighth of the memory limit at 256 bytes each, from "
+               "10,000 to 4,000,000.",
                .fallback = "0", .max = "67108864"),
     FIELD_UINT(spanjoin_settings, max_held_mib,
-               "Memory of everything that waits; 0: an eighth of the memory limit, from 8 to 512.",
+               "Most MiB of requests that wait; 0: an eighth of the memory limit, from 8 to 512.",
                .fallback = "0", .max = "1048576"),
-    FIELD_BLOCK(spanjoin_settings, samples, spanjoin_side, samples_fields,
-                "What happens to samples."),
-    FIELD_BLOCK(spanjoin_settings, spans, spanjoin_side, spans_fields, "What happens to spans."),
-    FIELD_STRINGS(
-        spanjoin_settings, sources,
-        "Attributes of a sample, its profile or its resource that name its span, the first "
-        "one wins.",
-        .fallback = "span_id, profile_id, span.id, otel.span_id, "
-                    "process.context.label.span_id, span id, local root span id"),
-    FIELD_STRINGS(spanjoin_settings, trace_sources, "Attributes that name its trace.",
+    FIELD_BLOCK(spanjoin_settings, samples, spanjoin_side, samples_fields, "Settings for samples."),
+    FIELD_BLOCK(spanjoin_settings, spans, spanjoin_side, spans_fields, "Settings for spans."),
+    FIELD_STRINGS(spanjoin_settings, sources,
+                  "Attributes of a sample, its profile or its resource that name its span; the "
+                  "first one present is used.",
+                  .fallback = "span_id, profile_id, span.id, otel.span_id, "
+                              "process.context.label.span_id, span id, local root span id"),
+    FIELD_STRINGS(spanjoin_settings, trace_sources,
+                  "Attributes that name the trace of a sample; the first one present is used.",
                   .fallback = "trace_id, otel.traceid, process.context.label.trace_id"),
-    FIELD_DURATION(
-        spanjoin_settings, clock_skew,
-        "How far clocks may be apart where time has to choose between spans with one id.",
-        .fallback = "5s", .min = "0s"),
+    FIELD_DURATION(spanjoin_settings, clock_skew,
+                   "How far clocks may differ when several spans have the same id and time decides "
+                   "between them.",
+                   .fallback = "5s", .min = "0s"),
     FIELD_BLOCK(spanjoin_settings, source, spanjoin_source, source_fields,
-                "Who sends: sources share the index, and tenants are joined each by itself."),
+                "The senders that share the index. Tenants are joined separately."),
     FIELD_BOOL(spanjoin_settings, attribute_children, "Not supported yet.", .fallback = "false"),
     FIELD_STRING(spanjoin_settings, ack, "Not supported yet."),
     FIELD_STRING(spanjoin_settings, storage, "Not supported yet."),
@@ -195,7 +192,8 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
         return false;
     }
     if (form->of_samples && !of_spans) {
-        config_check_node_error(check, node, "\"%s\" is for spans: a sample has no totals", text);
+        config_check_node_error(check, node,
+                                "\"%s\" can only be used for spans: a sample has no totals", text);
         return false;
     }
     out->path = form->path;
@@ -355,7 +353,7 @@ static void bound_wait(int64_t *wait, int64_t window, const char *key, struct co
 {
     if (*wait <= window)
         return;
-    config_check_warn(check, key, "is longer than window: window counts");
+    config_check_warn(check, key, "is longer than window; window is used instead");
     *wait = window;
 }
 

@@ -1,5 +1,5 @@
 /*
- * spanjoin_settings: what the join can be told, and the paths in it read once.
+ * spanjoin_settings: the settings of the join, with their paths parsed once.
  *
  * The keys are described in docs/spanjoin.md. `check` turns the lists of attributes into
  * joined_attributes, so that the data path compares no path texts.
@@ -97,6 +97,7 @@ struct spanjoin_settings {
 };
 
 extern const struct field spanjoin_fields[];
+/* The component's check: cross-field rules, paths, derived members. */
 void spanjoin_check(void *settings, struct config_check *check);
 
 #endif

@@ -140,7 +140,7 @@ static void look(struct folder *folder)
         fts_close(tree);
     if (files.count == FILES_MAX)
         log_warn(folder->node->component->label,
-                 "%s has more than %d files: the rest is read once others are gone",
+                 "%s has more than %d files: the others are read when these are gone",
                  folder->settings->directory, FILES_MAX);
     if (files.count > 0)
         qsort(files.items, files.count, sizeof *files.items, compare_files);
@@ -205,7 +205,7 @@ static struct buffer *read_file(const struct folder *folder, const struct file *
     return bytes;
 }
 
-/* What the path says goes before what the configuration does. */
+/* Labels from the path take precedence over those from the configuration. */
 static bool label_file(const struct folder *folder, const struct file *file, struct series *series,
                        struct error *err)
 {
@@ -308,7 +308,7 @@ static void finish_file(struct folder *folder, const struct verdict *verdict)
                                                            : OUTCOME_FAILED;
     counter_add(folder->outcomes[outcome], folder->node->worker->index, 1);
     if (outcome == OUTCOME_REFUSED) {
-        log_warn(folder->node->component->label, "%s: %s; tried again later", file->path,
+        log_warn(folder->node->component->label, "%s: %s; it will be read again later", file->path,
                  verdict->text);
         folder->left = 0; /* the others would fare no better */
         folder->refused = memory_strdup(file->path);
@@ -451,9 +451,9 @@ static void make_counters(struct folder *folder)
         struct text labels = {0};
         metrics_label(&labels, "receiver", component->id);
         metrics_label(&labels, "result", outcome_names[outcome]);
-        folder->outcomes[outcome] =
-            metrics_counter(component->process->metrics, "profcol_receiver_files",
-                            "Files read; refused: kept and tried again.", text_string(&labels));
+        folder->outcomes[outcome] = metrics_counter(
+            component->process->metrics, "profcol_receiver_files",
+            "Files read; refused: kept, and read again later.", text_string(&labels));
         text_deinit(&labels);
     }
 }

@@ -21,8 +21,8 @@ struct path_pattern;
 struct path_pattern *path_pattern_new(const char *text, struct error *err);
 void path_pattern_free(struct path_pattern *pattern); /* NULL is allowed */
 
-/* False: it does not match. Groups that took part come to labels_out, at most SERIES_LABELS_MAX;
- * values are slices of the path. */
+/* Matches a path. False: it does not match. Writes the groups that matched to labels_out, at most
+ * SERIES_LABELS_MAX; values are slices of the path. */
 bool path_pattern_match(const struct path_pattern *pattern, const char *path,
                         struct series_label *labels_out, size_t *count_out);
 

@@ -113,7 +113,7 @@ const struct component_type pprof_receiver_type = {
             .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
             .help = "Receives pprof profiles and JFR recordings: scraped from services with "
                     "net/http/pprof, posted by clients, or read from a folder. docs/pyroscope.md "
-                    "says what becomes of them.",
+                    "describes the conversion to OTLP.",
             .fields = pprof_fields,
             .config_size = sizeof(struct pprof_settings),
             .check = pprof_check,

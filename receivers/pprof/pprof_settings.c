@@ -110,7 +110,7 @@ static const struct field files_fields[] = {
                  "`(?<service>...)`, `(?<trace_id>...)`, `(?<span_id>...)` become labels.",
                  .fallback = "\\.(pprof|pb|jfr)(\\.gz)?$"),
     FIELD_BOOL(files_settings, watch,
-               "Keep looking for new files; otherwise the files that are there are read once.",
+               "Keep looking for new files; otherwise the existing files are read once.",
                .fallback = "true"),
     FIELD_DURATION(
         files_settings, interval,
@@ -231,8 +231,7 @@ static void check_files(const struct files_settings *settings, struct config_che
         config_check_error(check, "files::move_to", "is needed for after_reading: move");
     else if (strncmp(settings->move_to, settings->directory, size) == 0 &&
              (settings->move_to[size] == '/' || settings->move_to[size] == '\0'))
-        config_check_error(check, "files::move_to",
-                           "must not be inside the directory that is read");
+        config_check_error(check, "files::move_to", "must not be inside `directory`");
 }
 
 void pprof_check(void *config, struct config_check *check)

@@ -1,5 +1,5 @@
 /*
- * pprof_settings: what the receiver pprof can be told.
+ * pprof_settings: the settings of the receiver pprof.
  *
  * Owner: the configuration.
  *
@@ -83,7 +83,7 @@ void pprof_check(void *config, struct config_check *check);
 
 const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
                                                enum scrape_kind kind);
-/* How long a CPU profile takes. */
+/* Returns the length of a CPU profile in seconds. */
 uint64_t scrape_cpu_seconds(const struct scrape_settings *settings);
 
 #endif

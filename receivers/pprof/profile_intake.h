@@ -1,7 +1,7 @@
 /*
- * profile_intake: a profile as it came, from wherever, becomes OTLP profiles.
+ * profile_intake: converts a received profile, from any of the receiver's inputs, to OTLP profiles.
  *
- * gzip is told by its first bytes, and so is a JFR recording; the rest is a pprof.
+ * gzip and JFR recordings are recognised by their first bytes; anything else is a pprof.
  *
  * Owner: results are the caller's.
  *
@@ -19,18 +19,18 @@ struct buffer;
 struct profile_intake {
     struct slice bytes;
     const struct series *series;
-    struct slice name;         /* `__name__` of what does not say it; empty: by its sample types */
+    struct slice name;         /* `__name__` if the profile has none; empty: by its sample types */
     size_t max_size;           /* decompressed */
     size_t first_try_bytes;    /* decompressed, of profile_intake_read with unfolds_out */
-    uint64_t time_unix_nano;   /* of what does not say when it was */
-    struct pprof_delta *delta; /* NULL: as it is */
+    uint64_t time_unix_nano;   /* if the profile has no time */
+    struct pprof_delta *delta; /* NULL: values are sent unchanged */
     uint64_t delta_base_ns;    /* when that was kept last; wall clock */
     struct budget *budget;
 };
 
-/* NULL: *why says why. *samples_out may be 0: there is nothing for a pipeline. unfolds_out: NULL,
- * or it is only tried: nothing is read, and *unfolds_out says so, when it has more than
- * first_try_bytes. */
+/* Returns the request; NULL: *why says why not. If *samples_out is 0, there is nothing for a
+ * pipeline. unfolds_out: NULL, or this is only a try: if the profile decompresses to more than
+ * first_try_bytes, nothing is read and *unfolds_out is true. */
 struct buffer *profile_intake_read(const struct profile_intake *intake, bool *unfolds_out,
                                    uint32_t *samples_out, struct verdict *why);
 

@@ -1,5 +1,5 @@
 /*
- * push: a listener for who posts a pprof by itself: POST /v1/pprof, answered with 204, as with the
+ * push: a listener for clients that post pprofs: POST /v1/pprof, answered with 204, like the
  * Collector's receiver of this name.
  *
  * Owner: the component.
@@ -14,7 +14,7 @@
 
 struct pusher;
 
-/* Binds. NULL: err says why. */
+/* Creates a listener and binds it. NULL: err says why. */
 struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
                           struct error *err);
 void pusher_free(struct pusher *pusher); /* NULL is allowed */

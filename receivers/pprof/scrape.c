@@ -265,12 +265,12 @@ static void on_done(struct client_request *request, const struct client_answer *
     if (answer->failure != CLIENT_OK) {
         fail(scrape, OUTCOME_FAILED, answer->failure_text);
     } else if (answer->status != 200) {
-        snprintf(why, sizeof why, "answered %d: %.*s", answer->status,
+        snprintf(why, sizeof why, "answered with status %d: %.*s", answer->status,
                  (int)(answer->body.size < 100 ? answer->body.size : 100),
                  (const char *)answer->body.data);
         fail(scrape, OUTCOME_FAILED, why);
     } else if (answer->body_cut) {
-        snprintf(why, sizeof why, "has more than %zu bytes, or than there is memory for",
+        snprintf(why, sizeof why, "has more than %zu bytes, or more than fit into memory",
                  answer->body.size);
         fail(scrape, OUTCOME_FAILED, why);
     } else {
@@ -374,7 +374,7 @@ static void make_counters(struct scrape *scrape)
         metrics_label(&labels, "result", outcome_names[outcome]);
         scrape->counters[outcome] =
             metrics_counter(component->process->metrics, "profcol_receiver_scrapes",
-                            "Profiles asked for; skipped: the one before was still under way.",
+                            "Scraped profiles; skipped: the previous scrape was still running.",
                             text_string(&labels));
         text_deinit(&labels);
     }

@@ -1,13 +1,14 @@
 /*
- * scrape: asks targets for their profiles, again and again.
+ * scrape: requests profiles from targets at regular intervals.
  *
- * Every profile of every target has a timer and a request of its own, every target a client of its
- * own, so one that is dead or slow delays no other. What is still under way when its next turn
- * comes lets that pass. A failure is counted each time and logged once, until it works again. The
- * targets are divided among the workers, their turns spread over the interval.
+ * Each profile of each target has its own timer and request, and each target its own client, so
+ * a dead or slow target does not delay others. If a scrape is still running when the next one is
+ * due, the next one is skipped. A failure is counted each time, but logged only once until the
+ * profile works again. The targets are divided among the workers, and their scrapes spread over the
+ * interval.
  *
- * A profile that the pipelines refuse is dropped; what was gained since the last one comes with the
- * next (core/formats/pprof_delta.h).
+ * A profile that the pipelines refuse is dropped; the next difference includes its values
+ * (core/formats/pprof_delta.h).
  *
  * Owner: the node.
  *
@@ -22,11 +23,11 @@
 
 struct scraper;
 
-/* Those of this worker. NULL: err says why. */
+/* Begins to scrape the targets of this worker. NULL: err says why. */
 struct scraper *scraper_start(struct node *node, const struct scrape_settings *settings,
                               const struct received_counters *counters, struct error *err);
-/* Asks for nothing more; on_drained, perhaps inside this call, when no profile is under way to a
- * pipeline. */
+/* Begins no more scrapes. Calls on_drained, perhaps inside this call, when no profile is on its way
+ * to a pipeline. */
 void scraper_drain(struct scraper *scraper, void (*on_drained)(void *context), void *context);
 void scraper_free(struct scraper *scraper); /* NULL is allowed */
 

@@ -1,5 +1,5 @@
 /*
- * connect_error: a refusal in the words of the Connect protocol.
+ * connect_error: errors as the Connect protocol writes them.
  *
  * {"code":"invalid_argument","message":"..."}: https://connectrpc.com/docs/protocol, "Error end
  * stream". Pyroscope answers so on all its paths, /ingest included.
@@ -18,11 +18,11 @@
 const char *connect_code_name(enum grpc_code code);
 /* Connect's own table; it has statuses that verdict_http_status does not. */
 int connect_http_status(enum grpc_code code);
-/* What a client shall understand. Some of these clients judge by the status or the code alone and
- * send again on all of 429 and 5xx, on `internal` and `unknown`: what is refused for good must not
- * look like one of those. */
+/* Returns the verdict as the client should see it. Some clients look only at the status or the
+ * code, and retry on 429, on any 5xx, on `internal` and `unknown`: a permanent refusal must not
+ * have one of those. */
 struct verdict connect_verdict(const struct verdict *verdict);
-/* With Retry-After where the verdict says when. */
+/* Answers with an error, and with Retry-After if the verdict has a delay. */
 void connect_respond_error(struct exchange *exchange, int http_status,
                            const struct verdict *verdict);
 

@@ -2,7 +2,7 @@
  * grpc_web: a unary call of gRPC-Web: gRPC's frames in a plain HTTP body, trailers in a frame.
  *
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md. The base64 form (-text), which is
- * for old browsers, is not spoken.
+ * for old browsers, is not supported.
  *
  * Owner: nothing is kept.
  *
@@ -17,10 +17,10 @@ struct exchange;
 
 /* application/grpc-web, with or without +proto */
 bool grpc_web_is(struct slice content_type);
-/* The one message of the body. */
+/* Reads the single message of the body. False: *why says what is wrong. */
 bool grpc_web_read(struct upload *upload, struct slice body, struct plain *message,
                    struct verdict *why);
-/* An empty message and the status, or the status alone. */
+/* Answers with an empty message and the status, or on an error with the status alone. */
 void grpc_web_respond(struct exchange *exchange, const struct verdict *verdict);
 
 #endif

@@ -51,7 +51,7 @@ static bool take_part(struct ingest *ingest, const struct multipart_part *part,
         if (!slice_is(part->name, field->name))
             continue;
         if (field->found)
-            return refuse(ingest, field->name, "it is in the form more than once");
+            return refuse(ingest, field->name, "it appears more than once in the form");
         field->found = true;
         field->body = part->body;
     }
@@ -173,8 +173,9 @@ static bool read_pprof_form(struct ingest *ingest)
     if (!read_form(ingest, fields))
         return false;
     if (fields[1].body.size > 0)
-        return refuse(ingest, "prev_profile",
-                      "this client is too old: it sends cumulative profiles to be subtracted");
+        return refuse(
+            ingest, "prev_profile",
+            "this client is too old: it sends cumulative profiles, which are not supported");
     return read_pprof(ingest, fields[0].body, fields[2].body);
 }
 

@@ -1,8 +1,8 @@
 /*
- * ingest: the body of an /ingest, in whatever format it comes.
+ * ingest: reads the body of an /ingest request in any of its formats.
  *
- * Pyroscope chooses the format by the query's `format`, then by the Content-Type, in an order of
- * its own, which is kept: trie, tree, lines, jfr, pprof, speedscope, a form with a pprof, else
+ * The query's `format`, then the Content-Type, selects the format, in the same order as in
+ * Pyroscope: trie, tree, lines, jfr, pprof, speedscope, a form with a pprof, otherwise
  * folded text.
  *
  * Owner: nothing is kept.
@@ -15,7 +15,7 @@
 #include "receivers/pyroscope/ingest_name.h"
 #include "receivers/pyroscope/upload.h"
 
-/* Puts the body into the upload's builder. False: *why says what is wrong with it. */
+/* Adds the body to the upload's builder. False: *why says what is wrong with it. */
 bool ingest_read(struct upload *upload, const struct ingest_query *query, struct slice body,
                  struct verdict *why);
 

@@ -1,6 +1,6 @@
 /*
- * ingest_name: what the query of an /ingest says: name=app{key=value,...}, from, until and the
- * rest.
+ * ingest_name: parses the query of an /ingest request: name=app{key=value,...}, from, until and the
+ * other parameters.
  *
  *     POST /ingest?name=shop{region=eu}&from=1795252647&until=1795252708&format=pprof&spyName=gospy
  *
@@ -35,7 +35,8 @@ bool ingest_name_parse(struct slice text, struct ingest_name *name, struct error
 /* Seconds, milliseconds, microseconds or nanoseconds since 1970 by the number of digits, YYYYMMDD,
  * "now", "now-1h". False: none of these. */
 bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *time_ns_out);
-/* What the query leaves out is now, or empty. The error names the parameter. */
+/* Parses a query. Missing times are now_ns, other missing parameters empty. The error names the
+ * parameter. */
 bool ingest_query_parse(struct slice query, uint64_t now_ns, struct arena *arena,
                         struct ingest_query *out, struct error *err);
 

@@ -1,9 +1,9 @@
 /*
  * multipart: the parts of a multipart/form-data body.
  *
- * RFC 2046, section 5.1, and RFC 7578, as far as clients use them: lines end with CR LF, the last
- * delimiter has to be there, so a body that was cut is an error. A header that would change what
- * the bytes of a part mean (Content-Transfer-Encoding) is refused.
+ * RFC 2046, section 5.1, and RFC 7578, as far as clients use them. Lines end with CR LF. The last
+ * delimiter must be present, so a truncated body is an error. A header that would change the
+ * meaning of a part's bytes (Content-Transfer-Encoding) is refused.
  *
  * Owner: slices point into the caller's body and Content-Type.
  *

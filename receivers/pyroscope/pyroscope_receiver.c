@@ -554,9 +554,9 @@ const struct component_type pyroscope_receiver_type = {
             .section = CONFIG_RECEIVERS,
             .stability = {[CONFIG_PROFILES] = STABILITY_ALPHA},
             .help =
-                "Receives what Pyroscope's SDKs and Alloy send, on the port where they look for "
-                "Pyroscope: /ingest in all its formats, push.v1 by Connect, gRPC and "
-                "gRPC-Web, and OTLP profiles. docs/pyroscope.md says what becomes of an upload.",
+                "Receives profiles from Pyroscope's SDKs and Alloy, on the port where they look "
+                "for Pyroscope: /ingest in all its formats, push.v1 by Connect, gRPC and gRPC-Web, "
+                "and OTLP profiles. docs/pyroscope.md describes the conversion to OTLP.",
             .fields = pyroscope_fields,
             .config_size = sizeof(struct pyroscope_settings),
             .check = pyroscope_check,

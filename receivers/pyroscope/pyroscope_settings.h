@@ -1,5 +1,5 @@
 /*
- * pyroscope_settings: what the receiver pyroscope can be told.
+ * pyroscope_settings: the settings of the receiver pyroscope.
  *
  * Owner: the configuration.
  *

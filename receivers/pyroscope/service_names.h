@@ -1,10 +1,10 @@
 /*
- * service_names: gives the resources of an OTLP request that do not name their service a name.
+ * service_names: adds a service name to the resources of an OTLP request that have none.
  *
- * Pyroscope's Java agent can send OTLP to Pyroscope's address, and then says nothing of itself.
+ * Pyroscope's Java agent can send OTLP to Pyroscope's address, and then does not name its service.
  *
- * A resource of two bytes gains a name of some thousand, so the room for all of them is asked for
- * before anything is changed.
+ * A resource of two bytes can gain a name of a thousand bytes or more, so service_names_fit checks
+ * the size of all names before anything is changed.
  *
  * Owner: what a request gains lives in the arena.
  *

@@ -1,9 +1,9 @@
 /*
- * upload: one request of a client while it is taken apart: what it becomes, and how much it may
- * still grow to.
+ * upload: the state of reading one request of a client: its result, and how much it may
+ * still grow.
  *
- * Compressed parts are undone under the same limit and budget as the body, all parts of a request
- * together.
+ * Compressed parts are decompressed within the same limit and budget as the body, for all parts of
+ * a request together.
  *
  * Owner: who initialised it.
  *
@@ -27,7 +27,7 @@ struct upload {
     size_t plain_max;  /* bytes that compressed parts may become in all */
     size_t plain_left; /* and that they still may */
     bool unfolds;      /* they would become more */
-    uint64_t now_ns;   /* for what does not say when it was */
+    uint64_t now_ns;   /* for profiles without a time */
 };
 
 /* plain_max: bytes that compressed parts may become in all; at most max_request_body_size. */
@@ -42,15 +42,16 @@ struct plain {
 };
 bool upload_decompress(struct upload *upload, enum compression compression, struct slice bytes,
                        struct plain *plain, struct verdict *why);
-/* gzip is told by its first bytes, as Pyroscope does. */
+/* Decompresses the bytes if they begin like gzip, as Pyroscope does. */
 bool upload_open(struct upload *upload, struct slice bytes, struct plain *plain,
                  struct verdict *why);
 void plain_close(struct plain *plain);
 
-/* What the settings, or the header that they name, call the service of who does not name it. */
+/* Returns the service name for a client that sends none: from the header that the settings name,
+ * otherwise from the settings. */
 struct slice upload_default_service(const struct pyroscope_settings *settings,
                                     const struct http_headers *headers);
-/* The service's name where the labels do not say it, then the builder's resource. */
+/* Adds the default service name if the labels have none, then begins the builder's resource. */
 void upload_begin_series(struct upload *upload, struct series *series);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * upload_protocol: which of its protocols a request to Pyroscope speaks.
+ * upload_protocol: recognises which of Pyroscope's protocols a request uses.
  *
  * Owner: nothing is kept.
  *
@@ -24,7 +24,7 @@ enum protocol {
     PROTOCOL_OTLP_JSON,
 };
 
-/* By path and Content-Type. NONE: one of the two is not known. */
+/* Returns the protocol, by path and Content-Type. NONE: one of the two is unknown. */
 enum protocol protocol_of(const struct exchange *exchange);
 bool protocol_path_is_known(const struct exchange *exchange);
 bool protocol_is_otlp(enum protocol protocol);

@@ -288,7 +288,7 @@ class TargetTest(unittest.TestCase):
                 self.assertGreaterEqual(scrapes(process, "ok", target=good.url), 5)
                 log = process.log()
                 self.assertEqual(log.count(f"the profile mutex of {dead}: "), 1)
-                self.assertIn(f"the profile mutex of {ill.url}: answered 503: busy; further failures are not logged until it works again", log)
+                self.assertIn(f"the profile mutex of {ill.url}: answered with status 503: busy; further failures are not logged until it works again", log)
                 self.assertIn(f"the profile mutex of {ill.url} works again after 3 failures", log)
                 process.stop()
                 have, _ = totals_of(written(process))
@@ -345,7 +345,7 @@ class PushTest(unittest.TestCase):
             twice = decode.compress(gzip.compress(bytes(3_000_000)), "zstd")
             status, text = self.post(process, twice, encoding="zstd")
             self.assertEqual(status, 413)
-            self.assertIn(b"the profile has more than", text)
+            self.assertIn(b"the decompressed profile has more than", text)
             self.assertEqual(self.post(process, b"", path="/v1/other")[0], 404)
             self.assertEqual(self.post(process, None, method="GET")[0], 405)
             self.assertEqual(process.metric("profcol_receiver_invalid_requests", receiver="pprof"), 2)
@@ -495,7 +495,7 @@ class ConfigTest(unittest.TestCase):
                 ('{scrape: {profile: {}, targets: [{endpoint: "http://a:1"}]}}', "profiles"),
                 ("{files: {directory: /a, pattern: '('}}", "not a regular expression, at character 2"),
                 ("{files: {directory: /a, after_reading: move}}", "is needed for after_reading: move"),
-                ("{files: {directory: /a, after_reading: move, move_to: /a/b}}", "must not be inside the directory")):
+                ("{files: {directory: /a, after_reading: move, move_to: /a/b}}", "must not be inside `directory`")):
             with self.subTest(receiver), self.assertRaises(server.Failed) as failed, \
                     plain_profcol(receiver, expect_exit=None):
                 pass

@@ -65,7 +65,7 @@ static const char *const cases[][2] = {
     {"inner: {number: 11}",
      "27: error: K::inner::number: 11 is out of range; it must be from 1 to 10\n"},
     {"inner: {enabled: true}",
-     "19: error: K::inner: unknown key \"enabled\"; known are number, text, token\n"},
+     "19: error: K::inner: unknown key \"enabled\"; the keys are number, text, token\n"},
     {"squashed_number: 8, squashed_text: a", ""},
     {"squashed_numbr: 8",
      "11: error: K: unknown key \"squashed_numbr\", did you mean \"squashed_number\"?\n"},

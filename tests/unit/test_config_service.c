@@ -117,8 +117,7 @@ static const char *const files[][2] = {
     {COMPONENTS SERVICE "connectors:\n", ""},
     {COMPONENTS SERVICE "connectors: {}\n", ""},
     {COMPONENTS SERVICE "connectors: {forward: }\n",
-     "t.yaml:7:1: error: connectors: profcol has no connectors; processors do what they would be "
-     "for\n"},
+     "t.yaml:7:1: error: connectors: profcol has no connectors; use processors instead\n"},
     {COMPONENTS SERVICE "x-anchors: 1\n",
      "t.yaml:7:1: error: unknown key \"x-anchors\"; the keys are receivers, processors, exporters, "
      "extensions, service\n"},
@@ -388,7 +387,7 @@ static const char *const telemetry_errors[][2] = {
     {"{logs: {levle: info}}", "t.yaml:8:12: error: service::telemetry::logs: unknown key "
                               "\"levle\", did you mean \"level\"?\n"},
     {"{metrics: {address: ':8888'}}", "t.yaml:8:15: error: service::telemetry::metrics: unknown "
-                                      "key \"address\"; known are level, readers\n"},
+                                      "key \"address\"; the keys are level, readers\n"},
     {"{metrics: {readers: [{pull: {exporter: {prometheus: {port: 65536}}}}]}}",
      "t.yaml:8:63: error: "
      "service::telemetry::metrics::readers::0::pull::exporter::prometheus::port: 65536 is out of "

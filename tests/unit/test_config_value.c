@@ -33,7 +33,7 @@ static const struct {
     {"5sec", 0, "5sec: unknown unit \"sec\"; the units are ns, us, ms, s, m and h"},
     {"5S", 0, "5S: unknown unit \"S\"; the units are ns, us, ms, s, m and h"},
     {"5 s", 0, "5 s: unknown unit \" s\"; the units are ns, us, ms, s, m and h"},
-    {"7d", 0, "7d: days are written in hours, like 24h"},
+    {"7d", 0, "7d: there is no unit for days; write hours, such as 24h"},
     {"", 0, "\"\" is not a duration; write 300ms, 5s or 1h30m"},
     {"s", 0, "\"s\" is not a duration; write 300ms, 5s or 1h30m"},
     {".s", 0, "\".s\" is not a duration; write 300ms, 5s or 1h30m"},

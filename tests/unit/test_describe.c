@@ -104,7 +104,7 @@ static void a_text_ends_and_says_what_is_missing(void **state)
     assert_in_range(shown.size, most, most + 100);
     assert_non_null(last);
     assert_int_equal(
-        sscanf(last, "\n... %u of %u samples are cut off or left out\n", &missing, &total), 2);
+        sscanf(last, "\n... %u of %u samples are truncated or not shown\n", &missing, &total), 2);
     assert_int_equal(total, SAMPLES);
     assert_int_equal(missing + count_of(&shown, "Sample #"), SAMPLES + 1); /* one is cut off */
     assert_int_equal(shown.limit, 0);
@@ -128,7 +128,7 @@ static void spans_are_counted_too(void **state)
     unsigned missing = 0, total = 0;
     assert_non_null(last);
     assert_int_equal(
-        sscanf(last, "\n... %u of %u spans are cut off or left out\n", &missing, &total), 2);
+        sscanf(last, "\n... %u of %u spans are truncated or not shown\n", &missing, &total), 2);
     assert_int_equal(total, SPANS);
     assert_in_range(missing, 1, SPANS - 1);
     text_deinit(&shown);

@@ -818,9 +818,10 @@ static void test_wrong_headers(void **state)
         {14, 2, "\0\x43", "chunk 1: claims 67 bytes, but has 1166"},
         {8, 1, "\1", "chunk 1: claims 72057594037929102 bytes, but has 1166"},
         {22, 1, "\0", "chunk 1: its checkpoint is at 8, outside of its 1166 bytes"},
-        {67, 1, "\0", "chunk 1: its numbers are not compressed; such recordings cannot be read"},
+        {67, 1, "\0",
+         "chunk 1: its numbers are not compressed; profcol cannot read such recordings"},
         {24, 1, "\1", "chunk 1: its metadata is at 72057594037928004, outside of its 1166 bytes"},
-        {60, 4, "\0\0\0\0", "chunk 1: has a clock of 0 ticks a second"},
+        {60, 4, "\0\0\0\0", "chunk 1: has a clock of 0 ticks per second"},
     };
     struct jfr_fixture f = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -847,9 +848,9 @@ static void test_wrong_classes(void **state)
         const char *classes, *error;
     } cases[] = {
         {"x jdk.ExecutionSample",
-         "chunk 1: metadata: class jdk.ExecutionSample: its id \"x\" is no number"},
+         "chunk 1: metadata: class jdk.ExecutionSample: its id \"x\" is not a number"},
         {"1 jdk.ExecutionSample a:x",
-         "chunk 1: metadata: class jdk.ExecutionSample, field a: its class \"x\" is no number"},
+         "chunk 1: metadata: class jdk.ExecutionSample, field a: its class \"x\" is not a number"},
         {"1 jdk.ExecutionSample a:7",
          "chunk 1: jdk.ExecutionSample.a: its class 7 is not described"},
         {"1 jdk.ExecutionSample a:1*", "chunk 1: jdk.ExecutionSample.a: a jdk.ExecutionSample "
@@ -925,9 +926,9 @@ static void test_wrong_metadata(void **state)
     f.out.data[68] = 0x85;
     expect_error(&f, no_labels, "chunk 1: metadata: is an event of another type");
     f.out.data[68] = 0x83;
-    expect_error(&f, no_labels, "chunk 1: metadata: claims 3 bytes");
+    expect_error(&f, no_labels, "chunk 1: metadata: its size of 3 bytes is impossible");
     f.out.data[70] = 0xff;
-    expect_error(&f, no_labels, "chunk 1: metadata: claims 2080771 bytes");
+    expect_error(&f, no_labels, "chunk 1: metadata: its size of 2080771 bytes is impossible");
     jfr_fixture_deinit(&f);
 }
 
@@ -939,20 +940,24 @@ static void test_wrong_checkpoints(void **state)
         size_t count;
         const char *error;
     } cases[] = {
-        {{0, 0, 0}, 3, "is cut off"},
-        {{0, 0, 0, 0, 1}, 5, "is cut off"},
+        {{0, 0, 0}, 3, "is truncated"},
+        {{0, 0, 0, 0, 1}, 5, "is truncated"},
         {{0, 0, 0, 0, 1, 77, 1}, 7, "has constants of class 77, which is not described"},
-        {{0, 0, 0, 0, 1, 34, 2, 1, 0}, 9, "its constants of jdk.types.Symbol go past its end"},
+        {{0, 0, 0, 0, 1, 34, 2, 1, 0}, 9, "its constants of jdk.types.Symbol extend past its end"},
         {{0, 0, 0, 0, 1, 34, 1, 1, 3, 100},
          10,
-         "its constants of jdk.types.Symbol go past its end"},
-        {{0, 0, 0, 0, 1, 34, 1, 1, 9}, 9, "its constants of jdk.types.Symbol go past its end"},
+         "its constants of jdk.types.Symbol extend past its end"},
+        {{0, 0, 0, 0, 1, 34, 1, 1, 9}, 9, "its constants of jdk.types.Symbol extend past its end"},
         {{0, 0, 0, 0, 1, 30, 1, 1, 0, 1000000000000, 1},
          11,
-         "its constants of jdk.types.StackTrace go past its end"},
-        {{0, 0, 1, 0, 0}, 5, "the one before it is 1 bytes away"},
-        {{0, 0, -1000000, 0, 0}, 5, "the one before it is -1000000 bytes away"},
-        {{0, 0, INT64_MIN, 0, 0}, 5, "the one before it is -9223372036854775808 bytes away"},
+         "its constants of jdk.types.StackTrace extend past its end"},
+        {{0, 0, 1, 0, 0}, 5, "its offset to the previous checkpoint, 1, is impossible"},
+        {{0, 0, -1000000, 0, 0},
+         5,
+         "its offset to the previous checkpoint, -1000000, is impossible"},
+        {{0, 0, INT64_MIN, 0, 0},
+         5,
+         "its offset to the previous checkpoint, -9223372036854775808, is impossible"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct jfr_fixture f = {0};
@@ -973,7 +978,8 @@ static void test_wrong_checkpoints(void **state)
     JFR_NUMBERS(&f, 0, 0, (int64_t)constants - (int64_t)second + 1, 0, 0);
     jfr_fixture_event_end(&f);
     jfr_fixture_chunk_end(&f, second);
-    snprintf(error, sizeof error, "chunk 1: checkpoint at %zu: claims 0 bytes", constants + 1);
+    snprintf(error, sizeof error, "chunk 1: checkpoint at %zu: its size of 0 bytes is impossible",
+             constants + 1);
     expect_error(&f, no_labels, error);
     jfr_fixture_chunk_end(&f, 68);
     expect_error(&f, no_labels, "chunk 1: checkpoint at 68: is an event of another type");
@@ -987,14 +993,13 @@ static void test_wrong_events(void **state)
     write_good(&f);
     f.out.data[f.event] = 0x8a; /* one byte less than its fields have */
     expect_error(&f, no_labels,
-                 "chunk 1: event at 1153: jdk.ExecutionSample: its fields go past its "
-                 "end");
+                 "chunk 1: event at 1153: jdk.ExecutionSample: its fields extend past its end");
     f.out.data[f.event] = 0x84;
-    expect_error(&f, no_labels, "chunk 1: event at 1153: claims 4 bytes");
+    expect_error(&f, no_labels, "chunk 1: event at 1153: its size of 4 bytes is impossible");
     f.out.data[f.event] = 0x80;
-    expect_error(&f, no_labels, "chunk 1: event at 1153: claims 0 bytes");
+    expect_error(&f, no_labels, "chunk 1: event at 1153: its size of 0 bytes is impossible");
     f.out.data[f.event] = 0xff;
-    expect_error(&f, no_labels, "chunk 1: event at 1153: claims 127 bytes");
+    expect_error(&f, no_labels, "chunk 1: event at 1153: its size of 127 bytes is impossible");
     jfr_fixture_deinit(&f);
 }
 
@@ -1006,15 +1011,17 @@ static void test_wrong_labels(void **state)
         size_t size;
         const char *error;
     } cases[] = {
-        {"\x12", 1, "labels: no LabelsSnapshot"},
-        {"\x12\x05\x08\x01", 4, "labels: no LabelsSnapshot"},
-        {"\x10\x01", 2, "labels: the entry at 0 is no entry of a LabelsSnapshot"},
-        {"\x18\x01\x12\x02\x0a\x00", 6, "labels: the entry at 2 is no entry of a LabelsSnapshot"},
-        {"\x12\x04\x08\x01\x10\x01", 6, "labels: the entry at 0 is no entry of a LabelsSnapshot"},
+        {"\x12", 1, "labels: not a LabelsSnapshot"},
+        {"\x12\x05\x08\x01", 4, "labels: not a LabelsSnapshot"},
+        {"\x10\x01", 2, "labels: the entry at 0 is not an entry of a LabelsSnapshot"},
+        {"\x18\x01\x12\x02\x0a\x00", 6,
+         "labels: the entry at 2 is not an entry of a LabelsSnapshot"},
+        {"\x12\x04\x08\x01\x10\x01", 6,
+         "labels: the entry at 0 is not an entry of a LabelsSnapshot"},
         {"\x0a\x06\x08\x01\x12\x02\x0a\x05", 8,
-         "labels: the entry at 0 is no entry of a LabelsSnapshot"},
+         "labels: the entry at 0 is not an entry of a LabelsSnapshot"},
         {"\x0a\x06\x08\x01\x12\x02\x08\x05", 8,
-         "labels: the entry at 0 is no entry of a LabelsSnapshot"},
+         "labels: the entry at 0 is not an entry of a LabelsSnapshot"},
     };
     struct jfr_fixture f = {0};
     write_good(&f);
@@ -1030,8 +1037,7 @@ static void test_wrong_labels(void **state)
     }
     add_context(&labels, 0, pairs, 65);
     expect_error(&f, wire_writer_slice(&labels),
-                 "chunk 1: event at 1153: labels: a context has more "
-                 "than 64");
+                 "chunk 1: event at 1153: labels: a context has more than 64 labels");
     jfr_fixture_deinit(&f);
     wire_writer_deinit(&labels);
 }
@@ -1217,7 +1223,7 @@ static void test_more_constants_than_can_be(void **state)
     jfr_fixture_event_end(&f);
     jfr_fixture_chunk_end(&f, constants);
     assert_null(read_with(jfr_fixture_slice(&f), no_labels, &options, &err));
-    assert_non_null(strstr(err.text, "has more constants than its size can mean"));
+    assert_non_null(strstr(err.text, "has more constants than fit into its size"));
     assert_int_equal(budget_used(&budget), 0);
     jfr_fixture_deinit(&f);
 }

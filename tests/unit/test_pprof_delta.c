@@ -192,8 +192,7 @@ static void test_what_is_remembered_is_bounded(void **state)
     wire_writer_deinit(&pprof);
     pprof = samples_of(300000, true);
     assert_false(pprof_delta_next(delta, wire_writer_slice(&pprof), &out, &err));
-    assert_string_equal(err.text,
-                        "has 300000 different samples, more than there is memory to remember");
+    assert_string_equal(err.text, "has 300000 different samples, more than fit into memory");
     assert_in_range(budget_used(&large), 1, 1000);
     wire_writer_deinit(&pprof);
     wire_writer_deinit(&out);

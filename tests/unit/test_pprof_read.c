@@ -267,7 +267,7 @@ static void test_what_is_refused(void **state)
     static const struct {
         const char *pprof, *error;
     } cases[] = {
-        {"", "string_table: is empty, must begin with \"\""},
+        {"", "string_table: is empty, must start with \"\""},
         {"6\"\"", "sample_type: there is none"},
         {"1{1=1} 6\"a\" 6\"b\"", "string_table[0]: is not empty"},
         {"1{1=1} 6\"\" 6x61ff", "string_table[1]: is not valid UTF-8"},
@@ -301,8 +301,8 @@ static void test_what_is_refused(void **state)
         {"4{1=1 4=1}", "location[0].line: has the wrong wire type: 0"},
         {"2{2=1} 2{1=1 2=1}", "sample[1].location_id: 1 is not in the profile"},
         {"2{1[0] 2=1}", "sample[0].location_id: 0 is not in the profile"},
-        {"2{}", "sample[0].value: has 0, must have 1 as sample_type"},
-        {"2{2[1 2]}", "sample[0].value: has 2, must have 1 as sample_type"},
+        {"2{}", "sample[0].value: has 0, must have 1 like sample_type"},
+        {"2{2[1 2]}", "sample[0].value: has 2, must have 1 like sample_type"},
         {"2{2=1 3{1=2}}", "sample[0].label[0].key: 2 is outside the string_table, which has 2"},
         {"2{2=1 3{} 3{2=2}}", "sample[0].label[1].str: 2 is outside the string_table, which has 2"},
         {"2{2=1 3{4=2}}",

@@ -110,10 +110,10 @@ static void forms_that_are_wrong_are_refused(void **state)
         const char *body, *expected;
     } cases[] = {
         {FILE_PART("profile", "x") FILE_PART("prev_profile", "y") "--b--",
-         "error: prev_profile: this client is too old: it sends cumulative profiles to be "
-         "subtracted"},
+         "error: prev_profile: this client is too old: it sends cumulative profiles, which are not "
+         "supported"},
         {FILE_PART("profile", "x") FILE_PART("profile", "y") "--b--",
-         "error: profile: it is in the form more than once"},
+         "error: profile: it appears more than once in the form"},
         {FILE_PART("profile", "x"),
          "error: form: part 1: the body ends before the part's delimiter"},
         {FILE_PART("profile", "x") FILE_PART("sample_type_config", "{\"cpu\":5}") "--b--",

@@ -205,7 +205,7 @@ static const struct mistake {
     {"{attributes: [{key: a, action: upsrt, value: 1}]}", "upsert"},
     {"{attributes: [{key: a, value: 1}]}", "action"},
     {"{attributes: [{key: a, action: insert}]}",
-     "insert needs one of value, from_attribute and from_context"},
+     "insert needs one of value, from_attribute or from_context"},
     {"{attributes: [{key: a, action: insert, value: 1, from_attribute: b}]}",
      "insert takes only one of"},
     {"{attributes: [{action: insert, value: 1}]}", "insert needs a key"},

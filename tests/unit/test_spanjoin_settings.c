@@ -53,8 +53,8 @@ static const struct {
      "t:1:25: error: processors::spanjoin: unknown key \"windw\", did you mean \"window\"?"},
     {"window: 0s",
      "t:1:33: error: processors::spanjoin::window: 0s is out of range; it must be from 1s to 24h"},
-    {"window: 5s",
-     "t:1:14: warning: processors::spanjoin::samples::wait: is longer than window: window counts"},
+    {"window: 5s", "t:1:14: warning: processors::spanjoin::samples::wait: is longer than window; "
+                   "window is used instead"},
     {"samples: {attributes: [{key: a, from: span.nam}]}",
      "t:1:63: error: processors::spanjoin::samples::attributes::0::from: \"span.nam\" is not a "
      "path, did you mean \"span.name\"?"},
@@ -63,7 +63,7 @@ static const struct {
     {"samples: {attributes: [{key: a, from: 'span.attributes[x]'}]}",
      "\"span.attributes[x]\" is not a path: write span.attributes[\"...\"]"},
     {"samples: {attributes: [{key: a, from: samples.count}]}",
-     "\"samples.count\" is for spans: a sample has no totals"},
+     "\"samples.count\" can only be used for spans: a sample has no totals"},
     {"spans: {attributes: [{key: a, from: samples.sum}]}",
      "\"samples.sum\" is not a path: write samples.sum[\"...\"]"},
     {"samples: {attributes: [{key: a, from: span.id}, {key: a, from: span.name}]}",

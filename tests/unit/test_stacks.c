@@ -305,8 +305,8 @@ static void test_speedscope_errors(void **state)
     static const struct {
         const char *body, *text;
     } cases[] = {
-        {"{}", "$schema is not that of speedscope"},
-        {"[]", "is no object"},
+        {"{}", "$schema is not the one of speedscope"},
+        {"[]", "is not an object"},
         {SPEEDSCOPE("{\"type\":\"x\",\"unit\":\"none\"}"),
          "profiles[0]: type is neither evented nor sampled"},
         {SPEEDSCOPE("{\"type\":\"sampled\",\"unit\":\"u\"}"), "profiles[0]: unit: unknown unit u"},
@@ -328,7 +328,7 @@ static void test_speedscope_errors(void **state)
          "profiles[0]: events[0]: closes frame 0, which is not the innermost open one"},
         {SPEEDSCOPE("{\"type\":\"evented\",\"unit\":\"none\",\"events\":[" EVENT(
              "O", "2", "0") "," EVENT("C", "1", "0") "]}"),
-         "profiles[0]: events[1]: is at 1, behind 2"},
+         "profiles[0]: events[1]: is at 1, before the previous one at 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect(speedscope_read, "shop", slice_of_string(cases[i].body), cases[i].text);

@@ -252,7 +252,7 @@ static void test_what_is_wrong_with_files(void **state)
         {{.cert_pem = server_identity.certificate,
           .key_pem = server_identity.key,
           .client_ca_file = "/dev/null"},
-         "tls: /dev/null: no certificate of an authority"},
+         "tls: /dev/null: no certificate of a certificate authority"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct error err = {0};

@@ -510,7 +510,7 @@ static void a_held_loop_is_measured_and_its_holder_named(void **state)
     rewind(log);
     size_t size = fread(line, 1, sizeof line - 1, log);
     line[size] = '\0';
-    assert_non_null(strstr(line, "Worker 0 served nobody else for"));
+    assert_non_null(strstr(line, "Worker 0 was blocked for"));
     assert_non_null(strstr(line, "slow"));
     assert_null(strstr(line, "quick"));
     fclose(log);
