@@ -561,7 +561,7 @@ static struct shard *add_shard(struct batch_node *node, struct slice key,
     offers_init(&shard->offers, &node->node, send_next);
     shard->timeout.on_timer = on_timeout;
     node->shards = arena_grow(&node->arena, node->shards, node->shard_count, &node->shard_capacity,
-                              sizeof *node->shards);
+                              sizeof(struct shard *));
     index_table_reserve(&node->shards_by_key, 1, &node->arena);
     index_table_add_new(&node->shards_by_key, (uint32_t)hash_bytes(key), node->shard_count);
     node->shards[node->shard_count++] = shard;
