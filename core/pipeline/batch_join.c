@@ -2,6 +2,7 @@
 
 #include "core/base/budget.h"
 #include "core/base/memory.h"
+#include "core/base/worker.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/traces_split.h"
 
@@ -51,6 +52,7 @@ static struct batch *join_profiles(struct batch *list)
     uint64_t peer = first->peer;
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
+        assert(batch->part_count == 1 && batch->owner == first->owner);
         peer = batch->peer == peer ? peer : 0;
         batch_flatten(batch);
         profiles_merge_add(merge, batch->parts[0].buffer);
@@ -105,6 +107,7 @@ static void begin_cut(struct cut *cut, struct batch *whole)
 {
     *cut = (struct cut){.whole = whole};
     batch_flatten(whole);
+    assert(whole->part_count > 0 && whole->items > 0);
     if (whole->signal == SIGNAL_PROFILES) {
         cut->merge = profiles_merge_new(whole->arena.budget);
         cut->profiles = profiles_source_new(cut->merge, whole->parts[0].buffer);
@@ -119,6 +122,7 @@ static void begin_cut(struct cut *cut, struct batch *whole)
 
 static size_t item_bytes(const struct cut *cut, uint32_t first, uint32_t count)
 {
+    assert((cut->traces == NULL) != (cut->profiles == NULL)); /* one signal */
     return cut->traces ? traces_source_item_bytes(cut->traces, first, count)
                        : profiles_source_item_bytes(cut->profiles, first, count);
 }
@@ -159,6 +163,7 @@ static size_t encoded_size(const struct batch *batch)
 struct batch *batch_cut(struct batch *batch, uint32_t max_items)
 {
     assert(max_items > 0 && !batch->next);
+    assert(worker_is_current(batch->owner));
     if (batch->items <= max_items)
         return batch;
     struct cut cut;
@@ -168,6 +173,7 @@ struct batch *batch_cut(struct batch *batch, uint32_t max_items)
     for (uint32_t taken = 0; taken < batch->items;) {
         uint32_t rest = batch->items - taken;
         uint32_t count = rest > max_items && !cut_room_is_used_up(&room) ? max_items : rest;
+        assert(count > 0 && count <= rest);
         struct buffer *buffer = cut_part(&cut, taken, count, &room);
         if (taken > 0 && batch->receipt)
             receipt_add_parts(batch->receipt, 1);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 enum { GRPC_PREFIX_BYTES = 5, HEADERS_MAX = 40, HEADER_VALUE_MAX = 8192 };
+enum { OWN_HEADERS = 8 }; /* besides those of the user */
 
 const char *const otlp_compression_names[] = {
     "none", "gzip", "zlib", "deflate", "snappy", "x-snappy-framed", "zstd", "lz4", "", NULL,
@@ -127,7 +128,7 @@ static void set_http_headers(struct otlp_target *target, struct arena *arena)
 void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                              const char *user_agent, const struct config_pairs *user)
 {
-    target->headers = arena_array(arena, user->count + 8, sizeof(*target->headers));
+    target->headers = arena_array(arena, user->count + OWN_HEADERS, sizeof(*target->headers));
     target->header_count = 0;
     if (target->grpc)
         set_grpc_headers(target, arena);
@@ -139,6 +140,7 @@ void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                    user->items[i].value ? user->items[i].value : "");
     if (target->signal == SIGNAL_PROFILES)
         set_header(target, arena, "otlp-profiles-development-version", "1");
+    assert(target->header_count <= user->count + OWN_HEADERS);
 }
 
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label)
@@ -184,6 +186,7 @@ static void on_answer(struct client_request *request, const struct client_answer
 {
     struct attempt *attempt = (struct attempt *)request;
     struct shipment *shipment = attempt->shipment;
+    assert(shipment->exporter_data == attempt && !attempt->is_packing);
     const struct otlp_target *target = sender_of(shipment)->target;
     struct otlp_answer meaning;
     if (target->grpc)
@@ -213,6 +216,7 @@ static void make_json(const struct otlp_target *target, const struct slice_list 
  * On any thread. */
 static void pack(struct attempt *attempt, const struct otlp_target *target)
 {
+    assert(!attempt->packed); /* once, whatever the attempts */
     const struct slice_list *list = &attempt->message;
     struct budget *budget = attempt->shipment->batch->arena.budget;
     if (target->json) {
@@ -238,6 +242,7 @@ static void write_prefix(struct attempt *attempt, bool compressed, size_t size)
 
 static void make_body(struct attempt *attempt, const struct otlp_target *target)
 {
+    assert(attempt->body.count == 0);
     struct batch *batch = attempt->shipment->batch;
     const struct slice_list *message = &attempt->message;
     size_t size = attempt->packed ? attempt->packed->size : message->size;
@@ -249,6 +254,7 @@ static void make_body(struct attempt *attempt, const struct otlp_target *target)
         slice_list_add(&attempt->body, &batch->arena, buffer_slice(attempt->packed));
     for (size_t i = 0; !attempt->packed && i < message->count; i++)
         slice_list_add(&attempt->body, &batch->arena, message->items[i]);
+    assert(attempt->body.size == size + (target->grpc ? GRPC_PREFIX_BYTES : 0));
 }
 
 static void make_request(struct attempt *attempt)
@@ -301,6 +307,7 @@ static bool is_large(const struct otlp_target *target, size_t size_bytes)
 
 static void start_attempt(struct node *node, struct shipment *shipment)
 {
+    assert(!shipment->exporter_data);
     const struct otlp_target *target = sender_of(shipment)->target;
     struct attempt *attempt = memory_zalloc(sizeof(*attempt));
     shipment->exporter_data = attempt;
@@ -320,6 +327,7 @@ static void start_attempt(struct node *node, struct shipment *shipment)
 static void send_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
+    assert(!attempt || (!attempt->is_packing && !attempt->request.exchange));
     if (attempt)
         client_send(sender_of(shipment)->client, &attempt->request);
     else
@@ -339,6 +347,7 @@ static void abort_shipment(struct node *node, struct shipment *shipment)
 static void release_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
+    assert(!attempt->request.exchange); /* answered or cancelled */
     (void)node;
     buffer_unref(attempt->packed);
     free(attempt);
