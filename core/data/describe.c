@@ -2,6 +2,7 @@
 
 #include "core/data/json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <time.h>
 
@@ -148,7 +149,9 @@ static const char *any_value_type(struct slice any)
 {
     static const char *const types[] = {"Empty",  "Str",   "Bool", "Int",
                                         "Double", "Slice", "Map",  "Bytes"};
-    return types[any_value_read(any).kind];
+    uint32_t kind = any_value_read(any).kind;
+    assert(kind < sizeof types / sizeof types[0]);
+    return types[kind];
 }
 
 /* `     -> key: Str(value)` on a line, or ` key=value`. */
@@ -444,6 +447,7 @@ static void print_indexed_attributes(struct profile_printer *printer, const char
     uint64_t index;
     bool any = false;
     while (!is_full(printer->out) && next_number(&indices, &index)) {
+        assert(index <= UINT32_MAX); /* scanned, as all indices: it is in its table */
         struct key_value_and_unit attribute =
             dictionary_attribute(printer->dictionary, (uint32_t)index);
         if (!any && printer->detail == DESCRIBE_DETAILED)
