@@ -1,5 +1,6 @@
 #include "config/value.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -334,6 +335,7 @@ bool config_parse_duration(struct slice text, int64_t *ns_out, char *why, size_t
         if (!unit || !add_amount(&duration, amount, unit, &total))
             return false;
     } while (duration.rest.size);
+    assert(total <= INT64_MAX); /* add_amount */
     *ns_out = negative ? -(int64_t)total : (int64_t)total;
     return true;
 }
