@@ -11,6 +11,7 @@
 #include "core/telemetry.h"
 #include "version.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -76,6 +77,7 @@ static uint64_t cpu_time_ns(void)
 static void give_back_when_quiet(uint64_t *cpu_ns)
 {
     uint64_t now = cpu_time_ns();
+    assert(now >= *cpu_ns);
     if (now - *cpu_ns < LOOK_AROUND_S * (uint64_t)1000000000 / 100)
         malloc_trim(0);
     *cpu_ns = cpu_time_ns();
@@ -93,6 +95,7 @@ static void wait_for_signal(const sigset_t *signals)
             give_back_when_quiet(&cpu_ns);
             continue;
         }
+        assert((size_t)number < sizeof names / sizeof *names && names[number]);
         log_info(NULL, "Received signal from OS: %s", names[number]);
         if (number != SIGHUP)
             return;
@@ -164,6 +167,7 @@ static bool start_pipelines(struct server_process *self, const struct config *co
 
 static void drain(struct server_process *self, int64_t timeout_ns)
 {
+    assert(self->graph && timeout_ns >= 0);
     log_info(NULL, "Starting shutdown...");
     graph_drain(self->graph);
     if (!graph_wait_drained(self->graph, (uint64_t)timeout_ns))
@@ -205,6 +209,7 @@ static void free_process(struct server_process *self)
 
 static void init_process(struct server_process *self, unsigned workers)
 {
+    assert(workers > 0 && workers <= WORKERS_MAX);
     size_t memory = memory_limit_bytes();
     self->budget.limit_bytes = memory / 4;
     source_accounts_init(&self->accounts, &self->budget);
