@@ -211,6 +211,7 @@ static void decode_keys(struct config_check *check, const struct config_path *pa
                         const struct config_node *node, const struct field *fields, void *out,
                         bool optional)
 {
+    assert(node->kind == CONFIG_NODE_MAP || node->count == 0);
     for (size_t i = 0; i < node->count; i++) {
         const struct config_node *key = node->keys[i];
         if (optional && strcmp(key->text, "enabled") == 0)

@@ -148,6 +148,7 @@ static void require_sections(struct config_check *check, const struct config_nod
 
 static void decode(struct config_check *check, const struct config_node *root)
 {
+    assert(root->kind == CONFIG_NODE_MAP && !check->stopped);
     check_sections(check, root);
     refuse_connectors(check, root);
     require_sections(check, root);

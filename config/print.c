@@ -258,6 +258,7 @@ static void print_pairs(const struct printer *printer, const struct config_pairs
 static void print_list(const struct printer *printer, const struct field *field,
                        const struct config_list *list)
 {
+    assert(field->block && field->block_size > 0);
     struct printer item = inside(printer);
     struct printer inner = inside(&item);
     void *defaults = arena_zalloc(printer->arena, field->block_size);

@@ -193,6 +193,7 @@ static void check_single_places(struct config_check *check, const struct config_
 {
     for (size_t i = 0; i < pipeline->processor_count; i++) {
         const struct config_component *component = pipeline->processors[i];
+        assert(component->used); /* read_members found it */
         if (!component->type || !component->type->one_pipeline_per_signal)
             continue;
         const struct config_pipeline *other =

@@ -305,6 +305,7 @@ static bool take_amount(struct duration_text *text, struct amount *out)
 static bool add_amount(const struct duration_text *text, struct amount amount,
                        const struct unit *unit, uint64_t *total)
 {
+    assert(amount.fraction < amount.fraction_unit && unit->ns > 0);
     uint64_t ns;
     __extension__ unsigned __int128 fraction =
         (unsigned __int128)amount.fraction * (uint64_t)unit->ns / amount.fraction_unit;

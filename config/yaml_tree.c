@@ -216,6 +216,7 @@ static struct config_node *copy_node(struct reader *reader, const struct config_
         else
             config_node_put(check->arena, copy, from->keys[i], item);
     }
+    assert(copy->count == from->count); /* keys of a map differ */
     return copy;
 }
 

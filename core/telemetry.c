@@ -184,6 +184,7 @@ static struct server *open_server(struct telemetry *telemetry,
 struct telemetry *telemetry_new(const struct config_telemetry *settings, struct process *process,
                                 struct error *err)
 {
+    assert(process->metrics && process->worker_count > 0);
     struct telemetry *telemetry = memory_zalloc(sizeof(*telemetry));
     telemetry->settings = settings;
     telemetry->process = process;
