@@ -305,7 +305,6 @@ void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay
 
 void worker_cancel_timer(struct worker *worker, struct timer *timer)
 {
-    assert(worker_is_current(worker));
     timer_queue_cancel(&worker->timers, timer);
 }
 

@@ -519,7 +519,7 @@ struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uin
 static struct span_entry *move_to_end(struct span_shard *shard, struct span_entry *entry,
                                       struct span_slot *slot, uint32_t *number_out)
 {
-    assert(!(entry->flags & SPAN_ENTRY_DEAD) && share_of(shard, entry)->count > 0);
+    assert(!(entry->flags & SPAN_ENTRY_DEAD));
     struct span_entry *moved = append_entry(shard, &slot->number);
     *moved = *entry;
     share_of(shard, entry)->count--;
@@ -730,7 +730,6 @@ static void new_block(struct span_shard *shard, struct span_entry *entry, uint16
     struct span_block head = {.number = shard->next - 1, .values_size = values_size};
     size_t size = block_size(shard, &head);
     assert(!entry->block && size <= SPAN_SHARD_BLOCK_MAX);
-    assert(entry == entry_at(shard, head.number));
     entry->block = take_room(shard, entry, size);
     *entry->block = head;
 }
@@ -885,7 +884,6 @@ static void bury(struct span_shard *shard, struct span_entry *entry)
     while (entry->waiters)
         free_waiter(shard, entry, entry->waiters);
     release_block(shard, entry);
-    assert(share_of(shard, entry)->count > 0);
     share_of(shard, entry)->count--;
     assert(!(entry->flags & SPAN_ENTRY_PROFILE) || shard->live_profiles > 0);
     shard->live_profiles -= (entry->flags & SPAN_ENTRY_PROFILE) != 0;

@@ -21,7 +21,7 @@ struct output_piece {
 
 static struct output_piece *add_piece(struct client_output *output)
 {
-    assert(output->first <= output->count && output->count <= output->capacity);
+    assert(output->count <= output->capacity);
     if (output->first == output->count)
         output->first = output->count = 0;
     if (output->count == output->capacity) {
