@@ -39,6 +39,7 @@ static void tell_key(struct config_check *check, bool is_error, const char *key,
                      va_list args)
 {
     assert(check->component);
+    assert(check->component_path);
     struct config_path path = {.parent = check->component_path, .name = key};
     const char *text = config_path_text(check->arena, *key ? &path : check->component_path);
     config_message_at(check, is_error, locate(check, key), text, format, args);

@@ -67,6 +67,7 @@ static const struct field *find_field(const struct field *fields, const char *na
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
         size_t inner = 0;
         const struct field *found = field;
+        assert(!field->inlined || field->kind == FIELD_KIND_BLOCK);
         if (field->inlined)
             found = find_field(field->block, name, &inner);
         else if (strcmp(field->name, name) != 0)
@@ -192,9 +193,11 @@ static void read_value(const struct decoding *at, void *member)
     union value before = {0};
     union value after = {0};
     size_t size = value_size(field->kind);
+    assert(field->kind < sizeof readers / sizeof *readers && readers[field->kind]);
     if (field->replaced_by)
         config_warn_at(at->check, at->key->place, at->path,
                        "\"%s\" is deprecated; use \"%s\" instead", field->name, field->replaced_by);
+    assert(size <= sizeof before);
     memcpy(&before, member, size);
     if (!at->node->broken && !readers[field->kind](at, member))
         return;
@@ -208,6 +211,7 @@ static void decode_keys(struct config_check *check, const struct config_path *pa
                         const struct config_node *node, const struct field *fields, void *out,
                         bool optional)
 {
+    assert(node->kind == CONFIG_NODE_MAP || node->count == 0);
     for (size_t i = 0; i < node->count; i++) {
         const struct config_node *key = node->keys[i];
         if (optional && strcmp(key->text, "enabled") == 0)
@@ -278,6 +282,7 @@ void config_decode_block(struct config_check *check, const struct config_path *p
 
 static void read_fallback(struct config_check *check, const struct field *field, void *member)
 {
+    assert(field->fallback && readers[field->kind]);
     const struct config_place nowhere = {0};
     struct config_node *node =
         config_node_scalar(check->arena, nowhere, field->fallback, CONFIG_STYLE_PLAIN);
@@ -339,5 +344,6 @@ const char *config_scalar_problem(struct arena *arena, const struct field *field
     candidate.fallback = text;
     candidate.required = false;
     read_fallback(&check, &candidate, &value);
+    assert(check.error_count == 0 || check.message_count > 0);
     return check.error_count ? check.messages[0].text : NULL;
 }

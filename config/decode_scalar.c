@@ -4,6 +4,7 @@
 #include "config/suggest.h"
 #include "config/value.h"
 
+#include <assert.h>
 #include <strings.h>
 
 bool decode_fail(const struct decoding *at, const char *format, ...)
@@ -31,6 +32,7 @@ static bool fail_bounds(const struct decoding *at)
     if (at->check->lenient)
         return true;
     const char *least = field->min ? field->min : field->kind == FIELD_KIND_UINT ? "0" : NULL;
+    assert(least || field->max); /* else nothing is out of range */
     const char *value =
         at->node->kind == CONFIG_NODE_NULL ? "no value means 0, which" : config_node_text(at->node);
     if (least && field->max)

@@ -3,6 +3,8 @@
 #include "config/decode_value.h"
 #include "config/node.h"
 
+#include <assert.h>
+
 enum { PAIRS_MAX = 1000 };
 
 /* ---- lists of texts ---- */
@@ -54,6 +56,7 @@ static bool read_string_list(const struct decoding *at, struct config_strings *s
         item.path = &path;
         item.node = list->items[i];
         const char *text = item.node->broken ? "" : decode_take_text(&item);
+        assert(read.count <= i);
         if (text)
             read.items[read.count++] = text;
     }
@@ -83,6 +86,7 @@ static bool add_pair(const struct decoding *at, struct config_pairs *pairs, cons
     for (size_t i = 0; i < pairs->count; i++)
         if (strcmp(pairs->items[i].name, name) == 0)
             return decode_fail(at, "%s is given twice", config_quote(at->check->arena, name));
+    assert(pairs->count < PAIRS_MAX);
     pairs->items[pairs->count++] = (struct config_pair){name, value};
     return true;
 }
@@ -161,6 +165,7 @@ bool decode_read_list(const struct decoding *at, void *member)
         return require_some(at, list->count);
     if (node->kind != CONFIG_NODE_LIST)
         return decode_fail(at, "expected a list, got %s", config_node_describe(node));
+    assert(field->block && field->block_size > 0);
     list->count = node->count;
     list->items = arena_array(at->check->arena, node->count, field->block_size);
     for (size_t i = 0; i < node->count; i++) {

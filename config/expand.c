@@ -199,6 +199,7 @@ static const char *unescape(struct arena *arena, const char *text)
             from++;
     }
     *to = '\0';
+    assert(to <= out + strlen(text));
     return out;
 }
 
@@ -280,6 +281,7 @@ static bool expand_text(const struct expansion *at, struct text *text,
     for (int passes = 0; find_placeholder(text_string(text), &from, &found); passes++) {
         if (passes == CONFIG_MAX_EXPANSIONS)
             return stop(at, "too many recursive expansions, more than %d", CONFIG_MAX_EXPANSIONS);
+        assert(found.start + 3 <= found.end && found.end <= text->size); /* ${...} */
         struct slice uri = slice_of(text->data + found.start + 2, found.end - found.start - 3);
         struct provided provided;
         if (!provide(at, arena_string(at->check->arena, uri), &provided))

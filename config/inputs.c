@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static bool read_all(int fd, uint8_t *buffer, size_t capacity, size_t *size_out)
         else if (errno != EINTR)
             return false;
     }
+    assert(size <= capacity);
     *size_out = size;
     return true;
 }

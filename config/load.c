@@ -10,6 +10,7 @@
 
 #include "core/base/memory.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 /* ---- sources ---- */
@@ -147,6 +148,7 @@ static void require_sections(struct config_check *check, const struct config_nod
 
 static void decode(struct config_check *check, const struct config_node *root)
 {
+    assert(root->kind == CONFIG_NODE_MAP && !check->stopped);
     check_sections(check, root);
     refuse_connectors(check, root);
     require_sections(check, root);
@@ -186,12 +188,14 @@ static void load(struct config_check *check, const struct source_text *texts, si
     root = config_expand(check, root);
     if (check->stopped)
         return;
+    assert(root->kind == CONFIG_NODE_MAP); /* read_tree lets nothing else through */
     check->config->root = root;
     decode(check, root);
 }
 
 static struct config *finish(struct config_check *check, struct text *report)
 {
+    assert(check->error_count == 0 || check->message_count > 0);
     config_report(check, report);
     if (check->error_count == 0)
         return check->config;

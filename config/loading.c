@@ -1,5 +1,6 @@
 #include "config/loading.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@ void config_message_at(struct config_check *check, bool is_error, struct config_
     if (!check->messages)
         check->messages =
             arena_array(check->arena, CONFIG_MAX_MESSAGES, sizeof(struct config_message));
+    assert(check->message_count < CONFIG_MAX_MESSAGES);
     size_t order = check->message_count++;
     check->messages[order] = (struct config_message){
         .place = place,
@@ -149,6 +151,7 @@ static void print_message(const struct config_message *message, struct text *rep
 
 void config_report(const struct config_check *check, struct text *report)
 {
+    assert(check->message_count <= check->error_count + check->warning_count);
     if (check->message_count == 0)
         return;
     qsort(check->messages, check->message_count, sizeof(check->messages[0]), compare_messages);

@@ -1,5 +1,7 @@
 #include "config/merge.h"
 
+#include <assert.h>
+
 struct config_node *config_merge(struct arena *arena, struct config_node *earlier,
                                  struct config_node *later)
 {
@@ -32,6 +34,7 @@ static struct config_node *unfold_key(struct arena *arena, struct config_node *k
     }
     config_node_put(arena, map, config_node_scalar(arena, key->place, part, CONFIG_STYLE_QUOTED),
                     value);
+    assert(outermost->count == 1); /* so does each map inside it have one key */
     return outermost;
 }
 

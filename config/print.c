@@ -4,6 +4,7 @@
 #include "config/sections.h"
 #include "config/service.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define REDACTED "[REDACTED]"
@@ -179,10 +180,14 @@ static struct printer inside(const struct printer *printer)
 /* What was printed since `start` becomes an item of a list: its first line gets the dash. */
 static void make_item(const struct printer *printer, size_t start)
 {
-    if (printer->out->size == start)
+    size_t dash = start + (size_t)printer->indent;
+    assert(start <= printer->out->size);
+    if (printer->out->size == start) {
         text_printf(printer->out, "%*s- {}\n", printer->indent, "");
-    else
-        printer->out->data[start + (size_t)printer->indent] = '-';
+        return;
+    }
+    assert(dash < printer->out->size);
+    printer->out->data[dash] = '-';
 }
 
 /* ---- nodes as they were written ---- */
@@ -253,6 +258,7 @@ static void print_pairs(const struct printer *printer, const struct config_pairs
 static void print_list(const struct printer *printer, const struct field *field,
                        const struct config_list *list)
 {
+    assert(field->block && field->block_size > 0);
     struct printer item = inside(printer);
     struct printer inner = inside(&item);
     void *defaults = arena_zalloc(printer->arena, field->block_size);
@@ -268,6 +274,7 @@ static void print_list(const struct printer *printer, const struct field *field,
 
 static void cut(struct text *text, size_t size)
 {
+    assert(size <= text->size);
     text->data[size] = '\0';
     text->size = size;
 }
@@ -310,6 +317,7 @@ static void append_scalar(struct text *out, const struct field *field, const voi
         append_duration(out, *(const int64_t *)member);
         break;
     case FIELD_KIND_ENUM:
+        assert(*(const int *)member >= 0);
         append_value(out, field->names[*(const int *)member]);
         break;
     case FIELD_KIND_SECRET:

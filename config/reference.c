@@ -5,6 +5,7 @@
 
 #include "version.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 static const char *const stability_names[] = {
@@ -70,6 +71,7 @@ static void append_kind(struct text *out, const struct field *field)
         [FIELD_KIND_NODE] = "see the text",
     };
     if (field->kind != FIELD_KIND_ENUM) {
+        assert(field->kind < sizeof kinds / sizeof *kinds && kinds[field->kind]);
         text_append(out, kinds[field->kind]);
         return;
     }

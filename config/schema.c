@@ -3,6 +3,7 @@
 #include "config/sections.h"
 #include "config/service.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -19,12 +20,14 @@ static json_t *reference(const char *name)
 /* A value of this schema, or a placeholder for it, or nothing. */
 static json_t *or_placeholder(json_t *schema)
 {
+    assert(schema);
     return json_pack("{s:[o,o,{s:s}]}", "anyOf", schema, reference("#/$defs/placeholder"), "type",
                      "null");
 }
 
 static void set(json_t *object, const char *key, json_t *value)
 {
+    assert(value); /* json_pack understood its format */
     json_object_set_new(object, key, value);
 }
 

@@ -119,6 +119,7 @@ static void decode_component(struct config_check *check, enum config_section sec
     }
     struct config_path path = {.parent = section_path, .name = id.text};
     const struct config_type *type = find_type(check->types, section, id.type);
+    assert(config->component_count[section] < COMPONENTS_MAX);
     struct config_component *component =
         &config->components[section][config->component_count[section]++];
     *component = (struct config_component){
@@ -176,6 +177,7 @@ void config_run_checks(struct config_check *check)
                 continue;
             struct config_path section_path = {.name = config_section_names[section]};
             struct config_path path = {.parent = &section_path, .name = component->id};
+            assert(component->type && !check->component);
             check->component = component;
             check->component_path = &path;
             component->type->check(component->settings, check);

@@ -102,6 +102,7 @@ static struct members read_members(struct config_check *check, const struct conf
             tell_repeated(check, list->items[i], path, component, section);
             continue;
         }
+        assert(members.count <= i);
         component->used = true;
         members.items[members.count++] = component;
     }
@@ -155,6 +156,7 @@ static void check_signals(struct config_check *check, const struct config_path *
                           const struct config_node *list, const struct members *members,
                           const struct config_pipeline *pipeline)
 {
+    assert(list || members->count == 0);
     for (size_t i = 0; i < members->count; i++) {
         const struct config_component *component = members->items[i];
         if (!component->type || component->type->stability[pipeline->signal] != STABILITY_NONE)
@@ -191,6 +193,7 @@ static void check_single_places(struct config_check *check, const struct config_
 {
     for (size_t i = 0; i < pipeline->processor_count; i++) {
         const struct config_component *component = pipeline->processors[i];
+        assert(component->used); /* read_members found it */
         if (!component->type || !component->type->one_pipeline_per_signal)
             continue;
         const struct config_pipeline *other =
@@ -225,6 +228,7 @@ static struct members read_side(struct config_check *check, const struct config_
                                 const struct config_node *node, enum config_section section,
                                 const struct config_pipeline *pipeline)
 {
+    assert((size_t)section < sizeof pipeline_keys / sizeof *pipeline_keys);
     const struct config_node *list = config_node_get(node, pipeline_keys[section]);
     struct members members = read_members(check, list, path, section);
     check_signals(check, path, list, &members, pipeline);
@@ -271,6 +275,7 @@ static void decode_pipeline(struct config_check *check, const struct config_path
     if (!has_items(node, "exporters"))
         config_error_at(check, key->place, &path, "must have at least one exporter");
     check_single_places(check, &path, key, &pipeline);
+    assert(check->config->pipeline_count < PIPELINES_MAX);
     check->config->pipelines[check->config->pipeline_count++] = pipeline;
 }
 

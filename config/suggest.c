@@ -1,5 +1,6 @@
 #include "config/suggest.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ static unsigned least(unsigned a, unsigned b)
 /* Insertions, deletions, replacements and swaps of neighbours between the two, case apart. */
 static unsigned distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
+    assert(a_size <= LONGEST && b_size <= LONGEST);
     unsigned rows[3][LONGEST + 1];
     for (unsigned k = 0; k <= b_size; k++)
         rows[0][k] = k;

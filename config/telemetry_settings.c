@@ -4,6 +4,8 @@
 #include "config/service.h"
 #include "core/base/log.h"
 
+#include <assert.h>
+
 /*
  * service::telemetry. profcol obeys the level and the encoding of the log, the level of the
  * metrics, and the address of the first pull reader. The Collector's other keys are known, so that
@@ -234,6 +236,7 @@ void config_telemetry_apply(struct config_check *check, const struct config_path
     telemetry->metrics_enabled = endpoint && settings->metrics.level != METRICS_NONE;
     if (!endpoint)
         return;
+    assert(endpoint->port <= UINT16_MAX); /* the table's bound */
     telemetry->metrics_host = endpoint->host;
     telemetry->metrics_port = endpoint->port;
     telemetry->metrics_without_units = endpoint->without_units;

@@ -62,9 +62,11 @@ static struct config_node **grow(struct arena *arena, struct config_node **old, 
 
 static void reserve_one(struct arena *arena, struct config_node *node)
 {
+    assert(node->kind == CONFIG_NODE_LIST || node->kind == CONFIG_NODE_MAP);
     if (node->count < node->capacity)
         return;
     node->capacity = node->capacity ? 2 * node->capacity : 4;
+    assert(node->capacity > node->count);
     node->items = grow(arena, node->items, node->count, node->capacity);
     if (node->kind == CONFIG_NODE_MAP)
         node->keys = grow(arena, node->keys, node->count, node->capacity);
@@ -80,6 +82,7 @@ void config_node_append(struct arena *arena, struct config_node *list, struct co
 /* The slot that holds key, or the free one where it belongs. */
 static uint32_t *index_slot(const struct config_node *map, const char *key)
 {
+    assert(map->count < map->index_size); /* so a free slot ends the search */
     size_t mask = map->index_size - 1;
     size_t at = (size_t)hash_bytes(slice_of_string(key)) & mask;
     while (map->index[at] && strcmp(map->keys[map->index[at] - 1]->text, key) != 0)
@@ -90,6 +93,7 @@ static uint32_t *index_slot(const struct config_node *map, const char *key)
 static void index_rebuild(struct arena *arena, struct config_node *map)
 {
     map->index_size = map->index_size ? 4 * map->index_size : (size_t)4 * INDEX_FROM;
+    assert(2 * map->count <= map->index_size && (map->index_size & (map->index_size - 1)) == 0);
     map->index = arena_array(arena, map->index_size, sizeof(uint32_t));
     for (size_t i = 0; i < map->count; i++)
         *index_slot(map, map->keys[i]->text) = (uint32_t)(i + 1);
@@ -123,6 +127,7 @@ bool config_node_put(struct arena *arena, struct config_node *map, struct config
                      struct config_node *value)
 {
     assert(map->kind == CONFIG_NODE_MAP);
+    assert(key->kind == CONFIG_NODE_SCALAR || key->kind == CONFIG_NODE_NULL);
     if (config_node_find(map, key->text) != SIZE_MAX)
         return false;
     reserve_one(arena, map);

@@ -1,5 +1,6 @@
 #include "config/value.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -305,6 +306,7 @@ static bool take_amount(struct duration_text *text, struct amount *out)
 static bool add_amount(const struct duration_text *text, struct amount amount,
                        const struct unit *unit, uint64_t *total)
 {
+    assert(amount.fraction < amount.fraction_unit && unit->ns > 0);
     uint64_t ns;
     __extension__ unsigned __int128 fraction =
         (unsigned __int128)amount.fraction * (uint64_t)unit->ns / amount.fraction_unit;
@@ -335,6 +337,7 @@ bool config_parse_duration(struct slice text, int64_t *ns_out, char *why, size_t
         if (!unit || !add_amount(&duration, amount, unit, &total))
             return false;
     } while (duration.rest.size);
+    assert(total <= INT64_MAX); /* add_amount */
     *ns_out = negative ? -(int64_t)total : (int64_t)total;
     return true;
 }

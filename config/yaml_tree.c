@@ -127,6 +127,7 @@ static bool fail_syntax(struct reader *reader, const yaml_parser_t *parser)
 
 static bool complete_pair(struct reader *reader, struct frame *frame, struct config_node *value)
 {
+    assert(frame->node->kind == CONFIG_NODE_MAP && frame->key);
     struct arena *arena = reader->check->arena;
     struct config_node *key = frame->key;
     frame->key = NULL;
@@ -150,6 +151,7 @@ static bool add_node(struct reader *reader, struct config_node *node)
         reader->root = node;
         return true;
     }
+    assert(reader->depth <= CONFIG_MAX_DEPTH);
     struct frame *frame = &reader->frames[reader->depth - 1];
     if (frame->node->kind == CONFIG_NODE_LIST) {
         config_node_append(reader->check->arena, frame->node, node);
@@ -214,6 +216,7 @@ static struct config_node *copy_node(struct reader *reader, const struct config_
         else
             config_node_put(check->arena, copy, from->keys[i], item);
     }
+    assert(copy->count == from->count); /* keys of a map differ */
     return copy;
 }
 
@@ -289,6 +292,7 @@ static bool on_start(struct reader *reader, enum config_node_kind kind, yaml_mar
     struct anchor *own = add_anchor(reader, anchor, node);
     if (!add_node(reader, node))
         return false;
+    assert(reader->depth < CONFIG_MAX_DEPTH);
     reader->frames[reader->depth++] = (struct frame){.node = node, .anchor = own};
     return true;
 }
@@ -324,6 +328,7 @@ static bool on_end(struct reader *reader)
 {
     assert(reader->depth > 0);
     struct frame *frame = &reader->frames[--reader->depth];
+    assert(!frame->key); /* each key of a map has its value */
     if (frame->anchor)
         frame->anchor->complete = true;
     return apply_merges(reader, frame);
@@ -382,6 +387,7 @@ static struct config_node *read_document(struct reader *reader)
     yaml_parser_delete(&parser);
     if (!good)
         return NULL;
+    assert(reader->depth == 0);
     if (!reader->root)
         reader->root = config_node_new(reader->check->arena, CONFIG_NODE_NULL,
                                        place_of(reader, (yaml_mark_t){0}));

@@ -12,6 +12,7 @@
 #include "core/telemetry.h"
 #include "version.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,6 +60,7 @@ static void wait_for_signal(const sigset_t *signals, struct kept_memory *kept)
         int number = wait_for_signal_until(signals, kept_memory_look(kept));
         if (number < 0)
             continue;
+        assert((size_t)number < sizeof names / sizeof *names && names[number]);
         log_info(NULL, "Received signal from OS: %s", names[number]);
         if (number != SIGHUP)
             return;
@@ -130,6 +132,7 @@ static bool start_pipelines(struct server_process *self, const struct config *co
 
 static void drain(struct server_process *self, int64_t timeout_ns)
 {
+    assert(self->graph && timeout_ns >= 0);
     log_info(NULL, "Starting shutdown...");
     graph_drain(self->graph);
     if (!graph_wait_drained(self->graph, (uint64_t)timeout_ns))
@@ -171,6 +174,7 @@ static void free_process(struct server_process *self)
 
 static void init_process(struct server_process *self, unsigned workers)
 {
+    assert(workers > 0 && workers <= WORKERS_MAX);
     size_t memory = memory_limit_bytes();
     self->budget.limit_bytes = memory / 4;
     source_accounts_init(&self->accounts, &self->budget);

@@ -7,6 +7,7 @@
 #include "core/net/server.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <strings.h>
@@ -142,6 +143,7 @@ static bool on_head(void *context, struct exchange *exchange)
 static void on_request(void *context, struct exchange *exchange)
 {
     struct telemetry *telemetry = context;
+    assert(worker_is_current(exchange_worker(exchange)));
     struct http_header no_sniff = {SLICE("x-content-type-options"), SLICE("nosniff")};
     struct text page = {0};
     metrics_write(telemetry->process->metrics, !telemetry->settings->metrics_without_type_suffix,
@@ -182,6 +184,7 @@ static struct server *open_server(struct telemetry *telemetry,
 struct telemetry *telemetry_new(const struct config_telemetry *settings, struct process *process,
                                 struct error *err)
 {
+    assert(process->metrics && process->worker_count > 0);
     struct telemetry *telemetry = memory_zalloc(sizeof(*telemetry));
     telemetry->settings = settings;
     telemetry->process = process;
@@ -200,6 +203,7 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings, struct 
 
 void telemetry_stop(struct telemetry *telemetry)
 {
+    assert(worker_is_current(&telemetry->process->workers[0]));
     if (telemetry->server)
         server_stop(telemetry->server, &telemetry->process->workers[0]);
 }

@@ -209,6 +209,7 @@ static bool on_head(void *context, struct exchange *exchange)
 static void on_error(void *context, struct exchange *exchange, int http_status,
                      const struct verdict *verdict)
 {
+    assert(exchange_dialect(exchange) == SERVER_HTTP);
     (void)context;
     otlp_request_refuse(exchange, is_json_request(exchange), http_status, verdict);
 }
@@ -219,6 +220,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct otlp_request *request = container_of(receipt, struct otlp_request, received.receipt);
     struct exchange *exchange = request->received.exchange;
+    assert(worker_is_current(exchange_worker(exchange)));
     struct received_counters *counters =
         &request->receiver->counters[request->transport][request->signal];
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
@@ -239,6 +241,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
 {
     struct otlp_request *request = *request_io;
     struct worker *worker = exchange_worker(exchange);
+    assert(request->items > 0 && receiver->nodes[worker->index]->worker == worker);
     struct context *metadata =
         includes_metadata(receiver, request->transport) ? received_metadata(exchange) : NULL;
     received_init(&request->received, exchange, on_settled);
@@ -253,6 +256,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
 static void finish_reading(struct otlp_request *request, struct exchange *exchange,
                            struct buffer *body, const struct verdict *why)
 {
+    assert(body || !verdict_is_ok(why));
     struct otlp_receiver *receiver = request->receiver;
     struct received_counters *counters = &receiver->counters[request->transport][request->signal];
     if (body && request->items > 0) {
@@ -317,6 +321,7 @@ static void on_request(void *context, struct exchange *exchange)
                                         : signal_of_http_path(receiver, exchange_path(exchange))),
         .is_json = !is_grpc && is_json_request(exchange),
     };
+    assert((unsigned)request->signal < SIGNAL_COUNT); /* on_head refuses other paths */
     struct buffer *body = exchange_take_body(exchange);
     if (otlp_request_is_large(body->size, request->is_json)) {
         start_reading(request, exchange, body);
@@ -373,6 +378,7 @@ static bool otlp_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
+    assert(node->worker->index < WORKERS_MAX && !receiver->started);
     receiver->nodes[node->worker->index] = node;
     /* Workers start one after the other: only when the last has its node may a connection arrive
      * anywhere. */
@@ -402,6 +408,7 @@ static void otlp_node_drain(struct node *node)
 {
     struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
     struct otlp_node *self = (struct otlp_node *)node;
+    assert(self->undrained_servers == 0);
     self->undrained_servers = 1; /* ours, while the loop runs */
     for (int i = 0; i < TRANSPORT_COUNT; i++)
         if (receiver->servers[i]) {

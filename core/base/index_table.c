@@ -2,6 +2,8 @@
 
 #include "core/base/arena.h"
 
+#include <assert.h>
+
 enum { SLOTS_MIN = 16 };
 
 static uint32_t slots_for(uint32_t count)
@@ -70,5 +72,6 @@ void index_table_remove(struct index_table *table, uint32_t hash, uint32_t numbe
         }
     }
     table->slots[hole] = (struct index_slot){0};
+    assert(table->count > 0);
     table->count--;
 }

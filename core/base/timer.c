@@ -18,6 +18,7 @@ static void put(struct timer_queue *queue, size_t position, struct timer *timer)
 
 static void sift_up(struct timer_queue *queue, struct timer *timer)
 {
+    assert(timer->position > 0 && timer->position <= queue->count);
     size_t position = timer->position;
     while (position > 1 && earlier(timer, queue->heap[position / 2])) {
         put(queue, position, queue->heap[position / 2]);
@@ -87,6 +88,7 @@ void timer_queue_cancel(struct timer_queue *queue, struct timer *timer)
 
 size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
 {
+    assert(queue->run_ns == 0);        /* not from within a timer */
     uint64_t latest = queue->sequence; /* what is set from now on waits for the next run */
     size_t called = 0;
     queue->run_ns = now_ns;

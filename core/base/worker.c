@@ -52,6 +52,7 @@ enum { HELD_MS = 1000 }; /* is worth a line in the log */
 
 void worker_begin_timed_piece(struct worker *worker, struct worker_piece *piece)
 {
+    assert(worker_is_current(worker));
     struct worker_piece *outer = worker->piece;
     uint64_t now = clock_monotonic_ns();
     if (outer)
@@ -229,6 +230,7 @@ static void *thread_main(void *context)
 
 bool worker_start(struct worker *worker, struct error *err)
 {
+    assert(!worker->manual && !atomic_load(&worker->running));
     struct thread_start start = {.worker = worker};
     uv_sem_init(&start.begun, 0);
     int rc = pthread_create(&worker->thread, NULL, thread_main, &start);
@@ -309,6 +311,7 @@ void worker_call(struct worker *worker, void (*run)(void *context), void *contex
 
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns)
 {
+    assert(worker_is_current(worker));
     uint64_t now = worker_now(worker);
     uint64_t deadline = delay_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + delay_ns;
     timer_queue_set(&worker->timers, timer, deadline);

@@ -43,6 +43,7 @@ static bool take_member(struct any_value *value, const struct wire_field *field)
 
 struct any_value any_value_read_members(struct slice payload, uint32_t last_kind)
 {
+    assert(last_kind == ANY_VALUE_BYTES || last_kind == ANY_VALUE_STRING_STRINDEX);
     struct wire_cursor cursor = wire_cursor(payload);
     struct wire_field field;
     struct any_value value = {.kind = ANY_VALUE_EMPTY};
@@ -129,17 +130,18 @@ static size_t key_value_size(struct slice key, size_t value_size)
     return wire_size_bytes(KEY_VALUE_KEY, key.size) + wire_size_bytes(KEY_VALUE_VALUE, value_size);
 }
 
-static void write_key_value(uint8_t *to, struct slice key, struct slice value)
+static uint8_t *write_key_value(uint8_t *to, struct slice key, struct slice value)
 {
     to = wire_write_bytes(to, KEY_VALUE_KEY, key);
-    wire_write_bytes(to, KEY_VALUE_VALUE, value);
+    return wire_write_bytes(to, KEY_VALUE_VALUE, value);
 }
 
 struct slice key_value_encode(struct arena *arena, struct slice key, struct slice value)
 {
     size_t size = key_value_size(key, value.size);
     uint8_t *payload = arena_alloc(arena, size);
-    write_key_value(payload, key, value);
+    const uint8_t *end = write_key_value(payload, key, value);
+    assert(end == payload + size);
     return slice_of(payload, size);
 }
 
@@ -149,7 +151,9 @@ struct slice key_value_encode_field(struct arena *arena, uint32_t number, struct
     size_t payload_size = key_value_size(key, value.size);
     size_t size = wire_size_bytes(number, payload_size);
     uint8_t *field = arena_alloc(arena, size);
-    write_key_value(wire_write_header(field, number, payload_size), key, value);
+    const uint8_t *end =
+        write_key_value(wire_write_header(field, number, payload_size), key, value);
+    assert(end == field + size);
     return slice_of(field, size);
 }
 

@@ -216,7 +216,9 @@ static const char *any_value_type(struct slice any)
 {
     static const char *const types[] = {"Empty",  "Str",   "Bool", "Int",
                                         "Double", "Slice", "Map",  "Bytes"};
-    return types[any_value_read(any).kind];
+    uint32_t kind = any_value_read(any).kind;
+    assert(kind < sizeof types / sizeof types[0]);
+    return types[kind];
 }
 
 /* `     -> key: Str(value)` on a line, or ` key=value`. */
@@ -603,6 +605,7 @@ static void print_indexed_attributes(struct profile_printer *printer, enum repea
     uint64_t index;
     bool any = false;
     while (!text_is_full(printer->out) && next_number(&indices, &index)) {
+        assert(index <= UINT32_MAX); /* scanned, as all indices: it is in its table */
         struct printed *printed = printed_of(printer, what, (uint32_t)index);
         if (!any && printer->detail == DESCRIBE_DETAILED)
             text_printf(printer->out, "%s    Attributes:\n", indent);

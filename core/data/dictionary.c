@@ -98,8 +98,9 @@ static void count_tables(struct dictionary *dictionary)
     dictionary->last_run = last_run(field.node);
     it = message_iter_into(&field, NULL);
     for (previous = it.previous; message_next(&it, &field); previous = it.previous) {
-        if (field.wire.number >= DICTIONARY_TABLE_COUNT || field.wire.type != WIRE_BYTES)
+        if (field.wire.number >= DICTIONARY_TABLE_COUNT)
             continue;
+        assert(field.wire.type == WIRE_BYTES); /* scanned */
         table = &dictionary->tables[field.wire.number];
         if (table->count++ == 0) {
             table->start = it;
@@ -260,6 +261,7 @@ static uint8_t *reserve_chunk(struct dictionary *dictionary, size_t size)
         dictionary->chunk = arena_alloc(dictionary->arena, chunk_size);
         dictionary->chunk_end = dictionary->chunk + chunk_size;
     }
+    assert((size_t)(dictionary->chunk_end - dictionary->chunk) >= size);
     return dictionary->chunk;
 }
 
@@ -291,6 +293,7 @@ static void append_to_table(struct table *table, struct arena *arena, struct sli
         if (table->count > 0)
             memcpy(table->entries, old, table->count * sizeof *old);
     }
+    assert(table->count < table->capacity);
     table->entries[table->count++] = payload;
 }
 
@@ -325,6 +328,7 @@ uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice p
     if (opened->count == 0)
         append_zero_entry(dictionary, table, opened);
     append_to_table(opened, dictionary->arena, append_to_message(dictionary, table, payload));
+    assert(opened->count > 1); /* the zero value is in front of it */
     if (!is_searched)
         index_table_add(&opened->by_content, &probe, opened->count - 1);
     return opened->count - 1;
@@ -350,6 +354,7 @@ uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice ke
     entry.unit = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, unit);
     payload = reserve_scratch(dictionary, KEY_VALUE_AND_UNIT_ROOM + any_value.size);
     end = key_value_and_unit_write(payload, &entry);
+    assert((size_t)(end - payload) <= dictionary->scratch_size);
     return dictionary_add(dictionary, DICTIONARY_ATTRIBUTE_TABLE,
                           slice_of(payload, (size_t)(end - payload)));
 }
@@ -418,6 +423,7 @@ static struct dictionary_link read_link(struct slice entry)
         else if (field.number == LINK_SPAN_ID)
             link.span_id = field.bytes;
     }
+    assert(!cursor.broken); /* scanned */
     return link;
 }
 

@@ -227,6 +227,7 @@ static void print_list(const ProtobufCFieldDescriptor *field, const struct occur
         any = true;
         print_element(field, &wire, out, depth);
     }
+    assert(!cursor.broken);
     text_append_char(out, ']');
 }
 
@@ -241,6 +242,7 @@ static struct wire_field last_of(const ProtobufCFieldDescriptor *field,
     while (wire_next(&cursor, &wire))
         if (wire.number == field->id)
             last = wire;
+    assert(last.start); /* find_fields saw one */
     return last;
 }
 
@@ -255,6 +257,7 @@ static void print_name(const ProtobufCFieldDescriptor *field, struct text *out, 
 {
     char name[JSON_NAME_MAX + 4] = ",\"";
     size_t size = 2 + json_schema_name(field, name + 2);
+    assert(size + 2 <= sizeof name);
     name[size] = '"';
     name[size + 1] = ':';
     text_append_slice(out, *any ? slice_of(name, size + 2) : slice_of(name + 1, size + 1));

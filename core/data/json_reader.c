@@ -54,6 +54,7 @@ enum json_kind json_peek(struct json_reader *reader)
 void json_take_literal(struct json_reader *reader, enum json_kind kind)
 {
     assert(kind == JSON_TRUE || kind == JSON_FALSE || kind == JSON_NULL);
+    assert(reader->end - reader->next >= (kind == JSON_FALSE ? 5 : 4)); /* json_peek saw it */
     reader->next += kind == JSON_FALSE ? 5 : 4;
 }
 
@@ -237,6 +238,7 @@ bool json_skip(struct json_reader *reader, unsigned depth)
 
 static uint8_t *write_utf8(uint8_t *to, uint32_t c)
 {
+    assert(c <= 0x10ffff);
     if (c < 0x80) {
         *to++ = (uint8_t)c;
     } else if (c < 0x800) {
@@ -259,6 +261,7 @@ static uint8_t *write_utf8(uint8_t *to, uint32_t c)
 static uint32_t unescape_unicode(const uint8_t **from, const uint8_t *end)
 {
     uint32_t c = (uint32_t)hex_quad(*from);
+    assert(c <= 0xffff); /* json_take_string saw four digits */
     *from += 4;
     if (c < 0xd800 || c > 0xdfff)
         return c;
@@ -305,5 +308,6 @@ size_t json_unescape(struct slice raw, uint8_t *to)
         else
             *to++ = unescape_short(c);
     }
+    assert((size_t)(to - start) <= raw.size);
     return (size_t)(to - start);
 }

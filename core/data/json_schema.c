@@ -52,6 +52,7 @@ const ProtobufCFieldDescriptor *json_schema_field(const ProtobufCMessageDescript
             snake[size++] = '_';
         snake[size++] = (char)(is_upper(c) ? c | 0x20 : c);
     }
+    assert(size < sizeof snake);
     snake[size] = '\0';
     return protobuf_c_message_descriptor_get_field_by_name(message, snake);
 }
@@ -66,6 +67,7 @@ size_t json_schema_name(const ProtobufCFieldDescriptor *field, char to[JSON_NAME
         else
             to[size++] = *from;
     }
+    assert(size < JSON_NAME_MAX);
     to[size] = '\0';
     return size;
 }

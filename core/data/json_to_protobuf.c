@@ -100,6 +100,7 @@ static uint8_t *room(struct transcoder *t, size_t size)
 
 static void wrote(struct transcoder *t, const uint8_t *end)
 {
+    assert((size_t)(end - t->out->data) <= t->out->capacity);
     t->out->size = (size_t)(end - t->out->data);
 }
 
@@ -141,6 +142,8 @@ static bool open_length(struct transcoder *t, uint32_t number, struct open_lengt
 
 static void close_length(struct transcoder *t, const struct open_length *open)
 {
+    assert(open->note < t->lengths->size / sizeof(struct missing_length));
+    assert(open->start <= t->out->size && open->extra <= t->extra);
     size_t length = t->out->size - open->start + (t->extra - open->extra);
     ((struct missing_length *)(void *)t->lengths->data)[open->note].length = length;
     t->extra += wire_size_varint(length);
@@ -161,6 +164,7 @@ static struct buffer *put_lengths_in(struct transcoder *t, struct budget *budget
     size_t done = 0;
     uint8_t *to = result->data;
     for (size_t i = 0; i < count; i++) {
+        assert(notes[i].position >= done);
         size_t run = notes[i].position - done;
         memcpy(to, t->out->data + done, run);
         to = wire_write_varint(to + run, notes[i].length);
@@ -169,6 +173,7 @@ static struct buffer *put_lengths_in(struct transcoder *t, struct budget *budget
     if (t->out->size > done)
         memcpy(to, t->out->data + done, t->out->size - done);
     result->size = t->out->size + t->extra;
+    assert((size_t)(to - result->data) + t->out->size - done == result->size);
     return result;
 }
 
@@ -565,6 +570,7 @@ static bool note_field(struct transcoder *t, const ProtobufCMessageDescriptor *d
         if (same_oneof(&descriptor->fields[i], place->field))
             return fail(t, place, "cannot be combined with the value that is already set");
     }
+    assert(place->field - descriptor->fields < JSON_FIELDS_MAX);
     *seen |= 1u << (unsigned)(place->field - descriptor->fields);
     return true;
 }
@@ -640,6 +646,7 @@ struct buffer *json_to_protobuf(enum json_message message, struct slice json, st
         result = put_lengths_in(&t, budget);
     buffer_unref(t.out);
     buffer_unref(t.lengths);
+    assert(!result || !t.over_budget);
     *over_budget_out = t.over_budget;
     return result;
 }

@@ -122,7 +122,10 @@ static struct merge_source_table *table_new(struct budget *budget)
 
 static void table_unref(struct merge_source_table *table)
 {
-    if (!table || --table->references > 0)
+    if (!table)
+        return;
+    assert(table->references > 0);
+    if (--table->references > 0)
         return;
     budget_release(table->budget, table->capacity * sizeof(*table->entries) +
                                       (table->mapped ? table->count * sizeof(*table->mapped) : 0));
@@ -133,6 +136,7 @@ static void table_unref(struct merge_source_table *table)
 
 static void set_capacity(struct merge_source_table *table, uint32_t capacity)
 {
+    assert(capacity >= table->count);
     budget_release(table->budget, table->capacity * sizeof(*table->entries));
     budget_charge(table->budget, capacity * sizeof(*table->entries));
     table->entries = memory_grow(table->entries, capacity, sizeof(*table->entries));
@@ -228,6 +232,7 @@ static void read_dictionary(struct reading *reading, struct slice dictionary,
 /* Of the table before it, all that is known of its entries holds. */
 static void take_over(struct merge_source_table *table, const struct merge_source_table *before)
 {
+    assert(table->count >= before->count); /* it begins with all of them */
     if (before->count > 0)
         memcpy(table->mapped, before->mapped, before->count * sizeof(*table->mapped));
     table->round = before->round;
@@ -298,6 +303,7 @@ void merge_source_deinit(struct merge_source *source)
 
 uint32_t merge_source_count(const struct merge_source *source, int table)
 {
+    assert(table > 0 && table < DICTIONARY_TABLE_COUNT);
     return source->tables[table]->count;
 }
 
@@ -312,6 +318,7 @@ static void note_fixed(struct merge_source *source, int number)
 
 void merge_source_begin(struct merge_source *source)
 {
+    assert(source->target->round > 0); /* 0 of a table: never mapped */
     source->fixed = 0;
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
         struct merge_source_table *table = source->tables[number];
@@ -344,6 +351,7 @@ static void make_entries(struct merge_source *source, int number, uint32_t first
     const uint8_t *data = made->data;
     for (uint32_t i = 0; i < count; data += entries_out[i++].payload.size)
         entries_out[i].payload.data = data;
+    assert(data == made->data + made->size);
 }
 
 /* Entries were copied to where they stay; one that was large would hold its bytes twice. */
@@ -361,6 +369,7 @@ static void map_block(struct merge_source *source, int number, uint32_t first, u
     struct merge_source_table *table = source->tables[number];
     struct merge_entry entries[MERGE_BLOCK];
     uint32_t indices[MERGE_BLOCK];
+    assert(first > 0 && count > 0 && count <= MERGE_BLOCK && count <= table->count - first);
     make_entries(source, number, first, count, entries);
     merge_tables_intern(&source->target->tables, number, entries, count, indices);
     forget_made(&source->target->made[number]);
@@ -371,6 +380,7 @@ static void map_block(struct merge_source *source, int number, uint32_t first, u
         table->moved |= indices[i] != first + i;
     }
     table->mapped_count += count;
+    assert(table->mapped_count < table->count); /* index 0 does not count */
     note_fixed(source, number);
 }
 

@@ -25,6 +25,7 @@ void merge_tables_deinit(struct merge_tables *tables)
 
 static void grow_entries(struct merge_table *table, struct arena *arena, uint32_t capacity)
 {
+    assert(capacity > table->count);
     struct merge_entry *entries =
         arena_alloc(arena, (size_t)capacity * sizeof(*entries)); /* none is read before written */
     if (table->count > 0)
@@ -63,6 +64,7 @@ static struct merge_entry zero_entry(int table)
 static void append(struct merge_tables *tables, struct merge_table *table,
                    const struct merge_entry *entry)
 {
+    assert(table->count < table->capacity && entry->header_size > 0);
     table->entries[table->count++] = *entry;
     tables->size += entry->header_size + entry->payload.size;
 }
@@ -101,6 +103,7 @@ static uint32_t intern(struct merge_tables *tables, int number, const struct mer
     if (table->count == 0)
         append(tables, table, &new);
     new = entry->header_size ? *entry : copy_entry(&tables->arena, number, payload);
+    assert(table->count > 0); /* index 0 is the zero value's */
     index_table_add(&table->by_content, &probe, table->count);
     append(tables, table, &new);
     return table->count - 1;
@@ -124,6 +127,7 @@ void merge_tables_intern(struct merge_tables *tables, int number, const struct m
     struct merge_table *table = &tables->tables[number];
     uint32_t hashes[MERGE_BLOCK];
     assert(count <= MERGE_BLOCK);
+    assert(number > 0 && number < DICTIONARY_TABLE_COUNT);
     make_room(table, &tables->arena, count + 1); /* the zero value is not there yet, perhaps */
     for (uint32_t i = 0; i < count; i++) {
         hashes[i] = (uint32_t)hash_bytes(entries[i].payload);

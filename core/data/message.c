@@ -117,6 +117,7 @@ static struct message *add_node(struct message_iter *it, struct message_field *f
     struct message **link = it->previous ? &it->previous->next : &it->message->children;
     node->next = *link;
     *link = node;
+    assert(!node->next || is_behind(node->next, node->segment, node->field_start));
     it->previous = node;
     field->node = node;
     return node;
@@ -131,6 +132,7 @@ struct message *message_open(struct message_iter *it, struct message_field *fiel
 void message_remove(struct message_iter *it, struct message_field *field)
 {
     struct message *node = field->node ? field->node : add_node(it, field);
+    assert(!node->removed); /* no iterator stands on it any more */
     node->removed = true;
     mark_changed(node);
 }
@@ -138,6 +140,7 @@ void message_remove(struct message_iter *it, struct message_field *field)
 void message_replace(struct message_iter *it, struct message_field *field, struct slice payload)
 {
     struct message *node = message_open(it, field);
+    assert(!node->removed);
     node->raw = with_address(payload);
     node->children = NULL;
     node->tail = node->tail_last = NULL;
@@ -146,6 +149,7 @@ void message_replace(struct message_iter *it, struct message_field *field, struc
 
 void message_append(struct message *message, struct arena *arena, struct slice fields)
 {
+    assert(!message->removed);
     struct message_tail *last = message->tail_last;
     if (last && last->fields.data + last->fields.size == fields.data) {
         last->fields.size +=
@@ -172,6 +176,7 @@ size_t message_measure(struct message *message)
         for (struct message *child = message->children; child; child = child->next) {
             if (!child->changed)
                 continue;
+            assert(child->parent == message);
             size -= (size_t)(child->field_end - child->field_start);
             if (!child->removed)
                 size += wire_size_bytes(child->number, message_measure(child));
@@ -219,6 +224,7 @@ static const struct message *emit_segment(struct sink *sink, struct slice bytes,
     for (; child && child->segment == segment; child = child->next) {
         if (!child->changed)
             continue;
+        assert(position <= child->field_start);
         emit(sink, position, child->field_start);
         if (!child->removed) {
             emit_header(sink, child->number, child->size);
@@ -268,6 +274,7 @@ static void add_item(struct slice_list *list, struct arena *arena, struct slice 
         list->items = items;
         list->capacity = capacity;
     }
+    assert(list->count < list->capacity);
     list->items[list->count++] = bytes;
 }
 

@@ -125,6 +125,7 @@ static void end_field(struct normaliser *n, struct open_field field)
     size_t room;
 
     flush_run(n);
+    assert(n->failed || field.start <= n->out->size);
     size = n->out->size - field.start;
     room = wire_size_varint(size);
     if (room > field.room)
@@ -259,6 +260,7 @@ static void copy_renumbered(struct normaliser *n, const struct wire_field *field
 
 static uint64_t shift_index(uint64_t index, bool required)
 {
+    assert(index < UINT32_MAX); /* scanned: it is in its table */
     return index == 0 && !required ? 0 : index + 1;
 }
 
@@ -278,6 +280,7 @@ static void write_index(struct normaliser *n, const struct wire_field *field, ui
     open = begin_field(n, number, field->bytes.size);
     while (wire_packed_varint(&packed, &index))
         emit_varint(n, shift_index(index, required));
+    assert(!packed.broken);
     end_field(n, open);
 }
 
@@ -350,6 +353,7 @@ static void rewrite_fields(struct normaliser *n, unsigned schema_number, struct 
         else
             copy_renumbered(n, &field, current_number(n, schema, field.number));
     }
+    assert(!cursor.broken);
     write_missing(n, schema_number, seen);
 }
 
@@ -525,6 +529,7 @@ static void rewrite_request(struct normaliser *n)
         else if (!n->dictionary_written)
             write_dictionary(n);
     }
+    assert(!cursor.broken);
     if (n->scan->misses_zero_entries && !n->dictionary_written)
         write_dictionary(n);
 }
@@ -540,6 +545,7 @@ static struct buffer *run(struct normaliser *n, struct budget *budget)
         find_strings(n);
     rewrite_request(n);
     flush_run(n);
+    assert(!n->is_too_large || n->failed);
     if (n->failed) {
         buffer_unref(n->out);
         return NULL;

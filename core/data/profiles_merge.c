@@ -287,11 +287,13 @@ struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct
             count_group(source, payload_of(&field));
         else if (field.number != PROFILES_DICTIONARY)
             wire_out_put(&source->unknown, whole_field(&field));
+    uint32_t profiles = source->profile_count, samples = source->sample_count;
     allocate_arrays(source);
     cursor = wire_cursor(buffer_slice(request));
     while (wire_next_bytes(&cursor, PROFILES_RESOURCE_PROFILES, &field))
         read_group(source, field.bytes);
     assert(!cursor.broken);
+    assert(source->profile_count == profiles && source->sample_count == samples);
     return source;
 }
 
@@ -389,6 +391,7 @@ static struct range range_of(const struct profiles_source *source, uint32_t firs
     range.first_profile = bisect(source, source->profile_count, first, profile_reaches);
     if (end < source->sample_count)
         range.end_profile = bisect(source, source->profile_count, end, profile_starts_at);
+    assert(range.first_profile <= range.end_profile);
     range.first_scope = bisect(source, source->scope_count, range.first_profile, scope_reaches);
     range.end_scope = bisect(source, source->scope_count, range.end_profile, scope_starts_at);
     range.first_group = bisect(source, source->group_count, range.first_scope, group_reaches);

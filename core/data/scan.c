@@ -365,6 +365,7 @@ static const uint8_t *check_number(struct walk *walk, struct frame *frame, const
         size = 4;
         break;
     default:
+        assert(rule->action >= SCAN_REFUSE_TYPE && rule->action <= SCAN_REFUSE_NUMBER);
         refuse(walk, problems[rule->action], 0);
         return NULL;
     }
@@ -468,6 +469,7 @@ static bool walk_request(struct walk *walk, struct slice request)
     }
     if (frame)
         note_sample(walk, frame);
+    assert(walk->problem != NO_PROBLEM || !frame); /* only the end leaves no frame */
     return walk->problem == NO_PROBLEM;
 }
 
@@ -539,6 +541,7 @@ static void describe_problem(const struct walk *walk, char *to, size_t size)
 
 static bool report(const struct walk *walk, struct slice request, struct error *err)
 {
+    assert(walk->problem != NO_PROBLEM && walk->at);
     char place[PLACE_SIZE];
     char problem[160];
 
@@ -682,6 +685,7 @@ static bool walk_carefully(struct walk *walk, enum scan_layout layout, struct sl
 static bool report_further(const struct walk *current, const struct walk *v19, struct slice request,
                            struct error *err)
 {
+    assert(current->sample_end && v19->problem != NO_PROBLEM);
     if (v19->at < current->sample_end)
         return report(current, request, err);
     report(v19, request, err);

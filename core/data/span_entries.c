@@ -146,6 +146,7 @@ static const uint64_t *copy_totals(struct span_operation *op, const struct span_
 static void add_totals(struct span_operation *op, struct span_entry *entry, const uint64_t *more,
                        uint64_t first_ns, uint64_t last_ns)
 {
+    assert(op->common->totals_count * sizeof *more == op->shard->totals_size);
     bool had_totals = has_totals(op, entry);
     if (!had_totals)
         entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS; /* those are too old */
@@ -171,8 +172,10 @@ static void note_left(struct span_entry *entry, uint64_t samples)
 static struct span_entry *merge(struct span_operation *op, struct span_entry *entry,
                                 struct span_entry *left)
 {
+    assert(entry != left);
     uint64_t totals[1 + 2 * SPAN_INDEX_TYPES_MAX];
     bool any = has_totals(op, left);
+    assert(op->shard->totals_size <= sizeof totals);
     uint64_t first_ns = left->samples_first_ns, last_ns = left->samples_last_ns;
     if (any)
         memcpy(totals, span_entry_totals(left), op->shard->totals_size);

@@ -157,6 +157,7 @@ static struct shard_change lock_shard(struct span_shard *shard)
 static void unlock_shard(struct span_shard *shard, struct shard_change *change,
                          struct span_index_common *common)
 {
+    assert(shard->live_profiles <= shard->table.live);
     /* As a number of 64 bits that wraps: there may be less. */
     uint64_t more = (uint64_t)shard->table.live - change->live;
     uint64_t more_profiles = (uint64_t)shard->live_profiles - change->live_profiles;

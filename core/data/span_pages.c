@@ -90,6 +90,7 @@ void *span_pages_take(struct span_pages *pages)
     if (pages->with_room.next == &pages->with_room)
         new_extent(pages);
     struct extent *extent = pages->with_room.next;
+    assert(extent->free_count > 0);
     size_t word = 0;
     while (extent->free[word] == 0)
         word++;
@@ -107,8 +108,10 @@ void span_pages_give_back(struct span_pages *pages, void *page)
     struct extent *extent = (struct extent *)((uintptr_t)page & ~(uintptr_t)(EXTENT_SIZE - 1));
     size_t number = ((uintptr_t)page & (EXTENT_SIZE - 1)) / SPAN_PAGE_SIZE;
     uint64_t bit = UINT64_C(1) << number % WORD_BITS;
+    assert(number > 0); /* the extent's own */
     pthread_mutex_lock(&pages->lock);
     assert(!(extent->free[number / WORD_BITS] & bit));
+    assert(extent->free_count < EXTENT_PAGES - 1);
     extent->free[number / WORD_BITS] |= bit;
     if (extent->free_count++ == 0) /* behind the others, so that one of them becomes empty */
         insert_behind(pages->with_room.previous, extent);

@@ -168,6 +168,7 @@ static void give_back_chunk(struct span_shard *shard, uint32_t number)
     struct span_chunk **chunk = chunk_at(shard, number);
     if (!*chunk)
         return;
+    assert(shard->chunk_count > 0);
     give_back(shard, *chunk);
     *chunk = NULL;
     free(shard->newer[chunk - shard->chunks]);
@@ -304,6 +305,7 @@ static void renumber(struct span_shard *shard, struct span_entry *entry, uint32_
 
 static void pack_one(struct span_shard *shard)
 {
+    assert(shard->packs && !is_before(shard->packs_from, shard->packs_to));
     uint32_t from = shard->packs_from++;
     struct span_entry *entry = entry_at(shard, from);
     if (entry->flags & SPAN_ENTRY_DEAD)
@@ -498,6 +500,7 @@ struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uin
                                      uint8_t profile_flag, const struct span_source *source,
                                      unsigned same_id)
 {
+    assert(same_id <= SPAN_SHARD_SAME_ID && source->number < SPAN_SOURCES_MAX);
     if (same_id == SPAN_SHARD_SAME_ID)
         evict_same_id(shard, tag, span_id, profile_flag, source);
     uint32_t number;
@@ -516,6 +519,7 @@ struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uin
 static struct span_entry *move_to_end(struct span_shard *shard, struct span_entry *entry,
                                       struct span_slot *slot, uint32_t *number_out)
 {
+    assert(!(entry->flags & SPAN_ENTRY_DEAD));
     struct span_entry *moved = append_entry(shard, &slot->number);
     *moved = *entry;
     share_of(shard, entry)->count--;
@@ -547,6 +551,7 @@ struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_en
     uint32_t number;
     struct span_entry *moved = move_to_end(shard, entry, slot_of(shard, entry), &number);
     size_t size = moved->block ? block_size(shard, moved->block) : 0;
+    assert(share_of(shard, moved)->bytes >= size);
     share_of(shard, moved)->bytes -= size;
     moved->source = source->number & (SPAN_SOURCES_MAX - 1U);
     struct span_share *share = span_shares_open(&shard->shares, source);
@@ -584,6 +589,7 @@ static void evict(struct span_shard *shard, struct span_entry *entry, enum span_
 static unsigned find_oldest(struct span_shard *shard, struct span_share *share, unsigned most,
                             struct span_entry **oldest_out)
 {
+    assert(share->count > 0 && most > 0);
     unsigned count = 0;
     for (uint32_t number = share->oldest;; number = *newer_at(shard, number)) {
         struct span_entry *entry = entry_at(shard, number);
@@ -693,6 +699,7 @@ static void release_block(struct span_shard *shard, struct span_entry *entry)
     struct span_block *block = entry->block;
     if (!block)
         return;
+    assert(share_of(shard, entry)->bytes >= block_size(shard, block));
     share_of(shard, entry)->bytes -= block_size(shard, block);
     entry->block = NULL;
     struct span_block_page *page = page_of(block);
@@ -710,6 +717,7 @@ static struct span_block *take_room(struct span_shard *shard, const struct span_
         page = next_page(shard, (uint16_t)entry->source, size);
     struct span_block *block = (struct span_block *)(void *)((uint8_t *)page + page->used);
     page->used += (uint32_t)size;
+    assert(page->used <= SPAN_PAGE_SIZE);
     page->blocks++;
     page->stored++;
     share->bytes += size;
@@ -775,6 +783,7 @@ static bool keeps_block(const struct span_shard *shard, const struct span_entry 
 void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
                       const struct span_stored_facts *facts)
 {
+    assert(facts->values_size < SPAN_BLOCK_NO_SPAN);
     if (!keeps_block(shard, entry, facts->values_size)) {
         release_block(shard, entry);
         new_block(shard, entry, (uint16_t)facts->values_size);
@@ -820,6 +829,7 @@ static uint32_t new_waiter(struct span_shard *shard)
 
 static void free_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t place)
 {
+    assert(place > 0 && place <= shard->waiters_used && shard->waiters_used < shard->waiters_size);
     struct span_waiter_node *waiter = &shard->waiters[place];
     if (waiter->previous)
         shard->waiters[waiter->previous].next = waiter->next;
@@ -870,11 +880,12 @@ void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, 
 
 static void bury(struct span_shard *shard, struct span_entry *entry)
 {
+    assert(!(entry->flags & SPAN_ENTRY_DEAD));
     while (entry->waiters)
         free_waiter(shard, entry, entry->waiters);
     release_block(shard, entry);
-    assert(share_of(shard, entry)->count > 0);
     share_of(shard, entry)->count--;
+    assert(!(entry->flags & SPAN_ENTRY_PROFILE) || shard->live_profiles > 0);
     shard->live_profiles -= (entry->flags & SPAN_ENTRY_PROFILE) != 0;
     entry->flags = SPAN_ENTRY_DEAD;
 }

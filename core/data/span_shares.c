@@ -25,6 +25,7 @@ static void grow(struct span_shares *shares, uint16_t number)
 void span_shares_begin(struct span_shares *shares, const struct span_source *source)
 {
     assert(source->number < SPAN_SOURCES_MAX && source->owner < SPAN_SOURCES_MAX);
+    assert(source->number >= shares->size || shares->of[source->number].count == 0);
     uint16_t last = source->number > source->owner ? source->number : source->owner;
     if (last >= shares->size)
         grow(shares, last);
@@ -48,6 +49,7 @@ static uint16_t heaviest_owner(const struct span_shares *shares, enum span_load 
 {
     uint64_t loads[SPAN_SOURCES_MAX];
     uint16_t heaviest = 0;
+    assert(shares->size <= SPAN_SOURCES_MAX);
     memset(loads, 0, shares->size * sizeof *loads);
     for (uint32_t i = 0; i < shares->size; i++)
         loads[shares->of[i].owner] += load_of(shares, i, load, newcomer);

@@ -67,6 +67,7 @@ static uint16_t add(struct span_sources *sources, uint64_t hash, uint16_t owner)
     uint16_t number = take_number(sources);
     if (number == 0)
         return 0;
+    assert(!sources->known[number].is_used && sources->count < SPAN_SOURCES_MAX - 1);
     index_table_add_new(&sources->by_hash, (uint32_t)hash, number);
     sources->known[number] =
         (struct known_source){.hash = hash, .owner = owner ? owner : number, .is_used = true};
@@ -74,6 +75,7 @@ static uint16_t add(struct span_sources *sources, uint64_t hash, uint16_t owner)
     if (owner) {
         sources->known[owner].services++;
         sources->services++;
+        assert(sources->services <= SPAN_SOURCE_SERVICES_MAX);
     }
     return number;
 }
@@ -131,6 +133,7 @@ struct span_source span_sources_find(struct span_sources *sources, struct slice 
         source.number = find_service(
             sources, hash_of(NAME_SERVICE, owner_hash, hash_bytes(service)), source.owner, now_ns);
     pthread_mutex_unlock(&sources->lock);
+    assert((source.owner == 0) == (source.number == 0));
     return source;
 }
 

@@ -25,6 +25,7 @@ _Static_assert(sizeof(struct span_segment) == SPAN_PAGE_SIZE, "a segment is a pa
 
 static struct span_segment *new_segment(struct span_table *table, uint32_t depth)
 {
+    assert(depth <= DEPTH_MAX);
     struct span_segment *segment = span_pages_take(table->pages);
     memset(segment, 0, sizeof *segment);
     segment->depth = depth;
@@ -34,6 +35,7 @@ static struct span_segment *new_segment(struct span_table *table, uint32_t depth
 
 static void free_segment(struct span_table *table, struct span_segment *segment)
 {
+    assert(table->segment_count > 0);
     span_pages_give_back(table->pages, segment);
     table->segment_count--;
 }
@@ -44,6 +46,7 @@ void span_table_deinit(struct span_table *table)
     for (uint32_t i = table->segments ? 1U << table->depth : 0; i-- > 0;)
         if (i >> table->segments[i]->depth == 0)
             free_segment(table, table->segments[i]);
+    assert(table->segment_count == 0);
     free(table->segments);
     *table = (struct span_table){.pages = table->pages};
 }
@@ -118,6 +121,7 @@ static struct span_slot *empty_slot(struct span_segment *segment, uint32_t tag)
 
 static void double_places(struct span_table *table)
 {
+    assert(table->depth < DEPTH_MAX);
     size_t size = (size_t)1 << table->depth++;
     table->segments = memory_grow(table->segments, 2 * size, sizeof *table->segments);
     memcpy(table->segments + size, table->segments, size * sizeof *table->segments);
@@ -148,6 +152,7 @@ static void split(struct span_table *table, uint32_t tag)
     struct span_segment *const halves[2] = {new_segment(table, old->depth + 1),
                                             new_segment(table, old->depth + 1)};
     divide(old, halves);
+    assert(halves[0]->live + halves[1]->live == old->live);
     for (uint32_t i = tag >> HOME_BITS & (bit - 1); i >> table->depth == 0; i += bit)
         table->segments[i] = halves[(i & bit) != 0];
     free_segment(table, old);
@@ -155,6 +160,7 @@ static void split(struct span_table *table, uint32_t tag)
 
 bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number)
 {
+    assert(tag != 0); /* that is an empty slot */
     if (!table->segments) {
         table->segments = memory_alloc(sizeof *table->segments);
         table->segments[0] = new_segment(table, 0);
@@ -188,6 +194,7 @@ void span_table_remove(struct span_table *table, struct span_slot *slot)
             hole = at;
         }
     slots[hole] = (struct span_slot){0};
+    assert(segment->live > 0 && table->live > 0);
     segment->live--;
     if (--table->live == 0)
         span_table_deinit(table);

@@ -63,6 +63,7 @@ static struct slice split_off(struct traces_source *source, struct slice payload
         header.size += size;
     }
     assert(!cursor.broken);
+    assert(header.size <= payload.size);
     return header;
 }
 
@@ -107,9 +108,11 @@ struct traces_source *traces_source_new(const struct slice *pieces, size_t piece
     source->groups = arena_array(&source->arena, source->group_count, sizeof *source->groups);
     source->scopes = arena_array(&source->arena, source->scope_count, sizeof *source->scopes);
     source->spans = arena_array(&source->arena, source->span_count, sizeof *source->spans);
+    uint32_t scopes = source->scope_count, spans = source->span_count;
     source->group_count = source->scope_count = source->span_count = 0;
     for (size_t i = 0; i < piece_count; i++)
         each_group(source, pieces[i], read_group);
+    assert(source->scope_count == scopes && source->span_count == spans);
     return source;
 }
 
@@ -189,6 +192,7 @@ static uint8_t *write_scope(const struct traces_source *source, const struct cut
 /* The run of scopes from `at` on that are of one group and begin before `end`. */
 static uint32_t end_of_group(const struct traces_source *source, uint32_t at, uint32_t end)
 {
+    assert(at < source->scope_count && source->scopes[at].first_span < end);
     uint32_t group = source->scopes[at].group;
     while (at < source->scope_count && source->scopes[at].group == group &&
            source->scopes[at].first_span < end)

@@ -96,6 +96,7 @@ static uint32_t *widths_of(struct slice dictionary, uint32_t count)
     struct wire_field field;
     while (stack < count && wire_next_bytes(&cursor, DICTIONARY_STACK_TABLE, &field))
         widths[stack++] = at_most(field.bytes.size);
+    assert(!cursor.broken);
     return widths;
 }
 
@@ -117,7 +118,8 @@ static uint64_t frames_of_profile(struct slice profile, const uint32_t *widths, 
     uint64_t frames = 0;
     while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
         uint32_t stack = stack_of(field.bytes);
-        frames += stack < count ? widths[stack] : 0;
+        assert(stack < count); /* scanned */
+        frames += widths[stack];
     }
     return frames;
 }

@@ -3,6 +3,8 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 
+#include <assert.h>
+
 enum { CAPACITY_MIN = 256 };
 
 void wire_out_grow(struct wire_out *out, size_t more)
@@ -13,6 +15,7 @@ void wire_out_grow(struct wire_out *out, size_t more)
     budget_charge(out->budget, capacity - out->capacity);
     out->data = memory_realloc(out->data, capacity);
     out->capacity = capacity;
+    assert(out->capacity - out->size >= more);
 }
 
 void wire_out_deinit(struct wire_out *out)
@@ -39,6 +42,7 @@ struct wire_out_field wire_out_open(struct wire_out *out, uint32_t number, size_
 
 void wire_out_close(struct wire_out *out, struct wire_out_field field, uint32_t number)
 {
+    assert(field.start < field.payload && field.payload <= out->size);
     uint8_t header[WIRE_HEADER_MAX];
     size_t payload = out->size - field.payload;
     size_t size = (size_t)(wire_write_header(header, number, payload) - header);

@@ -14,6 +14,7 @@ uint8_t *wire_writer_room(struct wire_writer *writer, size_t more)
             capacity *= 2;
         writer->data = memory_realloc(writer->data, capacity);
         writer->capacity = capacity;
+        assert(writer->capacity - writer->size >= more);
     }
     return writer->data + writer->size;
 }
@@ -99,6 +100,7 @@ size_t wire_writer_begin(struct wire_writer *writer, uint32_t number)
 
 void wire_writer_end(struct wire_writer *writer, size_t begun)
 {
+    assert(begun > 0 && begun <= writer->size);
     size_t payload = writer->size - begun;
     size_t more = wire_size_varint(payload) - 1;
     if (more > 0) {

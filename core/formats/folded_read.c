@@ -2,6 +2,8 @@
 
 #include "core/base/saturate.h"
 
+#include <assert.h>
+
 /* The next line without its end; false: there is none. */
 static bool next_line(struct slice *rest, struct slice *line)
 {
@@ -10,6 +12,7 @@ static bool next_line(struct slice *rest, struct slice *line)
     const uint8_t *end = memchr(rest->data, '\n', rest->size);
     *line = slice_of(rest->data, end ? (size_t)(end - rest->data) : rest->size);
     size_t taken = line->size + (end ? 1 : 0);
+    assert(taken > 0 && taken <= rest->size);
     *rest = slice_of(rest->data + taken, rest->size - taken);
     while (line->size > 0 &&
            (line->data[line->size - 1] == '\r' || line->data[line->size - 1] == ' '))
@@ -20,6 +23,7 @@ static bool next_line(struct slice *rest, struct slice *line)
 /* "main;work 12" -> its stack and 12. */
 static bool split_count(struct slice line, struct slice *stack, int64_t *count)
 {
+    assert(line.size > 0);
     const uint8_t *space = memrchr(line.data, ' ', line.size);
     const uint8_t *end = line.data + line.size;
     if (!space || space + 1 == end)

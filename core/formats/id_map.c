@@ -16,6 +16,7 @@ void id_map_deinit(struct id_map *map)
 /* The slot that holds the id, or the free one where it belongs. */
 static struct id_entry *slot_of(const struct id_map *map, uint64_t id)
 {
+    assert(map->count < map->capacity); /* so a free slot ends the search */
     size_t mask = map->capacity - 1;
     size_t at = hash_u64(id) & mask;
     while (map->entries[at].place != 0 && map->entries[at].id != id)
@@ -41,6 +42,7 @@ static void grow(struct id_map *map)
     struct id_map larger = {
         .budget = map->budget, .capacity = next_capacity(map), .count = map->count};
     budget_charge(map->budget, id_map_bytes(&larger) - id_map_bytes(map));
+    assert(larger.capacity > map->capacity && (larger.capacity & (larger.capacity - 1)) == 0);
     larger.entries = memory_zalloc(id_map_bytes(&larger));
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].place != 0)

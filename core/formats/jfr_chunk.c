@@ -1,5 +1,6 @@
 #include "core/formats/jfr_chunk.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* ---- chunks ---- */
@@ -133,6 +134,7 @@ struct jfr_text jfr_text(struct jfr_cursor *cursor)
 
 static void append_character(struct wire_writer *out, uint32_t c)
 {
+    assert(c <= 0x10ffff);
     uint8_t utf8[4];
     size_t size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};

@@ -105,6 +105,7 @@ void jfr_labels_deinit(struct jfr_labels *labels)
 
 static struct slice value_of(const struct jfr_labels *labels, const struct id_entry *entry)
 {
+    assert(entry->place > 0 && entry->place <= labels->snapshot.size);
     size_t at = entry->place - 1;
     struct wire_cursor cursor =
         wire_cursor(slice_of(labels->snapshot.data + at, labels->snapshot.size - at));
@@ -192,6 +193,7 @@ static bool add_label(struct jfr_labels *labels, struct resolving *context,
     if (*count == JFR_CONTEXT_LABELS_MAX)
         return error_set(err, "labels: a context has more than %d labels", JFR_CONTEXT_LABELS_MAX);
     context->head.has_span_name |= slice_is(key->bytes, "span_name");
+    assert(*count < JFR_CONTEXT_LABELS_MAX);
     context->keys[*count] = string;
     context->attributes[(*count)++] = attribute_of(labels, key, value, builder);
     return true;
@@ -229,9 +231,11 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
         if (!labels->resolved)
             labels->resolved = arena_array(&labels->arena, labels->contexts.count,
                                            sizeof(const struct jfr_context *));
+        assert(labels->resolved_count < labels->contexts.count); /* each is resolved once */
         labels->resolved[labels->resolved_count++] = context;
         entry->built = labels->resolved_count;
     }
+    assert(entry->built <= labels->resolved_count);
     return labels->resolved[entry->built - 1];
 }
 

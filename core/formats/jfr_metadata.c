@@ -192,6 +192,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
         metadata->classes =
             memory_grow(metadata->classes, metadata->class_capacity, sizeof(struct jfr_class *));
     }
+    assert(metadata->class_count < metadata->class_capacity);
     metadata->classes[metadata->class_count++] = type;
     id_map_put(&metadata->by_id, type->id, metadata->class_count);
     return true;
@@ -200,6 +201,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
 static bool add_field(struct jfr_metadata *metadata, const struct element *element,
                       struct error *err)
 {
+    assert(metadata->class_count > 0); /* a field stands in a class */
     struct jfr_class *type = metadata->classes[metadata->class_count - 1];
     struct jfr_class_field *field = arena_zalloc(&metadata->arena, sizeof *field);
     field->name = element->name;
@@ -243,6 +245,7 @@ static bool read_elements(struct jfr_metadata *metadata, struct jfr_cursor *curs
             return false;
         if (depth == TREE_DEPTH_MAX)
             return error_set(err, "is nested deeper than %d elements", TREE_DEPTH_MAX);
+        assert(depth < TREE_DEPTH_MAX);
         levels[depth].kind = element.kind;
         levels[depth++].left = element.children;
     }
@@ -283,6 +286,7 @@ void jfr_metadata_deinit(struct jfr_metadata *metadata)
 struct jfr_class *jfr_metadata_class(const struct jfr_metadata *metadata, uint64_t id)
 {
     const struct id_entry *entry = id_map_find(&metadata->by_id, id);
+    assert(!entry || entry->place <= metadata->class_count);
     return entry ? metadata->classes[entry->place - 1] : NULL;
 }
 
@@ -309,6 +313,7 @@ static void add_step(struct layout *layout, const struct jfr_step *step)
         layout->capacity = layout->capacity ? layout->capacity * 2 : 16;
         layout->steps = memory_grow(layout->steps, layout->capacity, sizeof *layout->steps);
     }
+    assert(layout->count < layout->capacity);
     layout->steps[layout->count++] = *step;
 }
 
@@ -380,6 +385,7 @@ static bool prepare(struct jfr_metadata *metadata, struct jfr_class *type, unsig
                                              .field = JFR_FIELD_COUNT});
     else
         done = lay_out(&layout, type, depth, false, err);
+    assert(type->state == PREPARING);
     type->steps = arena_array(&metadata->arena, layout.count, sizeof *type->steps);
     if (layout.count > 0)
         memcpy(type->steps, layout.steps, layout.count * sizeof *type->steps);

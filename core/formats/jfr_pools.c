@@ -74,6 +74,7 @@ static bool read_pool(struct jfr_pools *pools, struct jfr_cursor *cursor, struct
 static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t before,
                             uint64_t *delta_out, struct error *err)
 {
+    assert(at >= JFR_HEADER_SIZE && at < before); /* so each is before the last one */
     struct jfr_cursor cursor = jfr_cursor(pools->chunk, at, before);
     uint64_t size = jfr_number(&cursor);
     if (size > before - at || size < jfr_place(pools->chunk, &cursor) - at)
@@ -130,12 +131,14 @@ struct id_entry *jfr_pools_find(const struct jfr_pools *pools, enum jfr_pool poo
 
 static void count_bytes(struct jfr_pools *pools, size_t from, const struct jfr_cursor *cursor)
 {
+    assert(jfr_place(pools->chunk, cursor) >= from);
     profiles_builder_work(pools->metadata->builder, jfr_place(pools->chunk, cursor) - from);
 }
 
 void jfr_pools_constant(struct jfr_pools *pools, enum jfr_pool pool, const struct id_entry *entry,
                         struct jfr_record *record)
 {
+    assert(pools->classes[pool] && entry->place <= pools->chunk->bytes.size);
     struct jfr_cursor cursor = jfr_cursor(pools->chunk, entry->place, pools->chunk->bytes.size);
     jfr_class_read(pools->classes[pool], pools->chunk, &cursor, record);
     count_bytes(pools, entry->place, &cursor);

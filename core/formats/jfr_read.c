@@ -5,6 +5,7 @@
 #include "core/formats/jfr_stacks.h"
 #include "core/formats/stacks.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* ---- what there is ---- */
@@ -121,6 +122,8 @@ static uint32_t profile_of(struct reader *r, enum kind kind)
             r->profiles[kind] =
                 1 + open_profile(r, kind, kinds[kind].amount, kinds[kind].amount_unit);
         uint32_t count = open_profile(r, kind, kinds[kind].count, kinds[kind].count_unit);
+        assert(!kinds[kind].amount || count == r->profiles[kind] ||
+               profiles_builder_state(r->builder) != PROFILES_BUILDER_FINE);
         if (!kinds[kind].amount)
             r->profiles[kind] = 1 + count;
     }
@@ -166,6 +169,7 @@ static bool correlate(struct reader *r, const struct jfr_record *event, uint32_t
     sample->attribute_count = context->attribute_count;
     if (span_name != 0 && !context->has_span_name)
         attributes[sample->attribute_count++] = span_name;
+    assert(sample->attribute_count <= JFR_CONTEXT_LABELS_MAX + 1);
     struct span_labels ids = ids_of(r, event, context);
     sample->link = span_labels_link(&ids, r->builder);
     return true;
@@ -279,6 +283,7 @@ static size_t find_out(struct reader *r, uint8_t role, const struct jfr_record *
     bool is_wall = slice_is(wire_writer_slice(&r->event_name), "wall");
     size_t count = 0;
     if (role >= COUNTED_EVENT) {
+        assert((size_t)(role - COUNTED_EVENT) < sizeof counted_events / sizeof *counted_events);
         enum jfr_field field = counted_events[role - COUNTED_EVENT].amount;
         uint64_t amount = field != JFR_FIELD_COUNT ? event->values[field] : 0;
         if (field == JFR_DURATION)
@@ -332,6 +337,7 @@ static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct
     uint64_t type = jfr_number(&cursor);
     if (cursor.broken || size > end - at || size < jfr_place(r->chunk, &cursor) - at)
         return error_set(err, "its size of %" PRIu64 " bytes is impossible", size);
+    assert(size > 0); /* so the next event is behind this one */
     *size_out = size;
     const struct jfr_class *class = jfr_metadata_class(&r->metadata, type);
     if (!class || class->role == OTHER_EVENT)

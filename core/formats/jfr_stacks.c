@@ -3,6 +3,8 @@
 #include "core/base/memory.h"
 #include "core/formats/jfr_names.h"
 
+#include <assert.h>
+
 void jfr_stacks_begin_chunk(struct jfr_stacks *stacks, const struct jfr_chunk *chunk,
                             struct jfr_pools *pools)
 {
@@ -28,6 +30,7 @@ static struct slice keep_text(struct jfr_stacks *stacks, struct slice name, bool
 {
     struct jfr_name settled = jfr_name_settled(name);
     size_t ending = strlen(settled.ending), size = settled.kept + ending;
+    assert(settled.kept <= name.size);
     if (is_in_chunk && ending == 0)
         return profiles_builder_repair(stacks->builder, slice_of(name.data, settled.kept));
     uint8_t *kept = profiles_builder_scratch(stacks->builder, size, 1);
@@ -58,6 +61,7 @@ static uint32_t add_text(struct jfr_stacks *stacks, struct slice text)
         stacks->text_capacity = stacks->text_capacity ? stacks->text_capacity * 2 : 256;
         stacks->texts = memory_grow(stacks->texts, stacks->text_capacity, sizeof *stacks->texts);
     }
+    assert(stacks->text_count < stacks->text_capacity);
     stacks->texts[stacks->text_count++] = text;
     return stacks->text_count;
 }
@@ -90,6 +94,7 @@ static bool find_symbol(struct jfr_stacks *stacks, uint64_t id, struct slice *te
         return true;
     if (entry->built == 0 && !read_symbol(stacks, entry, err))
         return false;
+    assert(entry->built <= stacks->text_count);
     *text_out = stacks->texts[entry->built - 1];
     return true;
 }
@@ -105,6 +110,7 @@ static bool find_class(struct jfr_stacks *stacks, struct id_entry *entry, struct
             return false;
         entry->built = add_text(stacks, *text_out);
     }
+    assert(entry->built <= stacks->text_count);
     *text_out = stacks->texts[entry->built - 1];
     return true;
 }
@@ -170,6 +176,7 @@ static void add_location(struct jfr_stacks *stacks, size_t count, uint32_t funct
         stacks->locations =
             memory_grow(stacks->locations, stacks->location_capacity, sizeof *stacks->locations);
     }
+    assert(count < stacks->location_capacity);
     int32_t number = (int32_t)line_number;
     struct built_line line = {.function = function, .line = number > 0 ? number : 0};
     struct built_location location = {.lines = &line, .line_count = 1};

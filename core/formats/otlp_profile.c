@@ -4,6 +4,8 @@
 #include "core/base/saturate.h"
 #include "core/data/otlp.h"
 
+#include <assert.h>
+
 /* A list of indices that grows in an arena. */
 struct index_list {
     uint32_t *items;
@@ -23,6 +25,7 @@ static void add_index(struct index_list *list, uint64_t index)
         list->items = grown;
         list->capacity = capacity;
     }
+    assert(list->count < list->capacity && index <= UINT32_MAX); /* scanned */
     list->items[list->count++] = (uint32_t)index;
 }
 
@@ -105,6 +108,7 @@ static bool has_type(const struct otlp_profile *profiles, uint32_t count,
 
 uint32_t otlp_profile_siblings(const struct otlp_profile *profiles, uint32_t count)
 {
+    assert(count > 0);
     uint32_t siblings = 1;
     while (siblings < count && siblings < OTLP_SIBLINGS_MAX &&
            is_of_same_measurement(profiles, &profiles[siblings]) &&
@@ -133,6 +137,7 @@ static uint32_t add_values(const struct wire_field *field, int64_t *sum)
     packed = wire_cursor(field->bytes);
     for (; wire_packed_varint(&packed, &value); count++)
         *sum = saturate_add(*sum, (int64_t)value);
+    assert(!packed.broken); /* scanned */
     return count;
 }
 

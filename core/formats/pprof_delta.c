@@ -144,6 +144,7 @@ static void shrink(struct pprof_delta *delta, struct table *table)
     small.types = table->types;
     for (uint32_t i = 0; i < table->count; i++)
         put_key(&small, table->keys[i]);
+    assert(small.count == table->count);
     memcpy(small.values, table->values, (size_t)table->count * table->width * sizeof *small.values);
     free_table(delta, table);
     *table = small;
@@ -321,6 +322,7 @@ static bool each_record(struct reader *reader, uint32_t number,
 
 static bool read_string(struct reader *reader, struct slice text)
 {
+    assert(reader->index < reader->counts[PPROF_STRING_TABLE]);
     reader->strings[reader->index] = hash_bytes(text);
     return true;
 }
@@ -333,6 +335,7 @@ static bool read_sample_type(struct reader *reader, struct slice record)
                          PPROF_SAMPLE_TYPES_MAX);
     if (!read_numbers(reader, record, numbers, PPROF_VALUE_TYPE_FIELD_COUNT))
         return false;
+    assert(reader->index == reader->type_count);
     enum pprof_delta_kind kind = reader->delta->kind_of(reader->names[reader->index].type);
     reader->kinds[reader->type_count++] = kind;
     reader->width += kind == PPROF_DELTA_DIFFERENCE;
@@ -472,6 +475,7 @@ static bool note_sample(struct reader *reader, struct slice record)
     uint64_t key;
     if (!read_sample(reader, record, &key))
         return false;
+    assert(reader->index < reader->counts[PPROF_SAMPLE] && now->count <= reader->index);
     uint32_t known = now->count, row = put_key(now, key);
     reader->rows[reader->index] = now->count > known ? row : NOT_FIRST;
     int64_t *sums = &now->values[(size_t)row * now->width];
@@ -490,6 +494,7 @@ static void take_difference(struct reader *reader, int64_t *values)
 {
     const struct pprof_delta *delta = reader->delta;
     uint32_t row = reader->rows[reader->index], v = 0;
+    assert(row == NOT_FIRST || row < delta->now.count);
     const int64_t *is = NULL, *was = NULL;
     if (row != NOT_FIRST && delta->has_base) {
         is = &delta->now.values[(size_t)row * delta->now.width];
@@ -506,6 +511,7 @@ static void take_difference(struct reader *reader, int64_t *values)
 
 static void write_sample(struct reader *reader, struct slice record, struct wire_writer *out)
 {
+    assert(reader->index < reader->counts[PPROF_SAMPLE]);
     uint64_t key, said = 0;
     bool fine = read_sample(reader, record, &key);
     assert(fine); /* it was read before */

@@ -8,6 +8,7 @@
 #include "core/formats/pprof.h"
 #include "core/formats/profiles_builder.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -177,6 +178,7 @@ static bool next_field(struct reader *reader, struct wire_cursor *cursor,
         if (field->number >= schema->field_count)
             continue;
         const struct schema_field *known = &schema->fields[field->number];
+        assert(known->kind != UNKNOWN); /* the schema has each number below its count */
         bool fits = (field->type == WIRE_VARINT && known->kind != RECORD) ||
                     (field->type == WIRE_BYTES && known->kind != NUMBER);
         if (fits)
@@ -248,6 +250,7 @@ static bool put_new_id(struct reader *reader, struct record_ids *ids, uint64_t i
 {
     if (id >= ids->dense_size)
         return put_in_map(reader, &ids->sparse, id, index);
+    assert(ids->dense[id] == 0); /* check_new_id came first */
     ids->dense[id] = index + 1;
     return true;
 }
@@ -280,6 +283,7 @@ static bool check_strings(struct reader *reader, const struct schema *schema, ui
 /* In the builder. */
 static uint32_t string_index(struct reader *reader, uint64_t index)
 {
+    assert(index < reader->counts[PPROF_STRING_TABLE]); /* check_string came first, */
     uint32_t *known = &reader->string_indices[index];
     if (*known == 0)
         *known = profiles_builder_utf8_string(reader->builder, reader->strings[index]);
@@ -304,6 +308,7 @@ static uint32_t make_attribute(struct reader *reader, struct slice key, struct s
 static uint32_t attribute_of(struct reader *reader, uint32_t key_index, struct slice key,
                              uint64_t value)
 {
+    assert(value < reader->counts[PPROF_STRING_TABLE]); /* here too */
     uint64_t id = attribute_id(key_index, value);
     const struct id_entry *known = id_map_find(&reader->attributes_of, id);
     if (known)
@@ -315,6 +320,7 @@ static uint32_t attribute_of(struct reader *reader, uint32_t key_index, struct s
 
 static bool read_string(struct reader *reader, struct slice text)
 {
+    assert(reader->place.index < reader->counts[PPROF_STRING_TABLE]);
     if (reader->place.index == 0 && text.size > 0)
         return refuse(reader, NULL, "is not empty");
     if (!utf8_is_valid(text))
@@ -335,6 +341,7 @@ static bool each_record(struct reader *reader, uint32_t number,
     for (; wire_next_bytes(&cursor, number, &field); reader->place.index++)
         if (!read(reader, field.bytes))
             return false;
+    assert(reader->place.index == reader->counts[number]); /* survey counted the same */
     reader->place = (struct place){0};
     return true;
 }
@@ -449,6 +456,7 @@ static void grow_lines(struct reader *reader, size_t count)
         return;
     reader->line_capacity = reader->line_capacity ? reader->line_capacity * 2 : 16;
     reader->lines = memory_grow(reader->lines, reader->line_capacity, sizeof *reader->lines);
+    assert(count < reader->line_capacity);
 }
 
 static bool read_lines(struct reader *reader, struct slice record, struct built_location *location,
@@ -508,6 +516,7 @@ static bool take_comment(struct reader *reader, uint64_t string)
         reader->comments =
             memory_grow(reader->comments, reader->comment_capacity, sizeof *reader->comments);
     }
+    assert(reader->comment_count < reader->comment_capacity);
     reader->comments[reader->comment_count++] = string;
     return true;
 }
@@ -626,6 +635,7 @@ static void begin_profiles(struct reader *reader)
             positive_or(reader->numbers[PPROF_DURATION_NANOS], reader->options->duration_nano),
         .attributes = attributes,
         .attribute_count = profile_attributes(reader, attributes)};
+    assert(profile.attribute_count <= sizeof attributes / sizeof attributes[0]);
     for (uint32_t i = 0; i < reader->type_count; i++) {
         uint32_t last = reader->type_count - 1;
         uint32_t type = i == 0 ? last : i == last ? 0 : i;
@@ -649,6 +659,7 @@ static bool take_frame(struct reader *reader, uint64_t id)
         reader->frames =
             memory_grow(reader->frames, reader->frame_capacity, sizeof *reader->frames);
     }
+    assert(reader->frame_count < reader->frame_capacity);
     return find_reference(reader, &reader->locations, "location_id", id,
                           &reader->frames[reader->frame_count++]);
 }
@@ -687,6 +698,7 @@ static void keep_label(struct reader *reader, const uint64_t *numbers)
     uint32_t key_index = string_index(reader, numbers[PPROF_LABEL_KEY]);
     if (!is_new_attribute(reader, key_index))
         return;
+    assert(reader->attribute_count < PPROF_LABELS_MAX);
     reader->attributes[reader->attribute_count++] =
         is_text
             ? attribute_of(reader, key_index, key, numbers[PPROF_LABEL_STR])
@@ -726,6 +738,7 @@ static bool read_sample_field(struct reader *reader, const struct wire_field *fi
 
 static void build_samples(struct reader *reader)
 {
+    assert(reader->value_count == reader->type_count);
     bool any = false;
     for (uint32_t i = 0; i < reader->type_count; i++)
         any |= reader->values[i] != 0;

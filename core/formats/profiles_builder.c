@@ -357,6 +357,7 @@ static uint32_t *frame_of(struct profiles_builder *builder, uint32_t string)
         memset(builder->frames + builder->frame_capacity, 0, more);
         builder->frame_capacity = (uint32_t)capacity;
     }
+    assert(string < builder->frame_capacity);
     return &builder->frames[string];
 }
 
@@ -467,6 +468,7 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
     profile->is_sibling = from->is_sibling;
     *(resource->last ? &resource->last->next : &resource->first) = profile;
     resource->last = profile;
+    assert(builder->profile_count < builder->profile_capacity);
     builder->profiles[builder->profile_count] = profile;
     return builder->profile_count++;
 }
@@ -486,6 +488,8 @@ void profiles_builder_sample(struct profiles_builder *builder, uint32_t number,
     if (builder->state != PROFILES_BUILDER_FINE)
         return;
     assert(number < builder->profile_count);
+    assert(sample->stack < dictionary_count(builder->dictionary, DICTIONARY_STACK_TABLE));
+    assert(sample->link < dictionary_count(builder->dictionary, DICTIONARY_LINK_TABLE));
     struct open_profile *profile = builder->profiles[number];
     struct wire_writer *samples = &profile->samples;
     if (!profiles_builder_has_room(
@@ -526,6 +530,7 @@ static bool is_of(const struct sum *sum, uint32_t profile, const struct built_sa
 static void grow_sums(struct profiles_builder *builder)
 {
     size_t count = builder->sums ? (builder->sums_mask + 1) * 2 : 256;
+    assert(count > builder->sum_count && (count & (count - 1)) == 0);
     charge(builder, (builder->sums ? count / 2 : count) * sizeof(struct sum *));
     free(builder->sums);
     builder->sums = memory_zalloc(count * sizeof(struct sum *));
@@ -609,6 +614,7 @@ static size_t profile_size(const struct open_profile *profile)
 /* Sizes from the inside out; what it takes in the request, 0 when nobody needs it. */
 static size_t measure_resource(struct open_resource *resource)
 {
+    assert(resource->sample_count == 0); /* measured once */
     bool are_wanted = false;
     resource->scope_size =
         resource->scope.size > 0 ? wire_size_bytes(SCOPE_PROFILES_SCOPE, resource->scope.size) : 0;
@@ -640,6 +646,7 @@ static uint8_t *write_raw(uint8_t *to, struct slice bytes)
 /* Its samples are given back, so that they are not held twice. */
 static uint8_t *write_profile(uint8_t *to, struct open_profile *profile)
 {
+    assert(profile->is_wanted);
     to = write_begin(to, SCOPE_PROFILES_PROFILES, profile->header.size + profile->samples.size);
     to = write_raw(to, profile->header);
     to = write_raw(to, wire_writer_slice(&profile->samples));
@@ -689,7 +696,8 @@ struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_
         if (r->sample_count > 0)
             to = write_resource(to, r);
     assert(to == request->data + size);
-    message_write(&builder->root, to);
+    to = message_write(&builder->root, to);
+    assert(to == request->data + size + dictionary_size);
     request->size = size + dictionary_size;
     return request;
 }

@@ -81,6 +81,7 @@ bool series_read(struct series *series, const struct series_label *labels, size_
 
 void series_begin(const struct series *series, struct profiles_builder *builder)
 {
+    assert(series->attribute_count <= sizeof series->attributes / sizeof series->attributes[0]);
     struct built_resource resource = {.attributes = series->attributes,
                                       .attribute_count = series->attribute_count,
                                       .scope_name = series->scope_name,

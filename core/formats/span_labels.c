@@ -3,6 +3,8 @@
 #include "core/data/id_text.h"
 #include "core/formats/profiles_builder.h"
 
+#include <assert.h>
+
 struct spelling {
     struct slice key;
     bool is_trace;
@@ -42,6 +44,7 @@ static uint8_t spelling_of(struct slice key)
 
 static void keep_span(struct span_labels *labels, uint8_t spelling, const uint8_t *id)
 {
+    assert(spelling < SPELLING_COUNT && !spellings[spelling].is_trace);
     if (labels->has_span && labels->span_spelling <= spelling)
         return;
     labels->has_span = true;

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 #include "core/data/json_reader.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { JSON_DEPTH_MAX = 64 };
@@ -178,6 +179,7 @@ static bool read_frames(struct speedscope *file, struct slice frames, struct err
             file->frame_capacity = file->frame_capacity ? file->frame_capacity * 2 : 256;
             file->frames = memory_grow(file->frames, file->frame_capacity, sizeof *file->frames);
         }
+        assert(file->frame_count < file->frame_capacity);
         if (!read_frame(file, frame, &file->frames[file->frame_count], err))
             return error_prefix(err, "shared.frames[%zu]", file->frame_count);
         file->frame_count++;
@@ -260,6 +262,7 @@ static bool read_event(struct events *events, struct slice object, struct error 
     if (stacks->depth > 0 && !add_amount(stacks, at - events->last, events->scale, err))
         return false;
     events->last = at;
+    assert(frame < events->file->frame_count);
     uint32_t location = events->file->frames[frame];
     if (slice_is(type, "\"O\""))
         return stacks_push_location(stacks, location, err);

@@ -2,6 +2,8 @@
 
 #include "core/base/memory.h"
 
+#include <assert.h>
+
 static const struct {
     const char *suffix, *metric_name, *sample_type, *sample_unit;
     bool is_time;
@@ -108,6 +110,7 @@ bool stacks_push_location(struct stacks *stacks, uint32_t location, struct error
         stacks->reversed =
             memory_grow(stacks->reversed, stacks->capacity, sizeof *stacks->reversed);
     }
+    assert(stacks->depth < stacks->capacity);
     stacks->frames[stacks->depth++] = location;
     return true;
 }
@@ -130,6 +133,7 @@ bool stacks_push(struct stacks *stacks, struct slice names, struct error *err)
 
 void stacks_pop_to(struct stacks *stacks, uint32_t depth)
 {
+    assert(depth <= stacks->depth);
     stacks->depth = depth;
 }
 

@@ -3,6 +3,8 @@
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
 
+#include <assert.h>
+
 enum { LEVELS_MAX = 65536 }; /* names may be empty, so the depth of stacks does not bound them */
 
 struct node {
@@ -67,6 +69,7 @@ static bool open_level(struct walk *walk, const struct level *level, struct erro
         walk->capacity = walk->capacity ? walk->capacity * 2 : 64;
         walk->levels = memory_grow(walk->levels, walk->capacity, sizeof *walk->levels);
     }
+    assert(walk->depth < walk->capacity);
     walk->levels[walk->depth++] = *level;
     return true;
 }
@@ -88,10 +91,12 @@ static void append_key(struct walk *walk, struct slice piece)
     }
     memcpy(walk->key + walk->key_size, piece.data, piece.size);
     walk->key_size += piece.size;
+    assert(walk->key_size <= walk->key_capacity);
 }
 
 static bool push_key(struct walk *walk, size_t end, struct error *err)
 {
+    assert(walk->frame_at <= end && end <= walk->key_size);
     size_t size = end - walk->frame_at;
     return size == 0 || stacks_push(&walk->stacks, slice_of(walk->key + walk->frame_at, size), err);
 }
@@ -129,6 +134,7 @@ static void close_finished(struct walk *walk)
 {
     while (walk->depth > 0 && walk->levels[walk->depth - 1].children == 0) {
         const struct level *level = &walk->levels[--walk->depth];
+        assert(level->key_size <= walk->key_size && level->frame_at <= level->key_size);
         stacks_pop_to(&walk->stacks, level->frames);
         walk->key_size = level->key_size;
         walk->frame_at = level->frame_at;

@@ -18,6 +18,7 @@ enum { CONNECTIONS_DEFAULT = 16, REFUSED_MAX = 3 };
 
 void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange)
 {
+    assert(!exchange->previous && !exchange->next);
     exchange->next = NULL;
     exchange->previous = list->last;
     if (list->last)
@@ -29,6 +30,7 @@ void exchange_list_append(struct exchange_list *list, struct client_exchange *ex
 
 void exchange_list_prepend(struct exchange_list *list, struct client_exchange *exchange)
 {
+    assert(!exchange->previous && !exchange->next);
     exchange->previous = NULL;
     exchange->next = list->first;
     if (list->first)
@@ -40,6 +42,8 @@ void exchange_list_prepend(struct exchange_list *list, struct client_exchange *e
 
 void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange)
 {
+    assert((exchange->previous ? exchange->previous->next : list->first) == exchange);
+    assert((exchange->next ? exchange->next->previous : list->last) == exchange);
     if (exchange->previous)
         exchange->previous->next = exchange->next;
     else
@@ -65,6 +69,8 @@ void client_unref(struct client *client)
     if (--client->references > 0)
         return;
     assert(client->freed && !client->connections && !client->waiting.first);
+    assert(client->connection_count == 0 && client->waiting_count == 0);
+    assert(client->open_count == 0 && client->connecting_count == 0);
     free(client->read_buffer);
     free(client->plain_buffer);
     arena_deinit(&client->arena);
@@ -143,6 +149,7 @@ void client_free(struct client *client)
     if (!client)
         return;
     assert(!client->freed && !client->waiting.first);
+    assert(worker_is_current(client->worker));
     client->freed = true;
     worker_cancel_timer(client->worker, &client->kick);
     worker_cancel_timer(client->worker, &client->reconnect);
@@ -174,6 +181,7 @@ bool exchange_add_header(struct client_exchange *exchange, struct slice name, st
         headers->items =
             memory_grow(headers->items, exchange->header_capacity, sizeof(*headers->items));
     }
+    assert(headers->count < exchange->header_capacity);
     struct http_header *header = &headers->items[headers->count++];
     header->name = arena_copy(&exchange->arena, name);
     header->value = arena_copy(&exchange->arena, value);
@@ -191,6 +199,7 @@ void exchange_begin_answer(struct client_exchange *exchange, int status)
 bool exchange_add_body(struct client_exchange *exchange, struct slice bytes)
 {
     const struct client_request *request = exchange->request;
+    assert(exchange->body.size <= (request->body_max ? request->body_max : CLIENT_BODY_MAX));
     size_t room = (request->body_max ? request->body_max : CLIENT_BODY_MAX) - exchange->body.size;
     if (bytes.size > room) {
         exchange->body_cut = true;
@@ -220,6 +229,7 @@ static void take_off(struct client_exchange *exchange)
     struct client_connection *connection = exchange->connection;
     if (!connection) {
         exchange_list_remove(&exchange->client->waiting, exchange);
+        assert(exchange->client->waiting_count > 0);
         exchange->client->waiting_count--;
         return;
     }
@@ -237,6 +247,7 @@ static void take_off(struct client_exchange *exchange)
 
 static void free_exchange(struct client_exchange *exchange)
 {
+    assert(!exchange->connection); /* take_off was before */
     budget_release(exchange->budget, exchange->body.size);
     arena_deinit(&exchange->arena);
     free(exchange->headers.items);
@@ -248,6 +259,7 @@ void exchange_finish(struct client_exchange *exchange, enum client_failure failu
 {
     struct client *client = exchange->client;
     struct client_request *request = exchange->request;
+    assert(request->exchange == exchange && (failure == CLIENT_OK || why));
     client_ref(client);
     take_off(exchange);
     worker_cancel_timer(client->worker, &request->timer);
@@ -281,6 +293,7 @@ static void forget_answer(struct client_exchange *exchange)
 
 void exchange_give_back(struct client_exchange *exchange, const char *why)
 {
+    assert(exchange->connection);
     struct client *client = exchange->client;
     if (exchange->refused++ >= REFUSED_MAX) {
         exchange_finish(exchange, CLIENT_BROKEN, why);
@@ -309,6 +322,7 @@ static void on_request_timeout(struct timer *timer)
 {
     struct client_request *request = container_of(timer, struct client_request, timer);
     struct client_exchange *exchange = request->exchange;
+    assert(exchange->request == request);
     struct client_connection *connection = exchange->connection;
     char why[512];
     describe_timeout(exchange, why, sizeof(why));
@@ -325,6 +339,7 @@ static void on_request_timeout(struct timer *timer)
 void client_send(struct client *client, struct client_request *request)
 {
     assert(!client->freed && request->on_done);
+    assert(worker_is_current(client->worker));
     struct client_exchange *exchange = memory_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->request = request;
@@ -346,6 +361,7 @@ void client_cancel(struct client_request *request)
     struct client_exchange *exchange = request->exchange;
     assert(exchange);
     struct client *client = exchange->client;
+    assert(worker_is_current(client->worker) && exchange->request == request);
     struct client_connection *connection = exchange->connection;
     if (connection)
         connection->codec->cancel(connection, exchange);
@@ -408,6 +424,7 @@ static bool wants_connection(const struct client *client)
 static size_t pick_address(const struct client *client)
 {
     const struct client_resolver *resolver = &client->resolver;
+    assert(resolver->count > 0);
     size_t alike = 1;
     while (alike < resolver->count &&
            resolver->addresses[alike].storage.ss_family == resolver->addresses[0].storage.ss_family)
@@ -462,6 +479,7 @@ static void flush_all(struct client *client)
 static void on_kick(struct timer *timer)
 {
     struct client *client = container_of(timer, struct client, kick);
+    assert((client->waiting_count == 0) == (client->waiting.first == NULL));
     client_ref(client);
     fail_doomed(client);
     if (!client->freed) {

@@ -28,6 +28,7 @@ static void set_why(struct client_connection *connection, const char *text)
 
 static void free_connection(struct client_connection *connection)
 {
+    assert(connection->state == CONNECTION_CLOSED && connection->active == 0);
     struct client *client = connection->client;
     if (connection->session)
         connection->codec->free(connection);
@@ -61,9 +62,12 @@ static void count_state(struct client_connection *connection, size_t by)
 
 static void set_state(struct client_connection *connection, enum connection_state state)
 {
+    assert(connection->state != CONNECTION_CLOSED);
     count_state(connection, (size_t)-1);
     connection->state = state;
     count_state(connection, 1);
+    assert(connection->client->open_count + connection->client->connecting_count <=
+           connection->client->connection_count);
 }
 
 static void unlink_connection(struct client_connection *connection)
@@ -73,6 +77,7 @@ static void unlink_connection(struct client_connection *connection)
     while (*at != connection)
         at = &(*at)->next;
     *at = connection->next;
+    assert(client->connection_count > 0);
     client->connection_count--;
 }
 
@@ -88,6 +93,7 @@ static void detach(struct client_connection *connection)
 /* Off the loop, which frees it later. */
 static void leave_loop(struct client_connection *connection)
 {
+    assert(connection->state == CONNECTION_CLOSED);
     uv_close((uv_handle_t *)connection->poll, on_poll_closed);
     close_socket(connection);
 }
@@ -109,6 +115,7 @@ void connection_close(struct client_connection *connection, const char *why)
     leave_loop(connection);
     while (connection->exchanges.first)
         exchange_finish(connection->exchanges.first, CLIENT_BROKEN, text);
+    assert(connection->active == 0);
     /* As if it had refused: who hangs up at once would be called again at once. */
     if (!connection->used && client->waiting_count > 0)
         client_connect_failed(client, text);
@@ -120,6 +127,7 @@ void connection_close(struct client_connection *connection, const char *why)
 
 static void choose_codec(struct client_connection *connection)
 {
+    assert(!connection->codec && connection->state < CONNECTION_OPEN);
     struct client *client = connection->client;
     bool h2 = client->options.protocol == CLIENT_H2;
     if (connection->tls) {
@@ -143,6 +151,7 @@ static void choose_codec(struct client_connection *connection)
 
 static void feed_codec(struct client_connection *connection, struct slice bytes)
 {
+    assert(connection->state == CONNECTION_OPEN);
     connection->read_ns = connection->client->worker->now_ns;
     if (!connection->codec->feed(connection, bytes))
         connection_close(connection, "the peer violated the protocol");
@@ -460,6 +469,7 @@ static int begin_connect(const struct client_address *address)
 /* A handle for each socket: one that libuv has seen cannot change its descriptor. */
 static void watch_socket(struct client_connection *connection, int s)
 {
+    assert(s >= 0);
     if (connection->poll) {
         connection->poll->data = NULL;
         uv_close((uv_handle_t *)connection->poll, on_poll_closed);

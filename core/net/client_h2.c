@@ -46,6 +46,7 @@ static struct client_exchange *exchange_of(nghttp2_session *session, int32_t str
 /* Nothing of this stream concerns the exchange any more. */
 static void forget_stream(nghttp2_session *session, struct client_exchange *exchange)
 {
+    assert(exchange->stream_id > 0);
     nghttp2_session_set_stream_user_data(session, exchange->stream_id, NULL);
 }
 
@@ -81,6 +82,7 @@ static ssize_t on_read_body(nghttp2_session *session, int32_t stream_id, uint8_t
 static void add_body(struct client_connection *connection, struct client_exchange *exchange,
                      size_t size)
 {
+    assert(size <= exchange->body_left);
     exchange->body_left -= size;
     while (size > 0) {
         assert(exchange->body_slice < exchange->request->body_count);

@@ -21,6 +21,7 @@ struct output_piece {
 
 static struct output_piece *add_piece(struct client_output *output)
 {
+    assert(output->count <= output->capacity);
     if (output->first == output->count)
         output->first = output->count = 0;
     if (output->count == output->capacity) {
@@ -67,11 +68,13 @@ static struct slice rest_of(const struct output_piece *piece)
 
 void client_output_disown(struct client_output *output, const void *owner)
 {
+    assert(owner); /* copies have none */
     for (size_t i = output->first; i < output->count; i++) {
         struct output_piece *piece = &output->pieces[i];
         if (piece->owner != owner)
             continue;
         struct slice rest = rest_of(piece);
+        assert(rest.size > 0 && !piece->copy);
         piece->copy = memory_alloc(rest.size);
         memcpy(piece->copy, rest.data, rest.size);
         piece->data = piece->copy;
@@ -93,6 +96,7 @@ void client_output_drop(struct client_output *output, size_t size)
     assert(size <= output->bytes);
     output->bytes -= size;
     while (size > 0) {
+        assert(output->first < output->count);
         struct output_piece *piece = &output->pieces[output->first];
         size_t left = piece->size - piece->offset;
         if (size < left) {
@@ -115,6 +119,7 @@ enum output_result client_output_write(struct client_output *output, int socket)
             struct slice rest = rest_of(&output->pieces[i]);
             parts[count++] = (struct iovec){(void *)(uintptr_t)rest.data, rest.size};
         }
+        assert(count > 0);
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
         ssize_t written = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (written >= 0)

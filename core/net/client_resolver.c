@@ -20,6 +20,7 @@ static void take_addresses(struct client_resolver *resolver, const struct addrin
             continue;
         struct client_address *address = &resolver->addresses[resolver->count++];
         memset(address, 0, sizeof(*address));
+        assert(list->ai_addrlen <= sizeof(address->storage));
         memcpy(&address->storage, list->ai_addr, list->ai_addrlen);
         address->size = list->ai_addrlen;
     }
@@ -74,6 +75,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
 
 static enum client_resolution look_up(struct client_resolver *resolver)
 {
+    assert(!resolver->fixed && worker_is_current(resolver->worker));
     if (resolver->lookup)
         return RESOLUTION_UNDER_WAY;
     char port[8];

@@ -158,6 +158,7 @@ static enum decompress_result make_window(struct output *out, size_t most)
 
 static uint8_t *room_start(struct output *out)
 {
+    assert(out->buffer->size <= out->buffer->capacity);
     return out->buffer->data ? out->buffer->data + out->buffer->size : NULL;
 }
 
@@ -548,6 +549,7 @@ enum decompress_result decompress(enum compression compression, struct slice in,
         return result;
     }
     buffer_trim(output.buffer);
+    assert(output.buffer->size <= output.max_size);
     *out = output.buffer;
     return DECOMPRESS_OK;
 }
@@ -621,6 +623,7 @@ static uint8_t *write_le(uint8_t *to, uint32_t value, int bytes)
 
 static uint8_t *write_snappy_chunk(struct slice plain, uint8_t *to, const uint8_t *end)
 {
+    assert(plain.size <= SNAPPY_CHUNK_BYTES && plain.size + 8 <= (size_t)(end - to));
     uint8_t *data = to + 8;
     size_t size = encode_snappy(plain, data, (size_t)(end - data));
     bool plain_is_smaller = size >= plain.size - plain.size / 8;
@@ -710,6 +713,7 @@ static struct buffer *join_slices(const struct slice *slices, size_t count, stru
     struct buffer *joined = buffer_new_charged(size, budget);
     for (size_t i = 0; i < count; i++)
         buffer_append(joined, slices[i].data, slices[i].size, size);
+    assert(joined->size == size);
     return joined;
 }
 
@@ -728,6 +732,7 @@ struct buffer *compress_slices(enum compression compression, int level, bool grp
     }
     struct buffer *out = buffer_new_charged(encode_bound(compression, level, in.size), budget);
     out->size = encode(compression, level, in, out->data, out->capacity);
+    assert(out->size <= out->capacity);
     assert(in.size == 0 || out->size > 0);
     buffer_trim(out);
     buffer_unref(joined);

@@ -51,6 +51,7 @@ static size_t put_bytes(uint8_t *out, unsigned field, const void *data, size_t s
 /* google.protobuf.Any with google.rpc.RetryInfo{retry_delay}. */
 static size_t put_retry_info(uint8_t *out, int64_t delay_ns)
 {
+    assert(delay_ns >= 0);
     uint8_t duration[24], info[32];
     size_t size = put_number(duration, 1, (uint64_t)(delay_ns / 1000000000));
     size += put_number(duration + size, 2, (uint64_t)(delay_ns % 1000000000));
@@ -88,6 +89,7 @@ size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_
     size_t any_size = put_retry_info(any, verdict->retry_after_ns);
     size += put_bytes(status + size, 3, any, any_size);
     assert(size <= sizeof(status));
+    assert((size + 2) / 3 * 4 <= GRPC_DETAILS_MAX_BYTES);
     return encode_base64(status, size, out);
 }
 
@@ -155,5 +157,6 @@ bool grpc_parse_timeout(struct slice value, int64_t *ns_out, struct error *err)
         number = number * 10 + (digits.data[i] - '0');
     }
     *ns_out = number > INT64_MAX / unit ? INT64_MAX : number * unit;
+    assert(*ns_out >= 0);
     return true;
 }

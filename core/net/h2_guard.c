@@ -77,6 +77,7 @@ static size_t smaller(size_t a, size_t b)
  * come. */
 static const uint8_t *take_head(struct h2_guard *guard, struct slice rest, size_t *taken_out)
 {
+    assert(guard->payload_left == 0 && guard->head_size < H2_FRAME_HEAD_BYTES);
     *taken_out = smaller(H2_FRAME_HEAD_BYTES - guard->head_size, rest.size);
     if (*taken_out == H2_FRAME_HEAD_BYTES)
         return rest.data;

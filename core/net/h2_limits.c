@@ -51,6 +51,7 @@ void h2_limits_init(struct h2_limits *limits, enum h2_side side, uint64_t now_ns
 static void fill(struct h2_bucket *bucket, uint64_t now_ns)
 {
     assert(bucket->tokens <= bucket->burst);
+    assert(now_ns >= bucket->filled_ns);
     uint64_t more = (now_ns - bucket->filled_ns) / bucket->token_ns;
     if (more == 0)
         return;
@@ -70,6 +71,7 @@ static bool take(struct h2_bucket *bucket, uint32_t cost, uint64_t now_ns)
 
 static void allow(uint32_t *left, uint32_t more, uint32_t max)
 {
+    assert(*left <= max);
     *left = max - *left < more ? max : *left + more;
 }
 

@@ -77,6 +77,7 @@ static int flooded(struct connection *connection)
 
 static void link_exchange(struct h2 *h2, struct exchange *exchange)
 {
+    assert(!exchange->link);
     exchange->next = h2->exchanges;
     exchange->link = &h2->exchanges;
     if (exchange->next)
@@ -86,6 +87,7 @@ static void link_exchange(struct h2 *h2, struct exchange *exchange)
 
 static void unlink_exchange(struct exchange *exchange)
 {
+    assert(*exchange->link == exchange);
     *exchange->link = exchange->next;
     if (exchange->next)
         exchange->next->link = exchange->link;
@@ -124,6 +126,7 @@ static void drop_head(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
     struct exchange *exchange = h2->block_exchange;
+    assert(exchange->state == EXCHANGE_HEAD);
     refuse_stream(connection, exchange->stream_id);
     nghttp2_session_set_stream_user_data(h2->session, exchange->stream_id, NULL);
     h2->block_exchange = NULL;
@@ -375,6 +378,7 @@ static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t s
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     if (h2->data_length > 0) { /* the first chunk shows that the frame is not ignored */
+        assert(size <= (h2->data_left ? h2->data_left : h2->data_length));
         h2->data_left = (h2->data_left ? h2->data_left : h2->data_length) - (uint32_t)size;
         if (h2->data_left == 0)
             h2->data_length = 0;
@@ -593,6 +597,7 @@ static void h2_body_filled(struct connection *connection, const struct iovec *pl
 {
     struct h2 *h2 = connection->session;
     for (size_t i = 0; size > 0; i++) {
+        assert(i < BODY_PLACES_MAX);
         bool is_head = i % 2 == 1;
         if (is_head && size > H2_FRAME_HEAD_BYTES &&
             !is_foreseen(h2, places[i].iov_base, places[i + 1].iov_base)) {
@@ -645,6 +650,7 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream_id, uint8_t 
 {
     (void)user_data;
     struct exchange *exchange = source->ptr;
+    assert(exchange->answer_sent <= exchange->answer_size);
     size_t left = exchange->answer_size - exchange->answer_sent;
     size_t take = left < size ? left : size;
     memcpy(out, exchange->answer + exchange->answer_sent, take);
@@ -662,6 +668,7 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream_id, uint8_t 
 
 static uint8_t *answer_room(struct exchange *exchange, size_t size)
 {
+    assert(!exchange->answer); /* there is one answer */
     exchange->answer_size = size;
     exchange->answer =
         size <= sizeof(exchange->answer_inline) ? exchange->answer_inline : memory_alloc(size);
@@ -676,6 +683,7 @@ static uint64_t answer_deadline(const struct exchange *exchange)
 
 static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t count, bool has_data)
 {
+    assert(exchange->state == EXCHANGE_ANSWERED && count <= ANSWER_HEADERS_MAX);
     struct connection *connection = exchange->connection;
     struct h2 *h2 = connection->session;
     nghttp2_data_provider provider = {.source.ptr = exchange, .read_callback = read_answer};
@@ -756,6 +764,7 @@ static void answer_grpc_error(struct exchange *exchange, int http_status,
     int http_size = snprintf(http, sizeof(http), "%03d", http_status % 1000);
     int status_size = snprintf(status, sizeof(status), "%d", (int)verdict->code);
     size_t message_size = grpc_percent_encode(slice_of_string(verdict->text), message);
+    assert(message_size <= sizeof(message));
     size_t details_size = grpc_encode_details(verdict, details);
     nghttp2_nv fields[5] = {
         field(SLICE(":status"), slice_of(http, (size_t)http_size)),

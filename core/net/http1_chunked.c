@@ -2,6 +2,8 @@
 
 #include "core/base/text.h"
 
+#include <assert.h>
+
 enum state {
     SIZE,
     EXTENSION,
@@ -56,6 +58,7 @@ static enum state on_trailer(struct http1_chunked *chunked, uint8_t c, bool line
 
 static enum state begin_chunk(struct http1_chunked *chunked)
 {
+    assert(chunked->digits > 0);
     chunked->digits = 0;
     chunked->skipped = 0;
     return chunked->remaining > 0 ? PAYLOAD : TRAILER_START;
@@ -92,6 +95,7 @@ static enum state step(struct http1_chunked *chunked, uint8_t c)
 
 static void take_payload(struct http1_chunked *chunked, struct slice *data, struct slice *payload)
 {
+    assert(chunked->state == PAYLOAD && chunked->remaining > 0);
     size_t size = data->size < chunked->remaining ? data->size : (size_t)chunked->remaining;
     *payload = slice_of(data->data, size);
     *data = slice_of(data->data + size, data->size - size);

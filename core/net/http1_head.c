@@ -1,5 +1,6 @@
 #include "core/net/http1_head.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <strings.h>
 
@@ -12,6 +13,7 @@
 enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, size_t *size_out,
                                   int *status_out)
 {
+    assert(scan->line_start <= scan->scanned && scan->scanned <= data.size);
     *status_out = 400;
     for (;;) {
         const uint8_t *from = data.data + scan->scanned;
@@ -259,6 +261,7 @@ static int decide_rest(const struct http_headers *headers, struct http1_head *he
 int http1_head_parse(uint8_t *data, size_t size, struct http1_head *head,
                      struct http_headers *headers)
 {
+    assert(size > 2 && size <= HTTP_HEAD_MAX_BYTES && data[size - 1] == '\n'); /* of http1_scan */
     *head = (struct http1_head){0};
     headers->count = 0;
     uint8_t *line = data;

@@ -140,6 +140,7 @@ static void http1_answer(struct exchange *exchange, const struct answer *answer)
 {
     struct connection *connection = exchange->connection;
     struct http1 *http1 = connection->session;
+    assert(http1->exchange == exchange); /* one request at a time */
     if (!exchange->body_complete || connection->eof || connection->part->draining ||
         connection->part->server->options.no_keep_alive)
         http1->keep_alive = false;
@@ -158,6 +159,7 @@ static void http1_answer(struct exchange *exchange, const struct answer *answer)
 static void refuse(struct connection *connection, int status, enum close_reason reason)
 {
     struct http1 *http1 = connection->session;
+    assert(!http1->exchange);
     char text[64];
     int size = snprintf(text, sizeof(text), "%d %s", status, reason_phrase(status));
     struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
@@ -170,6 +172,7 @@ static void refuse(struct connection *connection, int status, enum close_reason 
 static void refuse_over_budget(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
+    assert(!http1->exchange);
     static const struct http_header retry = {SLICE("Retry-After"), SLICE("1")};
     struct answer answer = {503, "text/plain; charset=utf-8",
                             SLICE("data refused due to high memory usage"), &retry, 1};
@@ -201,6 +204,7 @@ static uint64_t head_deadline(const struct connection *connection)
 static void leave_exchange(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
+    assert(http1->exchange->state == EXCHANGE_ANSWERED);
     bool body_was_read = http1->exchange->body_complete;
     drop_exchange(http1);
     if (http1->keep_alive) {
@@ -224,6 +228,7 @@ static bool was_answered(const struct http1 *http1)
 static void begin_body(struct connection *connection, const struct http1_head *head)
 {
     struct http1 *http1 = connection->session;
+    assert(http1->exchange->state == EXCHANGE_BODY);
     http1->chunked = (struct http1_chunked){0};
     http1->remaining = head->content_length;
     http1->state = head->chunked ? HTTP1_CHUNKED : HTTP1_BODY;
@@ -241,6 +246,7 @@ static bool set_headers(struct exchange *exchange, const struct http_headers *he
 {
     if (!server_exchange_headers_room(exchange, headers->count))
         return false;
+    assert(headers->count <= exchange->header_capacity);
     memcpy(exchange->headers.items, headers->items, headers->count * sizeof(struct http_header));
     exchange->headers.count = headers->count;
     return true;
@@ -248,6 +254,7 @@ static bool set_headers(struct exchange *exchange, const struct http_headers *he
 
 static void begin_exchange(struct connection *connection, const struct http1_head *head)
 {
+    assert(!(head->chunked && head->has_length)); /* decide_framing refuses both */
     struct http1 *http1 = connection->session;
     struct exchange *exchange = http1->exchange;
     exchange->method = head->method;
@@ -291,6 +298,7 @@ static int read_whole_head(struct exchange *exchange, struct slice bytes, struct
 static void on_head(struct connection *connection, struct slice bytes)
 {
     struct http1 *http1 = connection->session;
+    assert(!http1->exchange && http1->state == HTTP1_HEAD);
     struct http1_head head;
     bool is_over_budget = true;
     struct exchange *exchange = server_exchange_new(connection);
@@ -330,6 +338,7 @@ static bool read_head(struct connection *connection, struct slice *data)
         break;
     }
     http1->scan = (struct http1_scan){0};
+    assert(size <= data->size);
     struct slice head = slice_of(data->data, size);
     *data = slice_of(data->data + size, data->size - size);
     if (size > 2)
@@ -397,6 +406,7 @@ static bool read_step(struct connection *connection, struct slice *data)
 static struct slice process(struct connection *connection, struct slice data)
 {
     struct http1 *http1 = connection->session;
+    assert(!http1->processing);
     http1->processing = true;
     for (;;) {
         if (was_answered(http1)) {
@@ -450,6 +460,7 @@ static void keep_rest(struct connection *connection, struct slice rest)
     if (rest.size == 0) {
         drop_pending(connection);
     } else if (http1->pending.data) {
+        assert(rest.data + rest.size == http1->pending.data + http1->pending.size);
         memmove(http1->pending.data, rest.data, rest.size);
         http1->pending.size = rest.size;
     } else {
@@ -489,6 +500,7 @@ static size_t http1_body_places(struct connection *connection, struct iovec *pla
         leave_exchange(connection);
     if (room == 0)
         return 0;
+    assert(room <= http1->remaining);
     places[0] = (struct iovec){place, room};
     return 1;
 }
@@ -498,6 +510,7 @@ static void http1_body_filled(struct connection *connection, const struct iovec 
 {
     (void)places;
     struct http1 *http1 = connection->session;
+    assert(http1->state == HTTP1_BODY);
     assert(size <= http1->remaining);
     http1->remaining -= size;
     server_exchange_body_filled(http1->exchange, size);

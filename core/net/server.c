@@ -110,7 +110,9 @@ struct server *server_new(const struct server_options *options,
 
 void server_unref(struct server *server)
 {
-    if (atomic_fetch_sub_explicit(&server->references, 1, memory_order_acq_rel) > 1)
+    unsigned references = atomic_fetch_sub_explicit(&server->references, 1, memory_order_acq_rel);
+    assert(references > 0);
+    if (references > 1)
         return;
     listener_close(server);
     tls_context_free(server->tls);
@@ -151,6 +153,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
 static void part_start(struct server_part *part)
 {
+    assert(worker_is_current(part->worker) && !part->read_buffer);
     part->read_buffer = memory_alloc(SERVER_READ_BYTES);
     if (part->server->tls)
         part->plain_buffer = memory_alloc(SERVER_READ_BYTES);
@@ -165,8 +168,8 @@ static void part_start(struct server_part *part)
 
 static void on_start(struct worker *worker, struct post *post)
 {
-    (void)worker;
     struct server_part *part = container_of(post, struct server_part, start_post);
+    assert(worker == part->worker && part->started);
     if (!part->stopped) {
         part_start(part);
         if (is_first(part) && !part->draining)
@@ -193,6 +196,7 @@ void server_part_unlive(struct server_part *part)
 {
     if (part->live > 0 || !part->stopped)
         return;
+    assert(!part->connections && !part->dirty && !part->buried && part->connection_count == 0);
     free(part->read_buffer);
     free(part->plain_buffer);
     outgoing_deinit(&part->scratch);
@@ -205,6 +209,7 @@ static void free_buried(struct server_part *part)
 {
     while (part->buried) {
         struct connection *connection = part->buried;
+        assert(connection->phase == CONNECTION_CLOSED && part->live > 0);
         part->buried = connection->next;
         free(connection);
         part->live--;
@@ -216,6 +221,7 @@ void server_part_round(struct server_part *part)
     part->handshakes = 0;
     while (part->dirty) {
         struct connection *connection = part->dirty;
+        assert(connection->dirty && connection->part == part);
         part->dirty = connection->next_dirty;
         connection->dirty = false;
         if (connection->phase == CONNECTION_OPEN && !connection->broken)
@@ -274,6 +280,7 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
                   void *context)
 {
     struct server_part *part = part_of(server, worker);
+    assert(worker_is_current(worker));
     assert(!part->stopped && !part->draining);
     part->draining = true;
     part->on_drained = on_drained;
@@ -289,6 +296,7 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
 static void on_prepare_closed(uv_handle_t *handle)
 {
     struct server_part *part = handle->data;
+    assert(part->stopped && part->live > 0);
     part->live--;
     server_part_unlive(part);
 }
@@ -296,6 +304,7 @@ static void on_prepare_closed(uv_handle_t *handle)
 void server_stop(struct server *server, struct worker *worker)
 {
     struct server_part *part = part_of(server, worker);
+    assert(worker_is_current(worker));
     assert(!part->stopped);
     if (is_first(part))
         listener_stop(server);
@@ -339,6 +348,7 @@ static const char *const reason_names[CLOSE_REASON_COUNT] = {
 
 static struct counter *make_counter(struct server *server, enum close_reason reason)
 {
+    assert(reason_names[reason]); /* each reason has its name in the table */
     struct text labels = {0};
     metrics_label(&labels, "server", server->label);
     metrics_label(&labels, "reason", reason_names[reason]);

@@ -34,6 +34,7 @@ void outgoing_add(struct outgoing *out, const void *data, size_t size)
 
 uint8_t *outgoing_room(struct outgoing *out, size_t size)
 {
+    assert(out->sent <= out->size && out->size <= out->capacity);
     if (out->capacity - out->size < size) {
         size_t capacity = out->capacity * 2 + size;
         out->data = memory_realloc(out->data, capacity);
@@ -50,6 +51,7 @@ void outgoing_deinit(struct outgoing *out)
 
 static void outgoing_sent(struct outgoing *out, size_t size)
 {
+    assert(size > 0 && size <= out->size - out->sent);
     out->sent += size;
     if (out->sent < out->size)
         return;
@@ -144,6 +146,7 @@ void server_connection_send(struct connection *connection, struct slice data)
 {
     if (connection->broken || connection->phase > CONNECTION_CLOSING || data.size == 0)
         return;
+    assert(connection->protocol); /* nothing else has anything to say */
     if (connection->tls) {
         if (tls_stream_write(connection->tls, data))
             flush_tls(connection);
@@ -181,6 +184,7 @@ static void stop_counting(struct connection *connection)
     if (!connection->counted)
         return;
     connection->counted = false;
+    assert(connection->part->connection_count > 0);
     connection->part->connection_count--;
 }
 
@@ -188,6 +192,7 @@ void server_connection_finish(struct connection *connection, enum close_reason r
 {
     if (connection->phase >= CONNECTION_CLOSING)
         return;
+    assert(connection->phase == CONNECTION_OPEN); /* the others have nothing to send */
     connection->phase = CONNECTION_CLOSING;
     connection->reason = (uint8_t)reason;
     connection->linger = linger;
@@ -215,8 +220,10 @@ static void leave_account(struct connection *connection)
 
 static void bury(struct connection *connection)
 {
+    assert(connection->phase == CONNECTION_CLOSED && !connection->dirty);
     struct server_part *part = connection->part;
     free(connection);
+    assert(part->live > 0);
     part->live--;
     server_part_unlive(part);
 }
@@ -250,9 +257,11 @@ void server_connection_close(struct connection *connection, enum close_reason re
     worker_cancel_timer(part->worker, &connection->timer);
     if (connection->session)
         connection->protocol->close(connection);
+    assert(!connection->session && !connection->dirty);
     tls_stream_free(connection->tls);
     outgoing_deinit(&connection->out);
     leave_account(connection);
+    assert(*connection->link == connection);
     *connection->link = connection->next;
     if (connection->next)
         connection->next->link = connection->link;
@@ -260,7 +269,8 @@ void server_connection_close(struct connection *connection, enum close_reason re
         connection->next = part->buried;
         part->buried = connection;
     } else {
-        atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
+        unsigned load = atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
+        assert(load > 0);
         listener_connection_ended(part->server, connection->peer_key);
         uv_close((uv_handle_t *)&connection->poll, on_poll_closed);
         close(connection->fd);
@@ -269,6 +279,7 @@ void server_connection_close(struct connection *connection, enum close_reason re
 
 static void begin_lingering(struct connection *connection)
 {
+    assert(connection->phase == CONNECTION_CLOSING && !connection->broken);
     if (!connection->linger || connection->eof || connection->sink) {
         server_connection_close(connection, (enum close_reason)connection->reason);
         return;
@@ -285,6 +296,7 @@ static void on_poll(uv_poll_t *handle, int status, int events);
 
 static void update_poll(struct connection *connection)
 {
+    assert(connection->phase != CONNECTION_CLOSED && !connection->broken);
     if (connection->sink)
         return;
     int wanted = connection->reading ? UV_READABLE : 0;
@@ -325,6 +337,7 @@ static const uint8_t h2_preface[] = {'P', 'R', 'I', ' '};
 
 static void choose_protocol(struct connection *connection, const struct protocol *protocol)
 {
+    assert(connection->phase == CONNECTION_DETECT && !connection->session);
     connection->protocol = protocol;
     connection->phase = CONNECTION_OPEN;
     connection->opened_ns = connection->part->worker->now_ns;
@@ -395,6 +408,7 @@ static void tls_input(struct connection *connection, struct slice data)
 
 void server_connection_input(struct connection *connection, struct slice data)
 {
+    assert(!connection->in_input && connection->phase != CONNECTION_CLOSED);
     connection->read_ns = connection->part->worker->now_ns;
     connection->in_input = true;
     if (connection->tls)
@@ -423,6 +437,7 @@ size_t server_connection_body_places(struct connection *connection, struct iovec
     *room_out = 0;
     if (connection->phase != CONNECTION_OPEN || connection->tls || !protocol->body_places)
         return 0;
+    assert(!connection->in_input);
     connection->in_input = true;
     size_t count = protocol->body_places(connection, places);
     connection->in_input = false;
@@ -435,6 +450,7 @@ size_t server_connection_body_places(struct connection *connection, struct iovec
 void server_connection_body_filled(struct connection *connection, const struct iovec *places,
                                    size_t size)
 {
+    assert(connection->phase == CONNECTION_OPEN && !connection->in_input);
     connection->read_ns = connection->part->worker->now_ns;
     connection->in_input = true;
     connection->protocol->body_filled(connection, places, size);
@@ -529,6 +545,7 @@ static void read_input(struct connection *connection)
 static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct connection *connection = handle->data;
+    assert(connection->phase != CONNECTION_CLOSED); /* closing has ended the handle, */
     if (status < 0) {
         server_connection_close(connection, CLOSE_RESET);
         return;
@@ -608,6 +625,7 @@ static uint64_t check_phase(struct connection *connection, uint64_t now_ns)
 static void on_timer(struct timer *timer)
 {
     struct connection *connection = container_of(timer, struct connection, timer);
+    assert(connection->phase != CONNECTION_CLOSED); /* and the timer */
     uint64_t now = connection->part->worker->now_ns;
     uint64_t next = check_phase(connection, now);
     uint64_t stall = check_stall(connection, now);
@@ -648,6 +666,8 @@ struct connection *server_connection_open(struct server_part *part, int fd,
                                           ssize_t (*sink)(void *context, struct slice data),
                                           void *sink_context)
 {
+    assert((fd >= 0) != (sink != NULL) && !part->stopped);
+    assert(worker_is_current(part->worker));
     struct connection *connection = memory_zalloc(sizeof(*connection));
     connection->part = part;
     connection->fd = fd;

@@ -30,6 +30,7 @@ static void on_deadline(struct timer *timer);
 
 struct exchange *server_exchange_new(struct connection *connection)
 {
+    assert(connection->phase == CONNECTION_OPEN);
     struct server_part *part = connection->part;
     if (!budget_reserve(connection->budget, EXCHANGE_COST_BYTES))
         return NULL;
@@ -79,6 +80,7 @@ void server_exchange_free(struct exchange *exchange)
     if (exchange->answer != exchange->answer_inline)
         free(exchange->answer);
     free(exchange);
+    assert(part->live > 0);
     part->live--;
     server_part_unlive(part);
 }
@@ -94,6 +96,7 @@ static void tell_gone(struct exchange *exchange)
 
 void server_exchange_gone(struct exchange *exchange)
 {
+    assert(exchange->connection); /* told once */
     exchange->connection = NULL;
     cancel_deadline(exchange);
     if (!exchange->held)
@@ -144,6 +147,7 @@ bool server_exchange_store(struct exchange *exchange, struct slice bytes, struct
     if (bytes.size > 0)
         memcpy(to, bytes.data, bytes.size);
     exchange->store_used += bytes.size;
+    assert(exchange->store_used <= exchange->store_capacity);
     *out = slice_of(to, bytes.size);
     return true;
 }
@@ -174,6 +178,7 @@ bool server_exchange_add_header(struct exchange *exchange, struct slice name, st
         if (headers->items != exchange->inline_items || !grow_headers(exchange, MORE_HEADERS))
             return false;
     }
+    assert(headers->count < exchange->header_capacity);
     struct http_header *header = &headers->items[headers->count];
     if (!server_exchange_store(exchange, name, &header->name) ||
         !server_exchange_store(exchange, value, &header->value))
@@ -225,6 +230,7 @@ static void respond_grpc(struct exchange *exchange, int http_status, const struc
 /* Answers for the server itself. */
 static void refuse(struct exchange *exchange, int status, const struct verdict *verdict)
 {
+    assert(exchange->connection && exchange->state != EXCHANGE_ANSWERED);
     struct server *server = exchange->part->server;
     if (exchange->dialect == SERVER_GRPC) {
         exchange_respond_grpc(exchange, verdict, (struct slice){NULL, 0});
@@ -421,6 +427,7 @@ static size_t body_limit(const struct exchange *exchange)
 
 void server_exchange_head_done(struct exchange *exchange, int64_t length)
 {
+    assert(exchange->connection && exchange->state == EXCHANGE_HEAD);
     struct server *server = exchange->part->server;
     exchange->method_is_head = slice_is(exchange->method, "HEAD");
     exchange->since_ns = exchange->part->worker->now_ns;
@@ -448,6 +455,7 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
  * idle connections would use up the budget. */
 static bool reserve_body(struct exchange *exchange, size_t more)
 {
+    assert(more > 0 && exchange->state == EXCHANGE_BODY);
     size_t limit = body_limit(exchange);
     if (exchange->body_expected >= 0)
         limit = (size_t)exchange->body_expected;
@@ -470,6 +478,7 @@ static bool reserve_body(struct exchange *exchange, size_t more)
 static void append_body(struct exchange *exchange, struct slice data)
 {
     size_t have = exchange->body ? exchange->body->size : 0;
+    assert(have <= body_limit(exchange));
     if (data.size > body_limit(exchange) - have) {
         refuse_too_large(exchange, (uint64_t)have + data.size);
         return;
@@ -548,9 +557,11 @@ size_t server_exchange_body_room(struct exchange *exchange, uint8_t **data_out)
 
 void server_exchange_body_filled(struct exchange *exchange, size_t size)
 {
+    assert(exchange->state == EXCHANGE_BODY && exchange->body_expected >= 0);
     exchange->body->size += size;
     exchange->body_received += size;
     assert(exchange->body->size <= exchange->body->capacity);
+    assert(exchange->body->size <= (size_t)exchange->body_expected);
 }
 
 static void refuse_corrupt(struct exchange *exchange, const char *why)
@@ -594,6 +605,7 @@ struct decompression {
 static void decompress_body(struct decompression *decompression)
 {
     const struct exchange *exchange = decompression->exchange;
+    assert(exchange->body && exchange->compression != COMPRESSION_NONE);
     decompression->result = decompress(
         (enum compression)exchange->compression, buffer_slice(exchange->body), body_limit(exchange),
         exchange->budget, &decompression->plain, &decompression->err);
@@ -602,6 +614,7 @@ static void decompress_body(struct decompression *decompression)
 /* False after having answered. */
 static bool take_decompressed(struct exchange *exchange, const struct decompression *decompression)
 {
+    assert((decompression->result == DECOMPRESS_OK) == (decompression->plain != NULL));
     switch (decompression->result) {
     case DECOMPRESS_OK:
         buffer_unref(exchange->body);
@@ -634,6 +647,7 @@ static bool decompress_at_once(struct exchange *exchange)
 /* Unless it is too late already: decompression takes its time. */
 static void hand_over(struct exchange *exchange)
 {
+    assert(exchange->connection && exchange->body && !exchange->held);
     struct server *server = exchange->part->server;
     if (exchange->deadline_ns != UINT64_MAX) {
         worker_now(exchange->part->worker);
@@ -688,6 +702,7 @@ static void on_decompressed(struct job *job, bool did_run)
 
 static void start_decompression(struct exchange *exchange)
 {
+    assert(exchange->state == EXCHANGE_BODY && !exchange->held);
     struct decompression *decompression = memory_zalloc(sizeof(*decompression));
     decompression->exchange = exchange;
     decompression->job = (struct job){
@@ -710,6 +725,7 @@ void server_exchange_finish(struct exchange *exchange)
             refuse_grpc_framing(exchange, "unexpected EOF");
             return;
         }
+        assert(exchange->body->size == (size_t)exchange->body_expected);
         is_compressed = exchange->prefix[0] == 1;
     }
     if (is_compressed && exchange->body->size >= DECOMPRESS_LARGE_BYTES) {

@@ -76,6 +76,7 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
             chosen = a;
             break;
         }
+    assert(chosen->ai_addrlen <= sizeof(address->storage));
     memcpy(&address->storage, chosen->ai_addr, chosen->ai_addrlen);
     address->size = chosen->ai_addrlen;
     address->family = chosen->ai_family;
@@ -86,6 +87,7 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
 
 static bool try_bind(struct server *server, const struct bind_address *address, struct error *err)
 {
+    assert(server->listen_fd < 0);
     int fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return error_set_system(err, errno);
@@ -215,7 +217,8 @@ struct handover {
 static void connection_lost(struct server_part *part, int fd, const struct sockaddr *address)
 {
     close(fd);
-    atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
+    unsigned load = atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
+    assert(load > 0);
     listener_connection_ended(part->server, peer_key(address));
 }
 
@@ -227,8 +230,8 @@ static void open_here(struct server_part *part, int fd, const struct sockaddr *a
 
 static void on_handover(struct worker *worker, struct post *post)
 {
-    (void)worker;
     struct handover *handover = (struct handover *)(void *)post;
+    assert(worker == handover->part->worker);
     struct server *server = handover->part->server;
     open_here(handover->part, handover->fd, (const struct sockaddr *)&handover->address);
     free(handover);
@@ -269,6 +272,7 @@ static void refuse_peer(struct server *server, int fd, const struct sockaddr_in6
 
 static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
 {
+    assert(worker_is_current(server->parts[0].worker));
     int on = 1;
     uint64_t key = server->peers ? peer_key((const struct sockaddr *)address) : 0;
     if (server->peers && !peer_counts_add(server->peers, key)) {
@@ -346,6 +350,7 @@ static void on_listen(uv_poll_t *handle, int status, int events)
     (void)status;
     (void)events;
     struct server *server = handle->data;
+    assert(server->listening && server->listen_fd >= 0);
     for (int i = 0; i < ACCEPTS_PER_EVENT && !pause_when_full(server); i++) {
         struct sockaddr_storage peer = {0};
         socklen_t size = sizeof(peer);
@@ -377,6 +382,7 @@ static void on_listen(uv_poll_t *handle, int status, int events)
 static void on_accept_timer(struct timer *timer)
 {
     struct server *server = container_of(timer, struct server, accept_timer);
+    assert(server->listening); /* listener_stop cancels the timer */
     listen_again(server);
 }
 
@@ -393,7 +399,8 @@ void listener_connection_ended(struct server *server, uint64_t key)
 {
     if (server->peers)
         peer_counts_remove(server->peers, key);
-    atomic_fetch_sub(&server->connections, 1);
+    unsigned connections = atomic_fetch_sub(&server->connections, 1);
+    assert(connections > 0);
     if (server->open_gauge)
         gauge_add(server->open_gauge, -1);
     if (!atomic_load(&server->accept_paused) || !atomic_exchange(&server->accept_paused, false))
@@ -415,6 +422,7 @@ static void on_listen_closed(uv_handle_t *handle)
 
 void listener_start(struct server *server)
 {
+    assert(!server->listening);
     struct server_part *part = server->parts;
     if (server->listen_fd < 0 || part->worker->manual)
         return;

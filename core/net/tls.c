@@ -650,6 +650,7 @@ void tls_stream_feed(struct tls_stream *stream, struct slice bytes)
 
 enum tls_status tls_stream_read(struct tls_stream *stream, void *out, size_t size, size_t *size_out)
 {
+    assert(size > 0);
     *size_out = 0;
     enum tls_status status = stream->failed ? TLS_STATUS_FAILED : TLS_STATUS_OK;
     if (status == TLS_STATUS_OK && !stream->ready)
@@ -664,6 +665,7 @@ enum tls_status tls_stream_read(struct tls_stream *stream, void *out, size_t siz
     }
     if (status != TLS_STATUS_OK)
         stream->in = (struct slice){NULL, 0}; /* all used, or of no use any more */
+    assert((status == TLS_STATUS_OK) == (*size_out > 0));
     return status;
 }
 
@@ -696,6 +698,7 @@ void tls_stream_shutdown(struct tls_stream *stream)
 
 struct slice tls_stream_output(const struct tls_stream *stream)
 {
+    assert(stream->out_sent <= stream->out_size && stream->out_size <= stream->out_capacity);
     if (stream->out_size == stream->out_sent)
         return (struct slice){NULL, 0};
     return slice_of(stream->out + stream->out_sent, stream->out_size - stream->out_sent);

@@ -282,6 +282,7 @@ struct attribute_editor *attribute_editor_new(const struct config_list *list)
             groups = editor->actions[i].compiled->group_count;
     editor->match = pcre2_match_data_create(groups + 1, NULL);
     editor->limits = pcre2_match_context_create(NULL);
+    assert(editor->match && editor->limits);
     pcre2_set_match_limit(editor->limits, MATCH_LIMIT);
     pcre2_set_heap_limit(editor->limits, HEAP_LIMIT_KIB);
     return editor;
@@ -483,6 +484,7 @@ static void apply_hash(struct edit *edit, const struct attribute_action *action)
 
 static void apply_extract(struct edit *edit, const struct attribute_action *action)
 {
+    assert(action->compiled && action->compiled->group_count > 0); /* attribute_actions_check */
     struct attribute attribute;
     if (!find_attribute(edit, slice_of_string(action->key), &attribute))
         return;

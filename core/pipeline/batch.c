@@ -23,7 +23,11 @@ struct context *context_ref(struct context *context)
 
 void context_unref(struct context *context)
 {
-    if (!context || atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) > 1)
+    if (!context)
+        return;
+    unsigned references = atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel);
+    assert(references > 0);
+    if (references > 1)
         return;
     arena_deinit(&context->arena);
     free(context);
@@ -77,6 +81,7 @@ struct batch *batch_clone(struct batch *batch)
 {
     assert_owned(batch);
     batch_flatten(batch);
+    assert(batch->part_count > 0 && !batch_is_changed(batch));
     struct batch *clone = batch_empty(batch->owner, batch->signal, batch->arena.budget);
     clone->context = context_ref(batch->context);
     clone->peer = batch->peer;
@@ -93,7 +98,8 @@ static void flatten_part(struct batch_part *part)
 {
     size_t size = message_measure(&part->root);
     struct buffer *flat = buffer_new_charged(size, part->buffer->budget);
-    message_write(&part->root, flat->data);
+    const uint8_t *end = message_write(&part->root, flat->data);
+    assert(end == flat->data + size);
     flat->size = size;
     buffer_unref(part->buffer);
     set_part(part, flat);
@@ -127,6 +133,7 @@ static void adopt_children(struct message *root)
 
 void batch_append(struct batch *batch, struct batch *other)
 {
+    assert(batch != other && batch->owner == other->owner);
     assert(batch->signal == SIGNAL_TRACES && other->signal == SIGNAL_TRACES && !other->receipt);
     batch_flatten(other); /* its changes live in its arena */
     batch->peer = batch->peer == other->peer ? batch->peer : 0;
@@ -167,6 +174,7 @@ void batch_take_back(struct batch *batch, struct worker *owner)
 
 void batch_settle(struct batch *batch, const struct verdict *verdict)
 {
+    assert(worker_is_current(batch->owner)); /* the receipt is of the same worker */
     struct receipt *receipt = batch->receipt;
     batch->receipt = NULL;
     if (receipt)
@@ -176,6 +184,7 @@ void batch_settle(struct batch *batch, const struct verdict *verdict)
 void batch_free(struct batch *batch)
 {
     assert(!batch->receipt);
+    assert(worker_is_current(batch->owner));
     for (size_t i = 0; i < batch->part_count; i++)
         buffer_unref(batch->parts[i].buffer);
     free(batch->parts);

@@ -2,6 +2,7 @@
 
 #include "core/base/budget.h"
 #include "core/base/memory.h"
+#include "core/base/worker.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/traces_split.h"
 
@@ -51,6 +52,7 @@ static struct batch *join_profiles(struct batch *list)
     uint64_t peer = first->peer;
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
+        assert(batch->part_count == 1 && batch->owner == first->owner);
         peer = batch->peer == peer ? peer : 0;
         batch_flatten(batch);
         profiles_merge_add(merge, batch->parts[0].buffer);
@@ -109,6 +111,7 @@ struct cut {
 static void begin_cut(struct cut *cut, const struct batch *whole)
 {
     *cut = (struct cut){.traces = NULL};
+    assert(whole->part_count > 0 && whole->items > 0);
     if (whole->signal == SIGNAL_PROFILES) {
         cut->merge = profiles_merge_new(whole->arena.budget);
         cut->profiles = profiles_source_new(cut->merge, whole->parts[0].buffer);
@@ -123,6 +126,7 @@ static void begin_cut(struct cut *cut, const struct batch *whole)
 
 static size_t item_bytes(const struct cut *cut, uint32_t first, uint32_t count)
 {
+    assert((cut->traces == NULL) != (cut->profiles == NULL)); /* one signal */
     return cut->traces ? traces_source_item_bytes(cut->traces, first, count)
                        : profiles_source_item_bytes(cut->profiles, first, count);
 }
@@ -194,6 +198,7 @@ void batch_cutter_run(struct batch_cutter *cutter)
     for (uint32_t taken = 0, count; taken < whole->items; taken += count) {
         uint32_t rest = whole->items - taken;
         count = rest > cutter->max_items && !cut_room_is_used_up(&room) ? cutter->max_items : rest;
+        assert(count > 0 && count <= rest);
         add_part(cutter, cut_part(&cut, taken, count, &room), count);
     }
     end_cut(&cut);
@@ -237,6 +242,7 @@ static struct batch *cut_at_once(struct batch *batch, uint32_t max_items, bool i
 {
     struct batch_cutter cutter;
     assert(max_items > 0 && !batch->next);
+    assert(worker_is_current(batch->owner));
     if (batch->items <= max_items)
         return batch;
     batch_cutter_init(&cutter, batch, max_items, is_sparing);

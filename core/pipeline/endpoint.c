@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 static bool take_prefix(struct slice *text, const char *prefix)
@@ -118,6 +119,7 @@ bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *
     out->path = path.size > 0 && path.data[0] == '/'
                     ? arena_string(arena, path)
                     : arena_printf(arena, "/%.*s", SLICE_ARG(path));
+    assert(out->path[0] == '/' && out->port > 0);
     const char *query = memchr(path.data, '?', path.size);
     size_t shown = query ? (size_t)(query - text) : strlen(text); /* a query may hold a token */
     out->url = arena_printf(arena, "%.*s", (int)shown, text);

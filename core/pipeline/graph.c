@@ -126,6 +126,7 @@ static void collect_components(struct graph *graph)
 
 static void deinit_components(struct graph *graph, size_t count)
 {
+    assert(count <= graph->component_count);
     while (count-- > 0)
         if (graph->components[count]->type->deinit)
             graph->components[count]->type->deinit(graph->components[count]);
@@ -133,6 +134,7 @@ static void deinit_components(struct graph *graph, size_t count)
 
 static bool init_components(struct graph *graph, struct error *err)
 {
+    assert(!graph->components_ready);
     for (size_t i = 0; i < graph->component_count; i++) {
         struct component *component = graph->components[i];
         if (component->type->init && !component->type->init(component, err)) {
@@ -166,6 +168,7 @@ static struct node *add_node(struct worker_graph *target, struct component *comp
         target->nodes[at] = target->nodes[at - 1];
         target->stage[at] = target->stage[at - 1];
     }
+    assert(at == target->count || target->stage[at + 1] > stage);
     target->nodes[at] = node;
     target->stage[at] = stage;
     target->count++;
@@ -296,9 +299,11 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 /* From the end: what an exporter gives up settles receipts of the nodes before it. */
 static void stop_nodes(struct worker_graph *target, size_t first)
 {
+    assert(worker_is_current(target->worker));
     worker_cancel_timer(target->worker, &target->drain_poll);
     for (size_t i = target->count; i-- > first;) {
         struct node *node = target->nodes[i];
+        assert(!node->stopped);
         for (int s = 0; s < SIGNAL_COUNT; s++)
             outlet_stop(&node->outlets[s]);
         node->stopped = true;
@@ -310,6 +315,7 @@ static void stop_nodes(struct worker_graph *target, size_t first)
 static void run_start(struct call *call)
 {
     struct worker_graph *target = call->target;
+    assert(worker_is_current(target->worker));
     for (size_t i = target->count; i-- > 0;) {
         struct node *node = target->nodes[i];
         for (int s = 0; s < SIGNAL_COUNT; s++)
@@ -330,6 +336,7 @@ static void run_stop(struct call *call)
 
 bool graph_start(struct graph *graph, struct error *err)
 {
+    assert(graph->started_workers == 0);
     for (unsigned i = 0; i < graph->process->worker_count; i++) {
         if (!call_on_worker(&graph->workers[i], run_start, err)) {
             graph_stop(graph);
@@ -342,6 +349,7 @@ bool graph_start(struct graph *graph, struct error *err)
 
 void graph_stop(struct graph *graph)
 {
+    assert(graph->started_workers <= graph->process->worker_count);
     while (graph->started_workers > 0)
         call_on_worker(&graph->workers[--graph->started_workers], run_stop, NULL);
 }
@@ -351,6 +359,7 @@ void graph_stop(struct graph *graph)
 static void worker_is_drained(struct graph *graph)
 {
     pthread_mutex_lock(&graph->lock);
+    assert(graph->undrained_workers > 0);
     if (--graph->undrained_workers == 0)
         pthread_cond_broadcast(&graph->all_drained);
     pthread_mutex_unlock(&graph->lock);
@@ -369,6 +378,7 @@ static bool is_idle(const struct node *node)
 
 static void poll_drain(struct worker_graph *target)
 {
+    assert(worker_is_current(target->worker));
     for (size_t i = 0; i < target->count; i++)
         if (!is_idle(target->nodes[i])) {
             worker_set_timer(target->worker, &target->drain_poll, DRAIN_POLL_NS);
@@ -387,6 +397,7 @@ static void run_drain(struct call *call)
     struct worker_graph *target = call->target;
     for (size_t i = 0; i < target->count; i++) {
         struct node *node = target->nodes[i];
+        assert(!node->draining && !node->stopped);
         node->draining = true;
         for (int s = 0; s < SIGNAL_COUNT; s++)
             outlet_drain(&node->outlets[s]);
@@ -400,6 +411,7 @@ static void run_drain(struct call *call)
 
 void graph_drain(struct graph *graph)
 {
+    assert(graph->undrained_workers == 0);
     graph->undrained_workers = graph->process->worker_count;
     for (unsigned i = 0; i < graph->process->worker_count; i++)
         call_on_worker(&graph->workers[i], run_drain, NULL);
@@ -461,6 +473,7 @@ void graph_free(struct graph *graph)
 struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline,
                         enum signal signal)
 {
+    assert(worker < graph->process->worker_count);
     struct worker_graph *target = &graph->workers[worker];
     for (size_t i = 0; i < target->count; i++) {
         struct node *node = target->nodes[i];

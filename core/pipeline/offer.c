@@ -53,6 +53,7 @@ static bool has_share(struct offers *offers)
 
 void offers_pump(struct offers *offers)
 {
+    assert(worker_is_current(offers->node->worker));
     if (offers->pumping)
         return;
     offers->pumping = true;
@@ -107,6 +108,7 @@ void offer_send(struct offer *offer, struct offers *offers, struct batch *batch,
                 void (*on_settled)(struct offer *offer, const struct verdict *verdict))
 {
     assert(!batch->receipt);
+    assert(batch->owner == offers->node->worker);
     receipt_init(&offer->receipt, on_receipt_settled);
     offer->receipt.is_abandoned = is_offer_abandoned;
     offer->offers = offers;

@@ -8,6 +8,7 @@
 #include "core/data/wire.h"
 #include "core/net/compression.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 
@@ -184,6 +185,7 @@ static void read_http_error(const struct client_answer *answer, const char *url,
         snprintf(verdict->text, sizeof(verdict->text),
                  "error exporting items, request to %.120s responded with HTTP Status Code %d", url,
                  answer->status);
+    assert(size > 0 && (size_t)size < sizeof(verdict->text));
     struct rpc_status status = {0};
     bool is_text = has_type(answer, "text/plain") || has_type(answer, "application/json");
     if (answer->body.size > 0 && is_text)
@@ -200,6 +202,7 @@ void otlp_answer_http(const struct client_answer *answer, enum signal signal, co
                       uint64_t wall_ns, struct otlp_answer *out)
 {
     *out = (struct otlp_answer){0};
+    assert(answer->failure == CLIENT_OK || answer->failure_text);
     if (answer->failure != CLIENT_OK)
         out->verdict = verdict_of(GRPC_UNAVAILABLE, "failed to make an HTTP request: %s",
                                   answer->failure_text);
@@ -236,6 +239,7 @@ static enum grpc_code code_of_http(int status)
 
 static void percent_decode(struct slice in, char *out, size_t size)
 {
+    assert(size > 0);
     size_t at = 0;
     for (size_t i = 0; i < in.size && at + 1 < size; i++) {
         int high = in.data[i] == '%' && i + 2 < in.size ? text_hex_digit(in.data[i + 1]) : -1;
@@ -286,6 +290,7 @@ static int64_t read_retry_delay(const struct client_answer *answer)
     uint8_t *bytes = memory_alloc(details.size);
     struct rpc_status status;
     size_t size = base64_decode(details, bytes);
+    assert(size <= details.size);
     int64_t delay = read_status(slice_of(bytes, size), &status) ? status.retry_delay_ns : -1;
     text_deinit(&status.types);
     free(bytes);
@@ -339,6 +344,7 @@ static void read_grpc_status(const struct client_answer *answer, struct slice st
 void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out)
 {
     *out = (struct otlp_answer){0};
+    assert(answer->failure == CLIENT_OK || answer->failure_text);
     if (answer->failure == CLIENT_TIMEOUT) {
         out->verdict = verdict_of(GRPC_DEADLINE_EXCEEDED, "context deadline exceeded: %s",
                                   answer->failure_text);

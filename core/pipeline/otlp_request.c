@@ -10,6 +10,8 @@
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 
+#include <assert.h>
+
 #define PROFILES_VERSION_HEADER "otlp-profiles-development-version"
 
 bool otlp_request_check_profiles_version(const struct exchange *exchange, struct verdict *why)
@@ -96,6 +98,7 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
         buffer_unref(body);
         return NULL;
     }
+    assert(scan.items <= scan_limits_default.items_max);
     *items_out = scan.items;
     if (signal == SIGNAL_PROFILES && normalise_needed(&scan))
         body = normalise(body, &scan, budget, why);
@@ -122,9 +125,11 @@ static size_t write_varint_field(uint8_t *to, uint32_t number, uint64_t value)
 void otlp_request_refuse(struct exchange *exchange, bool is_json, int http_status,
                          const struct verdict *verdict)
 {
+    assert(!verdict_is_ok(verdict));
     uint8_t status[16 + sizeof(verdict->text)];
     size_t size = write_varint_field(status, 1, (uint64_t)verdict->code);
     size = (size_t)(wire_write_bytes(status + size, 2, slice_of_string(verdict->text)) - status);
+    assert(size <= sizeof(status));
     char seconds[24];
     struct http_header retry;
     size_t retry_count = received_retry_after(verdict, http_status, &retry, seconds);

@@ -14,6 +14,7 @@
 enum {
     GRPC_PREFIX_BYTES = 5,
     HEADERS_MAX = 40,
+    OWN_HEADERS = 8, /* besides those of the user */
     HEADER_VALUE_MAX = 8192,
     JSON_PER_BYTE = 4, /* bytes of JSON, of spans about; what is all counters and flags has 8 */
 };
@@ -132,7 +133,7 @@ static void set_http_headers(struct otlp_target *target, struct arena *arena)
 void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                              const char *user_agent, const struct config_pairs *user)
 {
-    target->headers = arena_array(arena, user->count + 8, sizeof(*target->headers));
+    target->headers = arena_array(arena, user->count + OWN_HEADERS, sizeof(*target->headers));
     target->header_count = 0;
     if (target->grpc)
         set_grpc_headers(target, arena);
@@ -144,6 +145,7 @@ void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                    user->items[i].value ? user->items[i].value : "");
     if (target->signal == SIGNAL_PROFILES)
         set_header(target, arena, "otlp-profiles-development-version", "1");
+    assert(target->header_count <= user->count + OWN_HEADERS);
 }
 
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label)
@@ -190,6 +192,7 @@ static void on_answer(struct client_request *request, const struct client_answer
 {
     struct attempt *attempt = (struct attempt *)request;
     struct shipment *shipment = attempt->shipment;
+    assert(shipment->exporter_data == attempt && !attempt->is_packing);
     const struct otlp_target *target = sender_of(shipment)->target;
     struct otlp_answer meaning;
     if (target->grpc)
@@ -212,6 +215,7 @@ static struct buffer *make_json(const struct otlp_target *target, const struct s
  * On any thread. */
 static void pack(struct attempt *attempt, const struct otlp_target *target)
 {
+    assert(!attempt->packed); /* once, whatever the attempts */
     const struct slice_list *list = &attempt->message;
     /* Room was reserved for what is large. */
     const struct shipment *shipment = attempt->shipment;
@@ -240,6 +244,7 @@ static void write_prefix(struct attempt *attempt, bool compressed, size_t size)
 
 static void make_body(struct attempt *attempt, const struct otlp_target *target)
 {
+    assert(attempt->body.count == 0);
     struct batch *batch = attempt->shipment->batch;
     const struct slice_list *message = &attempt->message;
     size_t size = attempt->packed ? attempt->packed->size : message->size;
@@ -251,6 +256,7 @@ static void make_body(struct attempt *attempt, const struct otlp_target *target)
         slice_list_add(&attempt->body, &batch->arena, buffer_slice(attempt->packed));
     for (size_t i = 0; !attempt->packed && i < message->count; i++)
         slice_list_add(&attempt->body, &batch->arena, message->items[i]);
+    assert(attempt->body.size == size + (target->grpc ? GRPC_PREFIX_BYTES : 0));
 }
 
 static void make_request(struct attempt *attempt)
@@ -326,6 +332,7 @@ static void start_packing(struct node *node, struct shipment *shipment)
 static void send_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
+    assert(!attempt || (!attempt->is_packing && !attempt->request.exchange));
     if (attempt && attempt->is_packed) {
         client_send(sender_of(shipment)->client, &attempt->request);
         return;
@@ -358,6 +365,7 @@ static void abort_shipment(struct node *node, struct shipment *shipment)
 static void release_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
+    assert(!attempt->request.exchange); /* answered or cancelled */
     (void)node;
     buffer_unref(attempt->packed);
     free(attempt);

@@ -25,11 +25,13 @@ static void on_done(struct job *job, bool did_run)
         reading->why = verdict_sender_is_gone;
     }
     assert(!reading->body);
+    assert(reading->request || !verdict_is_ok(&reading->why));
     reading->done(reading);
 }
 
 void reading_start(struct reading *reading)
 {
+    assert(reading->body && !reading->request);
     reading->why = verdict_ok;
     reading->job = (struct job){.run = run, .on_done = on_done, .is_wanted = is_wanted};
     job_start(exchange_worker(reading->exchange), &reading->job);

@@ -13,6 +13,7 @@ void receipt_init(struct receipt *receipt,
 void receipt_add_parts(struct receipt *receipt, uint32_t parts)
 {
     assert(receipt->open > 0);
+    assert(parts <= UINT32_MAX - receipt->open);
     receipt->open += parts;
 }
 
@@ -48,6 +49,7 @@ struct receipt_group {
 static void on_group_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct receipt_group *group = (struct receipt_group *)receipt;
+    assert(group->count > 0 && receipt->open == 0);
     for (size_t i = 0; i < group->count; i++)
         receipt_settle(group->members[i], verdict);
     free(group->members);
@@ -70,6 +72,7 @@ struct receipt_group *receipt_group_add(struct receipt_group *group, struct rece
         receipt_init(&group->receipt, on_group_settled);
         group->receipt.is_abandoned = is_group_abandoned;
     }
+    assert(receipt->open > 0 && receipt != &group->receipt);
     group->members = memory_grow(group->members, group->count + 1, sizeof(struct receipt *));
     group->members[group->count++] = receipt;
     return group;

@@ -3,6 +3,8 @@
 #include "core/data/scan.h"
 #include "core/pipeline/received.h"
 
+#include <assert.h>
+
 enum {
     BUILT_PER_BODY = 8, /* what tables and samples may take, in bodies of the largest size */
     BUILT_MIN_BYTES = 4 * 1024 * 1024,
@@ -37,6 +39,7 @@ struct buffer *received_profiles_finish(struct profiles_builder *builder, uint32
 {
     struct buffer *request = profiles_builder_finish(builder, samples_out);
     if (!request) {
+        assert(profiles_builder_state(builder) != PROFILES_BUILDER_FINE);
         *why = profiles_builder_state(builder) == PROFILES_BUILDER_OVER_BUDGET
                    ? received_over_budget
                    : verdict_of(GRPC_RESOURCE_EXHAUSTED, "the profile unfolds to too much");

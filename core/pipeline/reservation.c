@@ -92,6 +92,7 @@ struct reservation *reservation_new(const struct outlet *outlet, struct batch *b
     reserving.reservation->references = 1;
     if (visit_outlet(&reserving.visitor, outlet))
         return reserving.reservation;
+    assert(reserving.full); /* only reserve() says no */
     *full_out = reserving.full;
     reservation_close(reserving.reservation);
     reservation_unref(reserving.reservation);
@@ -107,7 +108,10 @@ struct reservation *reservation_ref(struct reservation *reservation)
 
 void reservation_unref(struct reservation *reservation)
 {
-    if (!reservation || --reservation->references > 0)
+    if (!reservation)
+        return;
+    assert(reservation->references > 0);
+    if (--reservation->references > 0)
         return;
     assert(reservation->count == 0);
     free(reservation->rooms);
@@ -120,6 +124,7 @@ bool reservation_take(struct reservation *reservation, struct delivery *delivery
     for (size_t i = 0; reservation && i < reservation->count; i++) {
         if (reservation->rooms[i].delivery != delivery)
             continue;
+        assert(reservation->references > 0);
         *room_out = reservation->rooms[i];
         reservation->rooms[i] = reservation->rooms[--reservation->count];
         return true;

@@ -2,6 +2,7 @@
 
 #include "core/pipeline/component.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { KEY_MAX = 160 };
@@ -235,6 +236,7 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.accept_http = true;
     options.max_body_bytes = (size_t)settings->max_request_body_size;
     options.compression_mask = compression_mask(&settings->compression_algorithms, &unknown);
+    assert(options.compression_mask != 0 || settings->compression_algorithms.count == 0);
     options.include_metadata = settings->include_metadata;
     options.response_headers = settings->response_headers;
     options.max_connections = (uint32_t)settings->max_connections;

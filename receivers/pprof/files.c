@@ -110,6 +110,7 @@ static void add_file(struct folder *folder, struct files *files, const FTSENT *e
         files->capacity = files->capacity ? files->capacity * 2 : 64;
         files->items = memory_grow(files->items, files->capacity, sizeof *files->items);
     }
+    assert(files->count < files->capacity);
     files->items[files->count++] = file;
 }
 
@@ -150,6 +151,7 @@ static void look(struct folder *folder)
 
 static void begin_look(struct folder *folder)
 {
+    assert(!folder->looking && !folder->reading && !folder->forwarding);
     look(folder);
     struct files *files = &folder->files;
     folder->looking = true;
@@ -167,6 +169,7 @@ static void begin_look(struct folder *folder)
 static struct file *take_next(struct folder *folder)
 {
     struct files *files = &folder->files;
+    assert(folder->left > 0 && files->count > 0);
     if (folder->next == files->items + files->count)
         folder->next = files->items;
     folder->left--;
@@ -222,6 +225,7 @@ static bool label_file(const struct folder *folder, const struct file *file, str
         if (!is_taken)
             labels[count++] = (struct series_label){name, slice_of_string(more->items[i].value)};
     }
+    assert(count <= sizeof labels / sizeof labels[0]);
     return static_labels_read_all(labels, count, series, err);
 }
 
@@ -303,6 +307,7 @@ static void put_away(const struct folder *folder, const struct file *file)
 static void finish_file(struct folder *folder, const struct verdict *verdict)
 {
     struct file *file = folder->current;
+    assert(file->state == FILE_SETTLED);
     enum outcome outcome = verdict_is_ok(verdict)          ? OUTCOME_OK
                            : verdict_is_retryable(verdict) ? OUTCOME_REFUSED
                                                            : OUTCOME_FAILED;
@@ -333,6 +338,7 @@ static void go_on(struct folder *folder)
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct folder *folder = container_of(receipt, struct folder, receipt);
+    assert(folder->forwarding && worker_is_current(folder->node->worker));
     bool is_ok = verdict_is_ok(verdict);
     counter_add(is_ok ? folder->counters.accepted : folder->counters.refused,
                 folder->node->worker->index, folder->samples);
@@ -346,6 +352,7 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
                            const struct verdict *why)
 {
     struct file *file = folder->current;
+    assert(!folder->reading && !folder->forwarding);
     if (has_changed(file)) { /* who knows what was read */
         buffer_unref(profiles);
         file->state = FILE_SETTLES;
@@ -393,6 +400,7 @@ static void on_read(struct job *job, bool did_run)
 
 static void take_file(struct folder *folder, struct file *file)
 {
+    assert(file->state == FILE_SETTLED && !folder->reading && !folder->forwarding);
     struct file_reading *reading = memory_zalloc(sizeof *reading);
     reading->job = (struct job){.run = read_beside_loop, .on_done = on_read};
     reading->folder = folder;
@@ -417,6 +425,7 @@ static void stop_reading(struct folder *folder)
 
 static void end_look(struct folder *folder)
 {
+    assert(folder->looking && folder->left == 0);
     folder->looking = false;
     if (folder->settings->watch || folder->has_leftover)
         worker_set_timer(folder->node->worker, &folder->timer,
@@ -429,6 +438,7 @@ static void end_look(struct folder *folder)
 static void on_timer(struct timer *timer)
 {
     struct folder *folder = container_of(timer, struct folder, timer);
+    assert(!folder->draining); /* which cancels the timer */
     if (!folder->looking)
         begin_look(folder);
     while (folder->left > 0) {
@@ -476,6 +486,7 @@ struct folder *folder_start(struct node *node, const struct files_settings *sett
 
 void folder_drain(struct folder *folder, void (*on_drained)(void *context), void *context)
 {
+    assert(!folder->draining && worker_is_current(folder->node->worker));
     folder->draining = true;
     worker_cancel_timer(folder->node->worker, &folder->timer);
     if (!folder->forwarding && !folder->reading) {

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <assert.h>
 #include <pcre2.h>
 
 /* Who names files may be anybody: no match may take long. */
@@ -32,6 +33,7 @@ struct path_pattern *path_pattern_new(const char *text, struct error *err)
     pattern->code = code;
     pattern->match = pcre2_match_data_create_from_pattern(code, NULL);
     pattern->limits = pcre2_match_context_create(NULL);
+    assert(pattern->match && pattern->limits);
     pcre2_set_match_limit(pattern->limits, MATCH_LIMIT);
     pcre2_set_heap_limit(pattern->limits, HEAP_LIMIT_KIB);
     return pattern;

@@ -52,6 +52,7 @@ static bool pprof_node_start(struct node *node, struct error *err)
     struct pprof_receiver *receiver = (struct pprof_receiver *)node->component;
     struct pprof_node *self = (struct pprof_node *)node;
     const struct pprof_settings *settings = settings_of(node->component);
+    assert(!self->scraper && !self->folder);
     if (settings->scrape.enabled) {
         self->scraper = scraper_start(node, &settings->scrape, &receiver->scraped, err);
         if (!self->scraper)
@@ -79,6 +80,7 @@ static void pprof_node_drain(struct node *node)
 {
     struct pprof_node *self = (struct pprof_node *)node;
     struct pusher *pusher = ((struct pprof_receiver *)node->component)->pusher;
+    assert(self->undrained == 0);
     self->undrained = 1; /* ours, while the parts are told */
     if (self->scraper) {
         self->undrained++;

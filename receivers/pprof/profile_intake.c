@@ -4,6 +4,8 @@
 #include "core/formats/pprof_read.h"
 #include "core/pipeline/received_profiles.h"
 
+#include <assert.h>
+
 /* *plain_out: NULL when the bytes are not compressed. */
 static bool open_gzip(const struct profile_intake *intake, bool *unfolds_out,
                       struct buffer **plain_out, struct verdict *why)
@@ -18,6 +20,7 @@ static bool open_gzip(const struct profile_intake *intake, bool *unfolds_out,
         return true;
     enum decompress_result result =
         decompress(compression, intake->bytes, max_size, intake->budget, plain_out, &err);
+    assert((result == DECOMPRESS_OK) == (*plain_out != NULL));
     if (unfolds_out)
         *unfolds_out = result == DECOMPRESS_TOO_LARGE;
     if (result != DECOMPRESS_OK)

@@ -9,6 +9,8 @@
 #include "receivers/pprof/profile_intake.h"
 #include "receivers/pprof/static_labels.h"
 
+#include <assert.h>
+
 #define PUSH_PATH "/v1/pprof"
 
 struct pusher {
@@ -61,6 +63,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct push_request *request = container_of(receipt, struct push_request, received.receipt);
     struct exchange *exchange = request->received.exchange;
+    assert(worker_is_current(exchange_worker(exchange)));
     const struct received_counters *counters = &request->pusher->counters;
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
                 exchange_worker(exchange)->index, request->samples);
@@ -72,6 +75,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
                     uint32_t samples)
 {
     struct worker *worker = exchange_worker(exchange);
+    assert(samples > 0 && pusher->nodes[worker->index]->worker == worker);
     struct push_request *request = memory_zalloc(sizeof *request);
     *request = (struct push_request){.pusher = pusher, .samples = samples};
     received_init(&request->received, exchange, on_settled);
@@ -87,6 +91,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
 static void finish_reading(struct pusher *pusher, struct exchange *exchange,
                            struct buffer *profiles, uint32_t samples, const struct verdict *why)
 {
+    assert(profiles || !verdict_is_ok(why));
     if (profiles && samples > 0) {
         forward(pusher, exchange, profiles, samples);
         return;
@@ -157,6 +162,7 @@ static void on_request(void *context, struct exchange *exchange)
     if (!is_large)
         profiles = profile_intake_read(&intake, &is_large, &samples, &why);
     if (is_large) {
+        assert(!profiles); /* what was begun is given up */
         start_reading(pusher, exchange, body);
         return;
     }
@@ -196,6 +202,7 @@ void pusher_free(struct pusher *pusher)
 
 void pusher_start(struct pusher *pusher, struct node *node)
 {
+    assert(node->worker->index < WORKERS_MAX && !pusher->started);
     pusher->nodes[node->worker->index] = node;
     /* Workers start one after the other: only when the last has its node may a connection arrive
      * anywhere. */

@@ -120,6 +120,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
     struct scrape *scrape = container_of(receipt, struct scrape, receipt);
     struct scraper *scraper = scraper_of(scrape);
+    assert(scrape->state == SCRAPE_FORWARDS && scraper->busy > 0);
     const struct received_counters *counters = scraper->counters;
     bool is_ok = verdict_is_ok(verdict);
     counter_add(is_ok ? counters->accepted : counters->refused, scraper->node->worker->index,
@@ -135,6 +136,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 
 static void forward(struct scrape *scrape, struct buffer *profiles)
 {
+    assert(scrape->state == SCRAPE_RESTS && scrape->samples > 0);
     struct node *node = scraper_of(scrape)->node;
     scrape->state = SCRAPE_FORWARDS;
     scraper_of(scrape)->busy++;
@@ -147,6 +149,7 @@ static void forward(struct scrape *scrape, struct buffer *profiles)
 static void finish_reading(struct scrape *scrape, struct buffer *profiles,
                            const struct verdict *why)
 {
+    assert(profiles || !verdict_is_ok(why));
     struct scraper *scraper = scraper_of(scrape);
     scrape->state = SCRAPE_RESTS;
     if (!profiles) {
@@ -202,6 +205,7 @@ static void on_large_read(struct job *job, bool did_run)
     struct scraper *scraper = scraper_of(scrape);
     assert(did_run && scrape->state == SCRAPE_READS && scrape->reading == reading);
     scrape->reading = NULL;
+    assert(scraper->busy > 0);
     scraper->busy--;
     finish_reading(scrape, reading->profiles, &reading->why);
     buffer_unref(reading->body);
@@ -212,6 +216,7 @@ static void on_large_read(struct job *job, bool did_run)
 /* The body is the client's, so it is copied. */
 static void start_reading(struct scrape *scrape, struct slice body)
 {
+    assert(scrape->state == SCRAPE_RESTS && !scrape->reading);
     struct scraper *scraper = scraper_of(scrape);
     struct buffer *copy = buffer_new(body.size, scraper->node->component->process->budget);
     if (!copy) {
@@ -260,6 +265,7 @@ static void take_profile(struct scrape *scrape, struct slice body)
 static void on_done(struct client_request *request, const struct client_answer *answer)
 {
     struct scrape *scrape = container_of(request, struct scrape, request);
+    assert(scrape->state == SCRAPE_ASKS);
     char why[160];
     scrape->state = SCRAPE_RESTS;
     if (answer->failure != CLIENT_OK) {
@@ -283,6 +289,7 @@ static void on_done(struct client_request *request, const struct client_answer *
 static void ask(struct scrape *scrape)
 {
     struct scraper *scraper = scraper_of(scrape);
+    assert(scrape->state == SCRAPE_RESTS && !scraper->draining);
     int64_t seconds =
         scrape->kind == SCRAPE_CPU ? (int64_t)scrape_cpu_seconds(scraper->settings) : 0;
     scrape->state = SCRAPE_ASKS;
@@ -305,6 +312,7 @@ static void on_turn(struct timer *timer)
     struct scrape *scrape = container_of(timer, struct scrape, timer);
     struct worker *worker = scraper_of(scrape)->node->worker;
     uint64_t interval = (uint64_t)scraper_of(scrape)->settings->interval;
+    assert(interval > 0 && !scraper_of(scrape)->draining); /* which cancels the timer */
     do
         scrape->due_ns += interval;
     while (scrape->due_ns <= worker->now_ns);
@@ -417,6 +425,7 @@ static void add_header(struct scraper *scraper, const char *name, const char *va
     char *lower = arena_strdup(&scraper->arena, name);
     for (char *c = lower; *c; c++)
         *c = (char)tolower((unsigned char)*c);
+    assert(scraper->header_count <= scraper->settings->headers.count); /* and one of ours */
     scraper->headers[scraper->header_count++] =
         (struct http_header){slice_of_string(lower), slice_of_string(value)};
 }
@@ -447,6 +456,7 @@ struct scraper *scraper_start(struct node *node, const struct scrape_settings *s
     scraper->targets = arena_array(&scraper->arena, count, sizeof *scraper->targets);
     for (size_t i = node->worker->index; i < count; i += workers) {
         struct target *target = &scraper->targets[scraper->target_count++];
+        assert(scraper->target_count <= count);
         target->scraper = scraper;
         target->settings = &targets[i];
         if (!start_target(target, (uint64_t)settings->interval / count * i, err)) {
@@ -476,6 +486,7 @@ static void each_scrape(struct scraper *scraper, void (*run)(struct scrape *scra
 
 void scraper_drain(struct scraper *scraper, void (*on_drained)(void *context), void *context)
 {
+    assert(!scraper->draining && worker_is_current(scraper->node->worker));
     scraper->draining = true;
     scraper->on_drained = on_drained;
     scraper->drain_context = context;

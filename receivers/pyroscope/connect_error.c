@@ -3,6 +3,8 @@
 #include "core/base/text.h"
 #include "core/pipeline/received.h"
 
+#include <assert.h>
+
 static const struct {
     const char *name;
     int http_status;
@@ -34,6 +36,7 @@ static unsigned known_code(enum grpc_code code)
 
 const char *connect_code_name(enum grpc_code code)
 {
+    assert(codes[known_code(code)].name);
     return codes[known_code(code)].name;
 }
 

@@ -3,6 +3,7 @@
 #include "core/net/grpc_status.h"
 #include "core/net/server.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum {
@@ -65,11 +66,13 @@ void grpc_web_respond(struct exchange *exchange, const struct verdict *verdict)
     size += grpc_percent_encode(slice_of_string(verdict->text), trailers + size);
     trailers[size++] = '\r';
     trailers[size++] = '\n';
+    assert(size <= sizeof trailers);
     uint8_t body[PREFIX_BYTES + PREFIX_BYTES + sizeof trailers];
     uint8_t *to = body;
     if (verdict_is_ok(verdict))
         to = put_prefix(to, 0, 0);
     to = put_prefix(to, FLAG_TRAILERS, size);
+    assert(size <= sizeof body - (size_t)(to - body));
     memcpy(to, trailers, size);
     exchange_respond(exchange, 200, "application/grpc-web+proto",
                      slice_of(body, (size_t)(to - body) + size), NULL, 0);

@@ -8,6 +8,8 @@
 #include "core/formats/tree_read.h"
 #include "receivers/pyroscope/multipart.h"
 
+#include <assert.h>
+
 struct ingest {
     struct upload *upload;
     const struct ingest_query *query;
@@ -257,6 +259,7 @@ static bool read_stacks(struct ingest *ingest, const char *format, stacks_reader
 bool ingest_read(struct upload *upload, const struct ingest_query *query, struct slice body,
                  struct verdict *why)
 {
+    assert(query->name.label_count <= SERIES_LABELS_MAX);
     struct ingest ingest = {.upload = upload,
                             .query = query,
                             .content_type = http_header_get(upload->headers, "content-type"),

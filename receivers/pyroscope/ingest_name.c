@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <time.h>
 
@@ -211,6 +212,7 @@ static bool unescape(struct slice text, struct arena *arena, struct slice *out)
         }
         to[size++] = text.data[i] == '+' ? ' ' : c;
     }
+    assert(size <= text.size);
     *out = slice_of(to, size);
     return true;
 }

@@ -1,10 +1,12 @@
 #include "receivers/pyroscope/multipart.h"
 
+#include <assert.h>
 #include <strings.h>
 
 /* No bytes may be no address. */
 static struct slice from(struct slice text, size_t offset)
 {
+    assert(offset <= text.size);
     return offset > 0 ? slice_of(text.data + offset, text.size - offset) : text;
 }
 
@@ -93,6 +95,7 @@ static enum multipart_result read_delimiter(struct slice behind, struct slice *r
 static enum multipart_result find_delimiter(struct multipart *multipart, struct slice text,
                                             size_t *size_out)
 {
+    assert(multipart->boundary.size <= MULTIPART_BOUNDARY_MAX_BYTES); /* multipart_begin */
     uint8_t line[4 + MULTIPART_BOUNDARY_MAX_BYTES] = "\r\n--";
     size_t size = 4 + multipart->boundary.size;
     memcpy(line + 4, multipart->boundary.data, multipart->boundary.size);

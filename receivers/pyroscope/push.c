@@ -5,6 +5,8 @@
 #include "core/formats/pprof_read.h"
 #include "core/pipeline/received.h"
 
+#include <assert.h>
+
 /* api/push/v1/push.proto and api/types/v1/types.proto of Pyroscope. */
 enum {
     PUSH_REQUEST_SERIES = 1,
@@ -76,6 +78,7 @@ static bool read_labels(struct slice bytes, struct series *series, const struct 
             return refuse_series(place, "a label is not a LabelPair message", why);
     if (cursor.broken)
         return refuse_series(place, "broken protobuf", why);
+    assert(count <= SERIES_LABELS_MAX + 1);
     if (!series_read(series, labels, count, &err))
         return refuse_series(place, err.text, why);
     struct slice *name = &series->metric_name;

@@ -26,6 +26,7 @@
 #include "receivers/pyroscope/service_names.h"
 #include "receivers/pyroscope/upload_protocol.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -93,6 +94,7 @@ static void respond_success(struct exchange *exchange, enum protocol protocol)
         exchange_respond(exchange, 200, "application/json", SLICE("{}"), NULL, 0);
         break;
     default:
+        assert(protocol == PROTOCOL_INGEST); /* the others were answered before */
         exchange_respond(exchange, 200, NULL, (struct slice){0}, NULL, 0);
         break;
     }
@@ -202,6 +204,7 @@ static bool check_head(struct pyroscope_receiver *receiver, struct exchange *exc
     case PROTOCOL_OTLP_JSON:
         return check_otlp(exchange, protocol);
     default:
+        assert(protocol == PROTOCOL_GRPC || protocol == PROTOCOL_GRPC_WEB);
         return true;
     }
 }
@@ -226,6 +229,7 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
 {
     (void)context;
     enum protocol protocol = protocol_of(exchange);
+    assert(exchange_dialect(exchange) == SERVER_HTTP && protocol != PROTOCOL_NONE);
     struct verdict said = *verdict;
     if (http_status == 413)
         said.code = GRPC_RESOURCE_EXHAUSTED; /* for those who are not shown the status */
@@ -244,6 +248,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     struct pyroscope_request *request =
         container_of(receipt, struct pyroscope_request, received.receipt);
     struct exchange *exchange = request->received.exchange;
+    assert(worker_is_current(exchange_worker(exchange)));
     struct received_counters *counters = &request->receiver->counters[transport_of(exchange)];
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
                 exchange_worker(exchange)->index, request->samples);
@@ -281,6 +286,7 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
     case PROTOCOL_GRPC_WEB:
         return read_grpc_web(upload, body, why);
     default:
+        assert(protocol == PROTOCOL_CONNECT_PROTO || protocol == PROTOCOL_GRPC);
         return push_read(upload, body, why);
     }
 }
@@ -346,6 +352,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
                     enum protocol protocol, struct buffer *profiles, uint32_t samples)
 {
     struct worker *worker = exchange_worker(exchange);
+    assert(samples > 0 && receiver->nodes[worker->index]->worker == worker);
     struct pyroscope_request *request = memory_zalloc(sizeof(*request));
     *request =
         (struct pyroscope_request){.receiver = receiver, .protocol = protocol, .samples = samples};
@@ -365,6 +372,7 @@ static void finish_reading(struct pyroscope_receiver *receiver, struct exchange 
                            enum protocol protocol, struct buffer *profiles, uint32_t samples,
                            const struct verdict *why)
 {
+    assert(profiles || !verdict_is_ok(why));
     if (samples > 0 && profiles) {
         forward(receiver, exchange, protocol, profiles, samples);
         return;
@@ -448,6 +456,7 @@ static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exch
         profiles = convert_upload(receiver, protocol, exchange, buffer_slice(body),
                                   READING_UNPACKED_BYTES, &is_large, &samples, &why);
     if (is_large) {
+        assert(!profiles); /* what was begun is given up */
         start_reading(receiver, exchange, protocol, body);
         return;
     }
@@ -505,6 +514,7 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    assert(node->worker->index < WORKERS_MAX && !receiver->started);
     receiver->nodes[node->worker->index] = node;
     /* Workers start one after the other: only when the last has its node may a connection arrive
      * anywhere. */

@@ -3,6 +3,8 @@
 #include "core/base/clock.h"
 #include "core/pipeline/received_profiles.h"
 
+#include <assert.h>
+
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
                  const struct http_headers *headers, size_t plain_max, struct budget *budget)
 {
@@ -38,6 +40,7 @@ bool upload_decompress(struct upload *upload, enum compression compression, stru
         return false;
     }
     plain->bytes = buffer_slice(plain->buffer);
+    assert(plain->bytes.size <= upload->plain_left);
     upload->plain_left -= plain->bytes.size;
     return true;
 }
