@@ -46,9 +46,25 @@ static void read_indices(struct sample_attributes *attributes, struct message_it
     }
 }
 
+/* Read once for each entry that came with the request. */
+static uint32_t key_of(struct sample_attributes *attributes, uint32_t index)
+{
+    struct dictionary *dictionary = attributes->dictionary;
+    if (!attributes->keys) {
+        attributes->key_count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+        attributes->keys =
+            arena_array(attributes->arena, attributes->key_count, sizeof *attributes->keys);
+    }
+    if (index >= attributes->key_count)
+        return dictionary_attribute(dictionary, index).key;
+    if (attributes->keys[index] == 0)
+        attributes->keys[index] = dictionary_attribute(dictionary, index).key + 1;
+    return attributes->keys[index] - 1;
+}
+
 static bool has_key(struct sample_attributes *attributes, uint32_t index, struct slice key)
 {
-    uint32_t string = dictionary_attribute(attributes->dictionary, index).key;
+    uint32_t string = key_of(attributes, index);
     return slice_equal(dictionary_string(attributes->dictionary, string), key);
 }
 

@@ -13,7 +13,8 @@
  * `sample` is an iterator at the start of a Sample (message_iter_into). A value is the payload of
  * an AnyValue (any_value.h). Components use core/pipeline/items.h, which writes by itself.
  *
- * Owner: the batch's arena, as the dictionary. Values that are set must live as long.
+ * Owner: the batch's arena, as the dictionary. Values that are set must live as long and stay as
+ * they are: a long one is known by its address.
  *
  * Thread: the worker that owns the batch.
  */
@@ -30,6 +31,8 @@ struct sample_attributes {
     uint32_t *indices; /* of one sample */
     uint32_t count;
     uint32_t capacity;
+    uint32_t *keys; /* of the attribute table: the key's number in the string table, plus 1 */
+    uint32_t key_count;
     /* Long values that were set, by where they are in memory. */
     struct long_value *long_values;
     uint32_t long_value_count;
