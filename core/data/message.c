@@ -213,6 +213,7 @@ static void emit(struct sink *sink, const uint8_t *from, const uint8_t *end)
         slice_list_add(sink->list, sink->arena, slice_of(from, size));
         return;
     }
+    assert(sink->to);
     memcpy(sink->to, from, size);
     sink->to += size;
 }
@@ -276,6 +277,7 @@ enum { COPIED_BELOW = 64, SCRATCH_SIZE = 4096 };
 
 static void add_item(struct slice_list *list, struct arena *arena, struct slice bytes)
 {
+    assert(list->count <= list->capacity && (list->items || list->capacity == 0));
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
         struct slice *items = arena_alloc(arena, capacity * sizeof(*items));

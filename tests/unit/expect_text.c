@@ -17,7 +17,7 @@ static void print_excerpt(struct text *out, const char *label, const char *text,
     size_t size = strlen(text), end = size - at > BEHIND ? at + BEHIND : size;
     text_printf(out, "%4s %s", label, from > 0 ? "..." : "");
     for (size_t i = from; i < end; i++)
-        text_append_char(out, text[i] == '\n' ? ' ' : text[i]);
+        text_append(out, text[i] == '\n' ? " " : (const char[]){text[i], '\0'});
     text_append(out, end < size ? "...\n" : "\n");
 }
 
