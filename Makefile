@@ -61,7 +61,7 @@ fuzz-cost: ## look for requests that cost much for their size, FUZZ_COST_MINUTES
 	cmake --build --preset fuzz-cost -j$(JOBS)
 	tests/fuzz/cost/run --minutes $(FUZZ_COST_MINUTES) $(FUZZ_COST_ARGUMENTS)
 
-cost: build ## count the instructions of the dearest requests, by callgrind, some five minutes
+cost: build ## count the instructions of the dearest requests, by callgrind, a quarter of an hour
 	@cmake --build --preset release -j$(JOBS)
 	@tests/cost/run --jobs $(JOBS) $(COST_ARGUMENTS)
 
@@ -82,7 +82,7 @@ format-check: ## fail where a C file is not formatted
 lint: setup-tests ## clang-tidy on all C files, or on LINT_FILES
 	cmake --preset dev
 	cmake --build --preset dev --target proto
-	@printf '%s\n' $(LINT_FILES) | xargs -r -n 4 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
+	@printf '%s\n' $(LINT_FILES) | xargs -r -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
 
 install: build ## copy the program below PREFIX (/usr/local)
 	cmake --install build/release --prefix $(PREFIX)

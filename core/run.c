@@ -6,24 +6,17 @@
 #include "core/base/memory.h"
 #include "core/base/source_accounts.h"
 #include "core/data/scan.h"
+#include "core/kept_memory.h"
 #include "core/memory_limit.h"
 #include "core/pipeline/graph.h"
 #include "core/telemetry.h"
 #include "version.h"
 
 #include <inttypes.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
-
-enum {
-    ARENAS = 2, /* of the allocator */
-    KEEP_MIN_BYTES = 512 * 1024,
-    KEEP_MAX_BYTES = 8 * 1024 * 1024,
-    LOOK_AROUND_S = 10,
-};
 
 struct server_process {
     struct process process;
@@ -50,49 +43,22 @@ static void block_signals(sigset_t *signals)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* glibc gives the end of a heap back as soon as 128 KiB there are free, and asks for it again, page
- * by page, for the next request. */
-static void keep_some_memory(size_t memory_limit)
+static int wait_for_signal_until(const sigset_t *signals, uint64_t wait_ns)
 {
-    size_t keep = memory_limit / 64;
-    if (keep < KEEP_MIN_BYTES)
-        keep = KEEP_MIN_BYTES;
-    if (keep > KEEP_MAX_BYTES)
-        keep = KEEP_MAX_BYTES;
-    mallopt(M_ARENA_MAX, ARENAS);
-    mallopt(M_TRIM_THRESHOLD, (int)keep / ARENAS); /* of each */
-    mallopt(M_MMAP_THRESHOLD, (int)keep / 2);      /* larger ones are given back at once */
+    const uint64_t second_ns = 1000000000;
+    const struct timespec wait = {.tv_sec = (time_t)(wait_ns / second_ns),
+                                  .tv_nsec = (long)(wait_ns % second_ns)};
+    return sigtimedwait(signals, NULL, &wait);
 }
 
-static uint64_t cpu_time_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
-/* What a burst has left behind goes back to the system when it is over: looking through the heaps
- * would hold up those who use them. */
-static void give_back_when_quiet(uint64_t *cpu_ns)
-{
-    uint64_t now = cpu_time_ns();
-    if (now - *cpu_ns < LOOK_AROUND_S * (uint64_t)1000000000 / 100)
-        malloc_trim(0);
-    *cpu_ns = cpu_time_ns();
-}
-
-static void wait_for_signal(const sigset_t *signals)
+static void wait_for_signal(const sigset_t *signals, struct kept_memory *kept)
 {
     static const char *const names[] = {
         [SIGHUP] = "hangup", [SIGINT] = "interrupt", [SIGTERM] = "terminated"};
-    const struct timespec pause = {.tv_sec = LOOK_AROUND_S};
-    uint64_t cpu_ns = cpu_time_ns();
     for (;;) {
-        int number = sigtimedwait(signals, NULL, &pause);
-        if (number < 0) {
-            give_back_when_quiet(&cpu_ns);
+        int number = wait_for_signal_until(signals, kept_memory_look(kept));
+        if (number < 0)
             continue;
-        }
         log_info(NULL, "Received signal from OS: %s", names[number]);
         if (number != SIGHUP)
             return;
@@ -229,7 +195,8 @@ int run(const struct config *config, const struct run_options *options)
     sigset_t signals;
     block_signals(&signals);
     raise_descriptor_limit();
-    keep_some_memory(memory_limit_bytes());
+    struct kept_memory kept;
+    kept_memory_init(&kept, memory_limit_bytes());
     scan_init();
     log_init((enum log_level)config->telemetry.log_level,
              (enum log_encoding)config->telemetry.log_encoding);
@@ -245,7 +212,7 @@ int run(const struct config *config, const struct run_options *options)
     bool fine = start_pipelines(&self, config, &err);
     if (fine) {
         log_info(NULL, "Everything is ready. Begin running and processing data.");
-        wait_for_signal(&signals);
+        wait_for_signal(&signals, &kept);
         drain(&self, options->drain_timeout_ns);
     } else {
         fprintf(stderr, "Error: cannot start: %s\n", err.text);

@@ -2,17 +2,21 @@
  * debug_exporter: shows what passes, for people who set up a pipeline.
  *
  * basic logs one line per batch with its counts, normal adds a line per span or profile, detailed
- * adds everything in it. Nothing is kept: a batch that was shown is delivered.
+ * adds everything in it. A batch that was shown is delivered. Batches are shown in the order in
+ * which they came to a node, large ones beside the loop (core/base/job_queue.h).
  *
- * Owner: the component owns its output descriptors.
+ * Owner: the component owns its output descriptors, a node the batches that are not shown yet.
  *
- * Thread: each node on its worker; the text of a batch is written in one piece under a lock,
- * because several workers may show theirs at the same time.
+ * Thread: each node on its worker, and `show` also in a job; the text of a batch is written in one
+ * piece under a lock, because several workers may show theirs at the same time.
  */
+#include "core/base/container_of.h"
+#include "core/base/job_queue.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/describe.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/exporter_counter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +25,9 @@
 #include <unistd.h>
 
 #define SAMPLING_WINDOW_NS UINT64_C(1000000000)
+
+/* A job from here on: everything in it takes 20 ns a byte and more to print. */
+enum { LARGE_BYTES = 64 * 1024 };
 
 enum verbosity { VERBOSITY_BASIC, VERBOSITY_NORMAL, VERBOSITY_DETAILED };
 static const char *const verbosity_names[] = {"basic", "normal", "detailed", NULL};
@@ -42,9 +49,17 @@ struct debug_exporter {
 
 struct debug_node {
     struct node node;
+    struct job_queue showing;
     struct counter *sent;
     uint64_t window_start_ns;
     uint64_t shown_in_window;
+};
+
+/* A batch that is to be shown. */
+struct debug_batch {
+    struct queued_job showing;
+    struct debug_node *node;
+    struct batch *batch;
 };
 
 static const struct field debug_fields[] = {
@@ -120,13 +135,8 @@ static bool debug_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct debug_node *debug = (struct debug_node *)node;
-    struct text name = {0}, labels = {0};
-    text_printf(&name, "otelcol_exporter_sent_%s", signal_item_name(node->signal));
-    metrics_label(&labels, "exporter", node->component->id);
-    debug->sent = metrics_counter(node->component->process->metrics, text_string(&name),
-                                  "Items that were shown.", text_string(&labels));
-    text_deinit(&name);
-    text_deinit(&labels);
+    debug->showing.worker = node->worker;
+    debug->sent = exporter_counter(node, "sent", "Items that were shown.");
     return true;
 }
 
@@ -154,13 +164,14 @@ static uint32_t count_resources(struct batch *batch)
     return count;
 }
 
+/* Of profiles: with its dictionary. */
 static void describe_batch(struct batch *batch, enum describe_detail detail, struct text *out)
 {
     uint32_t first = 0;
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message *root = &batch->parts[i].root;
         if (batch->signal == SIGNAL_PROFILES) {
-            describe_profiles(root, batch_dictionary(batch), detail, out);
+            describe_profiles(root, batch->dictionary, detail, out);
         } else {
             describe_traces(root, detail, first, out);
             first += describe_count(root);
@@ -215,13 +226,77 @@ static void show(struct debug_exporter *exporter, struct batch *batch)
     text_deinit(&text);
 }
 
+static void finish(struct debug_node *debug, struct batch *batch)
+{
+    counter_add(debug->sent, debug->node.worker->index, batch->items);
+    batch_drop(batch, &verdict_ok);
+}
+
+static void run_show(struct queued_job *showing)
+{
+    struct debug_batch *shown = container_of(showing, struct debug_batch, showing);
+    show((struct debug_exporter *)shown->node->node.component, shown->batch);
+}
+
+static void on_shown(struct queued_job *showing, bool did_run)
+{
+    struct debug_batch *shown = container_of(showing, struct debug_batch, showing);
+    struct debug_node *debug = shown->node;
+    struct batch *batch = shown->batch;
+    free(shown);
+    if (did_run)
+        finish(debug, batch);
+    else
+        node_refuse(&debug->node, batch, REFUSED_FAILED,
+                    receipt_is_abandoned(batch->receipt) ? &verdict_sender_is_gone
+                                                         : &verdict_shutting_down);
+}
+
+static bool is_wanted(const struct queued_job *showing)
+{
+    const struct debug_batch *shown = container_of(showing, const struct debug_batch, showing);
+    return !receipt_is_abandoned(shown->batch->receipt);
+}
+
+/* A batch that is described. */
+static void queue_batch(struct debug_node *debug, struct batch *batch)
+{
+    struct debug_batch *shown = memory_zalloc(sizeof *shown);
+    size_t size = batch_size(batch);
+    if (batch->signal == SIGNAL_PROFILES)
+        batch_dictionary(batch); /* which only the worker may ask for */
+    shown->node = debug;
+    shown->batch = batch;
+    shown->showing = (struct queued_job){.run = run_show,
+                                         .done = on_shown,
+                                         .is_wanted = is_wanted,
+                                         .size_bytes = size,
+                                         .is_large = size >= LARGE_BYTES};
+    job_queue_add(&debug->showing, &shown->showing);
+}
+
 static void debug_consume(struct node *node, struct batch *batch)
 {
     struct debug_node *debug = (struct debug_node *)node;
-    if (is_sampled(debug))
+    const struct debug_settings *settings = node->component->settings;
+    bool is_shown = is_sampled(debug);
+    if (is_shown && settings->verbosity != VERBOSITY_BASIC) {
+        queue_batch(debug, batch);
+        return;
+    }
+    if (is_shown)
         show((struct debug_exporter *)node->component, batch);
-    counter_add(debug->sent, node->worker->index, batch->items);
-    batch_drop(batch, &verdict_ok);
+    finish(debug, batch);
+}
+
+static bool debug_is_idle(const struct node *node)
+{
+    return job_queue_is_empty(&((const struct debug_node *)node)->showing);
+}
+
+static void debug_node_stop(struct node *node)
+{
+    job_queue_stop(&((struct debug_node *)node)->showing);
 }
 
 extern const struct component_type debug_exporter_type;
@@ -245,4 +320,6 @@ const struct component_type debug_exporter_type = {
     .node_size = sizeof(struct debug_node),
     .node_start = debug_node_start,
     .consume = debug_consume,
+    .is_idle = debug_is_idle,
+    .node_stop = debug_node_stop,
 };

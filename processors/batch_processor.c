@@ -268,19 +268,24 @@ static void open_source(struct piece *piece, struct batch_node *node)
 static void add_cut(struct filling *filling, struct piece *piece, uint32_t count)
 {
     struct batch_node *node = filling->shard->node;
-    if (!piece->traces && !piece->profiles)
+    size_t work, items;
+    if (!piece->traces && !piece->profiles) {
         open_source(piece, node);
+        offers_count_work(&filling->shard->offers, batch_memory(piece->batch));
+    }
     if (piece->profiles) {
         size_t before = profiles_merge_work(node->merge);
         profiles_source_add(piece->profiles, piece->taken, count);
-        cut_room_use(&piece->room, profiles_merge_work(node->merge) - before,
-                     profiles_source_item_bytes(piece->profiles, piece->taken, count));
+        work = profiles_merge_work(node->merge) - before;
+        items = profiles_source_item_bytes(piece->profiles, piece->taken, count);
     } else {
         struct buffer *part = traces_source_part(piece->traces, piece->taken, count);
-        cut_room_use(&piece->room, part->size,
-                     traces_source_item_bytes(piece->traces, piece->taken, count));
+        work = part->size;
+        items = traces_source_item_bytes(piece->traces, piece->taken, count);
         add_part(filling, part);
     }
+    cut_room_use(&piece->room, work, items);
+    offers_count_work(&filling->shard->offers, work);
     piece->taken += count;
 }
 

@@ -41,6 +41,19 @@ static bool add_within(struct budget *budget, size_t size_bytes, size_t limit_by
     return true;
 }
 
+/* Of the whole, for accounts. */
+static size_t limit_with_spare(const struct budget *parent)
+{
+    size_t limit = most(parent->limit_bytes), spare = limit / BUDGET_SPARE_PART;
+    return limit < SIZE_MAX - spare ? limit + spare : SIZE_MAX;
+}
+
+/* How much of the limit is left when that much is taken. */
+static size_t free_after(size_t used_bytes, size_t size_bytes, size_t limit_bytes)
+{
+    return fits(used_bytes, size_bytes, limit_bytes) ? limit_bytes - used_bytes - size_bytes : 0;
+}
+
 /* What an account may hold when it takes that much more. 0: there is no room for it. */
 static size_t account_limit(const struct budget *account, size_t size_bytes)
 {
@@ -49,11 +62,11 @@ static size_t account_limit(const struct budget *account, size_t size_bytes)
     assert(!parent->parent);
     if (parent->limit_bytes == 0)
         return SIZE_MAX;
-    if (!fits(used, size_bytes, parent->limit_bytes))
-        return 0;
-    size_t free_after = parent->limit_bytes - used - size_bytes;
-    return free_after < SIZE_MAX / BUDGET_ACCOUNT_FACTOR ? free_after * BUDGET_ACCOUNT_FACTOR
-                                                         : SIZE_MAX;
+    size_t left = free_after(used, size_bytes, parent->limit_bytes);
+    size_t share =
+        left < SIZE_MAX / BUDGET_ACCOUNT_FACTOR ? left * BUDGET_ACCOUNT_FACTOR : SIZE_MAX;
+    size_t spare = free_after(used, size_bytes, limit_with_spare(parent));
+    return share > spare ? share : spare;
 }
 
 /* The account first: a source that is refused takes nothing from the others, not for a moment. */
@@ -61,7 +74,7 @@ static bool reserve_in_account(struct budget *account, size_t size_bytes)
 {
     if (!add_within(account, size_bytes, account_limit(account, size_bytes)))
         return false;
-    if (budget_reserve(account->parent, size_bytes))
+    if (add_within(account->parent, size_bytes, limit_with_spare(account->parent)))
         return true;
     subtract(account, size_bytes);
     return false;
@@ -79,6 +92,14 @@ bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limi
 {
     assert(!budget->parent);
     return add_within(budget, size_bytes, most(limit_bytes));
+}
+
+bool budget_reserve_alone(struct budget *budget, size_t size_bytes)
+{
+    size_t nothing = 0;
+    assert(!budget->parent);
+    return atomic_compare_exchange_strong_explicit(&budget->used_bytes, &nothing, size_bytes,
+                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 bool budget_has_room(const struct budget *budget, size_t size_bytes)

@@ -12,6 +12,10 @@
  * four fifths of the parent, two get four ninths each, and there is always room for a source that
  * holds little: whoever holds most is refused first, and nobody has to wait for a turn.
  *
+ * What hogs hold is not taken from them, and what is charged without asking comes out of what they
+ * leave. So there is a spare quarter of the limit above it, for accounts that hold no more than is
+ * left of it: beside three hogs a fourth source gets a sixth of the limit, beside thirty a 25th.
+ *
  * Owner: the process or a component.
  *
  * Thread: any; one atomic each, two with a parent.
@@ -23,7 +27,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BUDGET_ACCOUNT_FACTOR = 4 };
+enum {
+    BUDGET_ACCOUNT_FACTOR = 4,
+    BUDGET_SPARE_PART = 4, /* of the limit, above it */
+};
 
 struct budget {
     atomic_size_t used_bytes;
@@ -35,12 +42,15 @@ struct budget {
 bool budget_reserve(struct budget *budget, size_t size_bytes);
 /* The same with another limit than the budget's own; 0: no limit. Not of an account. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
+/* Also more than the limit allows, when nothing else is reserved: for what has to go on however
+ * large it is. Not of an account. */
+bool budget_reserve_alone(struct budget *budget, size_t size_bytes);
 /* Whether budget_reserve would say yes now, for what will charge it later. */
 bool budget_has_room(const struct budget *budget, size_t size_bytes);
 void budget_charge(struct budget *budget, size_t size_bytes);
 void budget_release(struct budget *budget, size_t size_bytes);
 size_t budget_used(const struct budget *budget);
-/* The limit of the whole, also of an account; 0: none. NULL is allowed. */
+/* The limit of the whole without the spare, also of an account; 0: none. NULL is allowed. */
 size_t budget_limit(const struct budget *budget);
 /* What something made of both is charged to: their common budget, else the parent. NULL is allowed.
  */

@@ -26,6 +26,18 @@ struct buffer *buffer_new(size_t capacity, struct budget *budget)
     return buffer;
 }
 
+struct buffer *buffer_adopt(void *data, size_t size, size_t capacity, struct budget *budget)
+{
+    assert(size <= capacity);
+    struct buffer *buffer = buffer_new_charged(0, budget);
+    buffer->data = data;
+    buffer->size = size;
+    buffer->capacity = capacity;
+    budget_charge(budget, capacity);
+    buffer_trim(buffer);
+    return buffer;
+}
+
 struct buffer *buffer_ref(struct buffer *buffer)
 {
     unsigned before = atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);

@@ -31,6 +31,8 @@ struct buffer *buffer_new(size_t capacity, struct budget *budget);
 /* The same, charged without asking: for what an already admitted request is turned into. Never
  * NULL. */
 struct buffer *buffer_new_charged(size_t capacity, struct budget *budget);
+/* Takes over memory of malloc, and gives back what of it is not used; charged likewise. */
+struct buffer *buffer_adopt(void *data, size_t size, size_t capacity, struct budget *budget);
 struct buffer *buffer_ref(struct buffer *buffer);
 void buffer_unref(struct buffer *buffer); /* NULL is allowed */
 

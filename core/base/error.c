@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-bool error_set(struct error *err, const char *format, ...)
+void error_set_text(struct error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     vsnprintf(err->text, sizeof(err->text), format, args);
     va_end(args);
     err->system = 0;
-    return false;
 }
 
 bool error_set_system(struct error *err, int number)

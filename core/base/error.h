@@ -18,9 +18,18 @@ struct error {
     int system; /* errno where a system call failed; 0: none did */
 };
 
-/* Sets the text (cut at its size) and returns false, so that `return error_set(err, ...)` reads
- * well. */
-bool error_set(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the text (cut at its size) and is false, so that `return error_set(err, ...)` reads well. A
+ * macro, so that analysers see the false and do not follow a call that failed. */
+#define error_set(...) error_false((error_set_text(__VA_ARGS__), 0))
+
+/* Workings of error_set. */
+void error_set_text(struct error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static inline bool error_false(int nothing)
+{
+    (void)nothing;
+    return false;
+}
 
 /* The same with the text of errno, which is kept in `system`. */
 bool error_set_system(struct error *err, int number);

@@ -93,8 +93,12 @@ void job_start(struct worker *worker, struct job *job)
 
 void job_cancel(struct job *job)
 {
-    assert(worker_is_current(job->worker) && !job->worker->manual);
+    assert(worker_is_current(job->worker));
     struct job_run *begun = job->begun;
+    if (job->worker->manual) {
+        worker_unpost(job->worker, &job->post);
+        return;
+    }
     if (!begun) {
         list_remove(&job->worker->jobs_waiting, &job->link);
         return;

@@ -40,8 +40,7 @@ struct job {
 
 /* A manual worker runs it at once; on_done comes with its messages. */
 void job_start(struct worker *worker, struct job *job);
-/* No on_done any more. Waits until `run` has returned when it has begun: for the stop. Not of a
- * manual worker. */
+/* No on_done any more. Waits until `run` has returned when it has begun: for the stop. */
 void job_cancel(struct job *job);
 
 /* How many threads the pool needs for so many workers; before anything uses it, main sets

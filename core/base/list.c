@@ -29,6 +29,12 @@ void list_prepend(struct list *list, struct list_link *link)
     insert(list, link, NULL);
 }
 
+void list_insert(struct list *list, struct list_link *link, struct list_link *previous)
+{
+    assert(previous && previous->list == list);
+    insert(list, link, previous);
+}
+
 void list_remove(struct list *list, struct list_link *link)
 {
     assert(link->list == list && list->count > 0);

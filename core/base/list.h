@@ -36,6 +36,8 @@ struct list {
 void list_append(struct list *list, struct list_link *link);
 /* Puts the link, which is in no list, at the front. */
 void list_prepend(struct list *list, struct list_link *link);
+/* Puts the link, which is in no list, behind one of the list. */
+void list_insert(struct list *list, struct list_link *link, struct list_link *previous);
 /* Takes the link out of this list, in which it is. */
 void list_remove(struct list *list, struct list_link *link);
 /* Takes the first link out and returns it; NULL when the list is empty. */

@@ -3,8 +3,7 @@
  *
  * A counter has one cell per worker on a cache line of its own: adding takes no lock and shares
  * nothing; reading sums. Series are made at start (or at the first event of their kind) and live
- * as long as the registry. Names are given in full: "otelcol_receiver_accepted_spans" where the
- * Collector has the metric, else "profcol_...".
+ * as long as the registry. Names are given in full, with one of the two prefixes below.
  *
  * Owner: the registry owns all series.
  *
@@ -16,6 +15,11 @@
 #include "core/base/text.h"
 
 #include <stdint.h>
+
+/* Where the Collector has the metric: "otelcol_receiver_accepted_spans". */
+#define METRICS_COLLECTOR "otelcol_"
+/* All others. */
+#define METRICS_OWN "profcol_"
 
 struct metrics;
 struct counter;

@@ -26,6 +26,15 @@ void text_append_slice(struct text *text, struct slice bytes)
     text->data[text->size] = '\0';
 }
 
+void text_append_again(struct text *text, size_t start, size_t size)
+{
+    assert(start <= text->size && size <= text->size - start);
+    char *to = room(text, size); /* which moves what is there */
+    memcpy(to, text->data + start, size);
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
 void text_append(struct text *text, const char *string)
 {
     text_append_slice(text, slice_of_string(string));
@@ -33,17 +42,23 @@ void text_append(struct text *text, const char *string)
 
 void text_append_char(struct text *text, char c)
 {
-    text_append_slice(text, slice_of(&c, 1));
+    char *to = room(text, 1);
+    to[0] = c;
+    to[1] = '\0';
+    text->size++;
 }
 
 void text_vprintf(struct text *text, const char *format, va_list args)
 {
+    enum { USUAL_SIZE = 64 }; /* of most; others are printed twice */
     va_list again;
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    char *to = room(text, USUAL_SIZE);
+    size_t left = text->capacity - text->size;
+    int size = vsnprintf(to, left, format, args);
     assert(size >= 0);
-    char *to = room(text, (size_t)size);
-    vsnprintf(to, (size_t)size + 1, format, again);
+    if ((size_t)size >= left)
+        vsnprintf(room(text, (size_t)size), (size_t)size + 1, format, again);
     va_end(again);
     text->size += (size_t)size;
 }
@@ -75,52 +90,98 @@ size_t text_utf8_length(const uint8_t *p, size_t size)
     return overlong || beyond ? 0 : length;
 }
 
-/* What a terminal or a reader of lines could take for more than text. Two and three bytes: C1,
- * U+2028, U+2029. */
-static bool needs_escape(const uint8_t *p, size_t length)
+/* The most bytes that one byte of input becomes: \u001f. */
+enum { ESCAPED_MAX = 6 };
+
+/* Of ASCII: 0 stands for itself, the letter behind a backslash, or 'u' for \u00XX. */
+static const char escapes[128] = {
+    [0x00] = 'u', [0x01] = 'u', [0x02] = 'u', [0x03] = 'u', [0x04] = 'u',  [0x05] = 'u',
+    [0x06] = 'u', [0x07] = 'u', [0x08] = 'u', ['\t'] = 't', ['\n'] = 'n',  [0x0b] = 'u',
+    [0x0c] = 'u', ['\r'] = 'r', [0x0e] = 'u', [0x0f] = 'u', [0x10] = 'u',  [0x11] = 'u',
+    [0x12] = 'u', [0x13] = 'u', [0x14] = 'u', [0x15] = 'u', [0x16] = 'u',  [0x17] = 'u',
+    [0x18] = 'u', [0x19] = 'u', [0x1a] = 'u', [0x1b] = 'u', [0x1c] = 'u',  [0x1d] = 'u',
+    [0x1e] = 'u', [0x1f] = 'u', [0x7f] = 'u', ['"'] = '"',  ['\\'] = '\\',
+};
+
+static char *write_unicode_escape(char *to, unsigned character)
 {
-    if (length == 1)
-        return p[0] < 0x20 || p[0] == '"' || p[0] == '\\' || p[0] == 0x7f;
+    static const char digits[] = "0123456789abcdef";
+    *to++ = '\\';
+    *to++ = 'u';
+    for (int shift = 12; shift >= 0; shift -= 4)
+        *to++ = digits[character >> shift & 15];
+    return to;
+}
+
+static char *write_ascii(char *to, uint8_t c)
+{
+    if (escapes[c] == 0) {
+        *to++ = (char)c;
+        return to;
+    }
+    if (escapes[c] == 'u')
+        return write_unicode_escape(to, c);
+    *to++ = '\\';
+    *to++ = escapes[c];
+    return to;
+}
+
+/* Of more than one byte, what a terminal or a reader of lines could take for more than text: C1,
+ * U+2028, U+2029. */
+static bool is_control(const uint8_t *p, size_t length)
+{
     if (length == 2)
         return p[0] == 0xc2 && p[1] < 0xa0;
     return length == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
 }
 
-static void append_escaped(struct text *text, const uint8_t *p, size_t length)
+/* The sequence that begins with p[0], which is no ASCII; *length_out bytes of it were read. */
+static char *write_sequence(char *to, const uint8_t *p, size_t size, size_t *length_out)
 {
-    static const char *const shorts[128] = {
-        ['"'] = "\\\"", ['\\'] = "\\\\", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t",
-    };
-    if (length == 1 && shorts[p[0]])
-        text_append(text, shorts[p[0]]);
-    else if (length < 3) /* of two bytes the second is the character: they begin at U+0080 */
-        text_printf(text, "\\u%04x", p[length - 1]);
-    else
-        text_printf(text, "\\u20%02x", p[2] - 0x80);
+    static const uint8_t replacement[] = {0xef, 0xbf, 0xbd}; /* U+FFFD */
+    size_t length = text_utf8_length(p, size);
+    *length_out = length ? length : 1;
+    if (length == 0) {
+        memcpy(to, replacement, sizeof replacement);
+        return to + sizeof replacement;
+    }
+    if (is_control(p, length))
+        return write_unicode_escape(to, length == 2 ? p[1] : 0x2000u + p[2] - 0x80);
+    memcpy(to, p, length);
+    return to + length;
+}
+
+/* The characters that begin in front of `end`; the last may reach behind it, up to `limit`. Returns
+ * what is left. */
+static const uint8_t *append_escaped(struct text *text, const uint8_t *p, const uint8_t *end,
+                                     const uint8_t *limit)
+{
+    char *to = room(text, (size_t)(end - p) * ESCAPED_MAX);
+    while (p < end) {
+        size_t length = 1;
+        if (*p < 0x80)
+            to = write_ascii(to, *p);
+        else
+            to = write_sequence(to, p, (size_t)(limit - p), &length);
+        p += length;
+    }
+    *to = '\0';
+    text->size = (size_t)(to - text->data);
+    assert(text->size < text->capacity);
+    return p;
 }
 
 void text_append_json(struct text *text, struct slice bytes)
 {
-    size_t plain = 0; /* start of the run that needs no change */
-    size_t i = 0;
-    while (i < bytes.size) {
-        size_t length = text_utf8_length(bytes.data + i, bytes.size - i);
-        if (length > 0 && !needs_escape(bytes.data + i, length)) {
-            i += length;
-            continue;
-        }
-        text_append_slice(text, slice_of(bytes.data + plain, i - plain));
-        if (length == 0)
-            text_append(text, "\xef\xbf\xbd");
-        else
-            append_escaped(text, bytes.data + i, length);
-        i += length ? length : 1;
-        plain = i;
+    enum { AT_ONCE = 512 }; /* room is asked for the dearest, and most texts are not */
+    room(text, 0)[0] = '\0';
+    if (bytes.size == 0)
+        return;
+    const uint8_t *p = bytes.data, *limit = p + bytes.size;
+    while (p < limit) {
+        size_t left = (size_t)(limit - p);
+        p = append_escaped(text, p, p + (left < AT_ONCE ? left : AT_ONCE), limit);
     }
-    if (plain < i)
-        text_append_slice(text, slice_of(bytes.data + plain, i - plain));
-    else
-        room(text, 0)[0] = '\0';
 }
 
 int text_hex_digit(uint8_t c)

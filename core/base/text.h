@@ -19,10 +19,13 @@ struct text {
     char *data; /* NULL while empty */
     size_t size;
     size_t capacity;
+    size_t limit; /* for who prints, who asks text_is_full; 0: none */
 };
 
 void text_append(struct text *text, const char *string);
 void text_append_slice(struct text *text, struct slice bytes);
+/* What stands in the text already, once more. */
+void text_append_again(struct text *text, size_t start, size_t size);
 void text_append_char(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);
@@ -35,6 +38,10 @@ size_t text_utf8_length(const uint8_t *p, size_t size);
 int text_hex_digit(uint8_t c);
 /* Lower-case hex. */
 void text_append_hex(struct text *text, struct slice bytes);
+static inline bool text_is_full(const struct text *text)
+{
+    return text->limit > 0 && text->size > text->limit;
+}
 const char *text_string(const struct text *text); /* "" when empty */
 void text_clear(struct text *text);
 void text_deinit(struct text *text);

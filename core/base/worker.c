@@ -265,6 +265,20 @@ void worker_post(struct worker *worker, struct post *post)
         uv_async_send(&worker->mail);
 }
 
+void worker_unpost(struct worker *worker, struct post *post)
+{
+    assert(worker->manual);
+    struct post *newest = atomic_load_explicit(&worker->inbox, memory_order_relaxed), *one = newest;
+    if (newest == post) {
+        atomic_store_explicit(&worker->inbox, post->next, memory_order_relaxed);
+        return;
+    }
+    while (one && one->next != post)
+        one = one->next;
+    assert(one);
+    one->next = post->next;
+}
+
 struct call {
     struct post post;
     void (*run)(void *context);

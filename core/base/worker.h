@@ -87,6 +87,9 @@ void workers_settle(struct worker *workers, unsigned count);
  * inside this call. */
 void worker_post(struct worker *worker, struct post *post);
 
+/* Manual workers: takes back a message that was not delivered yet. */
+void worker_unpost(struct worker *worker, struct post *post);
+
 /* For main, at start and stop: runs it on the worker and waits until it is done; at once when the
  * caller may touch what belongs to the worker. */
 void worker_call(struct worker *worker, void (*run)(void *context), void *context);

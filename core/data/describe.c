@@ -1,21 +1,45 @@
 #include "core/data/describe.h"
 
+#include "core/base/memory.h"
 #include "core/data/json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <time.h>
 
-/* A stack is printed with every sample that has it, so a small request can ask for a very large
- * text. */
-static bool is_full(const struct text *out)
+/* Until end_text the text is full where the request's share of it ends. */
+static void begin_text(struct message *root, struct text *out)
 {
-    return out->size > DESCRIBE_MAX_BYTES;
+    size_t size = message_measure(root);
+    size_t more = size < DESCRIBE_MAX_BYTES ? DESCRIBE_TIMES * size + DESCRIBE_MORE_BYTES
+                                            : DESCRIBE_MAX_BYTES;
+    size_t limit = out->size + more;
+    out->limit = limit < DESCRIBE_MAX_BYTES ? limit : DESCRIBE_MAX_BYTES;
 }
 
-static void end_text(struct text *out)
+/* Fields of the number, `depth` messages below. Their bytes are not printed, so that counting them
+ * costs little. */
+static uint32_t count_below(struct message_iter it, const uint32_t *numbers, uint32_t depth)
 {
-    if (is_full(out))
-        text_append(out, "... and more, which is left out\n");
+    struct message_field field;
+    uint32_t count = 0;
+    while (message_next_bytes(&it, numbers[0], &field))
+        count +=
+            depth == 0 ? 1 : count_below(message_iter_into(&field, NULL), numbers + 1, depth - 1);
+    return count;
+}
+
+/* `shown` are there whole. */
+static void end_text(struct message *root, const uint32_t *numbers, uint32_t depth,
+                     const char *items, uint32_t shown, struct text *out)
+{
+    if (text_is_full(out)) {
+        uint32_t total = count_below(message_iter(root, NULL), numbers, depth);
+        text_append(out, out->data[out->size - 1] == '\n' ? "" : "\n");
+        text_printf(out, "... %" PRIu32 " of %" PRIu32 " %s are cut off or left out\n",
+                    total - shown, total, items);
+    }
+    out->limit = 0;
 }
 
 uint32_t describe_count(struct message *root)
@@ -57,16 +81,60 @@ static uint64_t number_field(struct message_iter it, uint32_t number, enum wire_
 
 /* ---- values ---- */
 
+/* Most of what is printed: printf takes ten times as long. */
+static void print_number(struct text *out, int64_t value)
+{
+    enum { DIGITS_MAX = 20 };
+    char digits[DIGITS_MAX];
+    char *start = digits + sizeof digits;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do
+        *--start = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (value < 0)
+        *--start = '-';
+    text_append_slice(out, slice_of(start, (size_t)(digits + sizeof digits - start)));
+}
+
+static void print_number_line(struct text *out, const char *before, int64_t value)
+{
+    text_append(out, before);
+    print_number(out, value);
+    text_append_char(out, '\n');
+}
+
+/* With zeros in front. */
+static char *put_digits(char *to, unsigned value, unsigned count)
+{
+    for (unsigned i = count; i-- > 0; value /= 10)
+        to[i] = (char)('0' + value % 10);
+    return to + count;
+}
+
+/* 2026-01-01 00:00:00.000000000 +0000 UTC; 64 bits of nanoseconds end in 2554. */
 static void print_time(struct text *out, uint64_t unix_ns)
 {
-    time_t seconds = (time_t)(unix_ns / 1000000000);
+    enum { NS_PER_S = 1000000000, YEAR_0 = 1900 };
+    time_t seconds = (time_t)(unix_ns / NS_PER_S);
     struct tm tm;
-    char text[40];
-    if (!gmtime_r(&seconds, &tm) || strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm) == 0) {
+    if (!gmtime_r(&seconds, &tm)) {
         text_printf(out, "%" PRIu64, unix_ns);
         return;
     }
-    text_printf(out, "%s.%09u +0000 UTC", text, (unsigned)(unix_ns % 1000000000));
+    const struct {
+        unsigned value, count;
+        char behind;
+    } parts[] = {{(unsigned)tm.tm_year + YEAR_0, 4, '-'}, {(unsigned)tm.tm_mon + 1, 2, '-'},
+                 {(unsigned)tm.tm_mday, 2, ' '},          {(unsigned)tm.tm_hour, 2, ':'},
+                 {(unsigned)tm.tm_min, 2, ':'},           {(unsigned)tm.tm_sec, 2, '.'},
+                 {(unsigned)(unix_ns % NS_PER_S), 9, ' '}};
+    char text[40], *to = text;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        to = put_digits(to, parts[i].value, parts[i].count);
+        *to++ = parts[i].behind;
+    }
+    text_append_slice(out, slice_of(text, (size_t)(to - text)));
+    text_append(out, "+0000 UTC");
 }
 
 static void print_any_value(struct text *out, struct slice any, bool nested);
@@ -77,7 +145,7 @@ static void print_array(struct text *out, struct slice array)
     struct wire_field field;
     const char *separator = "";
     text_append_char(out, '[');
-    while (!is_full(out) && wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field)) {
+    while (!text_is_full(out) && wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field)) {
         text_append(out, separator);
         print_any_value(out, field.bytes, true);
         separator = ",";
@@ -91,7 +159,7 @@ static void print_kvlist(struct text *out, struct slice list)
     struct wire_field field;
     const char *separator = "";
     text_append_char(out, '{');
-    while (!is_full(out) && wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
+    while (!text_is_full(out) && wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
         struct key_value pair = key_value_read(field.bytes);
         text_append(out, separator);
         text_append_char(out, '"');
@@ -124,7 +192,7 @@ static void print_any_value(struct text *out, struct slice any, bool nested)
         text_append(out, value.truth ? "true" : "false");
         break;
     case ANY_VALUE_INT:
-        text_printf(out, "%" PRId64, value.integer);
+        print_number(out, value.integer);
         break;
     case ANY_VALUE_DOUBLE:
         json_print_double(out, value.real);
@@ -162,9 +230,12 @@ static void print_attribute(struct text *out, enum describe_detail detail, const
         print_any_value(out, value, false);
         return;
     }
-    text_printf(out, "%s     -> ", indent);
+    text_append(out, indent);
+    text_append(out, "     -> ");
     text_append_json(out, key);
-    text_printf(out, ": %s(", any_value_type(value));
+    text_append(out, ": ");
+    text_append(out, any_value_type(value));
+    text_append_char(out, '(');
     print_any_value(out, value, false);
     text_append_char(out, ')');
     if (unit.size > 0) {
@@ -179,7 +250,7 @@ static void print_attributes(struct text *out, enum describe_detail detail, cons
 {
     struct message_field field;
     bool any = false;
-    while (!is_full(out) && message_next_bytes(&it, number, &field)) {
+    while (!text_is_full(out) && message_next_bytes(&it, number, &field)) {
         struct key_value pair = key_value_read(field.wire.bytes);
         if (!any && detail == DESCRIBE_DETAILED)
             text_printf(out, "%s:\n", title);
@@ -191,7 +262,22 @@ static void print_attributes(struct text *out, enum describe_detail detail, cons
 /* `    Name           : value` */
 static void print_label(struct text *out, const char *indent, const char *name)
 {
-    text_printf(out, "%s    %-15s: ", indent, name);
+    enum { MARGIN = 4, NAME_WIDTH = 15, INDENT_MAX = 8 };
+    char label[INDENT_MAX + MARGIN + NAME_WIDTH + 2];
+    size_t indented = strlen(indent), size = strlen(name);
+    assert(indented <= INDENT_MAX && size <= NAME_WIDTH);
+    memset(label, ' ', sizeof label); /* an indent is nothing else */
+    for (size_t i = 0; i < size; i++)
+        label[indented + MARGIN + i] = name[i];
+    label[indented + MARGIN + NAME_WIDTH] = ':';
+    text_append_slice(out, slice_of(label, indented + MARGIN + NAME_WIDTH + 2));
+}
+
+static void print_word_line(struct text *out, const char *name, const char *word)
+{
+    print_label(out, "", name);
+    text_append(out, word);
+    text_append_char(out, '\n');
 }
 
 static void print_string_line(struct text *out, const char *indent, const char *name,
@@ -335,7 +421,7 @@ static void print_span_parts(struct text *out, const char *title, struct message
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(out) && message_next_bytes(&it, number, &field)) {
+    while (!text_is_full(out) && message_next_bytes(&it, number, &field)) {
         if (index == 0)
             text_printf(out, "%s:\n", title);
         print(out, index++, message_iter_into(&field, NULL));
@@ -346,63 +432,123 @@ static void print_span_detailed(struct text *out, uint32_t index, struct message
 {
     struct message_iter status = message_field(it, SPAN_STATUS);
     struct slice trace_state = string_field(it, SPAN_TRACE_STATE);
-    text_printf(out, "Span #%" PRIu32 "\n", index);
+    print_number_line(out, "Span #", index);
     print_id_line(out, "", "Trace ID", string_field(it, SPAN_TRACE_ID));
     print_id_line(out, "", "Parent ID", string_field(it, SPAN_PARENT_SPAN_ID));
     print_id_line(out, "", "ID", string_field(it, SPAN_SPAN_ID));
     print_string_line(out, "", "Name", string_field(it, SPAN_NAME));
-    print_label(out, "", "Kind");
-    text_printf(out, "%s\n", span_kind_name(number_field(it, SPAN_KIND, WIRE_VARINT)));
+    print_word_line(out, "Kind", span_kind_name(number_field(it, SPAN_KIND, WIRE_VARINT)));
     if (trace_state.size > 0)
         print_string_line(out, "", "TraceState", trace_state);
     print_time_line(out, "", "Start time",
                     number_field(it, SPAN_START_TIME_UNIX_NANO, WIRE_FIXED64));
     print_time_line(out, "", "End time", number_field(it, SPAN_END_TIME_UNIX_NANO, WIRE_FIXED64));
-    print_label(out, "", "Status code");
-    text_printf(out, "%s\n", status_code_name(number_field(status, STATUS_CODE, WIRE_VARINT)));
+    print_word_line(out, "Status code",
+                    status_code_name(number_field(status, STATUS_CODE, WIRE_VARINT)));
     print_string_line(out, "", "Status message", string_field(status, STATUS_MESSAGE));
     print_attributes(out, DESCRIBE_DETAILED, "", "Attributes", it, SPAN_ATTRIBUTES);
     print_span_parts(out, "Events", it, SPAN_EVENTS, print_event);
     print_span_parts(out, "Links", it, SPAN_LINKS, print_span_link);
 }
 
-static void print_spans(struct text *out, enum describe_detail detail, struct message_iter it)
+/* How many are there whole. */
+static uint32_t print_spans(struct text *out, enum describe_detail detail, struct message_iter it)
 {
     struct message_field field;
-    uint32_t index = 0;
-    while (!is_full(out) && message_next_bytes(&it, SCOPE_SPANS_SPANS, &field)) {
+    uint32_t index = 0, shown = 0;
+    while (!text_is_full(out) && message_next_bytes(&it, SCOPE_SPANS_SPANS, &field)) {
         struct message_iter span = message_iter_into(&field, NULL);
         if (detail == DESCRIBE_DETAILED)
             print_span_detailed(out, index++, span);
         else
             print_span_normal(out, span);
+        shown += !text_is_full(out);
     }
+    return shown;
 }
+
+static const uint32_t to_spans[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,
+                                    SCOPE_SPANS_SPANS};
 
 void describe_traces(struct message *root, enum describe_detail detail, uint32_t first,
                      struct text *out)
 {
     struct message_iter it = message_iter(root, NULL);
     struct message_field group, scope;
-    while (!is_full(out) && message_next_bytes(&it, TRACES_RESOURCE_SPANS, &group)) {
+    uint32_t shown = 0;
+    begin_text(root, out);
+    while (!text_is_full(out) && message_next_bytes(&it, TRACES_RESOURCE_SPANS, &group)) {
         struct message_iter scopes = message_iter_into(&group, NULL);
         uint32_t scope_index = 0;
         print_resource(out, detail, "Spans", first++, scopes);
-        while (!is_full(out) && message_next_bytes(&scopes, RESOURCE_SPANS_SCOPE_SPANS, &scope)) {
+        while (!text_is_full(out) &&
+               message_next_bytes(&scopes, RESOURCE_SPANS_SCOPE_SPANS, &scope)) {
             print_scope(out, detail, "Spans", scope_index++, message_iter_into(&scope, NULL));
-            print_spans(out, detail, message_iter_into(&scope, NULL));
+            shown += print_spans(out, detail, message_iter_into(&scope, NULL));
         }
     }
-    end_text(out);
+    end_text(root, to_spans, 2, "spans", shown, out);
 }
 
 /* ---- profiles ---- */
+
+/* What is printed for each reference to an entry of the dictionary. */
+enum repeated {
+    REPEATED_LOCATION,
+    REPEATED_STACK,
+    REPEATED_LINK,
+    REPEATED_PROFILE_ATTRIBUTE,
+    REPEATED_SAMPLE_ATTRIBUTE,
+    REPEATED_COUNT
+};
+static const int repeated_tables[REPEATED_COUNT] = {
+    [REPEATED_LOCATION] = DICTIONARY_LOCATION_TABLE,
+    [REPEATED_STACK] = DICTIONARY_STACK_TABLE,
+    [REPEATED_LINK] = DICTIONARY_LINK_TABLE,
+    [REPEATED_PROFILE_ATTRIBUTE] = DICTIONARY_ATTRIBUTE_TABLE,
+    [REPEATED_SAMPLE_ATTRIBUTE] = DICTIONARY_ATTRIBUTE_TABLE,
+};
+
+/* Where an entry stands in the text; size 0: not yet. */
+struct printed {
+    uint32_t start, size;
+};
 
 struct profile_printer {
     struct text *out;
     struct dictionary *dictionary;
     enum describe_detail detail;
+    uint32_t shown; /* samples that are there whole; without detail: profiles */
+    struct printed *printed[REPEATED_COUNT]; /* by index; NULL: none yet */
 };
+
+/* An entry is printed once, and copied from there afterwards: printing takes a hundred times as
+ * long. */
+static struct printed *printed_of(struct profile_printer *printer, enum repeated what,
+                                  uint32_t index)
+{
+    uint32_t count = dictionary_count(printer->dictionary, repeated_tables[what]) + 1;
+    if (!printer->printed[what])
+        printer->printed[what] = memory_zalloc(count * sizeof(struct printed));
+    assert(index < count);
+    return &printer->printed[what][index];
+}
+
+/* False: it has to be printed. */
+static bool print_again(struct profile_printer *printer, const struct printed *printed)
+{
+    struct text *out = printer->out;
+    size_t left = out->limit + 1 - out->size;
+    if (printed->size > 0)
+        text_append_again(out, printed->start, printed->size < left ? printed->size : left);
+    return printed->size > 0;
+}
+
+static void note_printed(const struct profile_printer *printer, struct printed *printed,
+                         size_t start)
+{
+    *printed = (struct printed){(uint32_t)start, (uint32_t)(printer->out->size - start)};
+}
 
 /* The numbers of a repeated varint or fixed64 field, packed or not, one call each. */
 struct number_iter {
@@ -437,21 +583,32 @@ static bool next_number(struct number_iter *it, uint64_t *out)
     }
 }
 
-static void print_indexed_attributes(struct profile_printer *printer, const char *indent,
+static void print_attribute_of(struct profile_printer *printer, const char *indent,
+                               struct printed *printed, uint32_t index)
+{
+    struct dictionary *dictionary = printer->dictionary;
+    struct key_value_and_unit attribute = dictionary_attribute(dictionary, index);
+    size_t start = printer->out->size;
+    print_attribute(printer->out, printer->detail, indent,
+                    dictionary_string(dictionary, attribute.key), attribute.value,
+                    dictionary_string(dictionary, attribute.unit));
+    note_printed(printer, printed, start);
+}
+
+static void print_indexed_attributes(struct profile_printer *printer, enum repeated what,
                                      struct message_iter it, uint32_t number)
 {
+    const char *indent = what == REPEATED_SAMPLE_ATTRIBUTE ? "    " : "";
     struct number_iter indices = number_iter(it, number, false);
     uint64_t index;
     bool any = false;
-    while (!is_full(printer->out) && next_number(&indices, &index)) {
-        struct key_value_and_unit attribute =
-            dictionary_attribute(printer->dictionary, (uint32_t)index);
+    while (!text_is_full(printer->out) && next_number(&indices, &index)) {
+        struct printed *printed = printed_of(printer, what, (uint32_t)index);
         if (!any && printer->detail == DESCRIBE_DETAILED)
             text_printf(printer->out, "%s    Attributes:\n", indent);
         any = true;
-        print_attribute(printer->out, printer->detail, indent,
-                        dictionary_string(printer->dictionary, attribute.key), attribute.value,
-                        dictionary_string(printer->dictionary, attribute.unit));
+        if (!print_again(printer, printed))
+            print_attribute_of(printer, indent, printed, (uint32_t)index);
     }
 }
 
@@ -496,7 +653,7 @@ static void print_line(struct profile_printer *printer, struct message_iter line
     text_append_char(printer->out, '\n');
 }
 
-static void print_location(struct profile_printer *printer, uint32_t index)
+static void print_location_of(struct profile_printer *printer, uint32_t index)
 {
     struct message_iter location =
         message_iter_bytes(dictionary_entry(printer->dictionary, DICTIONARY_LOCATION_TABLE, index));
@@ -509,7 +666,7 @@ static void print_location(struct profile_printer *printer, uint32_t index)
     uint64_t address = number_field(location, LOCATION_ADDRESS, WIRE_VARINT);
     struct message_field field;
     bool any = false;
-    while (!is_full(printer->out) && message_next_bytes(&location, LOCATION_LINES, &field)) {
+    while (!text_is_full(printer->out) && message_next_bytes(&location, LOCATION_LINES, &field)) {
         print_line(printer, message_iter_into(&field, NULL), binary);
         any = true;
     }
@@ -524,22 +681,42 @@ static void print_location(struct profile_printer *printer, uint32_t index)
     text_append_char(printer->out, '\n');
 }
 
+static void print_location(struct profile_printer *printer, uint32_t index)
+{
+    struct printed *printed = printed_of(printer, REPEATED_LOCATION, index);
+    size_t start = printer->out->size;
+    if (print_again(printer, printed))
+        return;
+    print_location_of(printer, index);
+    note_printed(printer, printed, start);
+}
+
 static void print_stack(struct profile_printer *printer, uint32_t index)
 {
     struct number_iter locations = number_iter(
         message_iter_bytes(dictionary_entry(printer->dictionary, DICTIONARY_STACK_TABLE, index)),
         STACK_LOCATION_INDICES, false);
+    struct printed *printed = printed_of(printer, REPEATED_STACK, index);
+    size_t start = printer->out->size;
     uint64_t location;
+    if (print_again(printer, printed))
+        return;
     text_append(printer->out, "        Stack (leaf first):\n");
-    while (!is_full(printer->out) && next_number(&locations, &location))
+    while (!text_is_full(printer->out) && next_number(&locations, &location))
         print_location(printer, (uint32_t)location);
+    note_printed(printer, printed, start);
 }
 
 static void print_link(struct profile_printer *printer, uint32_t index)
 {
+    struct printed *printed = printed_of(printer, REPEATED_LINK, index);
+    size_t start = printer->out->size;
+    if (print_again(printer, printed))
+        return;
     struct dictionary_link link = dictionary_link(printer->dictionary, index);
     print_id_line(printer->out, "    ", "Trace ID", link.trace_id);
     print_id_line(printer->out, "    ", "Span ID", link.span_id);
+    note_printed(printer, printed, start);
 }
 
 static void print_numbers(struct profile_printer *printer, const char *name, struct message_iter it,
@@ -548,7 +725,7 @@ static void print_numbers(struct profile_printer *printer, const char *name, str
     struct number_iter numbers = number_iter(it, number, times);
     uint64_t value;
     bool any = false;
-    while (!is_full(printer->out) && next_number(&numbers, &value)) {
+    while (!text_is_full(printer->out) && next_number(&numbers, &value)) {
         if (!any)
             print_label(printer->out, "    ", name);
         else
@@ -557,7 +734,7 @@ static void print_numbers(struct profile_printer *printer, const char *name, str
         if (times)
             print_time(printer->out, value);
         else
-            text_printf(printer->out, "%" PRId64, (int64_t)value);
+            print_number(printer->out, (int64_t)value);
     }
     if (any)
         text_append_char(printer->out, '\n');
@@ -567,12 +744,12 @@ static void print_sample(struct profile_printer *printer, uint32_t index, struct
 {
     uint64_t link = number_field(it, SAMPLE_LINK_INDEX, WIRE_VARINT);
     uint64_t stack = number_field(it, SAMPLE_STACK_INDEX, WIRE_VARINT);
-    text_printf(printer->out, "    Sample #%" PRIu32 "\n", index);
+    print_number_line(printer->out, "    Sample #", index);
     print_numbers(printer, "Values", it, SAMPLE_VALUES, false);
     print_numbers(printer, "Timestamps", it, SAMPLE_TIMESTAMPS_UNIX_NANO, true);
     if (link != 0)
         print_link(printer, (uint32_t)link);
-    print_indexed_attributes(printer, "    ", it, SAMPLE_ATTRIBUTE_INDICES);
+    print_indexed_attributes(printer, REPEATED_SAMPLE_ATTRIBUTE, it, SAMPLE_ATTRIBUTE_INDICES);
     if (stack != 0)
         print_stack(printer, (uint32_t)stack);
 }
@@ -581,8 +758,10 @@ static void print_samples(struct profile_printer *printer, struct message_iter i
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(printer->out) && message_next_bytes(&it, PROFILE_SAMPLES, &field))
+    while (!text_is_full(printer->out) && message_next_bytes(&it, PROFILE_SAMPLES, &field)) {
         print_sample(printer, index++, message_iter_into(&field, NULL));
+        printer->shown += !text_is_full(printer->out);
+    }
 }
 
 static uint32_t count_fields(struct message_iter it, uint32_t number)
@@ -594,26 +773,34 @@ static uint32_t count_fields(struct message_iter it, uint32_t number)
     return count;
 }
 
+static void print_duration(struct text *out, uint64_t ns)
+{
+    if (ns == 0)
+        text_append(out, "0s\n");
+    else
+        text_printf(out, "%.9gs\n", (double)ns / 1e9);
+}
+
 static void print_profile_detailed(struct profile_printer *printer, uint32_t index,
                                    struct message_iter it)
 {
     struct text *out = printer->out;
     struct slice format = string_field(it, PROFILE_ORIGINAL_PAYLOAD_FORMAT);
-    text_printf(out, "Profile #%" PRIu32 "\n", index);
+    print_number_line(out, "Profile #", index);
     print_id_line(out, "", "Profile ID", string_field(it, PROFILE_PROFILE_ID));
     print_time_line(out, "", "Start time", number_field(it, PROFILE_TIME_UNIX_NANO, WIRE_FIXED64));
     print_label(out, "", "Duration");
-    text_printf(out, "%.9gs\n", (double)number_field(it, PROFILE_DURATION_NANO, WIRE_VARINT) / 1e9);
+    print_duration(out, number_field(it, PROFILE_DURATION_NANO, WIRE_VARINT));
     print_value_type(printer, "Sample type", it, PROFILE_SAMPLE_TYPE);
     print_value_type(printer, "Period type", it, PROFILE_PERIOD_TYPE);
     print_label(out, "", "Period");
-    text_printf(out, "%" PRId64 "\n", (int64_t)number_field(it, PROFILE_PERIOD, WIRE_VARINT));
+    print_number_line(out, "", (int64_t)number_field(it, PROFILE_PERIOD, WIRE_VARINT));
     print_label(out, "", "Dropped attrs");
-    text_printf(out, "%" PRIu64 "\n",
-                number_field(it, PROFILE_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
+    print_number_line(out, "",
+                      (int64_t)number_field(it, PROFILE_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
     if (format.size > 0)
         print_string_line(out, "", "Original format", format);
-    print_indexed_attributes(printer, "", it, PROFILE_ATTRIBUTE_INDICES);
+    print_indexed_attributes(printer, REPEATED_PROFILE_ATTRIBUTE, it, PROFILE_ATTRIBUTE_INDICES);
     print_samples(printer, it);
 }
 
@@ -621,7 +808,8 @@ static void print_profiles(struct profile_printer *printer, struct message_iter 
 {
     struct message_field field;
     uint32_t index = 0;
-    while (!is_full(printer->out) && message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
+    while (!text_is_full(printer->out) &&
+           message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
         struct message_iter profile = message_iter_into(&field, NULL);
         if (printer->detail == DESCRIBE_DETAILED) {
             print_profile_detailed(printer, index++, profile);
@@ -629,10 +817,15 @@ static void print_profiles(struct profile_printer *printer, struct message_iter 
         }
         text_append_hex(printer->out, string_field(profile, PROFILE_PROFILE_ID));
         text_printf(printer->out, " samples=%" PRIu32, count_fields(profile, PROFILE_SAMPLES));
-        print_indexed_attributes(printer, "", profile, PROFILE_ATTRIBUTE_INDICES);
+        print_indexed_attributes(printer, REPEATED_PROFILE_ATTRIBUTE, profile,
+                                 PROFILE_ATTRIBUTE_INDICES);
         text_append_char(printer->out, '\n');
+        printer->shown += !text_is_full(printer->out);
     }
 }
+
+static const uint32_t to_samples[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
+                                      SCOPE_PROFILES_PROFILES, PROFILE_SAMPLES};
 
 void describe_profiles(struct message *root, struct dictionary *dictionary,
                        enum describe_detail detail, struct text *out)
@@ -641,15 +834,20 @@ void describe_profiles(struct message *root, struct dictionary *dictionary,
     struct message_iter it = message_iter(root, NULL);
     struct message_field group, scope;
     uint32_t index = 0;
-    while (!is_full(out) && message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &group)) {
+    begin_text(root, out);
+    while (!text_is_full(out) && message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &group)) {
         struct message_iter scopes = message_iter_into(&group, NULL);
         uint32_t scope_index = 0;
         print_resource(out, detail, "Profiles", index++, scopes);
-        while (!is_full(out) &&
+        while (!text_is_full(out) &&
                message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
             print_scope(out, detail, "Profiles", scope_index++, message_iter_into(&scope, NULL));
             print_profiles(&printer, message_iter_into(&scope, NULL));
         }
     }
-    end_text(out);
+    bool is_detailed = detail == DESCRIBE_DETAILED;
+    end_text(root, to_samples, is_detailed ? 3 : 2, is_detailed ? "samples" : "profiles",
+             printer.shown, out);
+    for (int i = 0; i < REPEATED_COUNT; i++)
+        free(printer.printed[i]);
 }

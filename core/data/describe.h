@@ -20,8 +20,10 @@ enum describe_detail {
     DESCRIBE_DETAILED, /* everything */
 };
 
-/* Behind so much text, what is left of a request is left out. */
-#define DESCRIBE_MAX_BYTES ((size_t)16 << 20)
+/* A small request may ask for a very large text. Behind so many times its size and so much more,
+ * what is left of it is left out, and a last line says how much that is. A text that is appended to
+ * again (of a batch of several requests) has at most DESCRIBE_MAX_BYTES in all. */
+enum { DESCRIBE_TIMES = 16, DESCRIBE_MORE_BYTES = 1 << 20, DESCRIBE_MAX_BYTES = 16 << 20 };
 
 /* ResourceSpans / ResourceProfiles of a request. */
 uint32_t describe_count(struct message *root);

@@ -146,8 +146,10 @@ uint32_t dictionary_count(struct dictionary *dictionary, int table)
 
 struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index)
 {
-    const struct table *opened = open_table(dictionary, table);
-
+    assert(table > 0 && table < DICTIONARY_TABLE_COUNT);
+    const struct table *opened = &dictionary->tables[table];
+    if (!opened->entries)
+        opened = open_table(dictionary, table);
     if (index == 0 && opened->count == 0)
         return (struct slice){0};
     assert(index < opened->count);

@@ -365,7 +365,8 @@ static void map_block(struct merge_source *source, int number, uint32_t first, u
     merge_tables_intern(&source->target->tables, number, entries, count, indices);
     forget_made(&source->target->made[number]);
     for (uint32_t i = 0; i < count; i++) {
-        source->target->read_bytes += table->entries[first + i].payload.size;
+        size_t size = table->entries[first + i].payload.size;
+        source->target->read_bytes += size > MERGE_ENTRY_BYTES ? size : MERGE_ENTRY_BYTES;
         table->mapped[first + i] = (struct mapped){source->target->round, indices[i]};
         table->moved |= indices[i] != first + i;
     }

@@ -18,6 +18,8 @@
 #include "core/data/merge_tables.h"
 #include "core/data/wire_out.h"
 
+enum { MERGE_ENTRY_BYTES = 16 };
+
 /* Where the merged dictionary is in the making, and its state. */
 struct merge_target {
     struct merge_tables tables;
@@ -25,7 +27,9 @@ struct merge_target {
                                                      other than its own */
     uint32_t round; /* counts results, from 1: what sources know of the tables is void in the next
                        round */
-    size_t read_bytes; /* of entries that were read for it, also when nothing of them is there */
+    /* Of entries that were read for it, also when nothing of them is there; MERGE_ENTRY_BYTES each
+     * at least, because a smaller one takes no less work. */
+    size_t read_bytes;
 };
 
 struct merge_source_table;

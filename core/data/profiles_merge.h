@@ -29,7 +29,7 @@ void profiles_merge_add(struct profiles_merge *merge, struct buffer *request);
 uint32_t profiles_merge_items(const struct profiles_merge *merge);
 size_t profiles_merge_size(const struct profiles_merge *merge); /* of the result: bytes, about */
 /* The same, or what was read for it where that is more: an entry that says nothing leaves nothing,
- * and one of many equal ones neither. */
+ * and one of many equal ones neither. An entry counts as 16 bytes at least. */
 size_t profiles_merge_work(const struct profiles_merge *merge);
 /* The merged request; the merge is empty again and can be reused. Empty bytes when nothing was
  * added. */

@@ -46,6 +46,12 @@ struct mark {
 struct kept_text {
     uint32_t pprof; /* its number; another one: it is not known whether it is there */
     uint32_t id;
+    uint32_t hash; /* 0: not asked for */
+};
+
+struct string {
+    struct slice text;
+    uint32_t hash;
 };
 
 /* What was answered for an attribute; without a name it is left out. */
@@ -63,7 +69,7 @@ struct kept_mapping {
     uint8_t flags;
 };
 
-/* The single numbers of a long entry of the function table. */
+/* The single numbers of an entry of the function table. */
 struct kept_function {
     uint64_t numbers[FUNCTION_START_LINE + 1];
 };
@@ -78,7 +84,7 @@ struct line {
     uint64_t function, line, column;
 };
 
-/* A long entry of the location table. */
+/* An entry of the location table. */
 struct kept_location {
     uint64_t mapping, address;
     bool is_folded;
@@ -99,11 +105,12 @@ struct pprof_writer {
     struct kept_label **attributes; /* by index; NULL: never asked for */
     uint32_t generation;            /* of what is still valid there */
     uint8_t *mapping_flags;         /* by index, a bit for each field; NULL: not asked for */
-    /* By index, of entries that were met: what takes longer to read than to remember. */
+    /* By index, of entries that are long, or were met in another pprof. */
     struct kept_text *texts;
+    struct kept_text span_key, trace_key; /* of labels */
     struct kept_mapping **kept_mappings;
-    struct kept_location **kept_locations;
-    struct kept_function **kept_functions;
+    const struct kept_location **kept_locations;
+    const struct kept_function **kept_functions;
     struct kept_stack **kept_stacks; /* NULL: none yet */
     uint32_t kept_stacks_max;        /* frames of each */
 
@@ -126,16 +133,14 @@ struct pprof_writer {
     struct wire_writer sections[SECTION_COUNT];
     struct wire_writer whole;
     struct id_table mappings, locations, functions;
-    struct slice *strings;
+    struct string *strings;
     uint32_t string_count, string_capacity;
     struct slots string_slots;
-    uint32_t *frames; /* of a sample */
-    uint32_t frame_capacity;
 };
 
 /* ---- slots ---- */
 
-enum { SLOTS_MIN = 64 };
+enum { SLOTS_MIN = 64, VARINT_U32_MAX = 5 };
 
 static void resize_slots(struct slots *slots, struct arena *arena, uint32_t size)
 {
@@ -159,32 +164,34 @@ static void put_slot(struct slots *slots, uint32_t hash, uint32_t number)
 
 static uint32_t string_hash(struct slice text)
 {
-    return (uint32_t)hash_bytes(text);
+    uint32_t hash = (uint32_t)hash_bytes(text);
+    return hash != 0 ? hash : 1;
 }
 
-static uint32_t add_string(struct pprof_writer *writer, struct slice text)
+static uint32_t add_string(struct pprof_writer *writer, struct slice text, uint32_t hash)
 {
     writer->strings = arena_grow(writer->arena, writer->strings, writer->string_count,
                                  &writer->string_capacity, sizeof *writer->strings);
-    writer->strings[writer->string_count++] = text;
+    writer->strings[writer->string_count++] = (struct string){text, hash};
     wire_writer_bytes(&writer->sections[STRINGS], PPROF_STRING_TABLE, text);
     if (writer->string_count * 2 > writer->string_slots.mask) {
         resize_slots(&writer->string_slots, writer->arena, (writer->string_slots.mask + 1) * 2);
         for (uint32_t i = 0; i + 1 < writer->string_count; i++)
-            put_slot(&writer->string_slots, string_hash(writer->strings[i]), i + 1);
+            put_slot(&writer->string_slots, writer->strings[i].hash, i + 1);
     }
-    put_slot(&writer->string_slots, string_hash(text), writer->string_count);
+    put_slot(&writer->string_slots, hash, writer->string_count);
     return writer->string_count - 1;
 }
 
 /* 0: it is not there, or "". */
-static uint32_t find_string(const struct pprof_writer *writer, struct slice text)
+static uint32_t find_string(const struct pprof_writer *writer, struct slice text, uint32_t hash)
 {
     const struct slots *slots = &writer->string_slots;
-    for (uint32_t at = string_hash(text) & slots->mask; slots->items[at] != 0;
-         at = (at + 1) & slots->mask)
-        if (slice_equal(writer->strings[slots->items[at] - 1], text))
+    for (uint32_t at = hash & slots->mask; slots->items[at] != 0; at = (at + 1) & slots->mask) {
+        const struct string *string = &writer->strings[slots->items[at] - 1];
+        if (string->hash == hash && slice_equal(string->text, text))
             return slots->items[at] - 1;
+    }
     return 0;
 }
 
@@ -198,11 +205,38 @@ static struct slice cut_text(struct slice text, uint32_t size)
     return slice_of(text.data, size);
 }
 
+static uint32_t hashed_string_id(struct pprof_writer *writer, struct slice text, uint32_t hash)
+{
+    uint32_t id = find_string(writer, text, hash);
+    return id > 0 ? id : add_string(writer, text, hash);
+}
+
 static uint32_t string_id(struct pprof_writer *writer, struct slice text)
 {
     text = cut_text(text, writer->limits.text_max);
-    uint32_t id = text.size > 0 ? find_string(writer, text) : 0;
-    return id > 0 || text.size == 0 ? id : add_string(writer, text);
+    return text.size > 0 ? hashed_string_id(writer, text, string_hash(text)) : 0;
+}
+
+/* Of one that is not cut, which is hashed once for all pprofs. */
+static uint32_t whole_string_id(struct pprof_writer *writer, struct kept_text *kept,
+                                struct slice text)
+{
+    if (kept->hash == 0)
+        kept->hash = string_hash(text);
+    return hashed_string_id(writer, text, kept->hash);
+}
+
+static uint32_t find_or_add(struct pprof_writer *writer, struct kept_text *kept, struct slice text)
+{
+    uint32_t most = writer->limits.text_max;
+    kept->pprof = writer->pprof;
+    if (text.size == 0)
+        kept->id = 0;
+    else if (most == 0 || text.size <= most)
+        kept->id = whole_string_id(writer, kept, text);
+    else
+        kept->id = string_id(writer, text);
+    return kept->id;
 }
 
 /* Looked for once in each pprof. What return_to takes away is not asked for again: the pprof ends
@@ -210,23 +244,23 @@ static uint32_t string_id(struct pprof_writer *writer, struct slice text)
 static uint32_t kept_string_id(struct pprof_writer *writer, struct kept_text *kept,
                                struct slice text)
 {
-    if (kept->pprof != writer->pprof)
-        *kept = (struct kept_text){writer->pprof, string_id(writer, text)};
-    return kept->id;
+    return kept->pprof == writer->pprof ? kept->id : find_or_add(writer, kept, text);
 }
 
 /* Of the dictionary. */
 static uint32_t entry_string_id(struct pprof_writer *writer, uint64_t index)
 {
-    return kept_string_id(writer, &writer->texts[index],
-                          dictionary_string(writer->dictionary, (uint32_t)index));
+    struct kept_text *kept = &writer->texts[index];
+    if (kept->pprof == writer->pprof)
+        return kept->id;
+    return find_or_add(writer, kept, dictionary_string(writer->dictionary, (uint32_t)index));
 }
 
 /* The last one that was added: what was put behind it must be gone. */
 static void drop_last_string(struct pprof_writer *writer)
 {
     struct slots *slots = &writer->string_slots;
-    uint32_t at = string_hash(writer->strings[writer->string_count - 1]) & slots->mask;
+    uint32_t at = writer->strings[writer->string_count - 1].hash & slots->mask;
     while (slots->items[at] != writer->string_count)
         at = (at + 1) & slots->mask;
     slots->items[at] = 0;
@@ -294,6 +328,29 @@ static void drop_ids(struct id_table *table, uint32_t count)
 {
     while (table->count > count)
         table->ids[table->used[--table->count]] = 0;
+}
+
+/* ---- records ---- */
+
+/* A message of some numbers, below 16. It is written behind its head, for which a byte of length
+ * does for five numbers. */
+enum { RECORD_HEAD = 2, NUMBER_MAX = 11, RECORD_MAX = RECORD_HEAD + 5 * NUMBER_MAX };
+
+/* As wire_writer_varint. */
+static inline uint8_t *put_number(uint8_t *to, uint8_t number, uint64_t value)
+{
+    if (value == 0)
+        return to;
+    *to++ = (uint8_t)(number << 3 | WIRE_VARINT);
+    return wire_write_varint(to, value);
+}
+
+static inline void put_head(uint8_t *record, uint8_t number, const uint8_t *end)
+{
+    size_t size = (size_t)(end - record) - RECORD_HEAD;
+    assert(size < 0x80);
+    record[0] = (uint8_t)(number << 3 | WIRE_BYTES);
+    record[1] = (uint8_t)size;
 }
 
 /* ---- mappings ---- */
@@ -426,44 +483,55 @@ static uint32_t mapping_id(struct pprof_writer *writer, uint32_t index)
 
 /* ---- functions and locations ---- */
 
+/* A longer entry takes longer to read than to remember. Of a shorter one that is met for the first
+ * time only that is known: most requests become one pprof. */
 enum { SHORT_ENTRY_MAX = 64 };
+static const struct kept_function met_function;
+static const struct kept_location met_location;
 
 static const struct kept_function *read_function(struct pprof_writer *writer, uint32_t index,
                                                  struct kept_function *here)
 {
+    const struct kept_function **kept = &writer->kept_functions[index];
+    if (*kept && *kept != &met_function)
+        return *kept;
     struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_FUNCTION_TABLE, index);
-    struct kept_function **kept = &writer->kept_functions[index];
-    if (entry.size <= SHORT_ENTRY_MAX) {
-        *here = (struct kept_function){.numbers = {0}};
-        read_numbers(entry, here->numbers, FUNCTION_START_LINE + 1);
-        return here;
-    }
-    if (!*kept) {
-        *kept = arena_zalloc(writer->arena, sizeof **kept);
-        read_numbers(entry, (*kept)->numbers, FUNCTION_START_LINE + 1);
-    }
-    return *kept;
+    struct kept_function *to = here;
+    if (entry.size <= SHORT_ENTRY_MAX && !*kept)
+        *kept = &met_function;
+    else
+        *kept = to = arena_alloc(writer->arena, sizeof *to);
+    *to = (struct kept_function){.numbers = {0}};
+    read_numbers(entry, to->numbers, FUNCTION_START_LINE + 1);
+    return to;
+}
+
+static __attribute__((noinline)) uint32_t write_function(struct pprof_writer *writer,
+                                                         uint32_t index)
+{
+    uint32_t id;
+    take_id(&writer->functions, index, &id);
+    struct kept_function here;
+    const uint64_t *from = read_function(writer, index, &here)->numbers;
+    uint32_t name = entry_string_id(writer, from[FUNCTION_NAME_STRINDEX]);
+    uint32_t system_name = entry_string_id(writer, from[FUNCTION_SYSTEM_NAME_STRINDEX]);
+    uint32_t filename = entry_string_id(writer, from[FUNCTION_FILENAME_STRINDEX]);
+    struct wire_writer *out = &writer->sections[FUNCTIONS];
+    uint8_t *record = wire_writer_room(out, RECORD_MAX);
+    uint8_t *to = put_number(record + RECORD_HEAD, PPROF_FUNCTION_ID, id);
+    to = put_number(to, PPROF_FUNCTION_NAME, name);
+    to = put_number(to, PPROF_FUNCTION_SYSTEM_NAME, system_name);
+    to = put_number(to, PPROF_FUNCTION_FILENAME, filename);
+    to = put_number(to, PPROF_FUNCTION_START_LINE, from[FUNCTION_START_LINE]);
+    put_head(record, PPROF_FUNCTION, to);
+    wire_writer_wrote(out, to);
+    return id;
 }
 
 static uint32_t function_id(struct pprof_writer *writer, uint32_t index)
 {
-    uint32_t id;
-    if (!take_id(&writer->functions, index, &id))
-        return id;
-    struct kept_function here;
-    const uint64_t *from = read_function(writer, index, &here)->numbers;
-    struct wire_writer *out = &writer->sections[FUNCTIONS];
-    size_t begun = wire_writer_begin(out, PPROF_FUNCTION);
-    wire_writer_varint(out, PPROF_FUNCTION_ID, id);
-    wire_writer_varint(out, PPROF_FUNCTION_NAME,
-                       entry_string_id(writer, from[FUNCTION_NAME_STRINDEX]));
-    wire_writer_varint(out, PPROF_FUNCTION_SYSTEM_NAME,
-                       entry_string_id(writer, from[FUNCTION_SYSTEM_NAME_STRINDEX]));
-    wire_writer_varint(out, PPROF_FUNCTION_FILENAME,
-                       entry_string_id(writer, from[FUNCTION_FILENAME_STRINDEX]));
-    wire_writer_varint(out, PPROF_FUNCTION_START_LINE, from[FUNCTION_START_LINE]);
-    wire_writer_end(out, begun);
-    return id;
+    uint32_t id = writer->functions.ids[index];
+    return id != 0 ? id : write_function(writer, index);
 }
 
 static struct line read_line(struct slice line)
@@ -473,15 +541,14 @@ static struct line read_line(struct slice line)
     return (struct line){from[LINE_FUNCTION_INDEX], from[LINE_LINE], from[LINE_COLUMN]};
 }
 
-static void write_line(struct pprof_writer *writer, const struct line *line)
+static uint8_t *put_line(struct pprof_writer *writer, uint8_t *record, const struct line *line)
 {
-    uint32_t function = function_id(writer, (uint32_t)line->function);
-    struct wire_writer *out = &writer->sections[LOCATIONS];
-    size_t begun = wire_writer_begin(out, PPROF_LOCATION_LINE);
-    wire_writer_varint(out, PPROF_LINE_FUNCTION_ID, function);
-    wire_writer_varint(out, PPROF_LINE_LINE, line->line);
-    wire_writer_varint(out, PPROF_LINE_COLUMN, line->column);
-    wire_writer_end(out, begun);
+    uint8_t *to = record + RECORD_HEAD;
+    to = put_number(to, PPROF_LINE_FUNCTION_ID, function_id(writer, (uint32_t)line->function));
+    to = put_number(to, PPROF_LINE_LINE, line->line);
+    to = put_number(to, PPROF_LINE_COLUMN, line->column);
+    put_head(record, PPROF_LOCATION_LINE, to);
+    return to;
 }
 
 static bool is_folded(struct pprof_writer *writer, struct slice location)
@@ -514,69 +581,114 @@ static void read_lines(struct pprof_writer *writer, struct slice entry, struct k
     }
 }
 
-/* Once, whatever number of pprofs it is in. */
-static const struct kept_location *long_location(struct pprof_writer *writer, uint32_t index,
-                                                 struct slice entry)
-{
-    struct kept_location **kept = &writer->kept_locations[index];
-    if (!*kept) {
-        uint64_t from[LOCATION_LINES] = {0};
-        read_numbers(entry, from, LOCATION_LINES);
-        *kept = arena_zalloc(writer->arena, sizeof **kept);
-        (*kept)->mapping = from[LOCATION_MAPPING_INDEX];
-        (*kept)->address = from[LOCATION_ADDRESS];
-        (*kept)->is_folded = is_folded(writer, entry);
-        read_lines(writer, entry, *kept);
-    }
-    return *kept;
-}
+/* A short entry has no more: a line is two bytes at least. */
+enum { LINES_SHORT_MAX = SHORT_ENTRY_MAX / 2 };
 
-static void write_short_lines(struct pprof_writer *writer, struct slice entry)
+/* In one pass. */
+static void read_short_location(struct pprof_writer *writer, struct slice entry,
+                                struct kept_location *out)
 {
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
-    while (wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
-        struct line line = read_line(field.bytes);
-        write_line(writer, &line);
+    bool has_attributes = false;
+    while (wire_next(&cursor, &field)) {
+        assert(out->line_count < LINES_SHORT_MAX);
+        if (field.type == WIRE_VARINT && field.number == LOCATION_MAPPING_INDEX)
+            out->mapping = field.value;
+        else if (field.type == WIRE_VARINT && field.number == LOCATION_ADDRESS)
+            out->address = field.value;
+        else if (field.type == WIRE_BYTES && field.number == LOCATION_LINES)
+            out->lines[out->line_count++] = read_line(field.bytes);
+        has_attributes |= field.number == LOCATION_ATTRIBUTE_INDICES;
     }
+    out->is_folded = has_attributes && is_folded(writer, entry);
 }
 
-static void write_long_lines(struct pprof_writer *writer, const struct kept_location *location)
+static struct line *copy_lines(struct arena *arena, const struct kept_location *from)
 {
-    uint32_t most = writer->limits.lines_max;
-    for (uint32_t i = 0; i < location->line_count && (most == 0 || i < most); i++)
-        write_line(writer, &location->lines[i]);
+    struct line *lines = arena_array(arena, from->line_count + (size_t)1, sizeof *lines);
+    memcpy(lines, from->lines, from->line_count * sizeof *lines);
+    return lines;
+}
+
+static void read_long_location(struct pprof_writer *writer, struct slice entry,
+                               struct kept_location *out)
+{
+    uint64_t from[LOCATION_LINES] = {0};
+    read_numbers(entry, from, LOCATION_LINES);
+    out->mapping = from[LOCATION_MAPPING_INDEX];
+    out->address = from[LOCATION_ADDRESS];
+    out->is_folded = is_folded(writer, entry);
+    out->lines = NULL;
+    read_lines(writer, entry, out);
+}
+
+/* `here` has room for LINES_SHORT_MAX lines. */
+static const struct kept_location *read_location(struct pprof_writer *writer, uint32_t index,
+                                                 struct kept_location *here)
+{
+    const struct kept_location **kept = &writer->kept_locations[index];
+    if (*kept && *kept != &met_location)
+        return *kept;
+    struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_LOCATION_TABLE, index);
+    bool is_short = entry.size <= SHORT_ENTRY_MAX, is_first = !*kept;
+    if (is_short)
+        read_short_location(writer, entry, here);
+    else
+        read_long_location(writer, entry, here);
+    if (is_short && is_first) {
+        *kept = &met_location;
+        return here;
+    }
+    struct kept_location *copy = arena_alloc(writer->arena, sizeof *copy);
+    *copy = *here;
+    if (is_short)
+        copy->lines = copy_lines(writer->arena, here);
+    *kept = copy;
+    return copy;
+}
+
+/* Functions of lines are written elsewhere, so that all lines may go where they belong. */
+static uint8_t *put_location(struct pprof_writer *writer, uint8_t *to, uint32_t id,
+                             const struct kept_location *location, uint32_t lines)
+{
+    uint32_t mapping = mapping_id(writer, (uint32_t)location->mapping);
+    to = put_number(to, PPROF_LOCATION_ID, id);
+    to = put_number(to, PPROF_LOCATION_MAPPING_ID, mapping);
+    to = put_number(to, PPROF_LOCATION_ADDRESS, location->address);
+    for (uint32_t i = 0; i < lines; i++)
+        to = put_line(writer, to, &location->lines[i]);
+    return put_number(to, PPROF_LOCATION_IS_FOLDED, location->is_folded);
+}
+
+/* Apart from location_id, which has to be short: a stack has many frames of few locations. */
+static __attribute__((noinline)) uint32_t write_location(struct pprof_writer *writer,
+                                                         uint32_t index)
+{
+    uint32_t id, most = writer->limits.lines_max;
+    struct line lines[LINES_SHORT_MAX];
+    struct kept_location here = {.lines = lines};
+    struct wire_writer *out = &writer->sections[LOCATIONS];
+    take_id(&writer->locations, index, &id);
+    const struct kept_location *from = read_location(writer, index, &here);
+    uint32_t count = most == 0 || from->line_count < most ? from->line_count : most;
+    size_t begun = out->size + RECORD_HEAD;
+    uint8_t *record = wire_writer_room(out, RECORD_MAX * ((size_t)1 + count));
+    uint8_t *to = put_location(writer, record + RECORD_HEAD, id, from, count);
+    wire_writer_wrote(out, to);
+    if (out->size - begun < 0x80) {
+        put_head(record, PPROF_LOCATION, to);
+    } else {
+        record[0] = PPROF_LOCATION << 3 | WIRE_BYTES;
+        wire_writer_end(out, begun);
+    }
+    return id;
 }
 
 static uint32_t location_id(struct pprof_writer *writer, uint32_t index)
 {
-    uint32_t id;
-    if (!take_id(&writer->locations, index, &id))
-        return id;
-    struct slice entry = dictionary_entry(writer->dictionary, DICTIONARY_LOCATION_TABLE, index);
-    const struct kept_location *kept = NULL;
-    uint64_t from[LOCATION_LINES] = {0};
-    if (entry.size > SHORT_ENTRY_MAX) {
-        kept = long_location(writer, index, entry);
-        from[LOCATION_MAPPING_INDEX] = kept->mapping;
-        from[LOCATION_ADDRESS] = kept->address;
-    } else {
-        read_numbers(entry, from, LOCATION_LINES);
-    }
-    uint32_t mapping = mapping_id(writer, (uint32_t)from[LOCATION_MAPPING_INDEX]);
-    struct wire_writer *out = &writer->sections[LOCATIONS];
-    size_t begun = wire_writer_begin(out, PPROF_LOCATION);
-    wire_writer_varint(out, PPROF_LOCATION_ID, id);
-    wire_writer_varint(out, PPROF_LOCATION_MAPPING_ID, mapping);
-    wire_writer_varint(out, PPROF_LOCATION_ADDRESS, from[LOCATION_ADDRESS]);
-    if (kept)
-        write_long_lines(writer, kept);
-    else
-        write_short_lines(writer, entry);
-    wire_writer_varint(out, PPROF_LOCATION_IS_FOLDED,
-                       kept ? kept->is_folded : is_folded(writer, entry));
-    wire_writer_end(out, begun);
-    return id;
+    uint32_t id = writer->locations.ids[index];
+    return id != 0 ? id : write_location(writer, index);
 }
 
 /* ---- adding samples ---- */
@@ -737,17 +849,6 @@ void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_pr
 
 /* ---- writing a pprof ---- */
 
-static void write_label(struct pprof_writer *writer, const struct pprof_label *label)
-{
-    struct wire_writer *out = &writer->sections[SAMPLES];
-    size_t begun = wire_writer_begin(out, PPROF_SAMPLE_LABEL);
-    wire_writer_varint(out, PPROF_LABEL_KEY, string_id(writer, label->name));
-    wire_writer_varint(out, PPROF_LABEL_STR, string_id(writer, label->text));
-    wire_writer_varint(out, PPROF_LABEL_NUM, (uint64_t)label->number);
-    wire_writer_varint(out, PPROF_LABEL_NUM_UNIT, string_id(writer, label->unit));
-    wire_writer_end(out, begun);
-}
-
 /* Of a label: the dictionary's, unless it was given another one. */
 static uint32_t label_string_id(struct pprof_writer *writer, uint32_t index, struct slice text)
 {
@@ -769,8 +870,16 @@ static void write_kept_label(struct pprof_writer *writer, struct kept_label *kep
     wire_writer_end(out, begun);
 }
 
+static uint32_t id_string_id(struct pprof_writer *writer, struct slice text)
+{
+    text = cut_text(text, writer->limits.text_max);
+    uint32_t hash = string_hash(text), id = find_string(writer, text, hash);
+    return id > 0 ? id : add_string(writer, arena_copy(writer->arena, text), hash);
+}
+
 /* False: it is all zeros, or none. */
-static bool write_id_label(struct pprof_writer *writer, struct slice name, struct slice id)
+static bool write_id_label(struct pprof_writer *writer, struct kept_text *key, struct slice name,
+                           struct slice id)
 {
     static const char digits[] = "0123456789abcdef";
     char hex[2 * TRACE_ID_SIZE];
@@ -782,10 +891,11 @@ static bool write_id_label(struct pprof_writer *writer, struct slice name, struc
     }
     if (any == 0)
         return false;
-    struct slice text = slice_of(hex, 2 * id.size);
-    if (find_string(writer, text) == 0)
-        text = arena_copy(writer->arena, text);
-    write_label(writer, &(struct pprof_label){.name = name, .text = text});
+    struct wire_writer *out = &writer->sections[SAMPLES];
+    size_t begun = wire_writer_begin(out, PPROF_SAMPLE_LABEL);
+    wire_writer_varint(out, PPROF_LABEL_KEY, kept_string_id(writer, key, name));
+    wire_writer_varint(out, PPROF_LABEL_STR, id_string_id(writer, slice_of(hex, 2 * id.size)));
+    wire_writer_end(out, begun);
     return true;
 }
 
@@ -794,8 +904,8 @@ static void write_labels(struct pprof_writer *writer, const struct row *row)
     struct dictionary_link link = {.span_id = {0}};
     if (row->link != 0)
         link = dictionary_link(writer->dictionary, row->link);
-    bool has_span = write_id_label(writer, SLICE("span_id"), link.span_id);
-    bool has_trace = write_id_label(writer, SLICE("trace_id"), link.trace_id);
+    bool has_span = write_id_label(writer, &writer->span_key, SLICE("span_id"), link.span_id);
+    bool has_trace = write_id_label(writer, &writer->trace_key, SLICE("trace_id"), link.trace_id);
     uint32_t room = PPROF_LABELS_MAX - (uint32_t)has_span - (uint32_t)has_trace;
     for (uint32_t i = 0; i < row->label_count && i < room; i++) {
         struct kept_label *kept = label_of(writer, writer->labels[row->first_label + i]);
@@ -853,33 +963,51 @@ static const struct kept_stack *root_of(struct pprof_writer *writer, uint32_t st
     return writer->kept_stacks[stack];
 }
 
-static void add_frame(struct pprof_writer *writer, uint32_t *count, uint32_t location)
+/* Writing a location writes nothing among the samples, so that ids go where they belong. */
+static void write_root(struct pprof_writer *writer, const struct kept_stack *root)
 {
-    if (*count == writer->frame_capacity)
-        writer->frames = arena_grow(writer->arena, writer->frames, *count, &writer->frame_capacity,
-                                    sizeof *writer->frames);
-    writer->frames[(*count)++] = location_id(writer, location);
+    struct wire_writer *out = &writer->sections[SAMPLES];
+    uint8_t *to = wire_writer_room(out, root->count * (size_t)VARINT_U32_MAX);
+    const uint32_t *ids = writer->locations.ids, *end = root->locations + root->count;
+    for (const uint32_t *location = root->locations; location < end; location++) {
+        uint32_t id = ids[*location];
+        to = wire_write_varint(to, id != 0 ? id : write_location(writer, *location));
+    }
+    wire_writer_wrote(out, to);
 }
 
-static uint32_t stack_frames(struct pprof_writer *writer, uint32_t stack)
+static void write_frames(struct pprof_writer *writer, uint32_t stack)
 {
-    const struct kept_stack *root = root_of(writer, stack);
-    uint32_t count = 0, location;
-    for (uint32_t i = 0; root && i < root->count; i++)
-        add_frame(writer, &count, root->locations[i]);
+    struct wire_writer *out = &writer->sections[SAMPLES];
     struct index_walk walk = walk_stack(writer, stack);
-    while (!root && next_index(&walk, &location))
-        add_frame(writer, &count, location);
-    return count;
+    uint32_t location;
+    while (next_index(&walk, &location)) {
+        uint8_t *to = wire_writer_room(out, VARINT_U32_MAX);
+        wire_writer_wrote(out, wire_write_varint(to, location_id(writer, location)));
+    }
+}
+
+static void write_stack(struct pprof_writer *writer, uint32_t stack)
+{
+    struct wire_writer *out = &writer->sections[SAMPLES];
+    const struct kept_stack *root = root_of(writer, stack);
+    size_t before = out->size, begun = wire_writer_begin(out, PPROF_SAMPLE_LOCATION_ID);
+    if (root)
+        write_root(writer, root);
+    else
+        write_frames(writer, stack);
+    if (out->size > begun)
+        wire_writer_end(out, begun);
+    else
+        out->size = before; /* no frames */
 }
 
 static void write_row(struct pprof_writer *writer, uint32_t number)
 {
     const struct row *row = &writer->rows[number];
-    uint32_t frames = stack_frames(writer, row->stack);
     struct wire_writer *out = &writer->sections[SAMPLES];
     size_t begun = wire_writer_begin(out, PPROF_SAMPLE);
-    wire_writer_packed_u32(out, PPROF_SAMPLE_LOCATION_ID, writer->frames, frames);
+    write_stack(writer, row->stack);
     wire_writer_packed_u64(out, PPROF_SAMPLE_VALUE,
                            (const uint64_t *)writer->values + (size_t)number * writer->type_count,
                            writer->type_count);
@@ -927,7 +1055,7 @@ static void start_pprof(struct pprof_writer *writer)
     writer->string_count = 0;
     writer->pprof++;
     resize_slots(&writer->string_slots, writer->arena, SLOTS_MIN);
-    add_string(writer, (struct slice){0});
+    add_string(writer, (struct slice){0}, 0);
     write_header(writer);
 }
 
@@ -969,10 +1097,20 @@ static bool is_zero_row(const struct pprof_writer *writer, uint32_t row)
     return true;
 }
 
+static void skip_zero_rows(struct pprof_writer *writer)
+{
+    while (writer->next_row < writer->row_count && is_zero_row(writer, writer->next_row))
+        writer->next_row++;
+}
+
 bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *limits,
                        struct slice *pprof_out)
 {
     uint32_t samples = 0;
+    *pprof_out = (struct slice){0};
+    skip_zero_rows(writer);
+    if (writer->next_row == writer->row_count)
+        return false;
     writer->limits = *limits;
     start_pprof(writer);
     for (; writer->next_row < writer->row_count; writer->next_row++) {
@@ -992,7 +1130,14 @@ bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *l
     for (int i = 0; i < SECTION_COUNT; i++)
         wire_writer_raw(&writer->whole, wire_writer_slice(&writer->sections[i]));
     *pprof_out = wire_writer_slice(&writer->whole);
-    return samples > 0;
+    assert(samples > 0);
+    return true;
+}
+
+uint32_t pprof_writer_entries(const struct pprof_writer *writer)
+{
+    return writer->mappings.count + writer->locations.count + writer->functions.count +
+           writer->string_count;
 }
 
 /* ---- the whole ---- */

@@ -88,5 +88,7 @@ struct pprof_limits {
  * no more. */
 bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *limits,
                        struct slice *pprof_out);
+/* Mappings, locations, functions and strings of the last one. */
+uint32_t pprof_writer_entries(const struct pprof_writer *writer);
 
 #endif

@@ -12,12 +12,17 @@
 #include <zstd.h>
 
 enum {
-    STEP_BYTES = 64 * 1024,          /* output grows by at least this */
-    ZSTD_WINDOW_LOG_MAX = 23,        /* 8 MiB; zstd's own default is 128 MiB */
-    ZSTD_CONTEXT_KEEP = 1024 * 1024, /* a larger context is not kept for the next request */
-    DEFLATE_RATIO_MAX = 1032,        /* what deflate cannot exceed */
-    PLAIN_FREE_BYTES = 1024 * 1024,  /* whatever the ratio */
-    SNAPPY_RATIO_MAX = 22,           /* 64 bytes from a copy of 3 */
+    STEP_BYTES = 64 * 1024,   /* output grows by at least this */
+    ZSTD_WINDOW_LOG_MAX = 23, /* 8 MiB; zstd's own default is 128 MiB */
+    /* Larger contexts are not kept for the next request: there may be one of each for each thread,
+     * and they are in no budget. Most of an input's is its window; at level 3 an output has less.
+     */
+    ZSTD_IN_KEEP = 256 * 1024,
+    ZSTD_OUT_KEEP = 1536 * 1024,
+    LZ4_BLOCK_MAX = 4 * 1024 * 1024,
+    DEFLATE_RATIO_MAX = 1032,       /* what deflate cannot exceed */
+    PLAIN_FREE_BYTES = 1024 * 1024, /* whatever the ratio */
+    SNAPPY_RATIO_MAX = 22,          /* 64 bytes from a copy of 3 */
     SNAPPY_CHUNK_BYTES = 65536,
     GZIP_LEVEL_DEFAULT = 4, /* as small as what the Collector sends */
     ZSTD_LEVEL_DEFAULT = 1, /* likewise */
@@ -94,6 +99,7 @@ struct output {
     size_t max_size;
     bool is_dense; /* max_size is what decompress_limit allows */
     struct error *err;
+    size_t window_bytes; /* reserved for what a decoder keeps of its output */
 };
 
 static enum decompress_result corrupt(struct output *out, const char *codec, const char *why)
@@ -135,6 +141,19 @@ static enum decompress_result make_exact_room(struct output *out, uint64_t size)
         return too_large(out);
     return buffer_reserve(out->buffer, (size_t)size, out->max_size + 1) ? DECOMPRESS_OK
                                                                         : over_budget(out);
+}
+
+/* A decoder that does not see the whole output keeps a copy of the last `most` bytes of it. Of what
+ * it has allocated for that it uses no more than there is output, so that is reserved. */
+static enum decompress_result make_window(struct output *out, size_t most)
+{
+    size_t need = out->buffer->capacity < most ? out->buffer->capacity : most;
+    if (need <= out->window_bytes)
+        return DECOMPRESS_OK;
+    if (!budget_reserve(out->buffer->budget, need - out->window_bytes))
+        return over_budget(out);
+    out->window_bytes = need;
+    return DECOMPRESS_OK;
 }
 
 static uint8_t *room_start(struct output *out)
@@ -274,6 +293,9 @@ static enum decompress_result stream_zstd(ZSTD_DCtx *context, struct slice in, s
         if (hint == 0 && !is_zstd_frame(slice_of(in.data + input.pos, in.size - input.pos)))
             return corrupt(out, "zstd", "not a zstd frame");
         enum decompress_result result = make_room(out);
+        if (result == DECOMPRESS_OK && ZSTD_sizeof_DCtx(context) > ZSTD_IN_KEEP)
+            result =
+                make_window(out, ZSTD_sizeof_DCtx(context)); /* known from the second turn on */
         if (result != DECOMPRESS_OK)
             return result;
         ZSTD_outBuffer output = {room_start(out), room_size(out), 0};
@@ -303,7 +325,7 @@ static enum decompress_result decode_zstd(struct slice in, struct output *out)
     if (!unzstd_whole(codecs->zstd_in, in, out, &result))
         result = stream_zstd(codecs->zstd_in, in, out);
     ZSTD_DCtx_reset(codecs->zstd_in, ZSTD_reset_session_only);
-    if (ZSTD_sizeof_DCtx(codecs->zstd_in) > ZSTD_CONTEXT_KEEP) {
+    if (ZSTD_sizeof_DCtx(codecs->zstd_in) > ZSTD_IN_KEEP) {
         ZSTD_freeDCtx(codecs->zstd_in);
         codecs->zstd_in = NULL;
     }
@@ -450,6 +472,8 @@ static enum decompress_result stream_lz4(LZ4F_dctx *context, struct slice in, st
     size_t hint = 1; /* 0: between frames */
     while (in.size > 0 || hint != 0) {
         enum decompress_result result = make_room(out);
+        if (result == DECOMPRESS_OK)
+            result = make_window(out, LZ4_BLOCK_MAX);
         if (result != DECOMPRESS_OK)
             return result;
         size_t read = in.size, written = room_size(out);
@@ -513,8 +537,12 @@ enum decompress_result decompress(enum compression compression, struct slice in,
     *out = NULL;
     size_t limit = decompress_limit(in.size);
     bool is_dense = limit < max_size;
-    struct output output = {buffer_new(0, budget), is_dense ? limit : max_size, is_dense, err};
+    struct output output = {.buffer = buffer_new(0, budget),
+                            .max_size = is_dense ? limit : max_size,
+                            .is_dense = is_dense,
+                            .err = err};
     enum decompress_result result = decode(compression, in, &output);
+    budget_release(budget, output.window_bytes);
     if (result != DECOMPRESS_OK) {
         buffer_unref(output.buffer);
         return result;
@@ -556,7 +584,7 @@ static size_t encode_zstd(int level, struct slice in, uint8_t *to, size_t room)
     size_t size = ZSTD_compressCCtx(codecs->zstd_out, to, room, in.data, in.size,
                                     level == 0 ? ZSTD_LEVEL_DEFAULT : level);
     assert(!ZSTD_isError(size));
-    if (ZSTD_sizeof_CCtx(codecs->zstd_out) > (size_t)8 * ZSTD_CONTEXT_KEEP) {
+    if (ZSTD_sizeof_CCtx(codecs->zstd_out) > ZSTD_OUT_KEEP) {
         ZSTD_freeCCtx(codecs->zstd_out);
         codecs->zstd_out = NULL;
     }

@@ -39,7 +39,7 @@ const char *context_get(const struct context *context, const char *name)
 
 static void assert_owned(const struct batch *batch)
 {
-    assert(worker_is_current(batch->owner));
+    assert(!batch->owner || worker_is_current(batch->owner));
 }
 
 /* Without parts. */
@@ -150,6 +150,19 @@ bool batch_is_changed(const struct batch *batch)
         if (batch->parts[i].root.changed)
             return true;
     return false;
+}
+
+void batch_lend(struct batch *batch)
+{
+    assert(batch->owner);
+    assert_owned(batch);
+    batch->owner = NULL;
+}
+
+void batch_take_back(struct batch *batch, struct worker *owner)
+{
+    assert(!batch->owner && worker_is_current(owner));
+    batch->owner = owner;
 }
 
 void batch_settle(struct batch *batch, const struct verdict *verdict)

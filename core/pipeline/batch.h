@@ -9,7 +9,7 @@
  * one worker and asserts so. Fan-out makes clones that share the bytes and nothing else; therefore
  * whoever holds a batch may change it.
  *
- * Thread: batch->owner. To other threads go finished bytes only.
+ * Thread: batch->owner, or the job that it is lent to. To other threads go finished bytes only.
  */
 #ifndef PROFCOL_CORE_PIPELINE_BATCH_H
 #define PROFCOL_CORE_PIPELINE_BATCH_H
@@ -50,7 +50,7 @@ const char *context_get(const struct context *context, const char *name);
 
 struct batch {
     enum signal signal;
-    struct worker *owner;
+    struct worker *owner; /* NULL: lent to a job */
     struct receipt
         *receipt; /* one open part of it; NULL: somebody has taken responsibility already */
     struct context *context; /* one reference, or NULL */
@@ -86,6 +86,11 @@ void batch_compact(struct batch *batch);
  * (its receipt must be settled or NULL). */
 void batch_append(struct batch *batch, struct batch *other);
 bool batch_is_changed(const struct batch *batch);
+
+/* Lends the batch to a job (core/base/job.h), which may read and change its bytes and its tree as
+ * the worker would. Meanwhile the worker asks its receipt at most whether it is abandoned. */
+void batch_lend(struct batch *batch);
+void batch_take_back(struct batch *batch, struct worker *owner);
 
 /* Settles its part of the receipt, if it still has one. */
 void batch_settle(struct batch *batch, const struct verdict *verdict);

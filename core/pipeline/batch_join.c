@@ -94,17 +94,21 @@ void cut_room_use(struct cut_room *room, size_t part_bytes, size_t item_bytes)
     room->left = room->last < room->left ? room->left - room->last : 0;
 }
 
+struct cut_part {
+    struct buffer *buffer;
+    uint32_t items;
+};
+
+/* What stands in a part is found by this. */
 struct cut {
-    const struct batch *whole;
     struct traces_source *traces;
     struct profiles_merge *merge;
     struct profiles_source *profiles;
 };
 
-static void begin_cut(struct cut *cut, struct batch *whole)
+static void begin_cut(struct cut *cut, const struct batch *whole)
 {
-    *cut = (struct cut){.whole = whole};
-    batch_flatten(whole);
+    *cut = (struct cut){.traces = NULL};
     if (whole->signal == SIGNAL_PROFILES) {
         cut->merge = profiles_merge_new(whole->arena.budget);
         cut->profiles = profiles_source_new(cut->merge, whole->parts[0].buffer);
@@ -156,31 +160,96 @@ static size_t encoded_size(const struct batch *batch)
     return size;
 }
 
-struct batch *batch_cut(struct batch *batch, uint32_t max_items)
+void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_t max_items,
+                       bool is_sparing)
 {
+    assert(max_items > 0 && whole->items > max_items && !whole->next);
+    batch_flatten(whole);
+    *cutter = (struct batch_cutter){
+        .whole = whole, .max_items = max_items, .is_sparing = is_sparing};
+}
+
+static void add_part(struct batch_cutter *cutter, struct buffer *buffer, uint32_t items)
+{
+    size_t count = cutter->part_count;
+    if ((count & (count - 1)) == 0) /* full: 0, 1, 2, 4, ... */
+        cutter->parts = memory_grow(cutter->parts, count ? count * 2 : 1, sizeof *cutter->parts);
+    cutter->parts[cutter->part_count++] = (struct cut_part){buffer, items};
+}
+
+static struct cut_room room_of(const struct batch_cutter *cutter)
+{
+    enum { SPARE_BYTES = 16 * CUT_PART_BYTES };
+    size_t size = encoded_size(cutter->whole);
+    return cutter->is_sparing ? (struct cut_room){.left = size + SPARE_BYTES} : cut_room_of(size);
+}
+
+void batch_cutter_run(struct batch_cutter *cutter)
+{
+    const struct batch *whole = cutter->whole;
+    struct cut_room room = room_of(cutter);
+    struct cut cut;
+    assert(cutter->part_count == 0);
+    begin_cut(&cut, whole);
+    for (uint32_t taken = 0, count; taken < whole->items; taken += count) {
+        uint32_t rest = whole->items - taken;
+        count = rest > cutter->max_items && !cut_room_is_used_up(&room) ? cutter->max_items : rest;
+        add_part(cutter, cut_part(&cut, taken, count, &room), count);
+    }
+    end_cut(&cut);
+}
+
+/* Takes over the buffer. */
+static struct batch *new_part(const struct batch *whole, const struct cut_part *part)
+{
+    struct batch *batch = batch_new(whole->owner, whole->signal, part->buffer, part->items,
+                                    whole->receipt, context_ref(whole->context));
+    batch->arrived_ns = whole->arrived_ns;
+    batch->peer = whole->peer;
+    copy_way(batch, whole);
+    return batch;
+}
+
+struct batch *batch_cutter_finish(struct batch_cutter *cutter)
+{
+    struct batch *whole = cutter->whole, *first = NULL, **last = &first;
+    assert(cutter->part_count > 0);
+    if (whole->receipt && cutter->part_count > 1)
+        receipt_add_parts(whole->receipt, (uint32_t)cutter->part_count - 1);
+    for (size_t i = 0; i < cutter->part_count; i++) {
+        *last = new_part(whole, &cutter->parts[i]);
+        last = &(*last)->next;
+    }
+    free(cutter->parts);
+    whole->receipt = NULL; /* it is with the parts */
+    batch_free(whole);
+    return first;
+}
+
+void batch_cutter_cancel(struct batch_cutter *cutter)
+{
+    for (size_t i = 0; i < cutter->part_count; i++)
+        buffer_unref(cutter->parts[i].buffer);
+    free(cutter->parts);
+}
+
+static struct batch *cut_at_once(struct batch *batch, uint32_t max_items, bool is_sparing)
+{
+    struct batch_cutter cutter;
     assert(max_items > 0 && !batch->next);
     if (batch->items <= max_items)
         return batch;
-    struct cut cut;
-    begin_cut(&cut, batch);
-    struct cut_room room = cut_room_of(encoded_size(batch));
-    struct batch *first = NULL, **last = &first;
-    for (uint32_t taken = 0; taken < batch->items;) {
-        uint32_t rest = batch->items - taken;
-        uint32_t count = rest > max_items && !cut_room_is_used_up(&room) ? max_items : rest;
-        struct buffer *buffer = cut_part(&cut, taken, count, &room);
-        if (taken > 0 && batch->receipt)
-            receipt_add_parts(batch->receipt, 1);
-        *last = batch_new(batch->owner, batch->signal, buffer, count, batch->receipt,
-                          context_ref(batch->context));
-        (*last)->arrived_ns = batch->arrived_ns;
-        (*last)->peer = batch->peer;
-        copy_way(*last, batch);
-        last = &(*last)->next;
-        taken += count;
-    }
-    end_cut(&cut);
-    batch->receipt = NULL; /* it is with the parts */
-    batch_free(batch);
-    return first;
+    batch_cutter_init(&cutter, batch, max_items, is_sparing);
+    batch_cutter_run(&cutter);
+    return batch_cutter_finish(&cutter);
+}
+
+struct batch *batch_cut(struct batch *batch, uint32_t max_items)
+{
+    return cut_at_once(batch, max_items, false);
+}
+
+struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items)
+{
+    return cut_at_once(batch, max_items, true);
 }

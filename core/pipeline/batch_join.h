@@ -35,5 +35,26 @@ static inline bool cut_room_is_used_up(const struct cut_room *room)
 /* Parts of at most max_items each, in order; each has its part of the receipt. When the room
  * is used up the rest stays in one piece. */
 struct batch *batch_cut(struct batch *batch, uint32_t max_items);
+/* The same where smaller parts are wanted to save memory: what stands in several of them takes no
+ * more than the request itself. */
+struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items);
+
+/* Either of them in three calls, the second of which may run beside the loop (core/base/job.h). The batch
+ * has more than max_items, and nobody changes it until the last. */
+struct batch_cutter {
+    struct batch *whole;
+    uint32_t max_items;
+    bool is_sparing;
+    struct cut_part *parts; /* as bytes */
+    size_t part_count;
+};
+void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_t max_items,
+                       bool is_sparing);
+/* Any thread: reads the bytes of the batch, and charges its budget. */
+void batch_cutter_run(struct batch_cutter *cutter);
+/* The last call: the parts as batches. The whole is gone. */
+struct batch *batch_cutter_finish(struct batch_cutter *cutter);
+/* Instead: the parts are gone, if there are any, and the whole stays. */
+void batch_cutter_cancel(struct batch_cutter *cutter);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
+#include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/batch_join.h"
@@ -12,6 +13,7 @@
 #define QUEUE_FULL_NS INT64_C(500000000) /* when a client that was refused may come again */
 #define BACKOFF_MIN_NS INT64_C(10000000)
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
+#define ENCODING_WAIT_NS UINT64_C(5000000) /* between two looks whether there is room to encode */
 
 /* What a request takes beside its batch, about: many tiny ones must not pass below the bound. */
 enum { REQUEST_BYTES = 1024 };
@@ -174,6 +176,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     shared->capacity = queue->queue_size;
     shared->held = &component->held[signal];
     shared->waiting.limit_bytes = shared->held->limit_bytes / 4;
+    shared->encoding.limit_bytes = shared->held->limit_bytes / 2;
     metrics_label(&by_exporter, "exporter", component->id);
     text_append(&by_server, text_string(&by_exporter));
     text_printf(&by_server, "%s%s", extra_labels[0] ? "," : "", extra_labels);
@@ -314,11 +317,73 @@ static bool is_abandoned(const struct shipment *shipment)
 
 static void finish(struct shipment *shipment, const struct verdict *verdict);
 
+/* Who found no room comes first when there is some, so that a large one is not kept waiting by
+ * small ones; `wanted` says whether that is still so. */
+static void stand_first(struct shipment *shipment, bool wanted)
+{
+    struct delivery_shared *shared = shipment->delivery->shared;
+    const struct shipment *from = wanted ? NULL : shipment;
+    atomic_compare_exchange_strong_explicit(&shared->encoding_next, &from, wanted ? shipment : NULL,
+                                            memory_order_relaxed, memory_order_relaxed);
+}
+
+static bool has_encoding_turn(const struct shipment *shipment)
+{
+    const struct shipment *next =
+        atomic_load_explicit(&shipment->delivery->shared->encoding_next, memory_order_relaxed);
+    return !next || next == shipment;
+}
+
+/* For the attempt that begins now; false: there is no room. */
+static bool reserve_encoding(struct shipment *shipment)
+{
+    const struct delivery *delivery = shipment->delivery;
+    struct budget *encoding = &delivery->shared->encoding;
+    assert(shipment->encoding_bytes == 0);
+    size_t size = delivery->encoded_size ? delivery->encoded_size(delivery, shipment->batch) : 0;
+    if (size == 0)
+        return true;
+    if (!has_encoding_turn(shipment) ||
+        !(budget_reserve(encoding, size) || budget_reserve_alone(encoding, size))) {
+        stand_first(shipment, true);
+        return false;
+    }
+    stand_first(shipment, false);
+    shipment->encoding_bytes = size;
+    return true;
+}
+
+/* Others of this worker look at once; those of other workers do when their time has come. */
+static void wake_who_waits(struct delivery *delivery)
+{
+    for (struct list_link *link = delivery->active.first; link; link = link->next)
+        if (shipment_of(link)->waits_to_encode)
+            worker_set_timer(delivery->node->worker, &shipment_of(link)->timer, 0);
+}
+
+/* What was encoded is gone, or the turn is given up. */
+static void release_encoding(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    if (shipment->encoding_bytes == 0 && !shipment->waits_to_encode)
+        return;
+    budget_release(&delivery->shared->encoding, shipment->encoding_bytes);
+    shipment->encoding_bytes = 0;
+    shipment->waits_to_encode = false;
+    stand_first(shipment, false);
+    wake_who_waits(delivery);
+}
+
 static void attempt(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
     struct worker_piece piece;
     assert(!shipment->attempting);
+    shipment->waits_to_encode = !reserve_encoding(shipment);
+    if (shipment->waits_to_encode) {
+        worker_set_timer(delivery->node->worker, &shipment->timer, ENCODING_WAIT_NS);
+        return;
+    }
     if (shipment->first_attempt_ns == 0)
         shipment->first_attempt_ns = worker_now(delivery->node->worker);
     shipment->attempting = true;
@@ -351,6 +416,7 @@ static struct batch *release(struct shipment *shipment)
     struct batch *batch = shipment->batch;
     if (shipment->exporter_data && delivery->release)
         delivery->release(delivery->node, shipment);
+    release_encoding(shipment);
     delivery_release(&shipment->room);
     free(shipment);
     return batch;
@@ -430,6 +496,10 @@ static void retry_later(struct shipment *shipment, const struct verdict *verdict
         fail(shipment, "no more retries left: ", verdict);
         return;
     }
+    if (shipment->encoding_bytes > 0) {
+        delivery->drop_encoded(shipment);
+        release_encoding(shipment);
+    }
     char error[400];
     log_info(
         label_of(delivery),
@@ -487,45 +557,162 @@ static uint64_t weight_of(const struct delivery *delivery, struct batch *batch)
     return batches_bytes(delivery->queue) ? batch_size(batch) : batch->items;
 }
 
-/* One batch, or its parts when it is above max_size. */
-static struct batch *cut_to_size(const struct delivery *delivery, struct batch *batch)
+/* How many of its items max_size allows. */
+static uint64_t items_by_size(const struct delivery *delivery, struct batch *batch)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     if (!delivery->queue->batch.enabled || limit == 0)
-        return batch;
+        return batch->items;
     uint64_t weight = weight_of(delivery, batch);
-    if (weight <= limit || batch->items < 2)
-        return batch;
-    uint64_t items = batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
-    return batch_cut(batch, items > 0 ? (uint32_t)items : 1);
+    if (weight <= limit)
+        return batch->items;
+    return batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
+}
+
+/* How many of its items may be encoded at once. */
+static uint64_t items_by_encoding(const struct delivery *delivery, const struct batch *batch)
+{
+    uint64_t limit = delivery->shared->encoding.limit_bytes;
+    uint64_t size = delivery->encoded_size ? delivery->encoded_size(delivery, batch) : 0;
+    return limit == 0 || size <= limit ? batch->items : batch->items * limit / size;
+}
+
+/* What a batch becomes in the queue: parts, if it has more items than one may have. */
+struct parts {
+    uint32_t max_items;
+    bool is_sparing; /* to save memory, not because max_size asks for it */
+};
+
+static struct parts parts_of(const struct delivery *delivery, struct batch *batch)
+{
+    uint64_t items = items_by_size(delivery, batch);
+    bool is_sparing = items >= batch->items;
+    if (is_sparing)
+        items = items_by_encoding(delivery, batch);
+    if (items >= batch->items || batch->items < 2)
+        return (struct parts){.max_items = batch->items};
+    return (struct parts){items > 0 ? (uint32_t)items : 1, is_sparing};
+}
+
+static struct shipment *append_waiting(struct delivery *delivery, struct batch *batch,
+                                       const struct room *room)
+{
+    struct shipment *shipment = new_shipment(delivery, batch, room);
+    shipment->arrived_ns = worker_now(delivery->node->worker);
+    shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, batch) : 0;
+    delivery->waiting_weight += shipment->weight;
+    list_append(&delivery->waiting, &shipment->link);
+    return shipment;
 }
 
 /* Settling may bring the next batch in, from within. */
-static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
+static void settle_queued(struct delivery *delivery, struct batch *batch)
 {
-    uint64_t now = worker_now(delivery->node->worker);
-    struct batch *part = cut_to_size(delivery, batch);
-    struct room part_room = *room; /* the first part has that of all */
-    while (part) {
-        struct batch *next = part->next;
-        part->next = NULL;
-        struct shipment *shipment = new_shipment(delivery, part, &part_room);
-        part_room = (struct room){.delivery = delivery};
-        shipment->arrived_ns = now;
-        shipment->weight = delivery->queue->batch.enabled ? weight_of(delivery, part) : 0;
-        delivery->waiting_weight += shipment->weight;
-        list_append(&delivery->waiting, &shipment->link);
-        if (!delivery->queue->wait_for_result)
-            batch_settle(part, &verdict_ok);
-        part = next;
-    }
+    if (!delivery->queue->wait_for_result)
+        batch_settle(batch, &verdict_ok);
 }
 
 static struct shipment *take_first(struct delivery *delivery)
 {
     struct shipment *shipment = shipment_of(list_pop(&delivery->waiting));
+    assert(!shipment->cutting && delivery->waiting_weight >= shipment->weight);
     delivery->waiting_weight -= shipment->weight;
     return shipment;
+}
+
+/* Cutting beside the loop */
+
+struct cutting {
+    struct job job;
+    struct batch_cutter cutter;
+    struct shipment *shipment; /* waits, with the whole */
+};
+
+static void run_cutting(struct job *job)
+{
+    batch_cutter_run(&container_of(job, struct cutting, job)->cutter);
+}
+
+static bool is_cutting_wanted(const struct job *job)
+{
+    return !is_abandoned(container_of(job, const struct cutting, job)->shipment);
+}
+
+/* The parts in place of the whole; the first one has the room of all. */
+static void replace_by_parts(struct shipment *shipment, struct batch *part)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct shipment *last = shipment;
+    uint64_t whole_weight = shipment->weight;
+    struct batch *next = part->next;
+    shipment->batch = part;
+    shipment->weight = weight_of(delivery, part);
+    delivery->waiting_weight += shipment->weight;
+    for (part->next = NULL; (part = next) != NULL; part->next = NULL) {
+        struct shipment *more = new_shipment(delivery, part, &(struct room){.delivery = delivery});
+        next = part->next;
+        more->arrived_ns = shipment->arrived_ns;
+        more->weight = weight_of(delivery, part);
+        delivery->waiting_weight += more->weight;
+        list_insert(&delivery->waiting, &more->link, &last->link);
+        last = more;
+    }
+    delivery->waiting_weight -= whole_weight;
+}
+
+static void on_cut(struct job *job, bool did_run)
+{
+    struct cutting *cutting = container_of(job, struct cutting, job);
+    struct shipment *shipment = cutting->shipment;
+    struct delivery *delivery = shipment->delivery;
+    shipment->cutting = NULL;
+    if (did_run) /* else drop_abandoned finds it */
+        replace_by_parts(shipment, batch_cutter_finish(&cutting->cutter));
+    free(cutting);
+    pump(delivery);
+}
+
+static void begin_cutting(struct shipment *shipment, struct parts parts)
+{
+    struct cutting *cutting = memory_zalloc(sizeof(*cutting));
+    shipment->cutting = cutting;
+    cutting->shipment = shipment;
+    batch_cutter_init(&cutting->cutter, shipment->batch, parts.max_items, parts.is_sparing);
+    cutting->job =
+        (struct job){.run = run_cutting, .on_done = on_cut, .is_wanted = is_cutting_wanted};
+    job_start(shipment->delivery->node->worker, &cutting->job);
+}
+
+/* The whole stays. */
+static void end_cutting(struct shipment *shipment)
+{
+    struct cutting *cutting = shipment->cutting;
+    if (!cutting)
+        return;
+    job_cancel(&cutting->job);
+    batch_cutter_cancel(&cutting->cutter);
+    shipment->cutting = NULL;
+    free(cutting);
+}
+
+static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
+{
+    struct parts parts = parts_of(delivery, batch);
+    if (parts.max_items < batch->items && batch_memory(batch) >= DELIVERY_LARGE_BYTES) {
+        begin_cutting(append_waiting(delivery, batch, room), parts);
+        settle_queued(delivery, batch);
+        return;
+    }
+    struct room part_room = *room; /* the first part has that of all */
+    struct batch *part = parts.is_sparing ? batch_cut_sparingly(batch, parts.max_items)
+                                          : batch_cut(batch, parts.max_items);
+    for (struct batch *next; part; part = next) {
+        next = part->next;
+        part->next = NULL;
+        append_waiting(delivery, part, &part_room);
+        part_room = (struct room){.delivery = delivery};
+        settle_queued(delivery, part);
+    }
 }
 
 static const char *sent_by(const struct delivery *delivery, const struct shipment *shipment)
@@ -548,7 +735,7 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = first_waiting(delivery);
-    return next && leader->weight < delivery->queue->batch.min_size &&
+    return next && !next->cutting && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
@@ -595,17 +782,23 @@ static bool is_due(const struct delivery *delivery)
            delivery->node->worker->now_ns;
 }
 
+/* One that is being cut is waited for. */
+static bool has_first(const struct delivery *delivery)
+{
+    return delivery->waiting.first && !first_waiting(delivery)->cutting;
+}
+
 /* Those whose senders have given up while they waited (wait_for_result). */
 static void drop_abandoned(struct delivery *delivery)
 {
-    while (delivery->waiting.first && is_abandoned(first_waiting(delivery)))
+    while (has_first(delivery) && is_abandoned(first_waiting(delivery)))
         batch_drop(release(take_first(delivery)), &verdict_sender_is_gone);
 }
 
 static void pump(struct delivery *delivery)
 {
     drop_abandoned(delivery);
-    while (delivery->waiting.first && delivery->active.count < delivery->consumers) {
+    while (has_first(delivery) && delivery->active.count < delivery->consumers) {
         if (!is_due(delivery)) {
             uint64_t due = first_waiting(delivery)->arrived_ns +
                            (uint64_t)delivery->queue->batch.flush_timeout;
@@ -771,6 +964,7 @@ static uint64_t give_up(struct delivery *delivery, struct list *list)
     uint64_t lost = 0;
     while (list->first) {
         struct shipment *shipment = shipment_of(list_pop(list));
+        end_cutting(shipment);
         worker_cancel_timer(delivery->node->worker, &shipment->timer);
         if (shipment->attempting) {
             gauge_add(delivery->shared->in_flight, -1);

@@ -7,8 +7,12 @@
  * queue the receipt settles when the queue has the batch (wait_for_result: when the backend has
  * it), without one when the backend has it, retries included. What is queued or being sent is
  * bounded by queue_size and by component->held, in bytes, beyond which one request may go when no
- * other is queued or being sent; what finds no room, or could not be delivered and has an open
- * receipt, goes back by node_refuse.
+ * other is queued or being sent. What attempts encode beside that is bounded by half as much, or
+ * one at a time: the others wait, and a request that would encode to more is cut. What finds no
+ * room, or could not be delivered and has an open receipt, goes back by node_refuse.
+ *
+ * A large request that has to be cut is cut beside the loop (core/base/job.h), in its place in the
+ * queue: what came later waits behind it.
  *
  * Owner: the exporter's node.
  *
@@ -70,6 +74,8 @@ struct delivery_shared {
     uint64_t capacity;
     struct budget *held;         /* of the component: bytes of what is queued, being sent or kept */
     atomic_size_t sending_bytes; /* of that: what is queued or being sent */
+    struct budget encoding;      /* what attempts make of their batches and need while they last */
+    _Atomic(const struct shipment *) encoding_next; /* waits for room in it before all others */
     struct budget waiting; /* bytes of requests whose senders wait for room (block_on_overflow) */
     struct metrics *metrics;
     struct counter *sent;
@@ -92,14 +98,20 @@ struct shipment {
     void *exporter_data; /* for `send`; kept from attempt to attempt, see `release` */
     /* the delivery's */
     struct room room;          /* in the queue */
+    size_t encoding_bytes;     /* reserved for this attempt */
+    bool waits_to_encode;      /* with its timer set */
     uint64_t weight;           /* in the unit of sending_queue.batch */
     uint64_t arrived_ns;       /* in the queue */
     uint64_t first_attempt_ns; /* 0: none yet */
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
     struct timer timer;
-    struct list_link link; /* of waiting or active */
+    struct list_link link;   /* of waiting or active */
+    struct cutting *cutting; /* beside the loop, while it waits; NULL: it is as it will be sent */
 };
+
+/* Requests of so many bytes are cut beside the loop. */
+#define DELIVERY_LARGE_BYTES ((size_t)1024 * 1024)
 
 struct delivery {
     /* set by the exporter before delivery_start */
@@ -113,6 +125,10 @@ struct delivery {
     void (*abort)(struct node *node, struct shipment *shipment);
     /* The last call for a shipment that has exporter_data: frees it. May be NULL. */
     void (*release)(struct node *node, struct shipment *shipment);
+    /* Memory beside the batch's that an attempt takes, about; 0: not worth counting. NULL: 0 for
+     * all. Where there is some, `drop_encoded` gives it back between two attempts. */
+    size_t (*encoded_size)(const struct delivery *delivery, const struct batch *batch);
+    void (*drop_encoded)(struct shipment *shipment);
     /* A header that requests are sent by (`context`): sending_queue.batch joins only those where it
      * is equal. NULL: all. */
     const char *sent_by;

@@ -78,6 +78,11 @@ void offers_resume(struct offers *offers)
     offers_pump(offers);
 }
 
+void offers_count_work(struct offers *offers, size_t bytes)
+{
+    offers->in_turn += bytes / (OFFER_BYTES / 4);
+}
+
 void offers_stop(struct offers *offers)
 {
     assert(offers->under_way == 0);

@@ -60,6 +60,9 @@ void offers_pause(struct offers *offers, int64_t delay_ns);
 bool offers_are_paused(const struct offers *offers);
 /* Ends a pause and pumps. */
 void offers_resume(struct offers *offers);
+/* In `next`: work on so many bytes, which is dearer than to hand them on, counts four times as
+ * much. */
+void offers_count_work(struct offers *offers, size_t bytes);
 /* Cancels the timer. Nothing may be under way. */
 void offers_stop(struct offers *offers);
 

@@ -4,14 +4,19 @@
 #include "core/base/container_of.h"
 #include "core/base/job.h"
 #include "core/base/memory.h"
-#include "core/data/json.h"
 #include "core/pipeline/otlp_answer.h"
+#include "core/pipeline/packing.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 
-enum { GRPC_PREFIX_BYTES = 5, HEADERS_MAX = 40, HEADER_VALUE_MAX = 8192 };
+enum {
+    GRPC_PREFIX_BYTES = 5,
+    HEADERS_MAX = 40,
+    HEADER_VALUE_MAX = 8192,
+    JSON_PER_BYTE = 4, /* bytes of JSON, of spans about; what is all counters and flags has 8 */
+};
 
 const char *const otlp_compression_names[] = {
     "none", "gzip", "zlib", "deflate", "snappy", "x-snappy-framed", "zstd", "lz4", "", NULL,
@@ -171,6 +176,7 @@ struct attempt {
     struct buffer *packed;     /* NULL: the batch's own bytes are sent */
     struct job job;            /* packs a large one beside the loop */
     bool is_packing;
+    bool is_packed; /* `request` is as it is to be sent */
     struct slice_list body;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 };
@@ -194,19 +200,12 @@ static void on_answer(struct client_request *request, const struct client_answer
     delivery_done(shipment, &meaning.verdict);
 }
 
-static struct buffer *join(const struct slice_list *list, struct budget *budget)
+static struct buffer *make_json(const struct otlp_target *target, const struct slice_list *list,
+                                struct budget *budget)
 {
-    return compress_slices(COMPRESSION_NONE, 0, false, list->items, list->count, budget);
-}
-
-static void make_json(const struct otlp_target *target, const struct slice_list *list,
-                      struct text *out, struct budget *budget)
-{
-    struct buffer *joined = list->count == 1 ? NULL : join(list, budget); /* of nothing, too */
-    enum json_message message =
-        target->signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST;
-    json_from_protobuf(message, joined ? buffer_slice(joined) : list->items[0], out);
-    buffer_unref(joined);
+    struct text text = {0};
+    packing_print_json(target->signal, list->items, list->count, budget, &text);
+    return buffer_adopt(text.data, text.size, text.capacity, budget);
 }
 
 /* The message as it is to be sent, in attempt->packed unless the batch's bytes can go as they are.
@@ -214,14 +213,17 @@ static void make_json(const struct otlp_target *target, const struct slice_list 
 static void pack(struct attempt *attempt, const struct otlp_target *target)
 {
     const struct slice_list *list = &attempt->message;
-    struct budget *budget = attempt->shipment->batch->arena.budget;
+    /* Room was reserved for what is large. */
+    const struct shipment *shipment = attempt->shipment;
+    struct budget *budget = shipment->encoding_bytes > 0 ? NULL : shipment->batch->arena.budget;
     if (target->json) {
-        struct text json = {0};
-        make_json(target, list, &json, budget);
-        struct slice text = slice_of(json.data, json.size);
+        struct buffer *json = attempt->packed = make_json(target, list, budget);
+        struct slice text = buffer_slice(json);
+        if (target->compression == COMPRESSION_NONE)
+            return;
         attempt->packed =
             compress_slices(target->compression, target->level, false, &text, 1, budget);
-        text_deinit(&json);
+        buffer_unref(json);
     } else if (target->compression != COMPRESSION_NONE) {
         attempt->packed = compress_slices(target->compression, target->level, target->grpc,
                                           list->items, list->count, budget);
@@ -254,6 +256,8 @@ static void make_body(struct attempt *attempt, const struct otlp_target *target)
 static void make_request(struct attempt *attempt)
 {
     const struct otlp_target *target = sender_of(attempt->shipment)->target;
+    assert(!attempt->is_packed);
+    attempt->is_packed = true;
     make_body(attempt, target);
     attempt->request = (struct client_request){
         .method = "POST",
@@ -283,30 +287,32 @@ static void on_packed(struct job *job, bool did_run)
     client_send(sender_of(attempt->shipment)->client, &attempt->request);
 }
 
-/* Whether packing takes milliseconds: 20 MiB take 0.3 s as gzip or JSON, 0.03 s as zstd. */
-static bool is_large(const struct otlp_target *target, size_t size_bytes)
+/* A batch of many MiB is in its buffers, and that is known without a look at its messages. */
+static size_t encoded_size(const struct delivery *delivery, const struct batch *batch)
 {
-    enum { SLOW_BYTES = 256 * 1024, QUICK_BYTES = 8 * SLOW_BYTES };
-    switch (target->compression) {
-    case COMPRESSION_GZIP:
-    case COMPRESSION_ZLIB:
-    case COMPRESSION_DEFLATE:
-        return size_bytes >= SLOW_BYTES;
-    case COMPRESSION_NONE:
-        return target->json && size_bytes >= SLOW_BYTES;
-    default:
-        return size_bytes >= (target->json ? SLOW_BYTES : QUICK_BYTES);
-    }
+    enum { SMALL_BYTES = 16 * 1024 };
+    const struct otlp_target *target = ((const struct otlp_sender *)delivery)->target;
+    size_t size = batch_memory(batch);
+    bool is_packed = target->json || target->compression != COMPRESSION_NONE;
+    if (!is_packed || size < SMALL_BYTES)
+        return 0;
+    size_t joined = batch->part_count > 1 || batch_is_changed(batch) ? size : 0;
+    return joined + size * (target->json ? JSON_PER_BYTE : 1);
 }
 
-static void start_attempt(struct node *node, struct shipment *shipment)
+static struct attempt *new_attempt(struct shipment *shipment)
 {
-    const struct otlp_target *target = sender_of(shipment)->target;
     struct attempt *attempt = memory_zalloc(sizeof(*attempt));
-    shipment->exporter_data = attempt;
     attempt->shipment = shipment;
     batch_gather(shipment->batch, &attempt->message);
-    if (is_large(target, attempt->message.size)) {
+    return attempt;
+}
+
+static void start_packing(struct node *node, struct shipment *shipment)
+{
+    const struct otlp_target *target = sender_of(shipment)->target;
+    struct attempt *attempt = shipment->exporter_data;
+    if (packing_takes_long(target->json, target->compression, attempt->message.size)) {
         attempt->is_packing = true;
         attempt->job = (struct job){.run = pack_beside_loop, .on_done = on_packed};
         job_start(node->worker, &attempt->job);
@@ -320,10 +326,23 @@ static void start_attempt(struct node *node, struct shipment *shipment)
 static void send_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
-    if (attempt)
+    if (attempt && attempt->is_packed) {
         client_send(sender_of(shipment)->client, &attempt->request);
-    else
-        start_attempt(node, shipment);
+        return;
+    }
+    if (!attempt)
+        shipment->exporter_data = new_attempt(shipment);
+    start_packing(node, shipment);
+}
+
+static void drop_encoded(struct shipment *shipment)
+{
+    struct attempt *attempt = shipment->exporter_data;
+    assert(attempt->is_packed);
+    buffer_unref(attempt->packed);
+    attempt->packed = NULL;
+    attempt->is_packed = false;
+    attempt->body.count = attempt->body.size = 0;
 }
 
 static void abort_shipment(struct node *node, struct shipment *shipment)
@@ -356,7 +375,9 @@ void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otl
                      .shared = &target->shared,
                      .send = send_shipment,
                      .abort = abort_shipment,
-                     .release = release_shipment},
+                     .release = release_shipment,
+                     .encoded_size = encoded_size,
+                     .drop_encoded = drop_encoded},
         .target = target,
         .client = client,
     };

@@ -7,6 +7,8 @@
 
 struct reservation {
     unsigned references;
+    unsigned keepers;
+    bool is_closed; /* but for the keepers */
     struct room *rooms;
     size_t count;
 };
@@ -127,6 +129,27 @@ bool reservation_take(struct reservation *reservation, struct delivery *delivery
 
 void reservation_close(struct reservation *reservation)
 {
-    while (reservation && reservation->count > 0)
+    if (!reservation)
+        return;
+    reservation->is_closed = true;
+    while (reservation->keepers == 0 && reservation->count > 0)
         delivery_release(&reservation->rooms[--reservation->count]);
+}
+
+struct reservation *reservation_keep(struct reservation *reservation)
+{
+    if (reservation)
+        reservation->keepers++;
+    return reservation_ref(reservation);
+}
+
+void reservation_end_keep(struct reservation *reservation)
+{
+    if (!reservation)
+        return;
+    assert(reservation->keepers > 0);
+    reservation->keepers--;
+    if (reservation->is_closed)
+        reservation_close(reservation);
+    reservation_unref(reservation);
 }

@@ -40,8 +40,12 @@ void reservation_unref(struct reservation *reservation);
  * (left). NULL has nothing. */
 bool reservation_take(struct reservation *reservation, struct delivery *delivery,
                       struct room *room_out);
-/* Gives back what was not taken. Of NULL: nothing. */
+/* Gives back what was not taken, once nobody keeps it. Of NULL: nothing. */
 void reservation_close(struct reservation *reservation);
+/* For a node that hands its batch on later, not within `consume`: what is reserved stays until
+ * then. Each with a reference; NULL is allowed. */
+struct reservation *reservation_keep(struct reservation *reservation);
+void reservation_end_keep(struct reservation *reservation);
 /* Whether a queue with block_on_overflow is behind the outlet. */
 bool reservation_is_needed(const struct outlet *outlet);
 

@@ -27,8 +27,8 @@ struct push {
 struct attempt {
     struct shipment *shipment;
     struct pushes *requests;
-    struct push *pushes; /* target->max_requests */
-    struct http_header *headers;
+    struct push *pushes;         /* target->max_requests */
+    struct http_header *headers; /* and content-encoding behind them */
     size_t header_count;
     unsigned under_way;
     bool all_made;
@@ -70,7 +70,8 @@ static void on_answer(struct client_request *request, const struct client_answer
 static bool make_push(struct attempt *attempt, struct push *push)
 {
     const struct push_target *target = target_of(attempt);
-    push->buffer = attempt->all_made ? NULL : pushes_next(attempt->requests);
+    bool is_gzip = false;
+    push->buffer = attempt->all_made ? NULL : pushes_next(attempt->requests, &is_gzip);
     attempt->all_made = !push->buffer;
     if (!push->buffer)
         return false;
@@ -81,7 +82,7 @@ static bool make_push(struct attempt *attempt, struct push *push)
         .method = "POST",
         .path = target->path,
         .headers = attempt->headers,
-        .header_count = attempt->header_count,
+        .header_count = attempt->header_count + is_gzip,
         .body = &push->body,
         .body_count = 1,
         .body_size = push->body.size,
@@ -172,13 +173,15 @@ static void set_headers(struct attempt *attempt, const struct push_target *targe
     const char *tenant =
         target->forward_tenant && batch->context ? context_get(batch->context, TENANT) : NULL;
     attempt->headers =
-        arena_array(&batch->arena, target->header_count + 1, sizeof *attempt->headers);
+        arena_array(&batch->arena, target->header_count + 2, sizeof *attempt->headers);
     for (size_t i = 0; i < target->header_count; i++)
         if (!tenant || !slice_is(target->headers[i].name, TENANT))
             attempt->headers[attempt->header_count++] = target->headers[i];
     if (tenant)
         attempt->headers[attempt->header_count++] =
             (struct http_header){SLICE(TENANT), slice_of_string(tenant)};
+    attempt->headers[attempt->header_count] =
+        (struct http_header){SLICE("content-encoding"), SLICE("gzip")};
 }
 
 static struct attempt *make_attempt(struct shipment *shipment)

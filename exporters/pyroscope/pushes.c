@@ -13,7 +13,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 /* push.v1.PushRequest and what it holds */
 enum { PUSH_REQUEST_SERIES = 1 };
@@ -33,6 +32,7 @@ enum { TEXT_MAX = 65535 };
  * much. Beyond so many times its size, and at most 16 times and 64 MiB, the rest of it leaves with
  * the roots of its stacks and the beginnings of its texts: no value is lost. */
 enum { WHOLE_GROWTH = 64, WHOLE_GROWTH_LARGE = 16, WHOLE_SPARE_BYTES = 64 << 20 };
+enum { ENTRY_BYTES = 16 }; /* a smaller entry of a pprof counts as much: it costs no less */
 enum { BRIEF_FRAMES = 8, BRIEF_LINES = 2, BRIEF_TEXT = 64 };
 
 /* Whose samples these are. */
@@ -91,6 +91,7 @@ struct pushes {
     const struct group *next_group; /* not yet in the writer */
     const struct group *group;      /* in the writer */
     uint32_t part;                  /* of it, that comes next */
+    uint64_t id, push_count;
 };
 
 /* ---- labels ---- */
@@ -444,12 +445,21 @@ static void fill_writer(struct pushes *pushes, const struct group *group)
     }
 }
 
-/* Only for Pyroscope's log. */
-static void write_id(struct wire_writer *writer)
+enum { HEX_SIZE = 16 };
+
+static void print_hex(char *to, uint64_t value)
 {
-    char id[33];
-    snprintf(id, sizeof id, "%016" PRIx64 "%016" PRIx64, random_u64(), random_u64());
-    wire_writer_bytes(writer, RAW_SAMPLE_ID, slice_of_string(id));
+    for (int i = 0; i < HEX_SIZE; i++)
+        to[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
+}
+
+/* Only for Pyroscope's log: the request's, and which of its pushes this is. */
+static void write_id(struct pushes *pushes)
+{
+    char id[2 * HEX_SIZE];
+    print_hex(id, pushes->id);
+    print_hex(id + HEX_SIZE, ++pushes->push_count);
+    wire_writer_bytes(&pushes->encoder, RAW_SAMPLE_ID, slice_of(id, sizeof id));
 }
 
 /* When Pyroscope compacts, it keeps one of the profiles that have equal labels and an equal time:
@@ -462,7 +472,11 @@ static uint64_t distinct_time(const struct group *group, uint32_t part, struct s
     return time == 0 ? 0 : time + (uint64_t)part * NS_PER_MS + hash_bytes(pprof) % NS_PER_MS;
 }
 
-static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
+/* A smaller request fits into one packet as it is; its head takes some of the 1,460 bytes. Setting
+ * up a compressor takes longer than all else that is done for it. */
+enum { GZIP_MIN = 1200 };
+
+static struct buffer *encode_push(struct pushes *pushes, struct slice pprof, bool *is_gzip_out)
 {
     const struct group *group = pushes->group;
     struct wire_writer *writer = &pushes->encoder;
@@ -475,12 +489,13 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof)
     wire_writer_varint(writer, PPROF_TIME_NANOS, distinct_time(group, pushes->part++, pprof));
     wire_writer_raw(writer, pprof);
     wire_writer_end(writer, profile);
-    write_id(writer);
+    write_id(pushes);
     wire_writer_end(writer, sample);
     wire_writer_end(writer, series);
     struct slice request = wire_writer_slice(writer);
-    return compress_slices(pushes->options.gzip ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false,
-                           &request, 1, pushes->batch->arena.budget);
+    *is_gzip_out = pushes->options.gzip && request.size >= GZIP_MIN;
+    return compress_slices(*is_gzip_out ? COMPRESSION_GZIP : COMPRESSION_NONE, 0, false, &request,
+                           1, pushes->batch->arena.budget);
 }
 
 static size_t room_of(struct batch *batch)
@@ -501,6 +516,7 @@ struct pushes *pushes_new(struct batch *batch, const struct push_options *option
     arena_init(&pushes->filling, batch->arena.budget);
     pushes->texts.arena = &pushes->arena;
     pushes->room = room_of(batch);
+    pushes->id = random_u64();
     pushes->services = sample_services_of(pushes->dictionary, &pushes->arena);
     struct pprof_labels labels = {.keep = keep_label, .context = pushes};
     pushes->writer = pprof_writer_new(pushes->dictionary, &pushes->arena, &labels);
@@ -522,7 +538,14 @@ static struct pprof_limits limits_of(const struct pushes *pushes)
     };
 }
 
-struct buffer *pushes_next(struct pushes *pushes)
+/* What a pprof takes of the room: its entries at least as much as such entries usually have. */
+static size_t whole_size(const struct pushes *pushes, struct slice pprof)
+{
+    size_t entries = (size_t)pprof_writer_entries(pushes->writer) * ENTRY_BYTES;
+    return pprof.size > entries ? pprof.size : entries;
+}
+
+struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out)
 {
     struct pprof_limits limits = limits_of(pushes);
     struct slice pprof;
@@ -534,8 +557,9 @@ struct buffer *pushes_next(struct pushes *pushes)
         pushes->part = 0;
         fill_writer(pushes, pushes->group);
     }
-    pushes->room -= pprof.size < pushes->room ? pprof.size : pushes->room;
-    return encode_push(pushes, pprof);
+    size_t used = whole_size(pushes, pprof);
+    pushes->room -= used < pushes->room ? used : pushes->room;
+    return encode_push(pushes, pprof, is_gzip_out);
 }
 
 void pushes_free(struct pushes *pushes)

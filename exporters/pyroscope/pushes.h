@@ -31,8 +31,9 @@ struct push_options {
 struct pushes;
 
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options);
-/* The next one, encoded, and compressed when that is asked for. NULL: that was the last. */
-struct buffer *pushes_next(struct pushes *pushes);
+/* The next one, encoded. NULL: that was the last. When gzip is asked for it is compressed, unless
+ * it is so small that nobody gains by it. */
+struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out);
 void pushes_free(struct pushes *pushes);
 
 #endif

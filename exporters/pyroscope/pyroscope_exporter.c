@@ -72,7 +72,8 @@ static const struct field pyroscope_fields[] = {
     FIELD_STRING(pyroscope_settings, endpoint,
                  "Base URL of Pyroscope; /push.v1.PusherService/Push is appended.",
                  .required = true),
-    FIELD_ENUM(pyroscope_settings, compression, "How requests are compressed.", compressions,
+    FIELD_ENUM(pyroscope_settings, compression,
+               "How requests of 1,200 bytes and more are compressed.", compressions,
                .fallback = "gzip"),
     FIELD_BLOCK(pyroscope_settings, tls, tls_client_settings, tls_client_fields,
                 "TLS, used when the URL starts with https://."),
@@ -177,7 +178,6 @@ static void set_headers(struct pyroscope_exporter *exporter)
     struct http_header *headers = arena_array(arena, settings->headers.count + 8, sizeof *headers);
     set_header(target, headers, "content-type", "application/proto");
     set_header(target, headers, "connect-protocol-version", "1");
-    set_header(target, headers, "content-encoding", settings->compression ? "gzip" : NULL);
     set_header(target, headers, "user-agent",
                arena_printf(arena, "profcol/%s", exporter->component.process->version));
     set_header(target, headers, "x-scope-orgid", settings->tenant);

@@ -1,6 +1,7 @@
 #include "processors/spanjoin/hold.h"
 
 #include "core/base/container_of.h"
+#include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "processors/spanjoin/spanjoin.h"
@@ -41,6 +42,7 @@ uint64_t holds_take_id(struct spanjoin_node *node)
         grow_slots(holds);
     uint32_t slot = holds->free_slot - 1;
     holds->free_slot = holds->slots[slot].next_free;
+    holds->slots[slot].early = 0;
     return (uint64_t)holds->slots[slot].generation << 32 | slot;
 }
 
@@ -122,8 +124,13 @@ struct hold *hold_new(struct spanjoin_node *node, uint64_t id, struct batch *kep
 
 void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns)
 {
-    assert(hold->link.list == &hold->node->holds.waiting && missing > 0);
-    hold->missing = missing;
+    uint32_t early = slot_of(&hold->node->holds, hold->id)->early;
+    assert(hold->link.list == &hold->node->holds.waiting && missing > 0 && early <= missing);
+    hold->missing = missing - early;
+    if (hold->missing == 0) {
+        hold_leave(hold);
+        return;
+    }
     worker_set_timer(hold->node->node.worker, &hold->timer, (uint64_t)wait_ns);
 }
 
@@ -158,8 +165,65 @@ static void enrich(struct hold *hold, struct batch *batch)
     struct node *node = &hold->node->node;
     struct worker_piece piece;
     node_begin_piece(node, batch, &piece);
-    spanjoin_enrich_held(hold->node, hold, batch);
+    spanjoin_enrich_held(hold->node, hold, batch, node->worker->now_ns);
     worker_end_piece(node->worker, &piece);
+}
+
+/* With all that it gains. */
+static void hand_on(struct hold *hold)
+{
+    struct holds *holds = &hold->node->holds;
+    struct batch *batch = hold->kept;
+    assert(holds->leaving_bytes >= hold->charged);
+    holds->leaving_bytes -= hold->charged;
+    hold->kept = NULL;
+    offer_send(&hold->offer, &holds->offers, batch, true, on_offer_settled);
+}
+
+/* What a large one gains. */
+struct leaving_job {
+    struct job job;
+    struct list_link link;
+    struct hold *hold;
+    uint64_t now_ns;
+};
+
+static void run_leaving(struct job *job)
+{
+    struct leaving_job *leaving = container_of(job, struct leaving_job, job);
+    struct hold *hold = leaving->hold;
+    spanjoin_enrich_held(hold->node, hold, hold->kept, leaving->now_ns);
+    batch_flatten(hold->kept); /* the next node would do it on the loop */
+}
+
+/* It is out of the list. */
+static struct hold *end_leaving_job(struct leaving_job *leaving)
+{
+    struct hold *hold = leaving->hold;
+    assert(!leaving->link.list);
+    batch_take_back(hold->kept, hold->node->node.worker);
+    free(leaving);
+    return hold;
+}
+
+static void on_left(struct job *job, bool did_run)
+{
+    struct leaving_job *leaving = container_of(job, struct leaving_job, job);
+    assert(did_run);
+    list_remove(&leaving->hold->node->holds.working, &leaving->link);
+    hand_on(end_leaving_job(leaving));
+}
+
+static void begin_leaving_job(struct hold *hold)
+{
+    struct worker *worker = hold->node->node.worker;
+    struct leaving_job *leaving = memory_zalloc(sizeof *leaving);
+    leaving->hold = hold;
+    leaving->now_ns = worker->now_ns;
+    leaving->job = (struct job){.run = run_leaving, .on_done = on_left};
+    list_append(&hold->node->holds.working, &leaving->link);
+    batch_lend(hold->kept);
+    job_start(worker, &leaving->job);
 }
 
 static bool send_next(struct offers *offers)
@@ -169,12 +233,12 @@ static bool send_next(struct offers *offers)
     if (!first)
         return false;
     struct hold *hold = container_of(first, struct hold, link);
-    struct batch *batch = hold->kept;
-    assert(holds->leaving_bytes >= hold->charged);
-    holds->leaving_bytes -= hold->charged;
-    enrich(hold, batch);
-    hold->kept = NULL;
-    offer_send(&hold->offer, offers, batch, true, on_offer_settled);
+    if (spanjoin_is_large(hold->node->join, hold->kept)) {
+        begin_leaving_job(hold);
+        return true;
+    }
+    enrich(hold, hold->kept);
+    hand_on(hold);
     return true;
 }
 
@@ -200,6 +264,8 @@ void holds_wake(struct spanjoin_node *node, uint64_t id)
 {
     struct hold_slot *slot = slot_of(&node->holds, id);
     struct hold *hold = slot ? slot->hold : NULL;
+    if (slot && !hold)
+        slot->early++;
     if (!hold || hold->link.list != &node->holds.waiting)
         return;
     assert(hold->missing > 0);
@@ -266,7 +332,8 @@ void holds_drain(struct spanjoin_node *node)
 bool holds_are_idle(const struct spanjoin_node *node)
 {
     const struct holds *holds = &node->holds;
-    return holds->waiting.count == 0 && holds->leaving.count == 0 && holds->offers.under_way == 0;
+    return holds->waiting.count == 0 && holds->leaving.count == 0 && holds->working.count == 0 &&
+           holds->offers.under_way == 0;
 }
 
 static void give_up(struct hold *hold)
@@ -277,10 +344,20 @@ static void give_up(struct hold *hold)
     end(hold);
 }
 
+static void cancel_leaving_jobs(struct holds *holds)
+{
+    for (struct list_link *link; (link = list_pop(&holds->working));) {
+        struct leaving_job *leaving = container_of(link, struct leaving_job, link);
+        job_cancel(&leaving->job);
+        give_up(end_leaving_job(leaving));
+    }
+}
+
 uint64_t holds_give_up(struct spanjoin_node *node)
 {
     struct holds *holds = &node->holds;
     offers_stop(&holds->offers);
+    cancel_leaving_jobs(holds);
     line_up_all(holds);
     for (struct list_link *link; (link = list_pop(&holds->leaving));)
         give_up(container_of(link, struct hold, link));

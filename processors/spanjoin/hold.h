@@ -3,7 +3,8 @@
  *
  * A held request is answered already. It leaves when nothing is missing any more, when its wait is
  * over, when memory runs short, or when the node drains; once it has left, what comes next keeps it
- * until it is taken (core/pipeline/outlet.h), and until then it counts as held.
+ * until it is taken (core/pipeline/outlet.h), and until then it counts as held. A large one takes
+ * what it gains in a job; others may leave meanwhile.
  *
  * Owner: the node owns its holds; a hold owns the kept batch until it leaves, and its receipt.
  *
@@ -47,7 +48,8 @@ void waiting_keys_deinit(struct waiting_keys *keys);
 
 struct hold {
     struct offer offer;    /* when it has left; first */
-    struct list_link link; /* of waiting or leaving; in neither once it has left */
+    struct list_link link; /* of waiting or leaving; in neither while a job has it, and once it has
+                              left */
     struct timer timer;
     struct spanjoin_node *node;
     struct batch *kept; /* NULL once it has left */
@@ -61,7 +63,8 @@ struct hold {
 };
 
 struct hold_slot {
-    struct hold *hold;
+    struct hold *hold; /* NULL: it is not known yet whether the request is held */
+    uint32_t early;    /* wake-ups that came meanwhile */
     uint32_t generation;
     uint32_t next_free; /* + 1 */
 };
@@ -69,10 +72,12 @@ struct hold_slot {
 struct holds {
     struct hold_slot *slots;
     uint32_t slot_count;
-    uint32_t free_slot;  /* + 1; 0: none */
-    struct list waiting; /* for what is missing, oldest first */
-    struct list leaving; /* in the order in which they leave */
-    size_t leaving_bytes;
+    uint32_t free_slot;   /* + 1; 0: none */
+    struct list waiting;  /* for what is missing, oldest first */
+    struct list leaving;  /* in the order in which they leave */
+    struct list working;  /* of struct leaving_job: large ones, on their way from `leaving` to the
+                             next node */
+    size_t leaving_bytes; /* of both */
     struct offers offers;
     uint64_t lost; /* items that were given up at the stop */
 };
@@ -98,7 +103,8 @@ void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns);
 /* It leaves behind those that are leaving already, now or in a later turn of the loop; it may be
  * gone when this returns. */
 void hold_leave(struct hold *hold);
-/* Something that the request waited for came; it leaves when it was the last. An id that is not
+/* Something that the request waited for came; it leaves when it was the last. May come between
+ * holds_take_id and hold_wait, for a request that is worked on beside the loop. An id that is not
  * held any more, or has left, is ignored. */
 void holds_wake(struct spanjoin_node *node, uint64_t id);
 

@@ -14,6 +14,22 @@ enum {
     HELD_MAX_MIB = 512
 };
 
+/* Smaller ones take some 10 ms at most. */
+static size_t large_bytes = (size_t)1024 * 1024;
+
+void spanjoin_set_large_bytes(size_t bytes)
+{
+    large_bytes = bytes;
+}
+
+bool spanjoin_is_large(const struct spanjoin *join, const struct batch *batch)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < batch->part_count; i++)
+        size += batch->parts[i].buffer->size;
+    return size >= join->large_bytes;
+}
+
 static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
 {
     return value < min ? min : value > max ? max : value;
@@ -112,6 +128,7 @@ struct spanjoin *spanjoin_new(struct component *component)
     atomic_init(&join->references, 1);
     join->settings = settings;
     join->process = component->process;
+    join->large_bytes = large_bytes;
     join->held.limit_bytes = (size_t)held << 20;
     join->index =
         span_index_new(&(struct span_index_options){.max_spans = spans,

@@ -42,10 +42,34 @@ service:
     profiles: {receivers: [otlp, pyroscope, pprof], exporters: [nop]}
 """
 
+# Exporters that write a text for each request.
+TEXTS = {
+    "file": "file: {path: @dir@/out.json}",
+    "file, compressed": "file: {path: @dir@/out.json, compression: zstd}",
+    "debug": "debug: {verbosity: detailed, use_internal_logger: false, output_paths: [@dir@/out.txt]}",
+}
 
-def profcol(*arguments):
+JOIN = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}
+processors:
+  spanjoin: {samples: {wait: 0s}}
+  batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 100, max_held_mib: 256}
+exporters:
+  nop: {}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin, batch], exporters: [nop]}
+    profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+"""
+JOIN_ATTEMPTS = 20
+
+
+def profcol(*arguments, config=CONFIG, exporter="nop: {}"):
     """A process with one loop."""
-    return server.Profcol(CONFIG, arguments=["--workers", "1", *arguments])
+    name = exporter.split(":")[0]
+    config = config.replace("nop: {}", exporter).replace("exporters: [nop]", f"exporters: [{name}]")
+    return server.Profcol(config, arguments=["--workers", "1", *arguments])
 
 
 def empty_blocks(size):
@@ -78,6 +102,14 @@ def pprof(size):
         field(6, text) for text in (b"", b"cpu", b"nanoseconds", b"x" * size))
 
 
+def small_spans(size):
+    """A request of so many bytes, of spans that have ids and nothing else, and how many there are."""
+    count = size // 30 - 1
+    trace = field(1, (7).to_bytes(16, "big"))
+    spans = b"".join(field(2, trace + field(2, number.to_bytes(8, "big"))) for number in range(1, count + 1))
+    return field(1, field(2, spans)), count
+
+
 def post_head(path, size, *more):
     """The head of an HTTP/1.1 request."""
     lines = [f"POST {path} HTTP/1.1", "Host: a", f"Content-Length: {size}", *more]
@@ -100,6 +132,19 @@ def upload(process, kind, size=BODY_BYTES):
     return connection
 
 
+def traces_of_dear_text(size):
+    """A request of OTLP that is read in no time: a span whose name is made of control characters."""
+    return field(1, field(2, field(2, field(1, b"\1" * 16) + field(2, b"\1" * 8) + field(5, b"\1" * size))))
+
+
+def upload_traces(process):
+    """A connection on which traces of dear text were sent."""
+    body = traces_of_dear_text(BODY_BYTES - 1024)
+    connection = connections.connect(process.address("http"), timeout=PATIENCE)
+    connection.sendall(post_head("/v1/traces", len(body), f"Content-Type: {client.PROTOBUF}") + body)
+    return connection
+
+
 def is_answered(connection):
     """Whether something can be read."""
     return bool(select.select([connection], [], [], 0)[0])
@@ -116,13 +161,83 @@ def close_hard(connection):
     connection.close()
 
 
+class JoinTest(unittest.TestCase):
+    """20 MiB of small spans through spanjoin and batch."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.body, cls.spans = small_spans(BODY_BYTES)
+
+    def upload(self, process):
+        """A connection on which all of it was sent."""
+        connection = connections.connect(process.address("http"), timeout=PATIENCE)
+        connection.sendall(post_head(client.TRACES, len(self.body), f"Content-Type: {client.PROTOBUF}") + self.body)
+        return connection
+
+    def is_seen_in_the_join(self, process, dear):
+        """Whether somebody was told that the index knows spans, and others were answered, before the request was."""
+        while not process.metric("profcol_spanjoin_entries"):
+            if is_answered(dear):
+                return False
+        other = connections.Http1(process.address("http"), timeout=PATIENCE)
+        head = post_head(client.TRACES, 0, f"Content-Type: {client.PROTOBUF}")
+        answers = 0
+        while answers < OTHERS and not is_answered(dear):
+            self.assertEqual(other.request(head).status, 200)
+            answers += 1
+        other.close()
+        return answers == OTHERS and not is_answered(dear)
+
+    def check_all_is_sent(self, process):
+        """Every span leaves batch, in requests of 100."""
+        server.wait_until(lambda: process.metric("otelcol_processor_batch_batch_send_size_sum") == self.spans,
+                          timeout=PATIENCE, what="the spans behind batch")
+        self.assertGreaterEqual(process.metric("otelcol_processor_batch_batch_send_size_count"), self.spans / 100)
+
+    def until_seen(self, check):
+        """Runs `check` with a request that is in the join. How fast the test looks there is up to the machine, so it tries."""
+        for _ in range(JOIN_ATTEMPTS):
+            with profcol("--drain-timeout", "10m", config=JOIN) as process, self.upload(process) as dear:
+                if self.is_seen_in_the_join(process, dear):
+                    check(process, dear)
+                    return
+        self.fail("nobody was served while the request was in the join")
+
+    def test_others_are_served_meanwhile(self):
+        def check(process, dear):
+            self.assertEqual(status_of(dear), 200)
+            self.check_all_is_sent(process)
+
+        self.until_seen(check)
+
+    def test_sigterm_meanwhile(self):
+        def check(process, dear):
+            process.signal(signal.SIGTERM)
+            process.wait_for_log("Starting shutdown", timeout=PATIENCE)
+            self.assertEqual(status_of(dear), 200)
+            process.stop(timeout=PATIENCE)   # nothing that was acknowledged is lost, else the exit code says so
+
+        self.until_seen(check)
+
+    def test_stop_meanwhile(self):
+        with profcol("--drain-timeout", "1ms", config=JOIN) as process, self.upload(process):
+            process.stop(timeout=PATIENCE)
+
+    def test_a_client_that_leaves_meanwhile(self):
+        with profcol(config=JOIN) as process:
+            for _ in range(3):
+                close_hard(self.upload(process))
+            server.wait_until(lambda: process.metric("profcol_budget_used_bytes") < 1 << 20,
+                              timeout=PATIENCE, what="the memory of what was given up")
+
+
 class LoopTest(unittest.TestCase):
     """One worker, so whoever holds its loop holds everything."""
 
-    def check_others(self, process, dear):
+    def check_others(self, process, dear, count=OTHERS):
         """Others get their answers first."""
         other = connections.Http1(process.address("http"), timeout=PATIENCE)
-        for _ in range(OTHERS):
+        for _ in range(count):
             head = post_head("/v1/traces", 0, f"Content-Type: {client.PROTOBUF}")
             self.assertEqual(other.request(head).status, 200)
             self.assertFalse(is_answered(dear), "the dear request was answered first")
@@ -146,6 +261,23 @@ class LoopTest(unittest.TestCase):
     def test_stop_before_it_is_done(self):
         for kind in DEAR:
             with self.subTest(kind), profcol("--drain-timeout", "1ms") as process, upload(process, kind, BODY_BYTES // 4):
+                process.stop(timeout=PATIENCE)
+
+    def test_text_of_exporters(self):
+        """Others are served while an exporter writes the text of a request, and SIGTERM waits for it."""
+        for name, exporter in TEXTS.items():
+            with self.subTest(name), profcol("--drain-timeout", "10m", exporter=exporter) as process, \
+                    upload_traces(process) as first, upload_traces(process) as dear:
+                # More than there is time for while the request is read, so that the text is written meanwhile.
+                self.check_others(process, dear, 4 * OTHERS)
+                process.signal(signal.SIGTERM)
+                self.assertEqual((status_of(first), status_of(dear)), (200, 200))
+                process.stop(timeout=PATIENCE)
+
+    def test_text_is_not_done_at_the_stop(self):
+        for name, exporter in TEXTS.items():
+            with self.subTest(name), profcol("--drain-timeout", "1ms", exporter=exporter) as process, \
+                    upload_traces(process), upload_traces(process):
                 process.stop(timeout=PATIENCE)
 
     def test_clients_that_leave(self):
@@ -176,31 +308,38 @@ class LoopTest(unittest.TestCase):
             other.close()
 
     def test_large_requests_of_every_kind(self):
-        """What is read beside the loop goes on like what is read on it."""
+        """What is read beside the loop goes on like what is read on it, also where a text is made of it."""
+        for name, exporter in {"nop": "nop: {}", **TEXTS}.items():
+            with self.subTest(name), profcol(exporter=exporter) as process:
+                self.check_large_requests(process)
+
+    def check_large_requests(self, process):
+        """Large requests that are taken and such that are refused, over every protocol."""
         traces = make.traces([{"span_id": f"{1:016x}", "trace_id": f"{1:032x}", "name": "x" * 3_000_000}])
+        profiles = make.profiles([{"values": [1], "attributes": {"key": "x" * 3_000_000}}])
         span = {"spanId": f"{1:016x}", "traceId": f"{1:032x}", "name": "x" * 400_000}
         json_traces = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
         labels = field(1, field(1, b"__name__") + field(2, b"process_cpu"))
         push = field(1, labels + field(2, field(1, pprof(400_000))))
         bad = b"\x0a" * 400_000
-        with profcol() as process:
-            for protocol in ("grpc", "http"):
-                answer = client.export(protocol, process.address(protocol), traces)
+        for protocol in ("grpc", "http"):
+            for request in (traces, profiles):
+                answer = client.export(protocol, process.address(protocol), request)
                 self.assertTrue(client.succeeded(answer), (protocol, answer))
-            answer = client.post(process.address("http"), "/v1/traces", json_traces, content_type="application/json")
-            self.assertEqual(answer.status, 200, answer)
-            for name, path, body, content_type, status, refused in (
-                    ("pprof", "/v1/pprof", pprof(400_000), "application/octet-stream", 204, 400),
-                    ("pyroscope", "/ingest?name=a&format=pprof", pprof(400_000), "application/octet-stream", 200, 422),
-                    ("pyroscope", "/push.v1.PusherService/Push", push, "application/proto", 200, 400)):
-                with self.subTest(path):
-                    answer = client.post(process.address(name), path, body, content_type=content_type)
-                    self.assertEqual(answer.status, status, answer)
-                    answer = client.post(process.address(name), path, bad, content_type=content_type)
-                    self.assertEqual(answer.status, refused, answer)
-            self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
-            self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples"), 3)
-            self.assertEqual(process.metric("profcol_receiver_invalid_requests"), 3)
+        answer = client.post(process.address("http"), "/v1/traces", json_traces, content_type="application/json")
+        self.assertEqual(answer.status, 200, answer)
+        for name, path, body, content_type, status, refused in (
+                ("pprof", "/v1/pprof", pprof(400_000), "application/octet-stream", 204, 400),
+                ("pyroscope", "/ingest?name=a&format=pprof", pprof(400_000), "application/octet-stream", 200, 422),
+                ("pyroscope", "/push.v1.PusherService/Push", push, "application/proto", 200, 400)):
+            with self.subTest(path):
+                answer = client.post(process.address(name), path, body, content_type=content_type)
+                self.assertEqual(answer.status, status, answer)
+                answer = client.post(process.address(name), path, bad, content_type=content_type)
+                self.assertEqual(answer.status, refused, answer)
+        self.assertEqual(process.metric("otelcol_receiver_accepted_spans"), 3)
+        self.assertEqual(process.metric("otelcol_receiver_accepted_profile_samples"), 5)
+        self.assertEqual(process.metric("profcol_receiver_invalid_requests"), 3)
 
     def test_turns_are_measured(self):
         with profcol() as process:

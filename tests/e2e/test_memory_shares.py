@@ -3,6 +3,7 @@
 Both have an address of their own. How much each may hold is told in docs/architecture.md, Limits.
 """
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from tests.oracle import branches, client, hogs, make, memory_limit, server, tes
 MEBIBYTES = 64              # the memory limit; a quarter of it is the budget
 BUDGET = MEBIBYTES << 18
 HOG, GOOD = "127.0.0.2", "127.0.0.3"
+MORE_HOGS = "127.0.0.4", "127.0.0.5"
 CONFIG = """
 receivers:
   otlp:
@@ -85,6 +87,16 @@ class MemorySharesTest(unittest.TestCase):
     def test_two_workers(self):
         """The same, where the hog is served by another worker, too."""
         self.check(2)
+
+    def test_three_hogs(self):
+        """They leave less than a tenth of the budget. What the dead exporter's queue keeps for the good client is more."""
+        with self.run_profcol(2) as profcol, contextlib.ExitStack() as stack:
+            for source in (HOG, *MORE_HOGS):
+                hog = stack.enter_context(hogs.Hog(profcol, ["http", "grpc"] * 20, source))
+                server.wait_until(lambda hog=hog: hog.refused > 50, 30, "the hog has all it gets")
+            server.wait_until(lambda: profcol.metric("profcol_budget_used_bytes") > BUDGET * 9 // 10, 30, "the hogs have all they get")
+            self.send_all(profcol, 200)
+            self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 10)
 
 
 if __name__ == "__main__":

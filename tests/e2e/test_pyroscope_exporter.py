@@ -296,13 +296,29 @@ class PyroscopeExporterTest(unittest.TestCase):
                 (["tenant: a", "forward_tenant: false"], (("X-Scope-OrgID", "b"),), {"x-scope-orgid": "a"}),
                 (["basic_auth: {username: me, password: secret}"], (), {"authorization": f"Basic {credentials}"}),
                 (["bearer_token: t"], (), {"authorization": "Bearer t"}),
-                (["compression: none"], (), {"content-encoding": None}),
-                ([], (), {"content-encoding": "gzip", "connect-protocol-version": "1"})):
+                ([], (), {"connect-protocol-version": "1"})):
             with self.subTest(settings), pyroscope.Pyroscope() as fake, server.Profcol(to(fake, *settings)) as profcol:
                 send(profcol, request(("a", (1,), {})), headers=headers)
                 fake.wait(1)
                 for name, value in want.items():
                     self.assertEqual(fake.of()[0].header(name), value)
+                self.assertEqual(fake.problems, [])
+
+    def test_small_requests_are_not_compressed(self):
+        """Of one batch; each arrives as its head says."""
+        names = [f"a function of some length {i}" for i in range(200)]
+        message = request(*((name, (1,), {}) for name in names))
+        message.resource_profiles.add().CopyFrom(message.resource_profiles[0])
+        small = message.resource_profiles[1]
+        small.resource.attributes[0].value.string_value = "small"
+        del small.scope_profiles[0].profiles[0].samples[1:]
+        for settings, large in (([], "gzip"), (["compression: none"], None)):
+            with self.subTest(settings), pyroscope.Pyroscope() as fake, server.Profcol(to(fake, *settings)) as profcol:
+                send(profcol, message)
+                fake.wait(2)
+                encodings = {push.labels["service_name"]: call.header("content-encoding")
+                             for push, call in zip(fake.pushes(), fake.of())}
+                self.assertEqual(sorted(encodings.items()), [("shop", large), ("small", None)])
                 self.assertEqual(fake.problems, [])
 
     def test_recordings_arrive_with_all_that_they_weigh(self):

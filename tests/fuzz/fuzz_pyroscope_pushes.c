@@ -92,8 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .max_samples = 100,
                                    .now_ns = 1};
     struct pushes *pushes = pushes_new(batch, &options);
+    bool is_gzip;
     struct buffer *push;
-    while ((push = pushes_next(pushes)) != NULL) {
+    while ((push = pushes_next(pushes, &is_gzip)) != NULL) {
         check_push(buffer_slice(push));
         buffer_unref(push);
     }

@@ -85,11 +85,19 @@ static int run_all(const struct cost_case *cases, size_t count)
     return failed > 0;
 }
 
-static int run_one(const struct cost_case *c, size_t size)
+/* Pairs of a case and a size. */
+static int run_named(const struct cost_case *cases, size_t count, char **words, int word_count)
 {
-    struct cost cost = measure(c, size);
-    cost_print(&cost);
-    return 0;
+    for (int k = 0; k + 1 < word_count; k += 2) {
+        size_t i = 0;
+        while (i < count && strcmp(words[k], cases[i].name) != 0)
+            i++;
+        if (i == count)
+            return 1;
+        struct cost cost = measure(&cases[i], strtoul(words[k + 1], NULL, 10));
+        cost_print(&cost);
+    }
+    return word_count % 2;
 }
 
 static int write_one(const struct cost_case *c, size_t size)
@@ -107,11 +115,11 @@ int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count
     scan_init();
     if (argc < 2)
         return run_all(cases, count);
+    if (argc % 2 == 1)
+        return run_named(cases, count, argv + 1, argc - 1);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(argv[1], "list") == 0)
             puts(cases[i].name);
-        else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
-            return run_one(&cases[i], strtoul(argv[2], NULL, 10));
         else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
             return write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }

@@ -5,9 +5,9 @@
  * references to it as fit. The program of a table of cases (cost_main) is run in two ways. As a
  * test, without arguments, it asserts what every machine can: peak bytes per plain byte, linear
  * growth of the peak, and the answer; and it takes every case once at a size at which work that is
- * quadratic needs minutes. With the arguments CASE SIZE it does one case once, for tests/cost/run,
- * which counts the instructions of cost_send under callgrind. With `write CASE SIZE` it prints the
- * request, for tests/cost/replay.
+ * quadratic needs minutes. With the arguments CASE SIZE [CASE SIZE ...] it does each of these once,
+ * for tests/cost/run, which counts the instructions of cost_send under callgrind. With `write CASE
+ * SIZE` it prints the request, for tests/cost/replay.
  *
  * Owner: requests are the caller's.
  *

@@ -266,8 +266,10 @@ void cost_field_write(struct wire_writer *out, const struct cost_field *field, s
         size_t dictionary = wire_writer_begin(out, PROFILES_DICTIONARY);
         put_tables(out, table_of(field->path[field->depth - 1]), size / 2);
         if (is_entry && field->depth > 1) {
-            struct cost_field below = {.depth = field->depth - 1};
-            memcpy(below.path, field->path + 1, below.depth * sizeof(below.path[0]));
+            struct cost_field below = *field; /* without the first step */
+            below.depth--;
+            for (size_t i = 0; i < below.depth; i++)
+                below.path[i] = field->path[i + 1];
             put_repeated(out, &below, size);
         }
         wire_writer_end(out, dictionary);

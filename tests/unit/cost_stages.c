@@ -144,7 +144,8 @@ static void stage_pyroscope(enum signal signal, struct buffer *request, uint32_t
                                    .max_samples = 16000};
     struct batch *batch = batch_of(signal, request, items);
     struct pushes *pushes = pushes_new(batch, &options);
-    for (struct buffer *push; (push = pushes_next(pushes)) != NULL;)
+    bool is_gzip;
+    for (struct buffer *push; (push = pushes_next(pushes, &is_gzip)) != NULL;)
         buffer_unref(push);
     pushes_free(pushes);
     label_limits_free(limits);

@@ -341,6 +341,32 @@ static uint32_t read_profiles(struct slice request, struct message *root, struct
     return count;
 }
 
+/* All parts, one behind the other. */
+static void write_pprofs(struct pprof_writer *writer, const struct pprof_header *header,
+                         const struct otlp_profile *profiles, uint32_t count,
+                         const struct pprof_limits *limits, struct wire_writer *out)
+{
+    struct slice pprof;
+    wire_writer_clear(out);
+    pprof_writer_begin(writer, header);
+    pprof_writer_add_profiles(writer, profiles, count);
+    while (pprof_writer_next(writer, limits, &pprof))
+        wire_writer_raw(out, pprof);
+}
+
+/* What a writer remembers of entries that it has met says the same as they did. */
+static void check_again(struct pprof_writer *writer, const struct pprof_header *header,
+                        const struct otlp_profile *profiles, uint32_t count,
+                        const struct pprof_limits *limits, const struct wire_writer *first)
+{
+    struct wire_writer again = {0};
+    for (int i = 0; i < 2; i++) {
+        write_pprofs(writer, header, profiles, count, limits, &again);
+        assert(slice_equal(wire_writer_slice(&again), wire_writer_slice(first)));
+    }
+    wire_writer_deinit(&again);
+}
+
 void pprof_from_otlp(struct slice request, const struct pprof_labels *labels,
                      const struct pprof_limits *limits,
                      void (*on_pprof)(struct slice pprof, void *context), void *context)
@@ -351,15 +377,21 @@ void pprof_from_otlp(struct slice request, const struct pprof_labels *labels,
     uint32_t count = read_profiles(request, &root, &arena, profiles, OTLP_SIBLINGS_MAX);
     struct dictionary *dictionary = dictionary_new(&root, &arena);
     struct pprof_writer *writer = pprof_writer_new(dictionary, &arena, labels);
+    struct wire_writer all = {0};
     struct slice pprof;
     for (uint32_t i = 0, siblings; i < count; i += siblings) {
         siblings = otlp_profile_siblings(&profiles[i], count - i);
         struct pprof_header header = pprof_header_of(&profiles[i], dictionary, &arena);
         pprof_writer_begin(writer, &header);
         pprof_writer_add_profiles(writer, &profiles[i], siblings);
-        while (pprof_writer_next(writer, limits, &pprof))
+        wire_writer_clear(&all);
+        while (pprof_writer_next(writer, limits, &pprof)) {
+            wire_writer_raw(&all, pprof);
             on_pprof(pprof, context);
+        }
+        check_again(writer, &header, &profiles[i], siblings, limits, &all);
     }
+    wire_writer_deinit(&all);
     pprof_writer_free(writer);
     arena_deinit(&arena);
 }

@@ -25,10 +25,49 @@ static void one_hog_leaves_a_fifth(void **state)
     assert_int_equal(take_all(&hog), 800); /* 800 <= 4 * 200 */
     assert_int_equal(budget_used(&all), 800);
     assert_false(budget_has_room(&hog, 1));
-    assert_true(budget_has_room(&good, 160));
-    assert_false(budget_has_room(&good, 161));
-    assert_true(budget_reserve(&good, 160)); /* four fifths of what is left */
+    assert_true(budget_has_room(&good, 225));
+    assert_false(budget_has_room(&good, 226));
+    assert_true(budget_reserve(&good, 225)); /* half of what is left with the spare quarter */
     assert_false(budget_reserve(&hog, 1));
+}
+
+/* The first ones take what they get, one after the other, as often as there is room for more. */
+static void hogs_leave_room_for_others(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned hogs;
+        size_t expected;
+    } cases[] = {{1, 22500}, {3, 15600}, {9, 6200}, {30, 2000}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct budget all = {.limit_bytes = 100000};
+        struct budget hogs[30], good = {.parent = &all};
+        for (unsigned j = 0; j < cases[i].hogs; j++)
+            hogs[j] = (struct budget){.parent = &all};
+        for (bool more = true; more;) {
+            more = false;
+            for (unsigned j = 0; j < cases[i].hogs; j++)
+                more = budget_reserve(&hogs[j], 10) || more;
+        }
+        assert_in_range(take_all(&good), cases[i].expected, cases[i].expected * 11 / 10);
+        assert_true(budget_used(&all) <= 125000);
+    }
+}
+
+/* Arenas of what was admitted before fill the rest, and a little more. */
+static void charges_leave_room_for_small_accounts(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 1000};
+    struct budget hog = {.parent = &all}, good = {.parent = &all};
+    take_all(&hog);
+    budget_charge(&hog, 250);
+    assert_int_equal(take_all(&good), 100);
+    assert_false(budget_has_room(&good, 1));
+    assert_int_equal(take_all(&hog), 0);
+    assert_false(budget_reserve(&all, 1)); /* who has no account has no spare room */
+    budget_release(&hog, 1050);
+    assert_true(budget_reserve(&all, 900));
 }
 
 static void two_hogs_get_the_same(void **state)
@@ -71,13 +110,13 @@ static void everything_comes_back(void **state)
     struct budget all = {.limit_bytes = 1000};
     struct budget one = {.parent = &all}, other = {.parent = &all};
     assert_true(budget_reserve(&one, 500));
-    budget_charge(&one, 700); /* without asking */
-    assert_int_equal(budget_used(&all), 1200);
-    assert_false(budget_reserve(&other, 1)); /* the whole is full */
+    budget_charge(&one, 750); /* without asking */
+    assert_int_equal(budget_used(&all), 1250);
+    assert_false(budget_reserve(&other, 1)); /* the whole is full, and the spare room */
     assert_false(budget_has_room(&one, 0));
     assert_true(budget_reserve(&other, 0));
     assert_false(budget_reserve(&all, 1));
-    budget_release(&one, 1200);
+    budget_release(&one, 1250);
     assert_int_equal(budget_used(&one), 0);
     assert_int_equal(budget_used(&other), 0);
     assert_int_equal(budget_used(&all), 0);
@@ -114,6 +153,19 @@ static void limits_do_not_overflow(void **state)
     assert_true(budget_has_room(NULL, 1));
 }
 
+static void alone_it_may_be_too_large(void **state)
+{
+    (void)state;
+    struct budget budget = {.limit_bytes = 100};
+    assert_false(budget_reserve(&budget, 101));
+    assert_true(budget_reserve_alone(&budget, 101));
+    assert_false(budget_reserve_alone(&budget, 1));
+    assert_false(budget_reserve(&budget, 1));
+    budget_release(&budget, 101);
+    assert_true(budget_reserve(&budget, 1));
+    assert_false(budget_reserve_alone(&budget, 101));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,7 +174,10 @@ int main(void)
         cmocka_unit_test(who_holds_most_is_refused_first),
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_belongs_to_nobody_counts_for_all),
+        cmocka_unit_test(hogs_leave_room_for_others),
+        cmocka_unit_test(charges_leave_room_for_small_accounts),
         cmocka_unit_test(limits_do_not_overflow),
+        cmocka_unit_test(alone_it_may_be_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,25 @@ static void a_budget_holds_against_threads(void **state)
     assert_int_equal(budget_used(&budget), 0);
 }
 
+static void memory_is_adopted(void **state)
+{
+    (void)state;
+    struct budget budget = {.limit_bytes = 100};
+    char *memory = calloc(1, 1000);
+    struct buffer *buffer = buffer_adopt(memory, 900, 1000, &budget);
+    assert_ptr_equal(buffer->data, memory);
+    assert_int_equal(buffer->size, 900);
+    assert_int_equal(budget_used(&budget), 1000); /* without asking */
+    buffer_unref(buffer);
+    buffer = buffer_adopt(calloc(1, 1000), 10, 1000, &budget);
+    assert_int_equal(budget_used(&budget), 10); /* the rest was given back */
+    buffer_unref(buffer);
+    buffer = buffer_adopt(NULL, 0, 0, &budget);
+    assert_int_equal(buffer->size, 0);
+    buffer_unref(buffer);
+    assert_int_equal(budget_used(&budget), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +221,7 @@ int main(void)
         cmocka_unit_test(the_last_bytes_of_a_budget_can_be_used),
         cmocka_unit_test(the_maximum_is_a_maximum),
         cmocka_unit_test(trimming_gives_back),
+        cmocka_unit_test(memory_is_adopted),
         cmocka_unit_test(references_are_counted_across_threads),
         cmocka_unit_test(a_budget_holds_against_threads),
     };

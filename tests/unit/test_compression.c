@@ -181,8 +181,50 @@ static void members_and_frames_may_follow_each_other(void **state)
     }
 }
 
+/* As streaming clients send it, which do not know its length in advance. */
+static struct buffer *stream_zstd(struct slice plain, int window_log)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    struct buffer *packed = buffer_new(ZSTD_compressBound(plain.size), NULL);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
+    ZSTD_outBuffer out = {packed->data, packed->capacity, 0};
+    ZSTD_inBuffer first = {plain.data, plain.size / 2, 0};
+    ZSTD_inBuffer rest = {plain.data + plain.size / 2, plain.size - plain.size / 2, 0};
+    assert_false(ZSTD_isError(ZSTD_compressStream2(context, &out, &first, ZSTD_e_continue)));
+    assert_int_equal(ZSTD_compressStream2(context, &out, &rest, ZSTD_e_end), 0);
+    packed->size = out.pos;
+    ZSTD_freeCCtx(context);
+    return packed;
+}
+
+/* A decoder that streams keeps its last output once more; that has to fit as well. */
+static void the_window_of_a_stream_needs_room(void **state)
+{
+    (void)state;
+    uint8_t *text = make_text(MIB);
+    struct buffer *packed = stream_zstd(slice_of(text, MIB), 22), *out;
+    struct budget budget = {.limit_bytes = MIB + MIB / 2}; /* enough for the output */
+    assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), MIB, &budget, &out),
+                     DECOMPRESS_OVER_BUDGET);
+    assert_int_equal(budget_used(&budget), 0);
+    budget.limit_bytes = 3 * MIB;
+    assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), MIB, &budget, &out),
+                     DECOMPRESS_OK);
+    assert_int_equal(out->size, MIB);
+    assert_int_equal(budget_used(&budget), out->capacity);
+    buffer_unref(out);
+    buffer_unref(packed);
+    packed = stream_zstd(slice_of(text, MIB), 16); /* a small window is kept with the context */
+    budget.limit_bytes = MIB + MIB / 2;
+    assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), MIB, &budget, &out),
+                     DECOMPRESS_OK);
+    buffer_unref(out);
+    buffer_unref(packed);
+    free(text);
+}
+
 /* 100 MiB of zeros in each encoding against a limit of 20: refused, and never more reserved than
- * the limit and a step. */
+ * the limit, a step and a window. */
 static void bombs_cost_no_more_than_the_limit(void **state)
 {
     (void)state;
@@ -190,7 +232,7 @@ static void bombs_cost_no_more_than_the_limit(void **state)
     struct slice in = slice_of(zeros, 100 * MIB);
     for (int c = COMPRESSION_GZIP; c < COMPRESSION_COUNT; c++) {
         struct buffer *packed = compress_slices((enum compression)c, 1, false, &in, 1, NULL);
-        struct budget budget = {.limit_bytes = 20 * MIB + 1};
+        struct budget budget = {.limit_bytes = 29 * MIB};
         struct buffer *out;
         bool is_dense = decompress_limit(packed->size) < 20 * MIB;
         assert_int_equal(unpack((enum compression)c, buffer_slice(packed), 20 * MIB, &budget, &out),
@@ -317,6 +359,7 @@ int main(void)
         cmocka_unit_test(cut_or_continued_is_corrupt),
         cmocka_unit_test(flipped_bits_never_pass_unseen),
         cmocka_unit_test(members_and_frames_may_follow_each_other),
+        cmocka_unit_test(the_window_of_a_stream_needs_room),
         cmocka_unit_test(bombs_cost_no_more_than_the_limit),
         cmocka_unit_test(what_deflate_cannot_reach_is_too_dense),
         cmocka_unit_test(a_wrong_length_in_the_trailer_is_found),

@@ -6,9 +6,9 @@
  * as many bytes of references to it. Each goes through each stage of its signal. As a test the
  * program asserts what every machine can: that the peak of memory stays below a multiple of the
  * request, and grows like it; work that is quadratic runs into the timeout. With the arguments CASE
- * SIZE it takes one case once, for tests/cost/run, which counts the instructions of cost_send under
- * callgrind; with `write CASE SIZE` it prints the request, for tests/cost/replay.
- * CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
+ * SIZE [CASE SIZE ...] it takes each of these once, for tests/cost/run, which counts the
+ * instructions of cost_send under callgrind; with `write CASE SIZE` it prints the request, for
+ * tests/cost/replay. CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
  */
 #include "core/base/hash.h"
 #include "core/base/memory.h"
@@ -225,6 +225,49 @@ static void large_stack(struct wire_writer *out, size_t size)
     size_t entry = wire_writer_begin(out, DICTIONARY_STACK_TABLE);
     put_ones(out, STACK_LOCATION_INDICES, size);
     wire_writer_end(out, entry);
+}
+
+enum { DISTINCT_MAX = 1000 }; /* frames that a stack keeps at exporter pyroscope */
+
+/* A stack of as many locations: 1, 2, 3... A text that nobody names takes what is left. */
+static void put_distinct_stack(struct wire_writer *out, uint32_t count, size_t end)
+{
+    uint32_t locations[DISTINCT_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        locations[i] = i + 1;
+    size_t entry = wire_writer_begin(out, DICTIONARY_STACK_TABLE);
+    wire_writer_packed_u32(out, STACK_LOCATION_INDICES, locations, count);
+    wire_writer_end(out, entry);
+    if (out->size < end)
+        put_string(out, long_text(end - out->size));
+}
+
+static void distinct_locations(struct wire_writer *out, size_t size)
+{
+    size_t end = out->size + size;
+    uint32_t count = size / 4 < DISTINCT_MAX ? (uint32_t)(size / 4) : DISTINCT_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        PUT(out, DICTIONARY_LOCATION_TABLE << 3 | WIRE_BYTES, 0);
+    put_distinct_stack(out, count, end);
+}
+
+/* Each location has a line of a function of its own, which has a name of its own. */
+static void distinct_functions(struct wire_writer *out, size_t size)
+{
+    size_t end = out->size + size;
+    uint32_t count = size / 24 < DISTINCT_MAX ? (uint32_t)(size / 24) : DISTINCT_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        put_string(out, slice_of((uint8_t[]){(uint8_t)('!' + i % 64), (uint8_t)('!' + i / 64)}, 2));
+        size_t function = wire_writer_begin(out, DICTIONARY_FUNCTION_TABLE);
+        wire_writer_varint(out, FUNCTION_NAME_STRINDEX, TEXT_A + i);
+        wire_writer_end(out, function);
+        size_t location = wire_writer_begin(out, DICTIONARY_LOCATION_TABLE);
+        size_t line = wire_writer_begin(out, LOCATION_LINES);
+        wire_writer_varint(out, LINE_FUNCTION_INDEX, i + 1);
+        wire_writer_end(out, line);
+        wire_writer_end(out, location);
+    }
+    put_distinct_stack(out, count, end);
 }
 
 static void put_stack(struct wire_writer *out)
@@ -629,6 +672,14 @@ static const struct shape profile_shapes[] = {
      .tables = large_stack,
      .reference = profile_with_stack,
      .each = EACH_PROFILE},
+    {.name = "profile.stack.locations",
+     .tables = distinct_locations,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
+    {.name = "profile.stack.functions",
+     .tables = distinct_functions,
+     .reference = profile_with_stack,
+     .each = EACH_PROFILE},
     {.name = "profile.location",
      .tables = large_location,
      .reference = profile_with_stack,
@@ -795,13 +846,6 @@ static void run_case(void **state)
                 costs[1].plain_bytes * COST_STAGE_PEAK_PER_BYTE + c->stage->peak_more);
 }
 
-static int run_one(const struct cost_case *c, size_t size)
-{
-    struct cost cost = measure(c, size);
-    cost_print(&cost);
-    return 0;
-}
-
 static int write_one(const struct cost_case *c, size_t size)
 {
     struct wire_writer request = {0};
@@ -844,6 +888,21 @@ static void make_field_cases(enum signal signal)
         }
 }
 
+/* Pairs of a case and a size. */
+static int run_named(char **words, int word_count)
+{
+    for (int k = 0; k + 1 < word_count; k += 2) {
+        size_t i = 0;
+        while (i < case_count && strcmp(words[k], cases[i].name) != 0)
+            i++;
+        if (i == case_count)
+            return 1;
+        struct cost cost = measure(&cases[i], strtoul(words[k + 1], NULL, 10));
+        cost_print(&cost);
+    }
+    return word_count % 2;
+}
+
 static int run_all(void)
 {
     static struct CMUnitTest tests[CASES_MAX];
@@ -867,11 +926,11 @@ int main(int argc, char **argv)
     make_field_cases(SIGNAL_TRACES);
     if (argc < 2)
         failed = run_all();
-    for (size_t i = 0; argc >= 2 && i < case_count; i++) {
+    else if (argc % 2 == 1)
+        failed = run_named(argv + 1, argc - 1);
+    for (size_t i = 0; argc % 2 == 0 && i < case_count; i++) {
         if (strcmp(argv[1], "list") == 0)
             puts(cases[i].name);
-        else if (argc == 3 && strcmp(argv[1], cases[i].name) == 0)
-            failed = run_one(&cases[i], strtoul(argv[2], NULL, 10));
         else if (argc == 4 && strcmp(argv[1], "write") == 0 && strcmp(argv[2], cases[i].name) == 0)
             failed = write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }

@@ -32,7 +32,7 @@ static int remove_file(void **state)
 
 static const char *shown(void)
 {
-    static char content[1 << 16];
+    static char content[1 << 18];
     FILE *file = fopen(path, "rb");
     size_t size = fread(content, 1, sizeof content - 1, file);
     fclose(file);
@@ -260,6 +260,57 @@ static void samples_what_it_shows(void **state)
     fixture_deinit(&f);
 }
 
+static struct buffer *make_span(const char *name)
+{
+    struct error err;
+    struct text json = {0};
+    bool over_budget;
+    text_printf(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\"}]}]}]}",
+                name);
+    struct buffer *buffer = json_to_protobuf(JSON_TRACES_REQUEST, slice_of(json.data, json.size),
+                                             NULL, &over_budget, &err);
+    text_deinit(&json);
+    return buffer;
+}
+
+static bool is_abandoned(const struct receipt *receipt)
+{
+    (void)receipt;
+    return true;
+}
+
+/* A large batch is shown by a job, whose end comes to a manual worker as a message. */
+static void shows_in_order_behind_a_large_batch(void **state)
+{
+    (void)state;
+    enum { LARGE_SIZE = 100000 };
+    struct fixture f;
+    struct probe probes[4];
+    static char name[LARGE_SIZE + 1];
+    memset(name, 'n', LARGE_SIZE);
+    struct fixture_place *place =
+        start(&f, "verbosity: normal, sampling_initial: 10", SIGNAL_TRACES);
+    const char *const names[] = {"first", name, "third", "fourth"};
+    for (int i = 0; i < 4; i++) {
+        struct buffer *span = make_span(names[i]);
+        fixture_consume(&f, place->nodes[0], buffer_slice(span), 1, &probes[i]);
+        buffer_unref(span);
+    }
+    assert_int_equal(probes[0].settled, 1);
+    assert_int_equal(probes[1].settled + probes[2].settled + probes[3].settled, 0);
+    assert_false(fixture_is_idle(place->nodes[0]));
+    probes[2].receipt.is_abandoned = is_abandoned;
+    fixture_advance(&f, 0);
+    assert_true(fixture_is_idle(place->nodes[0]));
+    assert_true(verdict_is_ok(&probes[1].verdict) && verdict_is_ok(&probes[3].verdict));
+    assert_int_equal(probes[2].verdict.code, verdict_sender_is_gone.code);
+    const char *first = strstr(shown(), "first"), *second = strstr(shown(), "nnn"),
+               *fourth = strstr(shown(), "fourth");
+    assert_true(first && second && fourth && first < second && second < fourth);
+    assert_null(strstr(shown(), "third"));
+    fixture_deinit(&f);
+}
+
 static void nop_takes_everything(void **state)
 {
     (void)state;
@@ -282,6 +333,7 @@ int main(void)
         TEST(shows_profiles),
         TEST(shows_all_of_a_profile),
         TEST(samples_what_it_shows),
+        TEST(shows_in_order_behind_a_large_batch),
         cmocka_unit_test(nop_takes_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/wire_writer.h"
 #include "core/pipeline/delivery.h"
 
 #include <setjmp.h>
@@ -669,6 +670,86 @@ static void large_ones_are_cut(void **state)
     assert_int_equal(counted("send_failed"), 4);
 }
 
+/* The same, behind a resource that makes the request large. */
+static void consume_large_spans(unsigned lane, uint8_t spans, struct probe *probe)
+{
+    struct wire_writer request = {0};
+    static uint8_t text[DELIVERY_LARGE_BYTES];
+    size_t resource_spans = wire_writer_begin(&request, TRACES_RESOURCE_SPANS);
+    size_t resource = wire_writer_begin(&request, RESOURCE_SPANS_RESOURCE);
+    wire_writer_bytes(&request, 15, slice_of(text, sizeof(text))); /* of an unknown number */
+    wire_writer_end(&request, resource);
+    size_t scope_spans = wire_writer_begin(&request, RESOURCE_SPANS_SCOPE_SPANS);
+    for (size_t i = 0; i < spans; i++)
+        wire_writer_bytes(&request, SCOPE_SPANS_SPANS, (struct slice){0});
+    wire_writer_end(&request, scope_spans);
+    wire_writer_end(&request, resource_spans);
+    struct buffer *buffer = buffer_new(request.size, NULL);
+    buffer_append(buffer, request.data, request.size, request.size);
+    wire_writer_deinit(&request);
+    if (probe) {
+        *probe = (struct probe){0};
+        receipt_init(&probe->receipt, on_settled);
+    }
+    delivery_consume(&lanes[lane].delivery, batch_new(&workers[lane], SIGNAL_TRACES, buffer, spans,
+                                                      probe ? &probe->receipt : NULL, NULL));
+}
+
+static void very_large_ones_are_cut_beside_the_loop(void **state)
+{
+    (void)state;
+    struct probe probe;
+    start_batching(10, 10);
+    consume_large_spans(0, 24, &probe);
+    assert_int_equal(probe.settled, 1); /* the queue has it */
+    assert_int_equal(queue_size(), 1);
+    consume_spans(0, 10, NULL);
+    consume_spans(0, 3, NULL);
+    assert_int_equal(lanes[0].sent_count, 0); /* nothing overtakes it */
+    assert_false(delivery_is_idle(&lanes[0].node));
+    advance(0);
+    static const uint32_t items[] = {10, 10, 4, 10, 3};
+    for (size_t i = 0; i < 5; i++) {
+        advance(SECOND); /* the 4 and the 3 wait for more */
+        assert_int_equal(sent_items(0), items[i]);
+        answer(0, verdict_ok);
+    }
+    assert_int_equal(queue_size(), 0);
+    assert_true(delivery_is_idle(&lanes[0].node));
+    assert_int_equal(counted("sent"), 37);
+}
+
+static void a_sender_that_gives_up_while_its_data_is_cut(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.wait_for_result = true;
+    start_batching(10, 10);
+    consume_large_spans(0, 24, &probe);
+    probe.receipt.is_abandoned = always;
+    advance(0);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_CANCELLED);
+    assert_int_equal(lanes[0].attempts, 0);
+    assert_int_equal(queue_size(), 0);
+}
+
+static void stopping_while_it_is_cut(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.wait_for_result = true;
+    start_batching(10, 10);
+    consume_large_spans(0, 24, &probe);
+    delivery_stop(&lanes[0].delivery);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    assert_int_equal(counted("send_failed"), 24);
+    advance(SECOND);
+    assert_int_equal(lanes[0].attempts, 0);
+    lanes[0].delivery.node = NULL;
+}
+
 static void joined_ones_share_a_result(void **state)
 {
     (void)state;
@@ -701,6 +782,129 @@ static void bytes_can_be_the_unit(void **state)
     consume_spans(0, 50, NULL); /* 104 bytes: 30 of the 50 spans fit */
     assert_int_equal(sent_items(1), 30);
     assert_true(batch_size(lanes[0].sent[1]->batch) <= 64);
+}
+
+/* ---- what attempts encode ---- */
+
+static size_t size_of_spans(const struct delivery *delivery, const struct batch *batch)
+{
+    (void)delivery;
+    return (size_t)batch->items * 100;
+}
+
+static unsigned dropped;
+
+static void count_dropped(struct shipment *shipment)
+{
+    assert_true(shipment->encoding_bytes > 0);
+    dropped++;
+}
+
+/* A span encodes to 100 bytes, and there is room for ten at once. */
+static void start_encoding(void)
+{
+    dropped = 0;
+    component.held[SIGNAL_TRACES].limit_bytes = 1000000;
+    start();
+    shared.encoding.limit_bytes = 1000;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        lanes[i].delivery.encoded_size = size_of_spans;
+        lanes[i].delivery.drop_encoded = count_dropped;
+    }
+}
+
+static void encoding_waits_for_room(void **state)
+{
+    (void)state;
+    struct probe probe;
+    start_encoding();
+    consume_spans(0, 6, NULL);
+    consume_spans(0, 6, &probe);
+    consume_spans(1, 4, NULL); /* there is room for it, but not its turn */
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(lanes[0].sent_count, 1);
+    assert_int_equal(lanes[1].sent_count, 0);
+    advance(SECOND);
+    assert_int_equal(lanes[0].sent_count, 1);
+    answer(0, verdict_ok);
+    advance(SECOND / 100);
+    advance(SECOND / 100);
+    assert_int_equal(lanes[0].sent_count, 1);
+    assert_int_equal(lanes[1].sent_count, 1);
+    assert_int_equal(budget_used(&shared.encoding), 1000);
+    answer(0, verdict_ok);
+    answer(1, verdict_ok);
+    assert_int_equal(budget_used(&shared.encoding), 0);
+}
+
+static void a_large_one_is_encoded_alone(void **state)
+{
+    (void)state;
+    start_encoding();
+    consume_spans(0, 1, NULL);
+    component.held[SIGNAL_TRACES].limit_bytes = 1000000;
+    shared.encoding.limit_bytes = 10; /* of a single span, which cannot be cut */
+    consume_spans(1, 1, NULL);
+    advance(SECOND);
+    assert_int_equal(lanes[1].sent_count, 0);
+    answer(0, verdict_ok);
+    advance(SECOND / 100);
+    assert_int_equal(lanes[1].sent_count, 1);
+    answer(1, verdict_ok);
+    assert_int_equal(budget_used(&shared.encoding), 0);
+}
+
+static void what_encodes_to_too_much_is_cut(void **state)
+{
+    (void)state;
+    struct probe probe;
+    queue.wait_for_result = true;
+    start_encoding();
+    consume_spans(0, 24, &probe);
+    assert_int_equal(sent_items(0), 10);
+    for (unsigned sent = 0; sent < 24;) {
+        assert_int_equal(probe.settled, 0);
+        advance(SECOND / 100);
+        sent += sent_items(0);
+        assert_true(budget_used(&shared.encoding) <= 1000);
+        answer(0, verdict_ok);
+    }
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+    assert_int_equal(counted("sent"), 24);
+}
+
+static void nothing_encoded_is_kept_between_attempts(void **state)
+{
+    (void)state;
+    start_encoding();
+    consume_spans(0, 6, NULL);
+    consume_spans(0, 6, NULL);
+    answer(0, later);
+    assert_int_equal(dropped, 1);
+    assert_int_equal(budget_used(&shared.encoding), 0);
+    advance(SECOND / 100);
+    assert_int_equal(lanes[0].sent_count, 1); /* the other one */
+    answer(0, verdict_ok);
+    advance(5 * SECOND);
+    assert_int_equal(lanes[0].attempts, 3);
+    answer(0, verdict_ok);
+    assert_int_equal(counted("sent"), 12);
+}
+
+static void who_waits_to_encode_is_stopped(void **state)
+{
+    (void)state;
+    start_encoding();
+    consume_spans(0, 6, NULL);
+    consume_spans(0, 6, NULL);
+    delivery_stop(&lanes[0].delivery);
+    lanes[0].delivery.node = NULL;
+    assert_int_equal(budget_used(&shared.encoding), 0);
+    consume_spans(1, 10, NULL); /* nobody stands before it any more */
+    assert_int_equal(lanes[1].sent_count, 1);
+    answer(1, verdict_ok);
 }
 
 static void draining_does_not_wait_for_more(void **state)
@@ -764,8 +968,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(tenants_are_not_joined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(little_is_sent_after_a_while, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_ones_are_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(very_large_ones_are_cut_beside_the_loop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_sender_that_gives_up_while_its_data_is_cut, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(stopping_while_it_is_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(joined_ones_share_a_result, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_can_be_the_unit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(encoding_waits_for_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_large_one_is_encoded_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_encodes_to_too_much_is_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_encoded_is_kept_between_attempts, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(who_waits_to_encode_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(draining_does_not_wait_for_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_counts_the_rest, set_up, tear_down),
     };

@@ -113,6 +113,92 @@ static void writes_lines(void **state)
     fixture_deinit(&f);
 }
 
+static char *long_name(size_t size)
+{
+    char *name = memory_alloc(size + 1);
+    memset(name, 'n', size);
+    name[size] = '\0';
+    return name;
+}
+
+/* Large batches are encoded by jobs, which a manual worker runs at once, but whose end comes as a
+ * message. */
+static void keeps_the_order_behind_a_large_batch(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[3];
+    struct text expected = {0};
+    char *name = long_name(300000);
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], "a", &probes[0]);
+    consume(&f, place->nodes[0], name, &probes[1]);
+    consume(&f, place->nodes[0], "b", &probes[2]);
+    assert_false(fixture_is_idle(place->nodes[0]));
+    fixture_advance(&f, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(probes[i].settled, 1);
+        assert_true(verdict_is_ok(&probes[i].verdict));
+    }
+    assert_true(fixture_is_idle(place->nodes[0]));
+    text_append(&expected, LINE("a"));
+    text_printf(&expected, LINE("%s"), name);
+    text_append(&expected, LINE("b"));
+    assert_file(text_string(&expected));
+    text_deinit(&expected);
+    free(name);
+    fixture_deinit(&f);
+}
+
+static bool is_abandoned(const struct receipt *receipt)
+{
+    (void)receipt;
+    return true;
+}
+
+static void drops_what_its_sender_gave_up_meanwhile(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[2];
+    char *name = long_name(300000);
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], name, &probes[0]);
+    consume(&f, place->nodes[0], "b", &probes[1]);
+    probes[1].receipt.is_abandoned = is_abandoned;
+    fixture_advance(&f, 0);
+    assert_true(verdict_is_ok(&probes[0].verdict));
+    assert_int_equal(probes[1].settled, 1);
+    assert_int_equal(probes[1].verdict.code, verdict_sender_is_gone.code);
+    assert_null(strstr((const char *)read_file(path).data, "\"b\""));
+    free(name);
+    fixture_deinit(&f);
+}
+
+/* Of a node, 4 MiB of text and one more record wait for the file; the others wait as batches. */
+static void bounds_what_is_not_written(void **state)
+{
+    (void)state;
+    enum { RECORDS = 8 };
+    struct fixture f;
+    struct probe probes[RECORDS];
+    char *name = long_name(3 << 20);
+    struct fixture_place *place = start(&f, 2, "", SIGNAL_TRACES);
+    for (int i = 0; i < RECORDS; i++)
+        consume(&f, place->nodes[1], i % 2 ? "small" : name, &probes[i]);
+    /* Worker 0, which writes, has no turn: two of the first worker's large ones are handed over. */
+    worker_advance(&f.workers[1], fixture_now(&f));
+    size_t handed_over = 0;
+    for (struct post *post = atomic_load(&f.workers[0].inbox); post; post = post->next)
+        handed_over++;
+    assert_int_equal(handed_over, 3); /* large, small, large */
+    fixture_advance(&f, 0);
+    for (int i = 0; i < RECORDS; i++)
+        assert_true(probes[i].settled == 1 && verdict_is_ok(&probes[i].verdict));
+    free(name);
+    fixture_deinit(&f);
+}
+
 static void writes_for_all_workers(void **state)
 {
     (void)state;
@@ -227,6 +313,26 @@ static void asks_to_try_later_when_the_disk_is_full(void **state)
     fixture_deinit(&f);
 }
 
+static void asks_to_try_later_for_large_batches(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[2];
+    char *name = long_name(2 << 20);
+    snprintf(path, sizeof path, "/dev/full");
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    consume(&f, place->nodes[0], name, &probes[0]);
+    consume(&f, place->nodes[0], "b", &probes[1]);
+    fixture_advance(&f, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(probes[i].settled, 1);
+        assert_int_equal(probes[i].verdict.code, GRPC_UNAVAILABLE);
+        assert_true(verdict_is_retryable(&probes[i].verdict));
+    }
+    free(name);
+    fixture_deinit(&f);
+}
+
 static void set_file_limit(rlim_t bytes)
 {
     struct rlimit limit;
@@ -254,6 +360,30 @@ static void leaves_no_half_records(void **state)
     consume(&f, place->nodes[0], "b", &probes[2]);
     fixture_advance(&f, 0);
     assert_file(LINE("a") LINE("a") LINE("b"));
+    fixture_deinit(&f);
+}
+
+/* The same of a job: the second of two large records does not fit. */
+static void leaves_no_half_of_a_large_record(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[2];
+    struct text expected = {0};
+    char *name = long_name(2 << 20);
+    signal(SIGXFSZ, SIG_IGN);
+    struct fixture_place *place = start(&f, 1, "", SIGNAL_TRACES);
+    set_file_limit(3 << 20);
+    consume(&f, place->nodes[0], name, &probes[0]);
+    consume(&f, place->nodes[0], name, &probes[1]);
+    fixture_advance(&f, 0);
+    set_file_limit(RLIM_INFINITY);
+    assert_true(verdict_is_ok(&probes[0].verdict));
+    assert_int_equal(probes[1].verdict.code, GRPC_UNAVAILABLE);
+    text_printf(&expected, LINE("%s"), name);
+    assert_file(text_string(&expected));
+    text_deinit(&expected);
+    free(name);
     fixture_deinit(&f);
 }
 
@@ -372,12 +502,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(writes_lines),
+        TEST(keeps_the_order_behind_a_large_batch),
+        TEST(drops_what_its_sender_gave_up_meanwhile),
+        TEST(bounds_what_is_not_written),
         TEST(writes_for_all_workers),
         TEST(truncates_or_appends),
         TEST(writes_protobuf),
         TEST(compresses),
         TEST(asks_to_try_later_when_the_disk_is_full),
+        TEST(asks_to_try_later_for_large_batches),
         TEST(leaves_no_half_records),
+        TEST(leaves_no_half_of_a_large_record),
         TEST(rotates),
         TEST(deletes_by_age),
         TEST(creates_directories),

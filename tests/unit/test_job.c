@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,8 @@ struct numbered {
 
 static void tell(char what, int number)
 {
-    char text[] = {what, (char)('0' + number), '\0'};
-    strcat(story, text);
+    size_t told = strlen(story);
+    snprintf(story + told, sizeof story - told, "%c%d", what, number);
 }
 
 static void run(struct job *job)
@@ -185,6 +186,27 @@ static void a_manual_worker_runs_it_at_once(void **state)
     worker_deinit(&manual);
 }
 
+static void a_manual_worker_forgets_what_is_cancelled(void **state)
+{
+    (void)state;
+    enum { CANCELLED = 5 };
+    struct worker manual;
+    struct numbered jobs[3];
+    worker_init_manual(&manual, 0, 1000);
+    for (int cancelled = 0; cancelled < 3; cancelled++) {
+        story[0] = '\0';
+        for (int i = 0; i < 3; i++) {
+            jobs[i] = make(i == cancelled ? CANCELLED : i, NULL);
+            job_start(&manual, &jobs[i].job);
+        }
+        job_cancel(&jobs[cancelled].job);
+        worker_advance(&manual, 1000);
+        assert_int_equal(strlen(story), 4);
+        assert_null(strchr(story, '0' + CANCELLED));
+    }
+    worker_deinit(&manual);
+}
+
 static void lookups_find_a_thread(void **state)
 {
     (void)state;
@@ -201,6 +223,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_cancelled_job_does_not_call_back, begin, end),
         cmocka_unit_test_setup_teardown(settling_waits_for_jobs, begin, end),
         cmocka_unit_test(a_manual_worker_runs_it_at_once),
+        cmocka_unit_test(a_manual_worker_forgets_what_is_cancelled),
         cmocka_unit_test(lookups_find_a_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

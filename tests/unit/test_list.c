@@ -68,6 +68,9 @@ static void step(void)
     if (list_has(&list, &item->link)) {
         list_remove(&list, &item->link);
         model_remove(item->number);
+    } else if (list.first && random_below(3) == 0) {
+        list_insert(&list, &item->link, list.first);
+        model_insert(1, item->number);
     } else if (random_below(2)) {
         list_append(&list, &item->link);
         model_insert(model.count, item->number);

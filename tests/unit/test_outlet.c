@@ -2,6 +2,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/delivery.h"
+#include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/graph_bench.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-extern const struct component_type batch_processor_type;
+extern const struct component_type batch_processor_type, spanjoin_processor_type;
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -307,6 +308,7 @@ static void begin_within(size_t budget, const char *yaml)
                                                       &pass_type.config,
                                                       &holder_type.config,
                                                       &batch_processor_type.config,
+                                                      &spanjoin_processor_type.config,
                                                       &backend_type.config,
                                                       &sink_type.config,
                                                       NULL};
@@ -790,6 +792,31 @@ static void nobody_gets_it_before_all_have_room(void **state)
     finish();
 }
 
+/* spanjoin hands a large request on later: what is reserved for it stays until then. */
+static void room_is_kept_for_what_a_job_works_on(void **state)
+{
+    (void)state;
+    struct sender first, second;
+    spanjoin_set_large_bytes(0);
+    begin("receivers: {source: }\nprocessors: {spanjoin: }\n" TWO_BLOCKING ONE_PIPELINE(
+        "spanjoin", "backend/a, backend/b"));
+    send_two(10, &first);
+    send_two(20, &second); /* waits for room, behind the one in the job */
+    assert_int_equal(first.settled, 0);
+    advance(SECOND);
+    assert_int_equal(first.verdict.code, GRPC_OK);
+    assert_int_equal(second.settled, 0);
+    assert_int_equal(backend("backend/b")->attempts, 1);
+    answer(backend("backend/a"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    advance(20 * MILLISECOND);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(second.verdict.code, GRPC_OK);
+    answer(backend("backend/a"), verdict_ok);
+    answer(backend("backend/b"), verdict_ok);
+    finish();
+}
+
 static void a_sender_waits_five_seconds(void **state)
 {
     (void)state;
@@ -1239,6 +1266,7 @@ int main(void)
         cmocka_unit_test(a_node_that_stands_twice_gets_it_twice),
         cmocka_unit_test(fan_outs_stand_one_behind_the_other),
         cmocka_unit_test(nobody_gets_it_before_all_have_room),
+        cmocka_unit_test(room_is_kept_for_what_a_job_works_on),
         cmocka_unit_test(a_sender_waits_five_seconds),
         cmocka_unit_test(what_is_acknowledged_waits_on),
         cmocka_unit_test(what_waits_for_room_is_bounded),

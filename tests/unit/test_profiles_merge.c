@@ -275,9 +275,8 @@ static struct slice dictionary_of(struct slice request)
 {
     struct wire_cursor cursor = wire_cursor(request);
     struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.number == PROFILES_DICTIONARY)
-            return field.bytes;
+    if (wire_next_bytes(&cursor, PROFILES_DICTIONARY, &field))
+        return field.bytes;
     return (struct slice){0};
 }
 
@@ -288,9 +287,7 @@ static void check_unique(struct slice request)
         struct wire_field field;
         struct slice *entries = NULL;
         size_t count = 0;
-        while (wire_next(&cursor, &field)) {
-            if (field.number != table)
-                continue;
+        while (wire_next_bytes(&cursor, table, &field)) {
             entries = memory_grow(entries, count + 1, sizeof *entries);
             entries[count++] = field.bytes;
         }

@@ -1,5 +1,6 @@
 /* The worked cases of docs/spanjoin.md, one test each, with their numbers. */
 #include "core/data/normalise.h"
+#include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
 #include "tests/unit/wire_text.h"
@@ -37,11 +38,19 @@ static void setup(struct join *join, const char *settings)
     setup_workers(join, settings, 1);
 }
 
+static bool all_are_large; /* each request is worked on by jobs */
+
+static void send_bytes(struct join *join, struct node *node, struct slice bytes, uint32_t items)
+{
+    fixture_consume(&join->fixture, node, bytes, items, &join->probe);
+    if (all_are_large || bytes.size >= (size_t)1 << 20)
+        fixture_advance(&join->fixture, 0); /* the jobs are done */
+}
+
 static void send_to(struct join *join, struct request *request, unsigned worker)
 {
     struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    fixture_consume(&join->fixture, place->nodes[worker], request_encode(request), request->items,
-                    &join->probe);
+    send_bytes(join, place->nodes[worker], request_encode(request), request->items);
     request_free(request);
 }
 
@@ -1125,7 +1134,7 @@ static bool send_text(struct join *join, const char *notation)
         request = buffer_slice(normalised);
     }
     if (ok)
-        fixture_consume(&join->fixture, join->profiles->nodes[0], request, scan.items, NULL);
+        send_bytes(join, join->profiles->nodes[0], request, scan.items);
     buffer_unref(normalised);
     text_deinit(&encoded);
     return ok;
@@ -1263,7 +1272,7 @@ static void test_more_ids_than_a_request_may_name(void **state)
     scan_init();
     if (!scan_profiles(bytes, &scan_limits_default, &scan, &err))
         fail_msg("%s", err.text);
-    fixture_consume(&join.fixture, join.profiles->nodes[0], bytes, scan.items, &join.probe);
+    send_bytes(&join, join.profiles->nodes[0], bytes, scan.items);
     assert_int_equal(join.probe.settled, 1);
     assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 65536);
     assert_int_equal(metric(&join, "samples_unjoined", "overflow"), 70000 - 65536);
@@ -1428,52 +1437,62 @@ static void test_lag_has_both_signs(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* What only small requests do: they are done when they are handed over. The others are in
+ * test_large_requests.c. */
+static const struct CMUnitTest of_small_ones[] = {
+    cmocka_unit_test(test_memory_bound),
+    cmocka_unit_test(test_many_leave_a_few_at_a_time),
+    cmocka_unit_test(test_what_goes_on_is_not_larger_than_it_came),
+    cmocka_unit_test(test_span_on_another_worker),
+    cmocka_unit_test(test_drain_lets_all_leave),
+};
+
+static const struct CMUnitTest of_all[] = {
+    cmocka_unit_test(test_span_first),
+    cmocka_unit_test(test_sample_first_waits_for_its_span),
+    cmocka_unit_test(test_sample_leaves_before_its_span),
+    cmocka_unit_test(test_window_is_over),
+    cmocka_unit_test(test_same_span_id_in_two_traces),
+    cmocka_unit_test(test_span_id_alone_goes_by_time),
+    cmocka_unit_test(test_time_never_vetoes),
+    cmocka_unit_test(test_link_without_trace_takes_the_spans),
+    cmocka_unit_test(test_one_profile_with_three_links),
+    cmocka_unit_test(test_downstream_refuses_for_a_while),
+    cmocka_unit_test(test_downstream_refuses_for_good),
+    cmocka_unit_test(test_direct_path_leaves_the_answer_to_downstream),
+    cmocka_unit_test(test_memory_bound_makes_the_oldest_leave),
+    cmocka_unit_test(test_many_make_room_for_one),
+    cmocka_unit_test(test_index_full),
+    cmocka_unit_test(test_a_sample_prefers_the_span_of_its_own_source),
+    cmocka_unit_test(test_the_first_writer_of_a_span_wins),
+    cmocka_unit_test(test_eight_spans_with_a_foreign_span_id),
+    cmocka_unit_test(test_tenants_are_joined_each_by_itself),
+    cmocka_unit_test(test_samples_of_a_profiler_come_first),
+    cmocka_unit_test(test_delivered_twice),
+    cmocka_unit_test(test_go_counts_cpu_once),
+    cmocka_unit_test(test_labels_become_links),
+    cmocka_unit_test(test_sdk_labels_with_trace_id),
+    cmocka_unit_test(test_datadog_ids_are_decimal),
+    cmocka_unit_test(test_resource_names_the_span),
+    cmocka_unit_test(test_profile_names_the_span),
+    cmocka_unit_test(test_unpacked_profile_attributes),
+    cmocka_unit_test(test_profiles_side_alone_promotes),
+    cmocka_unit_test(test_existing_attributes_are_kept),
+    cmocka_unit_test(test_every_path),
+    cmocka_unit_test(test_old_layout_and_unpacked_values),
+    cmocka_unit_test(test_the_last_member_of_a_value_names_the_span),
+    cmocka_unit_test(test_invalid_requests_do_not_get_here),
+    cmocka_unit_test(test_more_ids_than_a_request_may_name),
+    cmocka_unit_test(test_spans_wait),
+    cmocka_unit_test(test_stop_while_offered),
+    cmocka_unit_test(test_lag_has_both_signs),
+};
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_span_first),
-        cmocka_unit_test(test_sample_first_waits_for_its_span),
-        cmocka_unit_test(test_sample_leaves_before_its_span),
-        cmocka_unit_test(test_window_is_over),
-        cmocka_unit_test(test_same_span_id_in_two_traces),
-        cmocka_unit_test(test_span_id_alone_goes_by_time),
-        cmocka_unit_test(test_time_never_vetoes),
-        cmocka_unit_test(test_link_without_trace_takes_the_spans),
-        cmocka_unit_test(test_one_profile_with_three_links),
-        cmocka_unit_test(test_downstream_refuses_for_a_while),
-        cmocka_unit_test(test_downstream_refuses_for_good),
-        cmocka_unit_test(test_direct_path_leaves_the_answer_to_downstream),
-        cmocka_unit_test(test_memory_bound),
-        cmocka_unit_test(test_memory_bound_makes_the_oldest_leave),
-        cmocka_unit_test(test_many_leave_a_few_at_a_time),
-        cmocka_unit_test(test_many_make_room_for_one),
-        cmocka_unit_test(test_index_full),
-        cmocka_unit_test(test_a_sample_prefers_the_span_of_its_own_source),
-        cmocka_unit_test(test_the_first_writer_of_a_span_wins),
-        cmocka_unit_test(test_eight_spans_with_a_foreign_span_id),
-        cmocka_unit_test(test_tenants_are_joined_each_by_itself),
-        cmocka_unit_test(test_samples_of_a_profiler_come_first),
-        cmocka_unit_test(test_delivered_twice),
-        cmocka_unit_test(test_go_counts_cpu_once),
-        cmocka_unit_test(test_labels_become_links),
-        cmocka_unit_test(test_sdk_labels_with_trace_id),
-        cmocka_unit_test(test_datadog_ids_are_decimal),
-        cmocka_unit_test(test_resource_names_the_span),
-        cmocka_unit_test(test_profile_names_the_span),
-        cmocka_unit_test(test_unpacked_profile_attributes),
-        cmocka_unit_test(test_profiles_side_alone_promotes),
-        cmocka_unit_test(test_existing_attributes_are_kept),
-        cmocka_unit_test(test_every_path),
-        cmocka_unit_test(test_old_layout_and_unpacked_values),
-        cmocka_unit_test(test_the_last_member_of_a_value_names_the_span),
-        cmocka_unit_test(test_invalid_requests_do_not_get_here),
-        cmocka_unit_test(test_more_ids_than_a_request_may_name),
-        cmocka_unit_test(test_what_goes_on_is_not_larger_than_it_came),
-        cmocka_unit_test(test_spans_wait),
-        cmocka_unit_test(test_span_on_another_worker),
-        cmocka_unit_test(test_drain_lets_all_leave),
-        cmocka_unit_test(test_stop_while_offered),
-        cmocka_unit_test(test_lag_has_both_signs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(of_small_ones, NULL, NULL);
+    failed += cmocka_run_group_tests_name("small", of_all, NULL, NULL);
+    all_are_large = true;
+    spanjoin_set_large_bytes(0);
+    return failed + cmocka_run_group_tests_name("large", of_all, NULL, NULL);
 }

@@ -6,11 +6,13 @@
  * join adds; a sample is joined exactly when its span is known and within the window, to the right
  * one of its tenant or peer, under the right name; a span carries exactly the samples counted so
  * far; no request waits longer than `wait`, or shorter without a reason; the answer is given within
- * consume (or, on the direct path, by downstream); what is held never exceeds its bound.
+ * consume (or, on the direct path, by downstream), or as soon as the jobs are done where every
+ * request is taken for a large one; what is held never exceeds its bound.
  * PROFCOL_SEED and PROFCOL_SCHEDULES replace the defaults.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
 
@@ -105,6 +107,7 @@ struct schedule {
     bool evicts;   /* max_spans is small: what is there may be gone */
     bool is_tight; /* requests are large */
     bool is_slow; /* downstream answers later, and nothing but the count of what leaves is judged */
+    bool is_beside; /* every request is taken for a large one, and is worked on by jobs */
     bool is_ending;
     /* what was said */
     struct model_world worlds[TENANTS];
@@ -114,6 +117,10 @@ struct schedule {
     unsigned request_count;
     unsigned deliveries;
     uint64_t lost_items;
+    /* A profile that was handed over: what it says, once it is admitted. */
+    struct model_request *saying;
+    const struct meant *saying_meant;
+    bool saying_counts;
 };
 
 static uint64_t next_random(struct schedule *s, uint64_t below)
@@ -352,11 +359,36 @@ static struct model_request *request_of(struct schedule *s, const struct request
     return &s->requests[i];
 }
 
+static void say_samples(struct schedule *s, const struct model_request *model,
+                        const struct meant *meant)
+{
+    for (unsigned i = 0; i < model->count; i++) {
+        struct meant own = {model->peer, model->samples[i].trace};
+        if (model->samples[i].span)
+            say_totals(s, meant[i].trace ? meant[i] : own, model->samples[i].span);
+    }
+}
+
+/* Once: when the profile was answered, or has reached downstream. */
+static void say_what_was_admitted(struct schedule *s)
+{
+    struct model_request *model = s->saying;
+    if (!model)
+        return;
+    bool is_answered = model->probe.settled > 0 && verdict_is_ok(&model->probe.verdict);
+    if (!is_answered && model->offers == 0)
+        return;
+    s->saying = NULL;
+    if (s->saying_counts)
+        say_samples(s, model, s->saying_meant);
+}
+
 /* Downstream: judges, then takes or refuses. */
 static struct verdict decide(void *context, const struct recorded *offered)
 {
     struct schedule *s = context;
     struct request out;
+    say_what_was_admitted(s);
     struct slice bytes = slice_of(offered->bytes, offered->size);
     if (offered->signal == SIGNAL_TRACES)
         request_read_traces(&out, bytes);
@@ -406,6 +438,8 @@ static void hand_over(struct schedule *s, struct request *request, struct model_
     fixture_consume(&s->fixture, place->nodes[next_random(s, s->workers)], request_encode(request),
                     request->items, probe);
     request_free(request);
+    if (s->is_beside)
+        fixture_advance(&s->fixture, 0);
     /* Nobody waits for the join: the answer is there, or downstream has the request and owes it. */
     if (probe->settled == 0)
         assert_true(recorder->held_count > held);
@@ -483,16 +517,6 @@ static void add_sample(struct request *request, struct model_sample *model)
     }
 }
 
-static void say_samples(struct schedule *s, const struct model_request *model,
-                        const struct meant *meant)
-{
-    for (unsigned i = 0; i < model->count; i++) {
-        struct meant own = {model->peer, model->samples[i].trace};
-        if (model->samples[i].span)
-            say_totals(s, meant[i].trace ? meant[i] : own, model->samples[i].span);
-    }
-}
-
 static void send_profile(struct schedule *s)
 {
     struct request request;
@@ -529,12 +553,14 @@ static void send_profile(struct schedule *s)
     }
     uint64_t *seen_ns = &s->world->profile_seen_ns[model->peer][id];
     bool counts = !id || !*seen_ns || now_of(s) - *seen_ns > WINDOW;
+    s->saying = model;
+    s->saying_meant = meant;
+    s->saying_counts = counts;
     hand_over(s, &request, model);
-    if (!model->settled_ok && model->offers == 0)
-        return; /* not admitted */
-    if (counts)
-        say_samples(s, model, meant);
-    if (id && counts)
+    say_what_was_admitted(s);
+    bool is_admitted = s->saying == NULL;
+    s->saying = NULL;
+    if (is_admitted && id && counts)
         *seen_ns = now_of(s);
 }
 
@@ -617,7 +643,9 @@ static void step(struct schedule *s)
         fixture_advance(&s->fixture, next_random(s, 8) * SECOND);
     /* No two requests at one instant: which span is the newest would be a matter of taste. */
     fixture_advance(&s->fixture, MILLISECOND);
-    assert_true(metric(s, "profcol_spanjoin_held_bytes", "spanjoin=\"spanjoin\"") <= 1 << 20);
+    /* What a job makes ready to leave has made its room already, up to a quarter. */
+    assert_true(metric(s, "profcol_spanjoin_held_bytes", "spanjoin=\"spanjoin\"") <=
+                (s->is_beside ? 5 << 18 : 1 << 20));
     for (unsigned i = 0; i < s->request_count && !s->evicts && !s->is_slow; i++)
         if (s->requests[i].settled_ok && s->requests[i].offers == 0)
             judge_waiting(s, &s->requests[i]);
@@ -631,6 +659,7 @@ static void begin(struct schedule *s, uint64_t seed)
     s->span_wait_ns = next_random(s, 3) == 0 ? next_random(s, 12) * SECOND : 0;
     s->evicts = next_random(s, 6) == 0;
     s->is_tight = next_random(s, 12) == 0;
+    s->is_beside = next_random(s, 3) == 0;
     bool has_tenants = next_random(s, 2) == 0;
     s->tenants = has_tenants ? 1 + (unsigned)next_random(s, TENANTS) : 1;
     s->peers = has_tenants ? 1 : PEERS;
@@ -642,6 +671,7 @@ static void begin(struct schedule *s, uint64_t seed)
              s->evicts ? 5 : 1000, has_tenants ? "service.name" : "nowhere", s->wait_ns / SECOND,
              s->span_wait_ns / SECOND);
     fixture_init(&s->fixture, s->workers);
+    spanjoin_set_large_bytes(s->is_beside ? 0 : SIZE_MAX);
     s->is_slow = next_random(s, 5) == 0;
     s->fixture.recorder.decide = s->is_slow ? NULL : decide;
     s->fixture.recorder.context = s;

@@ -5,6 +5,7 @@
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/pipeline/graph.h"
+#include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/spanjoin_requests.h"
 
 #include <semaphore.h>
@@ -139,10 +140,11 @@ static void drive(struct graph *graph, struct worker *workers, uint64_t *items_i
             items_in[signal] += drivers[i].items[signal];
 }
 
-static void test_two_workers(void **state)
+static void join_on_two_workers(void)
 {
-    (void)state;
     static struct worker workers[WORKERS];
+    atomic_store(&items_out[SIGNAL_TRACES], 0);
+    atomic_store(&items_out[SIGNAL_PROFILES], 0);
     const struct config_type *types[] = {&source_type.config, &sink_type.config,
                                          &spanjoin_processor_type.config, NULL};
     struct text report = {0};
@@ -181,11 +183,26 @@ static void test_two_workers(void **state)
     text_deinit(&report);
 }
 
+static void test_two_workers(void **state)
+{
+    (void)state;
+    join_on_two_workers();
+}
+
+/* Every second request, about, is a large one, on which a job works. */
+static void test_two_workers_and_jobs(void **state)
+{
+    (void)state;
+    spanjoin_set_large_bytes(400);
+    join_on_two_workers();
+}
+
 int main(void)
 {
     log_init(LOG_ERROR, LOG_CONSOLE);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_workers),
+        cmocka_unit_test(test_two_workers_and_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

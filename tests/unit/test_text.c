@@ -30,6 +30,21 @@ static void appending_grows(void **state)
     assert_null(text.data);
 }
 
+static void what_is_there_may_come_again(void **state)
+{
+    (void)state;
+    struct text text = {.limit = 1000};
+    text_append(&text, "<0123456789>");
+    for (int i = 0; i < 100; i++) /* its memory moves meanwhile */
+        text_append_again(&text, 1, 10);
+    assert_int_equal(text.size, 1012);
+    assert_string_equal(text_string(&text) + 990, "8901234567890123456789");
+    assert_true(text_is_full(&text));
+    text.size = 1000;
+    assert_false(text_is_full(&text));
+    text_deinit(&text);
+}
+
 static void hex_digits_are_of_either_case(void **state)
 {
     (void)state;
@@ -115,6 +130,24 @@ static void json_is_escaped(void **state)
     }
 }
 
+/* Long texts are written in parts; a character may lie across the end of one. */
+static void json_of_long_texts_is_escaped(void **state)
+{
+    (void)state;
+    enum { LONGEST = 1100 };
+    for (int plain = 0; plain < LONGEST; plain++) {
+        struct text in = {0}, text = {0}, expected = {0};
+        text_printf(&in, "%*s\xe2\x80\xa8\xf0\x90\x80\x80\x01\xc3", plain, "");
+        text_printf(&expected, "%*s\\u2028\xf0\x90\x80\x80\\u0001" REPLACED, plain, "");
+        text_append_json(&text, slice_of(in.data, in.size));
+        assert_string_equal(text_string(&text), text_string(&expected));
+        assert_int_equal(text.size, expected.size);
+        text_deinit(&in);
+        text_deinit(&text);
+        text_deinit(&expected);
+    }
+}
+
 static uint64_t random_state = 11;
 
 static uint8_t random_byte(void)
@@ -150,9 +183,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appending_grows),
+        cmocka_unit_test(what_is_there_may_come_again),
         cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(hex_is_lower_case),
         cmocka_unit_test(json_is_escaped),
+        cmocka_unit_test(json_of_long_texts_is_escaped),
         cmocka_unit_test(json_of_random_bytes_parses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,231 @@
+#include "processors/spanjoin/join_steps.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+
+static struct request_sender sender_of(const struct spanjoin *join, const struct batch *batch,
+                                       uint64_t now_ns)
+{
+    return (struct request_sender){
+        .settings = join->settings, .index = join->index, .batch = batch, .now_ns = now_ns};
+}
+
+/* --- messages to who waits --- */
+
+struct wake_post {
+    struct post post;
+    struct spanjoin *join;
+    size_t count;
+    struct woken {
+        uint64_t hold;
+        enum signal signal;
+    } items[];
+};
+
+static void on_wake(struct worker *worker, struct post *post)
+{
+    struct wake_post *wake = (struct wake_post *)post;
+    for (size_t i = 0; i < wake->count; i++) {
+        struct spanjoin_node *node = wake->join->nodes[worker->index][wake->items[i].signal];
+        if (node)
+            holds_wake(node, wake->items[i].hold);
+    }
+    spanjoin_unref(wake->join);
+    free(wake);
+}
+
+static void post_to_worker(struct spanjoin *join, unsigned worker, size_t count,
+                           const struct span_wakeups *wakeups)
+{
+    struct wake_post *wake = memory_alloc(sizeof *wake + count * sizeof *wake->items);
+    wake->post.on_post = on_wake;
+    wake->join = join;
+    wake->count = 0;
+    for (size_t i = 0; i < wakeups->count; i++) {
+        const struct span_wakeup *wakeup = &wakeups->items[i];
+        if (wakeup->waiter.worker != worker)
+            continue;
+        enum signal signal =
+            wakeup->waits_for == SPAN_WAITS_FOR_SPAN ? SIGNAL_PROFILES : SIGNAL_TRACES;
+        wake->items[wake->count++] = (struct woken){wakeup->waiter.hold, signal};
+    }
+    atomic_fetch_add_explicit(&join->references, 1, memory_order_relaxed);
+    worker_post(&join->process->workers[worker], &wake->post);
+}
+
+/* One message per worker, however many wait there. */
+static void post_wakeups(struct spanjoin *join, struct span_wakeups *wakeups)
+{
+    size_t counts[WORKERS_MAX] = {0};
+    for (size_t i = 0; i < wakeups->count; i++)
+        counts[wakeups->items[i].waiter.worker]++;
+    for (unsigned worker = 0; wakeups->count > 0 && worker < join->process->worker_count; worker++)
+        if (counts[worker] > 0)
+            post_to_worker(join, worker, counts[worker], wakeups);
+    span_wakeups_deinit(wakeups);
+}
+
+static void count_evictions(struct spanjoin_node *node)
+{
+    for (unsigned i = 0; i < EVICTION_REASONS; i++) {
+        uint64_t evicted = span_index_take_evicted(node->join->index, i);
+        if (evicted > 0)
+            counter_add(node->join->metrics.evicted[i], node->node.worker->index, evicted);
+    }
+}
+
+/* --- traces --- */
+
+struct learning {
+    struct span_reader reader;
+    struct spanjoin *join;
+    uint64_t now_ns;
+    const struct span_waiter *waiter;
+    struct learned_spans *learned;
+    uint32_t count; /* spans so far */
+};
+
+static void add_lag(struct learned_spans *learned, int64_t lag_ns, struct arena *arena)
+{
+    learned->lags = arena_grow(arena, learned->lags, learned->lag_count, &learned->lag_capacity,
+                               sizeof *learned->lags);
+    learned->lags[learned->lag_count++] = lag_ns;
+}
+
+static void learn_block(struct span_reader *reader, struct span_put *puts, size_t count,
+                        struct arena *arena)
+{
+    struct learning *learning = (struct learning *)reader;
+    struct learned_spans *learned = learning->learned;
+    span_index_put_many(learning->join->index, learning->now_ns, puts, count, learning->waiter,
+                        arena, &learned->wakeups);
+    for (size_t i = 0; i < count; i++) {
+        learned->late += puts[i].samples_left;
+        if (puts[i].waits)
+            waiting_keys_add(&learned->keys, learning->count + (uint32_t)i, puts[i].place);
+        if (puts[i].has_lag)
+            add_lag(learned, puts[i].lag_ns, arena);
+    }
+    learning->count += (uint32_t)count;
+}
+
+void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                      const struct span_waiter *waiter, struct learned_spans *learned_out)
+{
+    struct learning learning = {.reader = {.read = learn_block, .wants_values = true},
+                                .join = join,
+                                .now_ns = now_ns,
+                                .waiter = waiter,
+                                .learned = learned_out};
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    *learned_out = (struct learned_spans){.late = 0};
+    learned_out->spans = request_spans_read(batch, &sender, &learning.reader);
+    assert(waiter || learned_out->keys.count == 0);
+}
+
+void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned)
+{
+    const struct spanjoin_metrics *metrics = &node->join->metrics;
+    unsigned worker = node->node.worker->index;
+    post_wakeups(node->join, &learned->wakeups);
+    count_evictions(node);
+    for (uint32_t i = 0; i < learned->lag_count; i++)
+        histogram_record(metrics->lag, worker, (double)learned->lags[i] / 1e9);
+    if (learned->late > 0)
+        counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, learned->late);
+    learned->late = 0;
+    learned->lag_count = 0;
+}
+
+struct collecting {
+    struct span_reader reader;
+    struct spanjoin *join;
+    uint64_t now_ns;
+    const struct span_waiter *waiter;
+    struct waiting_keys *keys;
+    uint32_t count; /* spans so far */
+};
+
+static void collect_block(struct span_reader *reader, struct span_put *puts, size_t count,
+                          struct arena *arena)
+{
+    struct collecting *collecting = (struct collecting *)reader;
+    for (size_t i = 0; i < count; i++)
+        puts[i].place = waiting_keys_place(collecting->keys, collecting->count + (uint32_t)i);
+    collecting->count += (uint32_t)count;
+    span_index_collect_many(collecting->join->index, collecting->now_ns, puts, count,
+                            collecting->waiter, arena);
+}
+
+struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                                        const struct span_waiter *waiter, struct waiting_keys *keys)
+{
+    struct collecting collecting = {.reader.read = collect_block,
+                                    .join = join,
+                                    .now_ns = now_ns,
+                                    .waiter = waiter,
+                                    .keys = keys};
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    return request_spans_read(batch, &sender, &collecting.reader);
+}
+
+/* --- profiles --- */
+
+struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                                      bool with_totals, uint64_t request)
+{
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    return sample_plan_new(batch, &sender, with_totals ? join->index : NULL, request);
+}
+
+void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+{
+    span_index_find_many(join->index, now_ns, plan->finds, plan->key_count, &plan->arena);
+    sample_plan_choose(plan);
+}
+
+void join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+                        const struct span_waiter *waiter)
+{
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        plan->finds[k].samples_left = plan->keys[k].match ? 0 : plan->keys[k].samples;
+    span_index_leave_many(join->index, now_ns, plan->finds, plan->key_count, waiter);
+}
+
+struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow)
+{
+    struct join_counts counts = {.no_id = plan->without_id, .overflow = plan->beyond_keys};
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        const struct sample_key *key = &plan->keys[k];
+        if (key->match)
+            counts.joined += key->samples;
+        else if (plan->finds[k].presence == SPAN_EXPIRED)
+            counts.expired += key->samples;
+        else if (overflow)
+            counts.overflow += key->samples;
+        else
+            counts.not_found += key->samples;
+        counts.ambiguous += key->ambiguous ? key->samples : 0;
+    }
+    return counts;
+}
+
+void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
+                      const struct span_waiter *waiter)
+{
+    struct span_wakeups wakeups = {0};
+    sample_plan_remember_profiles(plan);
+    span_index_add_many(node->join->index, node->node.worker->now_ns, plan->finds, plan->key_count,
+                        waiter, &wakeups);
+    post_wakeups(node->join, &wakeups);
+    count_evictions(node);
+}
+
+void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns)
+{
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        if (plan->keys[k].match && plan->keys[k].samples > 0)
+            histogram_record(node->join->metrics.lag, node->node.worker->index,
+                             (double)(int64_t)(now_ns - plan->keys[k].match->arrived_ns) / 1e9);
+}

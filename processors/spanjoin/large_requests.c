@@ -1,0 +1,319 @@
+#include "processors/spanjoin/large_requests.h"
+
+#include "core/base/container_of.h"
+#include "core/base/job.h"
+#include "core/base/memory.h"
+#include "core/pipeline/reservation.h"
+#include "processors/spanjoin/enrich_samples.h"
+#include "processors/spanjoin/join_steps.h"
+
+#include <assert.h>
+
+/* What becomes of a request that is not held. */
+enum outcome { GOES_ON, IS_REFUSED, IS_DROPPED /* its sender is gone */ };
+
+struct large_request {
+    struct job job;
+    struct list_link link;
+    struct spanjoin_node *node;
+    struct batch *batch;             /* lent to the job while one runs */
+    struct buffer *bytes;            /* of profiles as they came: the plan points to them */
+    struct reservation *reservation; /* of the batch, kept */
+    uint64_t now_ns;                 /* when it came */
+    bool may_wait;                   /* when it came */
+    enum outcome outcome;
+    struct join_counts counts;
+    /* The job in hand, and what follows on the worker: the last step frees the request. */
+    void (*work)(struct large_request *request);
+    void (*next)(struct large_request *request);
+    /* Traces: */
+    struct span_waiter waiter; /* if may_wait */
+    struct learned_spans learned;
+    /* Profiles: */
+    struct sample_plan *plan; /* NULL: not made */
+    uint64_t number;
+    bool overflow; /* no room to wait in */
+};
+
+static bool is_abandoned(const struct large_request *request)
+{
+    return receipt_is_abandoned(request->batch->receipt);
+}
+
+/* --- jobs --- */
+
+static void run(struct job *job)
+{
+    struct large_request *request = container_of(job, struct large_request, job);
+    request->work(request);
+}
+
+static bool is_wanted(const struct job *job)
+{
+    return !is_abandoned(container_of(job, const struct large_request, job));
+}
+
+static void take_back(struct large_request *request)
+{
+    list_remove(&request->node->large, &request->link);
+    batch_take_back(request->batch, request->node->node.worker);
+}
+
+static void drop_undone(struct large_request *request);
+
+static void on_done(struct job *job, bool did_run)
+{
+    struct large_request *request = container_of(job, struct large_request, job);
+    take_back(request);
+    if (did_run)
+        request->next(request);
+    else
+        drop_undone(request);
+}
+
+static void start(struct large_request *request, void (*work)(struct large_request *request),
+                  void (*next)(struct large_request *request),
+                  bool (*wanted)(const struct job *job))
+{
+    request->work = work;
+    request->next = next;
+    request->job = (struct job){.run = run, .on_done = on_done, .is_wanted = wanted};
+    list_append(&request->node->large, &request->link);
+    batch_lend(request->batch);
+    job_start(request->node->node.worker, &request->job);
+}
+
+/* --- the end --- */
+
+/* Frees all but the batch, and what is reserved for it once that is handed on. */
+static void end(struct large_request *request)
+{
+    buffer_unref(request->bytes);
+    reservation_end_keep(request->reservation);
+    free(request);
+}
+
+static void finish(struct large_request *request)
+{
+    struct spanjoin_node *node = request->node;
+    struct batch *batch = request->batch;
+    assert(!request->link.list && batch->owner == node->node.worker);
+    if (is_abandoned(request))
+        request->outcome = IS_DROPPED;
+    switch (request->outcome) {
+    case GOES_ON:
+        spanjoin_count(node, &request->counts);
+        node_forward(&node->node, batch);
+        break;
+    case IS_REFUSED:
+        spanjoin_refuse(node, batch);
+        break;
+    case IS_DROPPED:
+        batch_drop(batch, &verdict_sender_is_gone);
+        break;
+    }
+    end(request);
+}
+
+/* Its sender had given up before the job began. */
+static void drop_undone(struct large_request *request)
+{
+    if (request->node->node.signal == SIGNAL_TRACES && request->may_wait)
+        holds_return_id(request->node, request->waiter.hold);
+    if (request->plan)
+        sample_plan_free(request->plan);
+    request->outcome = IS_DROPPED;
+    finish(request);
+}
+
+/* Of a request that could wait but for room, or for the time that is left. */
+static enum outcome outcome_without_wait(const struct large_request *request, enum hold_room room)
+{
+    if (is_abandoned(request))
+        return IS_DROPPED;
+    return spanjoin_must_go_on(request->batch, room) ? GOES_ON : IS_REFUSED;
+}
+
+/* --- traces --- */
+
+static void enrich_spans(struct large_request *request, const struct request_spans *spans)
+{
+    const struct spanjoin_settings *settings = request->node->join->settings;
+    request->counts.spans_enriched = request_spans_enrich(request->batch, settings, spans);
+    batch_flatten(request->batch); /* the next node would do it on the loop */
+}
+
+static void learn(struct large_request *request)
+{
+    const struct span_waiter *waiter = request->may_wait ? &request->waiter : NULL;
+    join_learn_spans(request->node->join, request->batch, request->now_ns, waiter,
+                     &request->learned);
+    if (request->learned.spans.waiting == 0)
+        enrich_spans(request, &request->learned.spans);
+}
+
+static void collect(struct large_request *request)
+{
+    struct request_spans spans =
+        join_collect_spans(request->node->join, request->batch, request->now_ns, &request->waiter,
+                           &request->learned.keys);
+    if (request->outcome == GOES_ON)
+        enrich_spans(request, &spans);
+    request_spans_deinit(&spans);
+}
+
+static void after_collect(struct large_request *request)
+{
+    waiting_keys_deinit(&request->learned.keys);
+    holds_return_id(request->node, request->waiter.hold);
+    finish(request);
+}
+
+/* The spans are in the index and wait: for samples, or until they are collected. */
+static void hold_spans(struct large_request *request)
+{
+    struct spanjoin_node *node = request->node;
+    uint32_t waiting = request->learned.spans.waiting;
+    assert(request->may_wait && waiting == request->learned.keys.count);
+    request_spans_deinit(&request->learned.spans);
+    enum hold_room room = HOLD_NEVER;
+    if (spanjoin_may_wait(node) && !is_abandoned(request))
+        room = spanjoin_hold_traces(node, request->batch, request->waiter.hold, waiting,
+                                    &request->learned.keys);
+    if (room == HOLD_ROOM) {
+        end(request);
+        return;
+    }
+    request->outcome = outcome_without_wait(request, room);
+    start(request, collect, after_collect, NULL);
+}
+
+static void after_learn(struct large_request *request)
+{
+    join_tell_learned(request->node, &request->learned);
+    if (request->learned.spans.waiting > 0) {
+        hold_spans(request);
+        return;
+    }
+    if (request->may_wait)
+        holds_return_id(request->node, request->waiter.hold);
+    request_spans_deinit(&request->learned.spans);
+    finish(request);
+}
+
+/* --- profiles --- */
+
+static void apply(struct large_request *request)
+{
+    sample_plan_apply(request->plan);
+    batch_flatten(request->batch); /* the next node would do it on the loop */
+}
+
+static bool waits_for_spans(const struct large_request *request)
+{
+    return request->may_wait && sample_plan_missing(request->plan) > 0;
+}
+
+static void plan(struct large_request *request)
+{
+    struct spanjoin *join = request->node->join;
+    bool asks = spanjoin_has_other_side(request->node);
+    request->plan = join_plan_samples(join, request->batch, request->now_ns, asks, request->number);
+    if (asks)
+        join_find_spans(join, request->plan, request->now_ns);
+    if (!waits_for_spans(request))
+        apply(request);
+}
+
+/* The plan was applied, or is not. The index is told last: what its sender gives up, it sends
+ * again, and then it counts. */
+static void after_apply(struct large_request *request)
+{
+    struct spanjoin_node *node = request->node;
+    if (is_abandoned(request))
+        request->outcome = IS_DROPPED;
+    if (request->outcome == GOES_ON)
+        spanjoin_tell_samples(node, request->plan, request->overflow);
+    sample_plan_free(request->plan);
+    finish(request);
+}
+
+static void hold_samples(struct large_request *request)
+{
+    struct spanjoin_node *node = request->node;
+    bool may_wait = spanjoin_may_wait(node);
+    enum hold_room room = HOLD_NEVER;
+    if (may_wait)
+        room = spanjoin_hold_profiles(node, request->batch, request->plan,
+                                      sample_plan_missing(request->plan));
+    if (room == HOLD_ROOM) {
+        end(request);
+        return;
+    }
+    request->overflow = may_wait;
+    request->outcome = outcome_without_wait(request, room);
+    if (request->outcome == GOES_ON)
+        start(request, apply, after_apply, is_wanted);
+    else
+        after_apply(request);
+}
+
+static void after_plan(struct large_request *request)
+{
+    bool asked = spanjoin_has_other_side(request->node);
+    if (asked && !is_abandoned(request))
+        join_record_lags(request->node, request->plan, request->now_ns);
+    if (waits_for_spans(request) && !is_abandoned(request))
+        hold_samples(request);
+    else
+        after_apply(request);
+}
+
+/* --- life --- */
+
+void large_request_start(struct spanjoin_node *node, struct batch *batch)
+{
+    struct large_request *request = memory_zalloc(sizeof *request);
+    request->node = node;
+    request->batch = batch;
+    request->reservation = reservation_keep(batch->reservation);
+    request->now_ns = node->node.worker->now_ns;
+    request->may_wait = spanjoin_may_wait(node);
+    if (node->node.signal == SIGNAL_PROFILES) {
+        request->number = spanjoin_next_request(node->join);
+        request->bytes = buffer_ref(batch->parts[0].buffer);
+        start(request, plan, after_plan, is_wanted);
+        return;
+    }
+    if (request->may_wait)
+        request->waiter = (struct span_waiter){holds_take_id(node), node->node.worker->index};
+    start(request, learn, after_learn, is_wanted);
+}
+
+/* What the steps have made, wherever the job was. */
+static void free_steps(struct large_request *request)
+{
+    if (request->node->node.signal == SIGNAL_TRACES) {
+        join_tell_learned(request->node, &request->learned);
+        request_spans_deinit(&request->learned.spans);
+        waiting_keys_deinit(&request->learned.keys);
+    }
+    if (request->plan)
+        sample_plan_free(request->plan);
+}
+
+uint64_t large_requests_give_up(struct spanjoin_node *node)
+{
+    uint64_t lost = 0;
+    while (node->large.first) {
+        struct large_request *request = container_of(node->large.first, struct large_request, link);
+        struct batch *batch = request->batch;
+        job_cancel(&request->job);
+        take_back(request);
+        free_steps(request);
+        lost += batch->receipt ? 0 : batch->items;
+        node_refuse(&node->node, batch, REFUSED_FAILED, &verdict_shutting_down);
+        end(request);
+    }
+    return lost;
+}
