@@ -32,6 +32,17 @@ struct message_iter message_iter_into(const struct message_field *field, struct 
     return field->node ? message_iter(field->node, arena) : message_iter_bytes(field->wire.bytes);
 }
 
+void message_iter_open(struct message_iter *it, struct message_iter *parent,
+                       struct message_field *field)
+{
+    if (it->message)
+        return;
+    it->message = message_open(parent, field);
+    it->arena = parent->arena;
+    /* The same bytes, so it stands where it stood; nodes are looked for from the front. */
+    assert(it->cursor.end == it->message->raw.data + it->message->raw.size && !it->previous);
+}
+
 /* Goes on to the next run of appended fields; false when there is none. */
 static bool next_tail(struct message_iter *it)
 {
@@ -85,16 +96,19 @@ bool message_next_in_tree(struct message_iter *it, struct message_field *field)
         if (!field->node)
             return true;
         if (!field->node->removed) {
-            field->wire.bytes = field->node->raw;
+            field->wire.bytes =
+                field->node->raw_is_stale ? slice_of(wire_stale, 1) : field->node->raw;
             return true;
         }
     }
 }
 
+/* What is sent of it is not what came in, so what came in of the messages above it is stale. */
 static void mark_changed(struct message *message)
 {
-    for (; message && !message->changed; message = message->parent)
-        message->changed = true;
+    message->changed = true;
+    for (struct message *up = message->parent; up && !up->raw_is_stale; up = up->parent)
+        up->changed = up->raw_is_stale = true;
 }
 
 /* A node for the current field, in its place among its siblings. */
@@ -144,6 +158,7 @@ void message_replace(struct message_iter *it, struct message_field *field, struc
     node->raw = with_address(payload);
     node->children = NULL;
     node->tail = node->tail_last = NULL;
+    node->raw_is_stale = false;
     mark_changed(node);
 }
 
@@ -151,6 +166,7 @@ void message_append(struct message *message, struct arena *arena, struct slice f
 {
     assert(!message->removed);
     struct message_tail *last = message->tail_last;
+    message->raw_is_stale = true;
     if (last && last->fields.data + last->fields.size == fields.data) {
         last->fields.size +=
             fields.size; /* one run, where the caller writes into one piece of memory */
@@ -202,6 +218,7 @@ static void emit(struct sink *sink, const uint8_t *from, const uint8_t *end)
         slice_list_add(sink->list, sink->arena, slice_of(from, size));
         return;
     }
+    assert(sink->to);
     memcpy(sink->to, from, size);
     sink->to += size;
 }
@@ -266,6 +283,7 @@ enum { COPIED_BELOW = 64, SCRATCH_SIZE = 4096 };
 
 static void add_item(struct slice_list *list, struct arena *arena, struct slice bytes)
 {
+    assert(list->count <= list->capacity && (list->items || list->capacity == 0));
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
         struct slice *items = arena_alloc(arena, capacity * sizeof(*items));

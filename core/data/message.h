@@ -16,6 +16,11 @@
  *         message_append(child, arena, slice_of(encoded, n));
  *     }
  *
+ * The bytes of a message that was changed lack the change. A field whose node was appended to or
+ * changed below has `wire_stale` as its bytes, which asserts when it is read as a message: use
+ * message_iter_into, which shows everything. docs/data.md has worked examples and what a node
+ * costs.
+ *
  * Owner: nodes and appended bytes live in the batch's arena; slices borrow from its buffers.
  *
  * Thread: the worker that owns the batch.
@@ -45,16 +50,17 @@ struct message {
     struct message_tail *tail_last;
     const uint8_t *field_start; /* where its field starts in the parent's bytes (NULL: the root) */
     const uint8_t *field_end;
-    size_t size;      /* encoded payload; valid after message_measure */
-    uint32_t number;  /* its field number in the parent */
-    uint32_t segment; /* where field_start is: 0, or the number of the parent's tail */
-    bool changed;     /* it, or something below it */
+    size_t size;       /* encoded payload; valid after message_measure */
+    uint32_t number;   /* its field number in the parent */
+    uint32_t segment;  /* where field_start is: 0, or the number of the parent's tail */
+    bool changed;      /* it, or something below it */
+    bool raw_is_stale; /* something was appended to it or changed below it, which raw lacks */
     bool removed;
 };
 
 struct message_field {
-    struct wire_field wire;
-    struct message *node; /* when it was opened before */
+    struct wire_field wire; /* bytes: wire_stale when the message was changed since it came in */
+    struct message *node;   /* when it was opened before */
 };
 
 struct message_iter {
@@ -74,6 +80,10 @@ struct message_iter message_iter_bytes(struct slice raw);
 /* Returns an iterator into a BYTES field that the caller knows to be a message. To change something
  * in it, call message_open on the field first. */
 struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
+/* Opens `field`, on which `parent` stands, for an iterator that message_iter_into made of it: from
+ * here on what it returns can be opened, removed and replaced. */
+void message_iter_open(struct message_iter *it, struct message_iter *parent,
+                       struct message_field *field);
 /* Reads the next field; false at the end. Asserts that the bytes are valid, because the input was
  * scanned (scan.h). */
 bool message_next_in_tree(struct message_iter *it, struct message_field *field);

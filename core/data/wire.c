@@ -1,5 +1,10 @@
 #include "core/data/wire.h"
 
+#include <assert.h>
+
+/* A field number of 0, so that a reader finds it broken. */
+const uint8_t wire_stale[1] = {0};
+
 /* Up to 10 bytes; bits past 64 are dropped, as the reference parsers do. */
 static bool read_varint_slow(struct wire_cursor *cursor, uint64_t *out)
 {
@@ -72,6 +77,8 @@ bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field)
     if (!read_varint(cursor, &tag))
         return false;
     if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) {
+        /* Read a changed message with message_iter_into. */
+        assert(field->start != wire_stale);
         cursor->broken = true;
         return false;
     }

@@ -33,6 +33,10 @@ struct wire_field {
     const uint8_t *end;   /* behind the field */
 };
 
+/* Stands in place of a payload that must not be read as it came in, because the message was changed
+ * since (message.h): reading it as a message asserts. */
+extern const uint8_t wire_stale[1];
+
 struct wire_cursor {
     const uint8_t *next;
     const uint8_t *end;

@@ -1,7 +1,7 @@
 #include "core/pipeline/attribute_actions.h"
 
 #include "core/base/memory.h"
-#include "core/data/any_value.h"
+#include "core/data/attributes.h"
 #include "core/data/json.h"
 #include "core/data/utf8.h"
 
@@ -306,53 +306,26 @@ struct edit {
     const struct context *context;
 };
 
-/* An attribute that an iterator stands on. */
-struct attribute {
-    struct message_iter it;
-    struct message_field field;
-    struct key_value pair;
-};
-
 static struct attribute first_attribute(struct edit *edit)
 {
-    return (struct attribute){.it = message_iter(edit->message, edit->arena)};
-}
-
-static bool next_attribute(struct edit *edit, struct attribute *attribute)
-{
-    if (!message_next_bytes(&attribute->it, edit->number, &attribute->field))
-        return false;
-    attribute->pair = key_value_read(attribute->field.wire.bytes);
-    return true;
+    return attribute_first(message_iter(edit->message, edit->arena), edit->number);
 }
 
 static bool find_attribute(struct edit *edit, struct slice key, struct attribute *attribute)
 {
-    *attribute = first_attribute(edit);
-    while (next_attribute(edit, attribute))
-        if (slice_equal(attribute->pair.key, key))
-            return true;
-    return false;
-}
-
-static void set_value(struct edit *edit, struct attribute *attribute, struct slice value)
-{
-    if (!slice_equal(attribute->pair.value, value))
-        message_replace(&attribute->it, &attribute->field,
-                        key_value_encode(edit->arena, attribute->pair.key, value));
+    return attributes_find(message_iter(edit->message, edit->arena), edit->number, key, attribute);
 }
 
 static void append_attribute(struct edit *edit, struct slice key, struct slice value)
 {
-    message_append(edit->message, edit->arena,
-                   key_value_encode_field(edit->arena, edit->number, key, value));
+    attributes_append(edit->message, edit->arena, edit->number, key, value);
 }
 
 static void upsert(struct edit *edit, struct slice key, struct slice value)
 {
     struct attribute attribute;
     if (find_attribute(edit, key, &attribute))
-        set_value(edit, &attribute, value);
+        attribute_set_value(&attribute, value);
     else
         append_attribute(edit, key, value);
 }
@@ -404,7 +377,7 @@ static void apply_set(struct edit *edit, const struct attribute_action *action)
         return;
     bool exists = find_attribute(edit, key, &attribute);
     if (exists && action->action != ACTION_INSERT)
-        set_value(edit, &attribute, value);
+        attribute_set_value(&attribute, value);
     if (!exists && action->action != ACTION_UPDATE)
         append_attribute(edit, key, value);
 }
@@ -426,9 +399,9 @@ static bool is_meant(struct edit *edit, const struct attribute_action *action, s
 static void apply_delete(struct edit *edit, const struct attribute_action *action)
 {
     struct attribute attribute = first_attribute(edit);
-    while (next_attribute(edit, &attribute))
+    while (attribute_next(&attribute))
         if (is_meant(edit, action, attribute.pair.key))
-            message_remove(&attribute.it, &attribute.field);
+            attribute_remove(&attribute);
 }
 
 /* What the Collector hashes of each kind, numbers as little-endian `number`; false: nothing, for
@@ -477,9 +450,9 @@ static struct slice hash_value(struct arena *arena, struct slice any)
 static void apply_hash(struct edit *edit, const struct attribute_action *action)
 {
     struct attribute attribute = first_attribute(edit);
-    while (next_attribute(edit, &attribute))
+    while (attribute_next(&attribute))
         if (is_meant(edit, action, attribute.pair.key))
-            set_value(edit, &attribute, hash_value(edit->arena, attribute.pair.value));
+            attribute_set_value(&attribute, hash_value(edit->arena, attribute.pair.value));
 }
 
 static void apply_extract(struct edit *edit, const struct attribute_action *action)
@@ -579,10 +552,10 @@ static void apply_convert(struct edit *edit, const struct attribute_action *acti
     struct slice old = attribute.pair.value;
     struct any_value from = any_value_read(old);
     if (action->converted_type == CONVERTED_STRING)
-        set_value(edit, &attribute, convert_to_string(edit->arena, &from, old));
+        attribute_set_value(&attribute, convert_to_string(edit->arena, &from, old));
     else
-        set_value(
-            edit, &attribute,
+        attribute_set_value(
+            &attribute,
             convert_to_number(edit->arena, &from, action->converted_type == CONVERTED_DOUBLE, old));
 }
 

@@ -1,8 +1,10 @@
 #include "tests/unit/cost_stages.h"
 
+#include "core/data/any_value.h"
 #include "core/data/describe.h"
 #include "core/data/json.h"
 #include "core/pipeline/batch_join.h"
+#include "core/pipeline/items.h"
 #include "core/pipeline/otlp_request.h"
 #include "exporters/pyroscope/pushes.h"
 #include "processors/spanjoin/enrich_samples.h"
@@ -12,7 +14,8 @@
 extern const struct component_type spanjoin_processor_type, resource_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
-/* What changes a resource keeps a node of it, and a request has 100,000 at most. */
+/* What changes a resource keeps a node of it, and a request has 100,000 at most; what changes an
+ * item keeps one or two. */
 enum { NODES_BYTES = 8 << 20 };
 /* A description ends behind 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
@@ -100,6 +103,19 @@ static void cut(enum signal signal, struct buffer *request, uint32_t items, uint
     }
 }
 
+/* A component that changes every item: one attribute is new, one is the copy of another one. */
+static void stage_items(enum signal signal, struct buffer *request, uint32_t count)
+{
+    struct batch *batch = batch_of(signal, request, count);
+    struct slice found, value = any_value_encode(&batch->arena, any_value_string(SLICE("x")));
+    for (struct items items = items_of(batch); items_next(&items);) {
+        if (item_get_attribute(&items, SLICE("k"), &found))
+            item_set_attribute(&items, SLICE("copy"), found);
+        item_set_attribute(&items, SLICE("a"), value);
+    }
+    end_batch(batch);
+}
+
 static void stage_cut_1(enum signal signal, struct buffer *request, uint32_t items)
 {
     cut(signal, request, items, 1);
@@ -162,6 +178,7 @@ const struct cost_stage cost_stages[COST_STAGE_COUNT] = {
     {"scan", stage_scan, false, PEAK_MORE},
     {"spanjoin", stage_spanjoin, false, PEAK_MORE},
     {"resource", stage_resource, false, NODES_BYTES},
+    {"items", stage_items, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
     {"cut_100", stage_cut_100, false, PEAK_MORE},
     {"merge", stage_merge, false, PEAK_MORE},

@@ -4,7 +4,11 @@
 #include "core/base/memory.h"
 
 #include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
+
+#include <cmocka.h>
 
 struct recorder_node {
     struct node node;
@@ -130,6 +134,25 @@ static void complete_yaml(struct text *out, const struct component_type *type, c
         is_processor ? id : "", is_exporter ? id : "fixture_sink");
 }
 
+void fixture_refuses(const struct component_type *type, const char *settings, const char *wanted)
+{
+    const struct config_type *types[] = {&fixture_source, &fixture_sink, &type->config, NULL};
+    const char *id = type->config.name;
+    enum signal signal = type->config.stability[CONFIG_TRACES] ? SIGNAL_TRACES : SIGNAL_PROFILES;
+    struct text yaml = {0}, whole = {0}, report = {0};
+    text_printf(&yaml, "%s: {%s: %s}", sections[type->config.section], id, settings);
+    complete_yaml(&whole, type, id, text_string(&yaml), signal);
+    struct config *config =
+        config_load_text(types, "test", slice_of_string(text_string(&whole)), &report);
+    if (config || !strstr(text_string(&report), wanted))
+        fail_msg("%s: %s\nwant: %s\n got: %s", id, settings, wanted,
+                 config ? "no error" : text_string(&report));
+    assert_non_null(strstr(text_string(&report), "test:1:")); /* it says where */
+    text_deinit(&yaml);
+    text_deinit(&whole);
+    text_deinit(&report);
+}
+
 static const void *load_settings(struct fixture *fixture, const struct component_type *type,
                                  const char *id, const char *yaml, enum signal signal)
 {
@@ -173,7 +196,7 @@ static struct component *make_component(struct fixture *fixture, const struct co
 }
 
 static struct node *make_node(struct fixture *fixture, struct component *component, unsigned worker,
-                              const char *pipeline, enum signal signal)
+                              const char *pipeline, enum signal signal, struct node *behind)
 {
     const struct component_type *type = component->type;
     struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
@@ -184,7 +207,7 @@ static struct node *make_node(struct fixture *fixture, struct component *compone
     for (int s = 0; s < SIGNAL_COUNT; s++)
         outlet_init(&node->outlets[s], node, (enum signal)s);
     for (int s = 0; s < SIGNAL_COUNT; s++) {
-        outlet_add(&node->outlets[s], fixture->recorder_nodes[worker]);
+        outlet_add(&node->outlets[s], behind);
         outlet_start(&node->outlets[s]);
     }
     struct error err;
@@ -199,6 +222,15 @@ struct fixture_place *fixture_place(struct fixture *fixture, const struct compon
                                     const char *id, const char *yaml, const char *pipeline,
                                     enum signal signal)
 {
+    return fixture_place_before(fixture, NULL, type, id, yaml, pipeline, signal);
+}
+
+struct fixture_place *fixture_place_before(struct fixture *fixture,
+                                           const struct fixture_place *behind,
+                                           const struct component_type *type, const char *id,
+                                           const char *yaml, const char *pipeline,
+                                           enum signal signal)
+{
     struct fixture_place *place = memory_zalloc(sizeof(*place));
     for (struct fixture_place *other = fixture->places; other; other = other->next)
         if (strcmp(other->component->id, id) == 0)
@@ -207,7 +239,8 @@ struct fixture_place *fixture_place(struct fixture *fixture, const struct compon
         place->component =
             make_component(fixture, type, id, load_settings(fixture, type, id, yaml, signal));
     for (unsigned i = 0; i < fixture->process.worker_count; i++)
-        place->nodes[i] = make_node(fixture, place->component, i, pipeline, signal);
+        place->nodes[i] = make_node(fixture, place->component, i, pipeline, signal,
+                                    behind ? behind->nodes[i] : fixture->recorder_nodes[i]);
     struct fixture_place **last = &fixture->places;
     while (*last)
         last = &(*last)->next;
@@ -238,6 +271,41 @@ void fixture_consume(struct fixture *fixture, struct node *node, struct slice re
         batch_new(node->worker, node->signal, buffer, items, probe ? &probe->receipt : NULL, NULL);
     batch->peer = fixture->peer;
     node->component->type->consume(node, batch);
+}
+
+static enum json_message request_of(enum signal signal)
+{
+    return signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST;
+}
+
+struct buffer *fixture_encode(enum signal signal, const char *json)
+{
+    struct error err = {0};
+    bool over_budget;
+    struct buffer *buffer =
+        json_to_protobuf(request_of(signal), slice_of_string(json), NULL, &over_budget, &err);
+    if (!buffer)
+        fail_msg("%s: %s", json, err.text);
+    assert(buffer); /* for analysers, which do not know that a failure ends the test */
+    return buffer;
+}
+
+void fixture_consume_json(struct fixture *fixture, struct node *node, const char *json,
+                          uint32_t items, struct probe *probe)
+{
+    struct buffer *request = fixture_encode(node->signal, json);
+    fixture_consume(fixture, node, buffer_slice(request), items, probe);
+    buffer_unref(request);
+}
+
+char *fixture_recorded_json(const struct fixture *fixture, size_t index)
+{
+    assert_in_range(index, 0, fixture->recorder.count - 1);
+    const struct recorded *recorded = &fixture->recorder.items[index];
+    struct text out = {0};
+    json_from_protobuf(request_of(recorded->signal), slice_of(recorded->bytes, recorded->size),
+                       &out);
+    return out.data;
 }
 
 static bool has_mail(const struct fixture *fixture)
@@ -330,17 +398,32 @@ void fixture_drain(struct node *node)
         node->component->type->node_drain(node);
 }
 
-static void drain_place(struct fixture *fixture, struct fixture_place *place)
+static bool place_is_idle(const struct fixture *fixture, const struct fixture_place *place)
 {
-    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
-        if (!place->nodes[i]->draining)
-            fixture_drain(place->nodes[i]);
-    }
-    for (unsigned i = 0; i < fixture->process.worker_count; i++) {
-        for (int tries = 0; !fixture_is_idle(place->nodes[i]) && tries < 3600; tries++)
-            fixture_advance(fixture, 1000000000u);
-        assert(fixture_is_idle(place->nodes[i]));
-    }
+    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+        if (!fixture_is_idle(place->nodes[i]))
+            return false;
+    return true;
+}
+
+static bool all_are_idle(const struct fixture *fixture)
+{
+    for (const struct fixture_place *place = fixture->places; place; place = place->next)
+        if (!place_is_idle(fixture, place))
+            return false;
+    return true;
+}
+
+/* All are told at once, as in the graph: one hands what it holds to the next. */
+static void drain_places(struct fixture *fixture)
+{
+    for (struct fixture_place *place = fixture->places; place; place = place->next)
+        for (unsigned i = 0; i < fixture->process.worker_count; i++)
+            if (!place->nodes[i]->draining)
+                fixture_drain(place->nodes[i]);
+    for (int tries = 0; !all_are_idle(fixture) && tries < 3600; tries++)
+        fixture_advance(fixture, 1000000000u);
+    assert(all_are_idle(fixture));
 }
 
 static void free_place(struct fixture *fixture, struct fixture_place *place)
@@ -379,8 +462,7 @@ void fixture_deinit(struct fixture *fixture)
     fixture->recorder.decide = NULL;
     fixture->recorder.hold = false;
     fixture_release(fixture, &verdict_ok);
-    for (struct fixture_place *place = fixture->places; place; place = place->next)
-        drain_place(fixture, place);
+    drain_places(fixture);
     for (struct fixture_place *place = fixture->places; place; place = place->next)
         stop_place(fixture, place);
     while (fixture->places) {

@@ -11,6 +11,9 @@
  *     assert_int_equal(f.recorder.count, 1);
  *     fixture_deinit(&f);  // drains, stops, checks that nothing is left
  *
+ * Two components one behind the other: fixture_place for the second one first, then
+ * fixture_place_before for the one whose nodes forward to it.
+ *
  * Owner: the test.
  *
  * Thread: the test's.
@@ -19,6 +22,7 @@
 #define PROFCOL_TESTS_PIPELINE_FIXTURE_H
 
 #include "core/base/budget.h"
+#include "core/data/json.h"
 #include "core/pipeline/component.h"
 
 #define FIXTURE_WORKERS_MAX 4
@@ -51,7 +55,7 @@ struct recorder {
 struct fixture_place {
     struct component *component;
     struct node *nodes[FIXTURE_WORKERS_MAX]; /* one per worker */
-    struct fixture_place *next;
+    struct fixture_place *next;              /* the one made after this one */
 };
 
 struct fixture {
@@ -84,9 +88,25 @@ void fixture_init(struct fixture *fixture, unsigned workers);
 struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type,
                                     const char *id, const char *yaml, const char *pipeline,
                                     enum signal signal);
+/* The same, but what the nodes forward goes to the nodes of `behind`, which was made before. */
+struct fixture_place *fixture_place_before(struct fixture *fixture,
+                                           const struct fixture_place *behind,
+                                           const struct component_type *type, const char *id,
+                                           const char *yaml, const char *pipeline,
+                                           enum signal signal);
+/* Checks that the component is refused with these settings ("{timeout: soon}"), and that the report
+ * has the text `wanted` in it. Needs no fixture. */
+void fixture_refuses(const struct component_type *type, const char *settings, const char *wanted);
+/* A request in OTLP/JSON, encoded; one reference. Fails the test when it cannot be read. */
+struct buffer *fixture_encode(enum signal signal, const char *json);
+/* What arrived as number `index`, as OTLP/JSON; the caller frees it. */
+char *fixture_recorded_json(const struct fixture *fixture, size_t index);
 /* Hands encoded request bytes (copied) to the node. probe may be NULL (no receipt). */
 void fixture_consume(struct fixture *fixture, struct node *node, struct slice request,
                      uint32_t items, struct probe *probe);
+/* The same from OTLP/JSON. */
+void fixture_consume_json(struct fixture *fixture, struct node *node, const char *json,
+                          uint32_t items, struct probe *probe);
 /* Moves all workers forward by delta_ns, step by step in lock-step, and delivers messages between
  * them. */
 void fixture_advance(struct fixture *fixture, uint64_t delta_ns);

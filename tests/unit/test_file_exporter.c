@@ -492,25 +492,8 @@ static const struct mistake {
 static void refuses_mistakes(void **state)
 {
     (void)state;
-    static const struct field no_fields[] = {FIELD_END};
-    static const struct config_type source = {.name = "source",
-                                              .section = CONFIG_RECEIVERS,
-                                              .fields = no_fields,
-                                              .config_size = 1,
-                                              .stability = {STABILITY_STABLE, STABILITY_STABLE}};
-    const struct config_type *types[] = {&source, &file_exporter_type.config, NULL};
-    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        struct text yaml = {0}, report = {0};
-        text_printf(&yaml,
-                    "receivers: {source: }\nexporters: {file: %s}\n"
-                    "service: {pipelines: {traces: {receivers: [source], exporters: [file]}}}\n",
-                    mistakes[i].settings);
-        assert_null(config_load_text(types, "test", slice_of(yaml.data, yaml.size), &report));
-        if (!strstr(text_string(&report), mistakes[i].error))
-            fail_msg("%s: %s", mistakes[i].settings, text_string(&report));
-        text_deinit(&yaml);
-        text_deinit(&report);
-    }
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        fixture_refuses(&file_exporter_type, mistakes[i].settings, mistakes[i].error);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_directory, remove_directory)

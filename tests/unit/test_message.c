@@ -3,7 +3,10 @@
 #include "core/data/message.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -474,6 +477,79 @@ static void lengths_above_a_change_grow(void **state)
     arena_deinit(&arena);
 }
 
+/* What came in lacks what was added since, and says so. */
+static void bytes_of_a_changed_message_are_stale(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct message root;
+    struct message_field field, below;
+    message_init(&root, SLICE("\x0a\x02\x12\x00\x0a\x00"));
+    struct message_iter it = message_iter(&root, &arena);
+    field = field_at(&it, 0);
+    struct message *child = message_open(&it, &field);
+    assert_false(child->raw_is_stale);
+    struct message_iter sub = message_iter(child, &arena);
+    below = field_at(&sub, 0);
+    message_append(message_open(&sub, &below), &arena, SLICE("\x20\x01"));
+    assert_true(child->raw_is_stale && root.raw_is_stale);
+    it = message_iter(&root, &arena);
+    assert_true(message_next(&it, &field) && field.wire.bytes.data == wire_stale);
+    sub = message_iter_into(&field, NULL);
+    assert_true(message_next(&sub, &below) && below.wire.bytes.data == wire_stale);
+    message_replace(&it, &field, SLICE("\x20\x02")); /* the whole payload, known again */
+    it = message_iter(&root, &arena);
+    assert_true(message_next(&it, &field) && slice_is(field.wire.bytes, "\x20\x02"));
+    assert_true(message_next(&it, &field) && field.wire.bytes.size == 0);
+    arena_deinit(&arena);
+}
+
+static void read_stale_bytes(void)
+{
+    struct wire_cursor cursor = wire_cursor(slice_of(wire_stale, 1));
+    struct wire_field field;
+    close(STDERR_FILENO); /* where the assert says so */
+    wire_next(&cursor, &field);
+    _exit(0);
+}
+
+static void reading_stale_bytes_asserts(void **state)
+{
+    (void)state;
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        read_stale_bytes();
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+/* An iterator over bytes goes on as one that opens. */
+static void a_message_is_opened_while_it_is_read(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct message root;
+    struct message_field field, below;
+    message_init(&root, SLICE("\x0a\x06\x12\x00\x12\x00\x12\x00"));
+    struct message_iter it = message_iter(&root, &arena);
+    assert_true(message_next(&it, &field));
+    struct message_iter sub = message_iter_into(&field, &arena);
+    assert_true(message_next(&sub, &below) && message_next(&sub, &below));
+    assert_null(root.children);
+    message_iter_open(&sub, &it, &field);
+    message_iter_open(&sub, &it, &field); /* again: nothing happens */
+    message_remove(&sub, &below);
+    assert_true(message_next(&sub, &below));
+    message_append(message_open(&sub, &below), &arena, SLICE("\x20\x01"));
+    assert_false(message_next(&sub, &below));
+    uint8_t written[16];
+    assert_int_equal(message_measure(&root), 8);
+    message_write(&root, written);
+    assert_memory_equal(written, "\x0a\x06\x12\x00\x12\x02\x20\x01", 8);
+    arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +561,9 @@ int main(void)
         cmocka_unit_test(an_iterator_sees_what_is_appended_meanwhile),
         cmocka_unit_test(fields_of_one_number_are_found),
         cmocka_unit_test(lengths_above_a_change_grow),
+        cmocka_unit_test(bytes_of_a_changed_message_are_stale),
+        cmocka_unit_test(reading_stale_bytes_asserts),
+        cmocka_unit_test(a_message_is_opened_while_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

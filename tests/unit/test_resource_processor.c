@@ -1,4 +1,5 @@
 #include "core/data/json.h"
+#include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
 
 #include <setjmp.h>
@@ -9,18 +10,6 @@
 
 extern const struct component_type resource_processor_type;
 
-static struct buffer *encode(enum signal signal, const char *json)
-{
-    struct error err = {0};
-    bool over_budget;
-    struct buffer *buffer =
-        json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                         slice_of_string(json), NULL, &over_budget, &err);
-    if (!buffer)
-        fail_msg("%s: %s", json, err.text);
-    return buffer;
-}
-
 /* Runs the request through the processor; the text of what comes out. */
 static char *process(enum signal signal, const char *actions, const char *json, bool *same_bytes)
 {
@@ -30,7 +19,7 @@ static char *process(enum signal signal, const char *actions, const char *json, 
     text_printf(&yaml, "processors: {resource: {attributes: [%s]}}", actions);
     struct fixture_place *place = fixture_place(&f, &resource_processor_type, "resource",
                                                 text_string(&yaml), signal_name(signal), signal);
-    struct buffer *request = encode(signal, json);
+    struct buffer *request = fixture_encode(signal, json);
     struct probe probe;
     fixture_consume(&f, place->nodes[0], buffer_slice(request), 1, &probe);
     assert_int_equal(probe.settled, 1);
@@ -163,8 +152,7 @@ static void edits_resources(void **state)
             char *after =
                 request_of((enum signal)signal, edits[i].after ? edits[i].after : edits[i].before);
             char *got = process((enum signal)signal, edits[i].actions, before, &same_bytes);
-            if (strcmp(got, after) != 0)
-                fail_msg("%s:\n got %s\nwant %s", edits[i].actions, got, after);
+            expect_text_of(edits[i].actions, got, after);
             if (!edits[i].after && strstr(edits[i].actions, "}, {") == NULL)
                 assert_true(same_bytes);
             free(before);
@@ -179,7 +167,7 @@ static void makes_a_resource(void **state)
     (void)state;
     char *got = process(SIGNAL_TRACES, "{key: a, action: upsert, value: 1}",
                         "{\"resourceSpans\":[{},{\"schemaUrl\":\"s\"}]}", NULL);
-    assert_string_equal(
+    expect_text(
         got,
         "{\"resourceSpans\":["
         "{\"resource\":{\"attributes\":[" ATTRIBUTE(
@@ -226,32 +214,8 @@ static const struct mistake {
 static void refuses_mistakes(void **state)
 {
     (void)state;
-    static const struct field no_fields[] = {FIELD_END};
-    static const struct config_type source = {.name = "source",
-                                              .section = CONFIG_RECEIVERS,
-                                              .fields = no_fields,
-                                              .config_size = 1,
-                                              .stability = {STABILITY_STABLE, STABILITY_STABLE}};
-    static const struct config_type sink = {.name = "sink",
-                                            .section = CONFIG_EXPORTERS,
-                                            .fields = no_fields,
-                                            .config_size = 1,
-                                            .stability = {STABILITY_STABLE, STABILITY_STABLE}};
-    const struct config_type *types[] = {&source, &sink, &resource_processor_type.config, NULL};
-    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        struct text yaml = {0}, report = {0};
-        text_printf(&yaml,
-                    "receivers: {source: }\nexporters: {sink: }\nprocessors: {resource: %s}\n"
-                    "service: {pipelines: {traces: {receivers: [source], processors: [resource], "
-                    "exporters: [sink]}}}\n",
-                    mistakes[i].settings);
-        assert_null(config_load_text(types, "test", slice_of(yaml.data, yaml.size), &report));
-        if (!strstr(text_string(&report), mistakes[i].error))
-            fail_msg("%s: %s", mistakes[i].settings, text_string(&report));
-        assert_non_null(strstr(text_string(&report), "test:3:"));
-        text_deinit(&yaml);
-        text_deinit(&report);
-    }
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        fixture_refuses(&resource_processor_type, mistakes[i].settings, mistakes[i].error);
 }
 
 /* ---- from_context ---- */
@@ -266,7 +230,8 @@ static void check_from_request(const char *tenant, const char *expected)
                       "metadata.X-Tenant}, "
                       "{key: c, action: upsert, from_context: client.address}]}}",
                       "traces", SIGNAL_TRACES);
-    struct buffer *request = encode(SIGNAL_TRACES, "{\"resourceSpans\":[{\"resource\":{}}]}");
+    struct buffer *request =
+        fixture_encode(SIGNAL_TRACES, "{\"resourceSpans\":[{\"resource\":{}}]}");
     struct context *context = context_new();
     context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
     context->entries[0] = (struct context_entry){"x-tenant", tenant};
@@ -277,7 +242,7 @@ static void check_from_request(const char *tenant, const char *expected)
     struct text out = {0};
     json_from_protobuf(JSON_TRACES_REQUEST,
                        slice_of(f.recorder.items[0].bytes, f.recorder.items[0].size), &out);
-    assert_string_equal(text_string(&out), expected);
+    expect_text(text_string(&out), expected);
     text_deinit(&out);
     fixture_deinit(&f);
 }

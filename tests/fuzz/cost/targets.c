@@ -109,6 +109,8 @@ static const struct target targets[] = {
     OTLP(pyroscope, "pyroscope", SIGNAL_PROFILES),
     SEQUENCE(spanjoin, cost_sequence_spanjoin),
     SEQUENCE(batch, cost_sequence_batch),
+    OTLP(items_traces, "items", SIGNAL_TRACES),
+    OTLP(items_profiles, "items", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

@@ -1,0 +1,50 @@
+/*
+ * attributes: a repeated KeyValue field (of a resource, a scope, a span, an event), read and
+ * changed by key.
+ *
+ *     struct attribute attribute;
+ *     if (attributes_find(message_iter(resource, arena), RESOURCE_ATTRIBUTES, key, &attribute))
+ *         attribute_set_value(&attribute, value);
+ *
+ * Reading needs no node: attributes_find takes an iterator over bytes, too. Changing needs one over
+ * an open message. A value is the payload of an AnyValue (any_value.h). Attributes of samples are
+ * in the dictionary: sample_attributes.h.
+ *
+ * Owner: what is encoded lives in the arena of the iterator; slices point into the message.
+ *
+ * Thread: that of the message.
+ */
+#ifndef PROFCOL_CORE_DATA_ATTRIBUTES_H
+#define PROFCOL_CORE_DATA_ATTRIBUTES_H
+
+#include "core/data/any_value.h"
+#include "core/data/message.h"
+
+/* An attribute that an iterator stands on. */
+struct attribute {
+    struct message_iter it;
+    struct message_field field;
+    uint32_t number; /* of the repeated KeyValue in its message */
+    struct key_value pair;
+};
+
+/* In front of the first attribute. `message` is an iterator at the start of the message. */
+static inline struct attribute attribute_first(struct message_iter message, uint32_t number)
+{
+    return (struct attribute){.it = message, .number = number};
+}
+
+/* Goes on to the next attribute; false at the end. */
+bool attribute_next(struct attribute *attribute);
+/* The first attribute with this key; false when there is none. */
+bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
+                     struct attribute *attribute_out);
+
+/* Changes nothing when the value is the same. */
+void attribute_set_value(struct attribute *attribute, struct slice value);
+void attribute_remove(struct attribute *attribute);
+/* Appends an attribute whose key is not there. */
+void attributes_append(struct message *message, struct arena *arena, uint32_t number,
+                       struct slice key, struct slice value);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * example_processor: sets an attribute of every span and every sample that does not have it yet.
+ *
+ * Not part of profcol: the processor that CONTRIBUTING.md copies and explains.
+ *
+ * Owner: nothing is kept of a batch.
+ *
+ * Thread: that of the node.
+ */
+#include "core/pipeline/component.h"
+#include "core/pipeline/items.h"
+
+enum { VALUE_MAX = 64 }; /* bytes that an item may gain */
+
+struct example_settings {
+    const char *key;
+    const char *value;
+};
+
+struct example_node {
+    struct node node; /* first: a node is cast to it */
+    struct counter *changed;
+};
+
+static const struct field example_fields[] = {
+    FIELD_STRING(example_settings, key, "Key of the attribute.", .required = true),
+    FIELD_STRING(example_settings, value, "Its value.", .fallback = "unknown"),
+    FIELD_END,
+};
+
+/* What the table cannot say. */
+static void check_settings(void *config, struct config_check *check)
+{
+    const struct example_settings *settings = config;
+    if (strlen(settings->value) > VALUE_MAX)
+        config_check_error(check, "value", "value must not be longer than %d bytes", VALUE_MAX);
+}
+
+static bool example_node_start(struct node *node, struct error *err)
+{
+    (void)err;
+    struct example_node *example = (struct example_node *)node;
+    struct text name = {0}, labels = {0};
+    text_printf(&name, "profcol_example_changed_%s", signal_item_name(node->signal));
+    metrics_label(&labels, "processor", node->component->id);
+    example->changed =
+        metrics_counter(node->component->process->metrics, text_string(&name),
+                        "Items that were given the attribute.", text_string(&labels));
+    text_deinit(&name);
+    text_deinit(&labels);
+    return true;
+}
+
+static uint32_t set_missing(struct batch *batch, struct slice key, struct slice value)
+{
+    struct items items = items_of(batch);
+    struct slice present;
+    uint32_t changed = 0;
+    while (items_next(&items)) {
+        if (item_get_attribute(&items, key, &present))
+            continue;
+        item_set_attribute(&items, key, value);
+        changed++;
+    }
+    return changed;
+}
+
+static void example_consume(struct node *node, struct batch *batch)
+{
+    const struct example_settings *settings = node->component->settings;
+    struct any_value text = any_value_string(slice_of_string(settings->value));
+    struct slice value = any_value_encode(&batch->arena, text);
+    uint32_t changed = set_missing(batch, slice_of_string(settings->key), value);
+    counter_add(((struct example_node *)node)->changed, node->worker->index, changed);
+    node_forward(node, batch); /* takes it over: it must not be used any more */
+}
+
+extern const struct component_type example_processor_type;
+const struct component_type example_processor_type = {
+    .config =
+        {
+            .name = "example",
+            .section = CONFIG_PROCESSORS,
+            .stability = {[CONFIG_TRACES] = STABILITY_DEVELOPMENT,
+                          [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
+            .help = "Sets an attribute of every span and sample that does not have it.",
+            .fields = example_fields,
+            .config_size = sizeof(struct example_settings),
+            .check = check_settings,
+        },
+    .component_size = sizeof(struct component),
+    .node_size = sizeof(struct example_node),
+    .node_start = example_node_start,
+    .consume = example_consume,
+};

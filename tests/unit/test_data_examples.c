@@ -1,0 +1,230 @@
+/* The worked examples of docs/data.md, which shows what is between the marks
+ * (tests/e2e/test_data_examples.py compares). */
+#include "core/data/any_value.h"
+#include "core/pipeline/items.h"
+#include "tests/unit/expect_text.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* example: read an attribute */
+/* How many spans or samples have the attribute with this text. */
+static uint32_t count_items_with(struct batch *batch, struct slice key, struct slice text)
+{
+    struct items items = items_of(batch);
+    struct slice value; /* the payload of an AnyValue: any_value_read says what it holds */
+    uint32_t count = 0;
+    while (items_next(&items)) {
+        if (!item_get_attribute(&items, key, &value))
+            continue;
+        struct any_value read = any_value_read(value);
+        count += read.kind == ANY_VALUE_STRING && slice_equal(read.bytes, text);
+    }
+    return count;
+}
+/* end */
+
+/* example: change an attribute */
+/* Puts a text in place of each value of the attribute. */
+static void mask_attribute(struct batch *batch, struct slice key)
+{
+    /* Once for all items: an entry of the dictionary is made of it once, too. */
+    struct slice masked = any_value_encode(&batch->arena, any_value_string(SLICE("***")));
+    struct items items = items_of(batch);
+    struct slice value;
+    while (items_next(&items))
+        if (item_get_attribute(&items, key, &value))
+            item_set_attribute(&items, key, masked);
+}
+/* end */
+
+/* example: add an attribute to a sample */
+/* Says of each sample how many values it has. Spans would gain theirs by the same call. */
+static void add_value_counts(struct batch *batch)
+{
+    struct items items = items_of(batch);
+    while (items_next(&items)) {
+        struct message_iter sample = item_read(&items);
+        struct message_field field;
+        int64_t count = 0;
+        while (message_next_bytes(&sample, SAMPLE_VALUES, &field)) {
+            struct wire_cursor packed = wire_cursor(field.wire.bytes);
+            for (uint64_t value; wire_packed_varint(&packed, &value);)
+                count++;
+        }
+        item_set_attribute(&items, SLICE("value_count"),
+                           any_value_encode(&batch->arena, any_value_int(count)));
+    }
+}
+/* end */
+
+/* example: remove a span */
+/* Takes out spans of this name; the batch goes on with the others. */
+static void drop_spans_named(struct node *node, struct batch *batch, struct slice name)
+{
+    struct items items = items_of(batch);
+    while (items_next(&items)) {
+        struct message_iter span = item_read(&items);
+        struct message_field field;
+        if (message_next_bytes(&span, SPAN_NAME, &field) && slice_equal(field.wire.bytes, name))
+            item_remove(&items); /* batch->items is one less */
+    }
+    if (batch->items == 0)
+        batch_drop(batch, &verdict_ok); /* nothing is left: the sender has its answer */
+    else
+        node_forward(node, batch);
+}
+/* end */
+
+/* example: change another field */
+/* Cuts the name of each span, which stays where it is among the fields. */
+static void cut_names(struct batch *batch, size_t size_max)
+{
+    struct items items = items_of(batch);
+    while (items_next(&items)) {
+        struct message_iter span = item_read(&items);
+        struct message_field name;
+        if (!message_next_bytes(&span, SPAN_NAME, &name) || name.wire.bytes.size <= size_max)
+            continue;
+        /* It changes, so now there is a node, and an iterator over it finds the field again. */
+        span = message_iter(item_open(&items), &batch->arena);
+        while (message_next_bytes(&span, SPAN_NAME, &name))
+            message_replace(&span, &name, slice_of(name.wire.bytes.data, size_max));
+    }
+}
+/* end */
+
+/* ---- they are run ---- */
+
+#define SPANS(spans) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" spans "]}]}]}"
+#define ENV(value) "\"attributes\":[{\"key\":\"env\",\"value\":{\"stringValue\":\"" value "\"}}]"
+
+/* A processor that is one of the examples. */
+static void (*under_test)(struct node *node, struct batch *batch);
+
+static void consume(struct node *node, struct batch *batch)
+{
+    under_test(node, batch);
+}
+
+static const struct field no_fields[] = {FIELD_END};
+static const struct component_type examined_type = {
+    .config = {.name = "examined",
+               .section = CONFIG_PROCESSORS,
+               .stability = {STABILITY_STABLE, STABILITY_STABLE},
+               .fields = no_fields,
+               .config_size = 1},
+    .consume = consume,
+};
+
+/* after: NULL when nothing goes on. */
+static void expect_result(void (*example)(struct node *node, struct batch *batch),
+                          enum signal signal, const char *before, uint32_t items, const char *after)
+{
+    struct fixture f;
+    struct probe probe;
+    under_test = example;
+    fixture_init(&f, 1);
+    struct fixture_place *place = fixture_place(
+        &f, &examined_type, "examined", "processors: {examined: }", signal_name(signal), signal);
+    fixture_consume_json(&f, place->nodes[0], before, items, &probe);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    assert_int_equal(f.recorder.count, after != NULL);
+    if (after) {
+        char *got = fixture_recorded_json(&f, 0);
+        expect_text(got, after);
+        free(got);
+    }
+    fixture_deinit(&f);
+}
+
+static void counts(struct node *node, struct batch *batch)
+{
+    assert_int_equal(count_items_with(batch, SLICE("env"), SLICE("a")), 2);
+    assert_int_equal(count_items_with(batch, SLICE("env"), SLICE("b")), 1);
+    assert_int_equal(count_items_with(batch, SLICE("en"), SLICE("a")), 0);
+    assert_false(batch_is_changed(batch));
+    node_forward(node, batch);
+}
+
+static void an_attribute_is_read(void **state)
+{
+    (void)state;
+#define THREE SPANS("{" ENV("a") "},{" ENV("b") "},{},{" ENV("a") "}")
+    expect_result(counts, SIGNAL_TRACES, THREE, 4, THREE);
+}
+
+static void masks(struct node *node, struct batch *batch)
+{
+    mask_attribute(batch, SLICE("env"));
+    node_forward(node, batch);
+}
+
+static void an_attribute_is_changed(void **state)
+{
+    (void)state;
+    expect_result(masks, SIGNAL_TRACES, SPANS("{" ENV("a") "},{\"name\":\"b\"}"), 2,
+                  SPANS("{" ENV("***") "},{\"name\":\"b\"}"));
+}
+
+#define SAMPLES(first, texts, attributes)                                                          \
+    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{" first              \
+    "\"values\":[\"1\",\"300\"]}]}]}]}],\"dictionary\":{"                                          \
+    "\"mappingTable\":[{}],\"locationTable\":[{}],\"functionTable\":[{}],\"linkTable\":[{}],"      \
+    "\"stringTable\":[\"\"" texts "],\"attributeTable\":[{}" attributes "],\"stackTable\":[{}]}}"
+
+static void adds_counts(struct node *node, struct batch *batch)
+{
+    add_value_counts(batch);
+    node_forward(node, batch);
+}
+
+static void a_sample_gains_an_attribute(void **state)
+{
+    (void)state;
+    expect_result(adds_counts, SIGNAL_PROFILES, SAMPLES("", "", ""), 1,
+                  SAMPLES("\"attributeIndices\":[1],", ",\"value_count\"",
+                          ",{\"keyStrindex\":1,\"value\":{\"intValue\":\"2\"}}"));
+}
+
+static void drops(struct node *node, struct batch *batch)
+{
+    drop_spans_named(node, batch, SLICE("health"));
+}
+
+static void a_span_is_removed(void **state)
+{
+    (void)state;
+    expect_result(drops, SIGNAL_TRACES, SPANS("{\"name\":\"health\"},{\"name\":\"b\"}"), 2,
+                  SPANS("{\"name\":\"b\"}"));
+    expect_result(drops, SIGNAL_TRACES, SPANS("{\"name\":\"health\"}"), 1, NULL);
+}
+
+static void cuts(struct node *node, struct batch *batch)
+{
+    cut_names(batch, 3);
+    node_forward(node, batch);
+}
+
+static void a_name_is_cut(void **state)
+{
+    (void)state;
+    expect_result(cuts, SIGNAL_TRACES, SPANS("{\"name\":\"abcd\",\"kind\":2},{\"name\":\"abc\"}"),
+                  2, SPANS("{\"name\":\"abc\",\"kind\":2},{\"name\":\"abc\"}"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_attribute_is_read),
+        cmocka_unit_test(an_attribute_is_changed),
+        cmocka_unit_test(a_sample_gains_an_attribute),
+        cmocka_unit_test(a_span_is_removed),
+        cmocka_unit_test(a_name_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
