@@ -18,7 +18,6 @@ static void put(struct timer_queue *queue, size_t position, struct timer *timer)
 
 static void sift_up(struct timer_queue *queue, struct timer *timer)
 {
-    assert(timer->position > 0 && timer->position <= queue->count);
     size_t position = timer->position;
     while (position > 1 && earlier(timer, queue->heap[position / 2])) {
         put(queue, position, queue->heap[position / 2]);

@@ -311,7 +311,6 @@ void worker_call(struct worker *worker, void (*run)(void *context), void *contex
 
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns)
 {
-    assert(worker_is_current(worker));
     uint64_t now = worker_now(worker);
     uint64_t deadline = delay_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + delay_ns;
     timer_queue_set(&worker->timers, timer, deadline);

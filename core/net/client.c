@@ -43,7 +43,6 @@ void exchange_list_prepend(struct exchange_list *list, struct client_exchange *e
 void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange)
 {
     assert((exchange->previous ? exchange->previous->next : list->first) == exchange);
-    assert((exchange->next ? exchange->next->previous : list->last) == exchange);
     if (exchange->previous)
         exchange->previous->next = exchange->next;
     else

@@ -209,7 +209,7 @@ static void free_buried(struct server_part *part)
 {
     while (part->buried) {
         struct connection *connection = part->buried;
-        assert(connection->phase == CONNECTION_CLOSED && part->live > 0);
+        assert(connection->phase == CONNECTION_CLOSED);
         part->buried = connection->next;
         free(connection);
         part->live--;
