@@ -64,7 +64,10 @@ size_t received_retry_after(const struct verdict *verdict, int http_status,
 {
     if (verdict->retry_after_ns < 0 || (http_status != 429 && http_status != 503))
         return 0;
-    int64_t wait = (verdict->retry_after_ns + 999999999) / 1000000000;
+    /* A backend's Retry-After may be anything up to INT64_MAX. */
+    const int64_t second_ns = 1000000000;
+    int64_t wait =
+        verdict->retry_after_ns / second_ns + (verdict->retry_after_ns % second_ns > 0 ? 1 : 0);
     snprintf(seconds, 24, "%lld", (long long)(wait > 0 ? wait : 1));
     *header = (struct http_header){SLICE("retry-after"), slice_of_string(seconds)};
     return 1;

@@ -276,9 +276,9 @@ static bool move(const char *from, const char *to)
 /* Files of two folders may have one name: the second one's ends in its time. */
 static void move_away(const struct folder *folder, const struct file *file)
 {
-    const char *name = strrchr(file->path, '/');
+    const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
     char to[4096];
-    size_t size = (size_t)snprintf(to, sizeof to - 32, "%s%s", folder->settings->move_to, name);
+    size_t size = (size_t)snprintf(to, sizeof to - 32, "%s/%s", folder->settings->move_to, name);
     bool fits = size < sizeof to - 32;
     errno = ENAMETOOLONG;
     bool moved = fits && move(file->path, to);
