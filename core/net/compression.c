@@ -524,6 +524,25 @@ static enum decompress_result decode(enum compression compression, struct slice 
     return corrupt(out, "compression", "unknown");
 }
 
+uint64_t decompress_claim(enum compression compression, struct slice in)
+{
+    unsigned long long size = 0;
+    size_t block_size = 0;
+    switch (compression) {
+    case COMPRESSION_GZIP:
+        return in.size >= 18 ? read_le32(in.data + in.size - 4) : 0;
+    case COMPRESSION_ZSTD:
+        size = ZSTD_getFrameContentSize(in.data, in.size);
+        return size < ZSTD_CONTENTSIZE_ERROR ? size : 0;
+    case COMPRESSION_SNAPPY:
+        return snappy_uncompressed_length((const char *)in.data, in.size, &block_size) == SNAPPY_OK
+                   ? block_size
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
 size_t decompress_limit(uint64_t compressed_bytes)
 {
     uint64_t limit = PLAIN_FREE_BYTES + compressed_bytes * DEFLATE_RATIO_MAX;

@@ -48,6 +48,9 @@ enum decompress_result {
  * their number, the most that deflate reaches (RFC 1951: 258 bytes for two bits). zstd reaches
  * 100,000 times and more, but not with telemetry. */
 size_t decompress_limit(uint64_t compressed_bytes);
+/* Returns how many bytes the compressed ones say that they become: the trailer of gzip, the header
+ * of a zstd frame, the length of a snappy block; 0 when they do not say. It need not be true. */
+uint64_t decompress_claim(enum compression compression, struct slice in);
 
 /* Decompresses all of `in` into a new buffer. `in` must be one complete stream with nothing after
  * it (several gzip members, zstd frames or lz4 frames are allowed). The output has at most max_size

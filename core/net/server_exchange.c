@@ -15,7 +15,10 @@ enum {
     BODY_GRACE_S = 5,
     BODY_PACE_BYTES = 1024, /* per second, after the grace */
     GRPC_PREFIX_BYTES = 5,
-    DECOMPRESS_LARGE_BYTES = 256 * 1024, /* of compressed ones */
+    /* What is larger is decompressed beside the loop: compressed, or as it becomes. */
+    DECOMPRESS_LARGE_BYTES = 256 * 1024,
+    DECOMPRESS_PLAIN_BYTES = 1024 * 1024,
+    DECOMPRESS_TIMED_BYTES = 4096, /* compressed: counts for who held the loop */
 };
 
 static const struct verdict deadline_exceeded = {
@@ -595,6 +598,7 @@ static void refuse_too_dense(struct exchange *exchange, const char *why)
 struct decompression {
     struct job job; /* of a large body */
     struct exchange *exchange;
+    size_t max_size; /* bytes that it may become */
     struct buffer *plain;
     enum decompress_result result;
     struct error err;
@@ -606,8 +610,8 @@ static void decompress_body(struct decompression *decompression)
     const struct exchange *exchange = decompression->exchange;
     assert(exchange->body && exchange->compression != COMPRESSION_NONE);
     decompression->result = decompress(
-        (enum compression)exchange->compression, buffer_slice(exchange->body), body_limit(exchange),
-        exchange->budget, &decompression->plain, &decompression->err);
+        (enum compression)exchange->compression, buffer_slice(exchange->body),
+        decompression->max_size, exchange->budget, &decompression->plain, &decompression->err);
 }
 
 /* False after having answered. */
@@ -633,14 +637,6 @@ static bool take_decompressed(struct exchange *exchange, const struct decompress
         break;
     }
     return false;
-}
-
-/* False after having answered. */
-static bool decompress_at_once(struct exchange *exchange)
-{
-    struct decompression decompression = {.exchange = exchange};
-    decompress_body(&decompression);
-    return take_decompressed(exchange, &decompression);
 }
 
 /* Unless it is too late already: decompression takes its time. */
@@ -704,11 +700,41 @@ static void start_decompression(struct exchange *exchange)
     assert(exchange->state == EXCHANGE_BODY && !exchange->held);
     struct decompression *decompression = memory_zalloc(sizeof(*decompression));
     decompression->exchange = exchange;
+    decompression->max_size = body_limit(exchange);
     decompression->job = (struct job){
         .run = run_decompression, .on_done = on_decompressed, .is_wanted = is_decompression_wanted};
     exchange->state = EXCHANGE_DECOMPRESSING;
     exchange->held = true;
     job_start(exchange->part->worker, &decompression->job);
+}
+
+/* Whether it becomes more than DECOMPRESS_PLAIN_BYTES is known for sure when it has. */
+static bool is_large(const struct exchange *exchange)
+{
+    struct slice body = buffer_slice(exchange->body);
+    return body.size >= DECOMPRESS_LARGE_BYTES ||
+           decompress_claim((enum compression)exchange->compression, body) > DECOMPRESS_PLAIN_BYTES;
+}
+
+/* Many small bodies may come in one turn of the loop, so none becomes much in it. False: it was
+ * answered, or goes on beside the loop. */
+static bool decompress_at_once(struct exchange *exchange)
+{
+    struct worker *worker = exchange->part->worker;
+    struct decompression decompression = {.exchange = exchange, .max_size = body_limit(exchange)};
+    bool is_tried = decompression.max_size > DECOMPRESS_PLAIN_BYTES;
+    if (is_tried)
+        decompression.max_size = DECOMPRESS_PLAIN_BYTES;
+    struct worker_piece piece;
+    bool is_timed = exchange->body->size >= DECOMPRESS_TIMED_BYTES;
+    worker_begin_piece(worker, &piece, is_timed ? exchange->part->server->label : NULL);
+    decompress_body(&decompression);
+    worker_end_piece(worker, &piece);
+    if (is_tried && decompression.result == DECOMPRESS_TOO_LARGE) {
+        start_decompression(exchange);
+        return false;
+    }
+    return take_decompressed(exchange, &decompression);
 }
 
 void server_exchange_finish(struct exchange *exchange)
@@ -727,7 +753,7 @@ void server_exchange_finish(struct exchange *exchange)
         assert(exchange->body->size == (size_t)exchange->body_expected);
         is_compressed = exchange->prefix[0] == 1;
     }
-    if (is_compressed && exchange->body->size >= DECOMPRESS_LARGE_BYTES) {
+    if (is_compressed && is_large(exchange)) {
         start_decompression(exchange);
         return;
     }

@@ -22,6 +22,8 @@ DEADLINE_EXCEEDED = 4
 # max_request_body_size is 20 MiB; a sanitizer makes a fifth of it as dear.
 BODY_BYTES = (4 if os.environ.get("PROFCOL_SANITIZER") else 20) * 1024 * 1024 - 1024
 MESSAGE_BYTES = 4 * 1024 * 1024 - 1024   # max_recv_msg_size_mib is 4
+MANY = 100
+SMALL_UNFOLDED_BYTES = 2_000_000          # more than is decompressed on the loop, less than is read beside it
 OTHERS = 50
 PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
 LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
@@ -62,7 +64,7 @@ service:
     traces: {receivers: [otlp], processors: [spanjoin, batch], exporters: [nop]}
     profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
 """
-JOIN_ATTEMPTS = 20
+ATTEMPTS = 20
 
 
 def profcol(*arguments, config=CONFIG, exporter="nop: {}"):
@@ -196,7 +198,7 @@ class JoinTest(unittest.TestCase):
 
     def until_seen(self, check):
         """Runs `check` with a request that is in the join. How fast the test looks there is up to the machine, so it tries."""
-        for _ in range(JOIN_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             with profcol("--drain-timeout", "10m", config=JOIN) as process, self.upload(process) as dear:
                 if self.is_seen_in_the_join(process, dear):
                     check(process, dear)
@@ -257,6 +259,32 @@ class LoopTest(unittest.TestCase):
             with self.subTest(kind), profcol("--drain-timeout", "10m") as process, upload(process, kind) as dear:
                 self.check_others(process, dear)
                 self.check_sigterm(process, dear)
+
+    def are_passed(self, process, head, body):
+        """Whether a request that came behind many whose last byte came at once was answered before all of them were."""
+        other = connections.Http1(process.address("http"), timeout=PATIENCE)
+        nothing = post_head(client.TRACES, 0, f"Content-Type: {client.PROTOBUF}")
+        self.assertEqual(other.request(nothing).status, 200)
+        many = [connections.connect(process.address("http"), timeout=PATIENCE) for _ in range(MANY)]
+        for connection in many:
+            connection.sendall(head + body[:-1])
+        for connection in many:
+            connection.sendall(body[-1:])
+        self.assertEqual(other.request(nothing).status, 200)
+        answered = sum(is_answered(connection) for connection in many)
+        other.close()
+        for connection in many:
+            self.assertIn(status_of(connection), (200, 429))   # what finds no memory may come again
+            connection.close()
+        return answered < MANY
+
+    def test_many_small_bodies_that_unfold(self):
+        body = gzip.compress(field(15, bytes(SMALL_UNFOLDED_BYTES)))
+        head = post_head(client.TRACES, len(body), f"Content-Type: {client.PROTOBUF}", "Content-Encoding: gzip")
+        with profcol() as process:
+            # How fast the test sends is up to the machine: on a loop that decompresses them, one of twenty passes.
+            passed = sum(self.are_passed(process, head, body) for _ in range(ATTEMPTS))
+            self.assertGreater(passed, ATTEMPTS / 4, "all of them went first")
 
     def test_stop_before_it_is_done(self):
         for kind in DEAR:
