@@ -2,6 +2,8 @@
 
 #include "core/base/hash.h"
 #include "core/data/any_value.h"
+#include "processors/spanjoin/attribute_classes.h"
+#include "processors/spanjoin/sample_view.h"
 
 #include <assert.h>
 

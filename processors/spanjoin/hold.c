@@ -4,7 +4,6 @@
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "processors/spanjoin/spanjoin.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -54,30 +53,6 @@ void holds_return_id(struct spanjoin_node *node, uint64_t id)
     slot->generation++;
     slot->next_free = node->holds.free_slot;
     node->holds.free_slot = (uint32_t)id + 1;
-}
-
-/* --- keys --- */
-
-void waiting_keys_add(struct waiting_keys *keys, uint32_t key, uint32_t place)
-{
-    assert(keys->count == 0 || keys->items[keys->count - 1].key < key);
-    if ((keys->count & (keys->count - 1)) == 0) /* full: 0, 1, 2, 4, ... */
-        keys->items =
-            memory_grow(keys->items, keys->count ? keys->count * 2 : 1, sizeof *keys->items);
-    keys->items[keys->count++] = (struct waiting_key){key, place};
-}
-
-uint32_t waiting_keys_place(struct waiting_keys *keys, uint32_t key)
-{
-    if (keys->next == keys->count || keys->items[keys->next].key != key)
-        return 0;
-    return keys->items[keys->next++].place;
-}
-
-void waiting_keys_deinit(struct waiting_keys *keys)
-{
-    free(keys->items);
-    *keys = (struct waiting_keys){0};
 }
 
 /* --- life --- */

@@ -1,6 +1,7 @@
 #include "processors/spanjoin/join_steps.h"
 
 #include "core/base/memory.h"
+#include "processors/spanjoin/hold.h"
 
 #include <assert.h>
 

@@ -5,6 +5,7 @@
 #include "core/base/memory.h"
 #include "core/pipeline/reservation.h"
 #include "processors/spanjoin/enrich_samples.h"
+#include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_steps.h"
 
 #include <assert.h>

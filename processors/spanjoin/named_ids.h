@@ -12,7 +12,7 @@
 #ifndef PROFCOL_SPANJOIN_NAMED_IDS_H
 #define PROFCOL_SPANJOIN_NAMED_IDS_H
 
-#include "processors/spanjoin/sample_ids.h"
+#include "processors/spanjoin/sample_plan.h"
 
 /* The ids that the attributes of a sample, a profile or a resource name. */
 struct named_ids {

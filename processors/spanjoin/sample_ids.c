@@ -2,8 +2,10 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/named_ids.h"
 #include "processors/spanjoin/sample_totals.h"
+#include "processors/spanjoin/sample_view.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -107,101 +109,6 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
     plan->keys[k].asks = asks;
     plan->finds[k].skip = true;
     return k;
-}
-
-/* --- one sample --- */
-
-enum { READ_MAX = JOINED_ATTRIBUTES_MAX + 1 };
-
-/* Room in plan->attributes behind `count`. */
-static void reserve_attributes(struct sample_plan *plan, uint32_t count, size_t more)
-{
-    assert(count <= READ_MAX);
-    size_t need = more < READ_MAX - count ? count + more : READ_MAX;
-    while (need > plan->attribute_capacity)
-        plan->attributes = arena_grow(&plan->arena, plan->attributes, plan->attribute_capacity,
-                                      &plan->attribute_capacity, sizeof *plan->attributes);
-}
-
-/* Appends the attributes in a field, whether they are packed or not, up to READ_MAX in all; returns
- * their number then. */
-static uint32_t read_attributes(struct sample_plan *plan, uint32_t count,
-                                const struct wire_field *field)
-{
-    if (count == READ_MAX)
-        return count;
-    if (field->type != WIRE_BYTES) {
-        reserve_attributes(plan, count, 1);
-        plan->attributes[count] = (uint32_t)field->value;
-        return count + 1;
-    }
-    reserve_attributes(plan, count, field->bytes.size);
-    struct wire_cursor packed = wire_cursor(field->bytes);
-    uint64_t index;
-    while (count < READ_MAX && wire_packed_varint(&packed, &index))
-        plan->attributes[count++] = (uint32_t)index;
-    return count;
-}
-
-static void add_timestamp(struct sample_view *view, uint64_t time_ns)
-{
-    if (view->timestamps == 0 || time_ns < view->from_ns)
-        view->from_ns = time_ns;
-    if (view->timestamps == 0 || time_ns > view->to_ns)
-        view->to_ns = time_ns;
-    view->timestamps++;
-}
-
-static void read_timestamps(struct sample_view *view, const struct wire_field *field)
-{
-    if (field->type != WIRE_BYTES) {
-        add_timestamp(view, field->value);
-        return;
-    }
-    struct wire_cursor packed = wire_cursor(field->bytes);
-    uint64_t time_ns;
-    while (wire_packed_fixed64(&packed, &time_ns))
-        add_timestamp(view, time_ns);
-}
-
-static void read_values(struct sample_view *view, const struct wire_field *field)
-{
-    if (field->type != WIRE_BYTES) {
-        view->sum += field->value;
-        view->values++;
-        return;
-    }
-    struct wire_cursor packed = wire_cursor(field->bytes);
-    for (uint64_t value; wire_packed_varint(&packed, &value); view->values++)
-        view->sum += value;
-}
-
-struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw)
-{
-    struct sample_view view = {.link = 0};
-    struct wire_cursor cursor = wire_cursor(raw);
-    struct wire_field field;
-    while (wire_next(&cursor, &field)) {
-        switch (field.number) {
-        case SAMPLE_LINK_INDEX:
-            view.link = field.type == WIRE_BYTES ? view.link : (uint32_t)field.value;
-            break;
-        case SAMPLE_ATTRIBUTE_INDICES:
-            view.attribute_count = read_attributes(plan, view.attribute_count, &field);
-            break;
-        case SAMPLE_VALUES:
-            read_values(&view, &field);
-            break;
-        case SAMPLE_TIMESTAMPS_UNIX_NANO:
-            read_timestamps(&view, &field);
-            break;
-        default:
-            break;
-        }
-    }
-    assert(!cursor.broken);
-    view.attributes = plan->attributes;
-    return view;
 }
 
 /* --- which span --- */
@@ -336,7 +243,7 @@ static struct named_ids ids_of_profile(struct sample_plan *plan,
     uint32_t count = 0;
     while (header->has_attributes && wire_next(&cursor, &field))
         if (field.number == PROFILE_ATTRIBUTE_INDICES)
-            count = read_attributes(plan, count, &field);
+            count = sample_view_attributes(plan, count, &field);
     return named_ids_of_attributes(plan, plan->attributes,
                                    count > JOINED_ATTRIBUTES_MAX ? 0 : count);
 }
@@ -369,26 +276,6 @@ static void plan_scope(struct sample_plan *plan, struct surroundings *around,
     profile_window_init(&window, plan, scope_profiles);
     while ((around->header = profile_window_next(&window)) != NULL)
         plan_profile(plan, around);
-}
-
-bool profile_has_samples(struct slice profile)
-{
-    struct wire_cursor cursor = wire_cursor(profile);
-    struct wire_field field;
-    return wire_next_bytes(&cursor, PROFILE_SAMPLES, &field);
-}
-
-bool resource_has_samples(struct slice resource_profiles)
-{
-    struct wire_cursor scopes = wire_cursor(resource_profiles);
-    struct wire_field scope, profile;
-    while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
-        struct wire_cursor profiles = wire_cursor(scope.bytes);
-        while (wire_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
-            if (profile_has_samples(profile.bytes))
-                return true;
-    }
-    return false;
 }
 
 static void plan_resource(struct sample_plan *plan, struct slice resource_profiles)

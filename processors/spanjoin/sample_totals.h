@@ -12,7 +12,7 @@
 #ifndef PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
 #define PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
 
-#include "processors/spanjoin/sample_ids.h"
+#include "processors/spanjoin/sample_view.h"
 
 /* A text of the string table; equal ones are told without looking at all of a long one. */
 struct header_text {

@@ -15,7 +15,7 @@
 
 #include "core/base/budget.h"
 #include "core/pipeline/component.h"
-#include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/hold_state.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 
 struct sample_plan;

@@ -15,6 +15,7 @@
 #include "core/data/span_index.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
+#include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_steps.h"
 #include "processors/spanjoin/large_requests.h"
 #include "processors/spanjoin/spanjoin.h"

@@ -2,6 +2,7 @@
  * request is taken for a large one. A manual worker runs a job at once, and fixture_advance brings
  * it back. */
 #include "core/pipeline/delivery.h"
+#include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"

@@ -1,0 +1,64 @@
+#include "processors/spanjoin/attribute_classes.h"
+
+#include "processors/spanjoin/id_source.h"
+
+#include <assert.h>
+
+static uint8_t position_of(struct slice key, const struct id_source *sources, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(key, sources[i].key))
+            return (uint8_t)i;
+    return UINT8_MAX;
+}
+
+static struct attribute_class class_of_key(const struct spanjoin_settings *settings,
+                                           struct slice key)
+{
+    struct attribute_class class = {.role = ATTRIBUTE_PLAIN, .joined = JOIN_ATTRIBUTES_MAX};
+    for (size_t i = 0; i < settings->samples.joined_count; i++)
+        if (slice_equal(key, settings->samples.joined[i].key))
+            class.joined = (uint8_t)i;
+    class.rank = position_of(key, settings->span_ids, settings->sources.count);
+    if (class.rank != UINT8_MAX) {
+        class.role = ATTRIBUTE_SPAN_ID;
+        return class;
+    }
+    class.rank = position_of(key, settings->trace_ids, settings->trace_sources.count);
+    if (class.rank != UINT8_MAX) {
+        class.role = ATTRIBUTE_TRACE_ID;
+        return class;
+    }
+    for (size_t i = 0; i < settings->beside_count; i++)
+        if (slice_equal(key, settings->beside[i]))
+            class.role = ATTRIBUTE_SPAN_NAME;
+    return class;
+}
+
+static void read_id(struct sample_plan *plan, struct attribute_class *class, struct slice value)
+{
+    const struct spanjoin_settings *settings = plan->settings;
+    if (class->role == ATTRIBUTE_SPAN_ID)
+        class->has_id =
+            id_source_read(&settings->span_ids[class->rank], value, class->id, SPAN_ID_SIZE);
+    else if (class->role == ATTRIBUTE_TRACE_ID)
+        class->has_id =
+            id_source_read(&settings->trace_ids[class->rank], value, class->id, TRACE_ID_SIZE);
+}
+
+const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute)
+{
+    if (!plan->classes) {
+        plan->class_count = dictionary_count(plan->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+        plan->classes = arena_array(&plan->arena, plan->class_count + 1, sizeof *plan->classes);
+    }
+    assert(attribute < plan->class_count || attribute == 0);
+    struct attribute_class *class = &plan->classes[attribute];
+    if (class->role == ATTRIBUTE_UNREAD) {
+        struct key_value_and_unit entry = dictionary_attribute(plan->dictionary, attribute);
+        *class = class_of_key(plan->settings, dictionary_string(plan->dictionary, entry.key));
+        class->is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
+        read_id(plan, class, entry.value);
+    }
+    return class;
+}

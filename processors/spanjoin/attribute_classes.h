@@ -1,0 +1,43 @@
+/*
+ * attribute_classes: what the entries of a request's attribute table are to the join.
+ *
+ * An entry is read once, when the first sample refers to it.
+ *
+ * Owner: the plan.
+ *
+ * Thread: that of the plan.
+ */
+#ifndef PROFCOL_SPANJOIN_ATTRIBUTE_CLASSES_H
+#define PROFCOL_SPANJOIN_ATTRIBUTE_CLASSES_H
+
+#include "processors/spanjoin/sample_plan.h"
+
+/* An entry of the attribute table, by its key. */
+enum attribute_role {
+    ATTRIBUTE_UNREAD,
+    ATTRIBUTE_PLAIN,
+    ATTRIBUTE_SPAN_ID,
+    ATTRIBUTE_TRACE_ID,
+    ATTRIBUTE_SPAN_NAME, /* as it stands beside an id */
+};
+struct attribute_class {
+    uint8_t role;
+    uint8_t rank;   /* in sources or trace_sources */
+    uint8_t joined; /* position in samples.attributes of the same key; JOIN_ATTRIBUTES_MAX: none */
+    bool is_plain;  /* none of all this: it stays with its samples whatever they gain */
+    bool has_id;    /* its value is the id of a span or a trace, by its role */
+    uint8_t id[TRACE_ID_SIZE];
+};
+
+/* Reads the entry at this index. */
+const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute);
+/* Returns the class of the entry at this index; the scan has checked the index. */
+static inline const struct attribute_class *sample_plan_class(struct sample_plan *plan,
+                                                              uint32_t attribute)
+{
+    if (attribute < plan->class_count && plan->classes[attribute].role != ATTRIBUTE_UNREAD)
+        return &plan->classes[attribute];
+    return sample_plan_classify(plan, attribute);
+}
+
+#endif
