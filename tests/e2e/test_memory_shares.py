@@ -95,7 +95,7 @@ class MemorySharesTest(unittest.TestCase):
                 hog = stack.enter_context(hogs.Hog(profcol, ["http", "grpc"] * 20, source))
                 server.wait_until(lambda hog=hog: hog.refused > 50, 30, "the hog has all it gets")
             server.wait_until(lambda: profcol.metric("profcol_budget_used_bytes") > BUDGET * 9 // 10, 30, "the hogs have all they get")
-            self.send_all(profcol, 200)
+            self.send_all(profcol, 150)
             self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 10)
 
 
