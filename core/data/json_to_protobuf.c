@@ -100,7 +100,6 @@ static uint8_t *room(struct transcoder *t, size_t size)
 
 static void wrote(struct transcoder *t, const uint8_t *end)
 {
-    assert((size_t)(end - t->out->data) <= t->out->capacity);
     t->out->size = (size_t)(end - t->out->data);
 }
 
@@ -142,8 +141,6 @@ static bool open_length(struct transcoder *t, uint32_t number, struct open_lengt
 
 static void close_length(struct transcoder *t, const struct open_length *open)
 {
-    assert(open->note < t->lengths->size / sizeof(struct missing_length));
-    assert(open->start <= t->out->size && open->extra <= t->extra);
     size_t length = t->out->size - open->start + (t->extra - open->extra);
     ((struct missing_length *)(void *)t->lengths->data)[open->note].length = length;
     t->extra += wire_size_varint(length);
@@ -164,7 +161,6 @@ static struct buffer *put_lengths_in(struct transcoder *t, struct budget *budget
     size_t done = 0;
     uint8_t *to = result->data;
     for (size_t i = 0; i < count; i++) {
-        assert(notes[i].position >= done);
         size_t run = notes[i].position - done;
         memcpy(to, t->out->data + done, run);
         to = wire_write_varint(to + run, notes[i].length);
