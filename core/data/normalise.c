@@ -456,42 +456,9 @@ static void rewrite_message(struct normaliser *n, unsigned schema_number, struct
 
 static void write_zero_entries(struct normaliser *n)
 {
-    static const uint8_t link[] = {
-        LINK_TRACE_ID << 3 | WIRE_BYTES,
-        TRACE_ID_SIZE,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        LINK_SPAN_ID << 3 | WIRE_BYTES,
-        SPAN_ID_SIZE,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    };
-
     for (uint32_t table = 1; table < DICTIONARY_TABLE_COUNT; table++)
         if (n->scan->table_sizes[table] == 0 || is_shifted(n, table))
-            emit_bytes(n, table,
-                       table == DICTIONARY_LINK_TABLE ? slice_of(link, sizeof link)
-                                                      : slice_of("", 0));
+            emit_bytes(n, table, zero_entry_payload((int)table));
 }
 
 /* All dictionaries of the request as one, with a zero entry at the front of each table. */

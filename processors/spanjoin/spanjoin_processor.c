@@ -64,18 +64,29 @@ void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch)
     node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
 }
 
+/* The clone that is kept while the batch is answered; with HOLD_ROOM only. */
+static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *batch, size_t waiters,
+                                    struct batch **kept_out, size_t *charged_out)
+{
+    struct batch *kept = batch_clone(batch);
+    enum hold_room room = holds_make_room(node, kept, waiters, charged_out);
+    if (room != HOLD_ROOM)
+        batch_free(kept);
+    else
+        *kept_out = kept;
+    return room;
+}
+
 /* --- profiles --- */
 
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing)
 {
-    struct batch *kept = batch_clone(batch);
+    struct batch *kept;
     size_t charged;
-    enum hold_room room = holds_make_room(node, kept, missing, &charged);
-    if (room != HOLD_ROOM) {
-        batch_free(kept);
+    enum hold_room room = clone_to_hold(node, batch, missing, &kept, &charged);
+    if (room != HOLD_ROOM)
         return room;
-    }
     struct hold *hold = hold_new(node, holds_take_id(node), kept, charged);
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     join_add_samples(node, plan, &waiter);
@@ -145,13 +156,11 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
                                     uint32_t waiting, const struct waiting_keys *keys)
 {
-    struct batch *kept = batch_clone(batch);
+    struct batch *kept;
     size_t charged;
-    enum hold_room room = holds_make_room(node, kept, waiting, &charged);
-    if (room != HOLD_ROOM) {
-        batch_free(kept);
+    enum hold_room room = clone_to_hold(node, batch, waiting, &kept, &charged);
+    if (room != HOLD_ROOM)
         return room;
-    }
     struct hold *hold = hold_new(node, id, kept, charged);
     hold->keys = *keys;
     hold_wait(hold, waiting, node->join->settings->spans.wait);

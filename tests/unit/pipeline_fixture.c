@@ -290,6 +290,16 @@ struct buffer *fixture_encode(enum signal signal, const char *json)
     return buffer;
 }
 
+struct buffer *fixture_span(const char *name)
+{
+    struct text json = {0};
+    text_printf(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\"}]}]}]}",
+                name);
+    struct buffer *request = fixture_encode(SIGNAL_TRACES, text_string(&json));
+    text_deinit(&json);
+    return request;
+}
+
 void fixture_consume_json(struct fixture *fixture, struct node *node, const char *json,
                           uint32_t items, struct probe *probe)
 {

@@ -99,6 +99,8 @@ struct fixture_place *fixture_place_before(struct fixture *fixture,
 void fixture_refuses(const struct component_type *type, const char *settings, const char *wanted);
 /* A request in OTLP/JSON, encoded; one reference. Fails the test when it cannot be read. */
 struct buffer *fixture_encode(enum signal signal, const char *json);
+/* A request of one span with this name, encoded; one reference. */
+struct buffer *fixture_span(const char *name);
 /* What arrived as number `index`, as OTLP/JSON; the caller frees it. */
 char *fixture_recorded_json(const struct fixture *fixture, size_t index);
 /* Hands encoded request bytes (copied) to the node. probe may be NULL (no receipt). */

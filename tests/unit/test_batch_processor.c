@@ -1,5 +1,4 @@
 #include "core/base/memory.h"
-#include "core/data/json.h"
 #include "core/data/scan.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
 #include "tests/unit/canonical_profiles.h"
@@ -17,13 +16,7 @@ extern const struct component_type batch_processor_type;
 
 static struct buffer *encode(enum signal signal, struct text *json)
 {
-    struct error err = {0};
-    bool over_budget;
-    struct buffer *buffer =
-        json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                         slice_of(json->data, json->size), NULL, &over_budget, &err);
-    if (!buffer)
-        fail_msg("%s", err.text);
+    struct buffer *buffer = fixture_encode(signal, text_string(json));
     text_deinit(json);
     return buffer;
 }

@@ -1,7 +1,5 @@
-#include "core/data/json.h"
 #include "tests/unit/pipeline_fixture.h"
 
-#include <assert.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,18 +50,10 @@ static struct fixture_place *start(struct fixture *f, const char *settings, enum
 
 static void show(struct fixture *f, struct fixture_place *place, const char *json, uint32_t items)
 {
-    struct error err = {0};
     struct probe probe;
-    bool over_budget, traces = place->nodes[0]->signal == SIGNAL_TRACES;
-    struct buffer *request = json_to_protobuf(traces ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                                              slice_of_string(json), NULL, &over_budget, &err);
-    if (!request)
-        fail_msg("%s", err.text);
-    assert(request); /* for analysers, which do not know that a failure ends the test */
-    fixture_consume(f, place->nodes[0], buffer_slice(request), items, &probe);
+    fixture_consume_json(f, place->nodes[0], json, items, &probe);
     assert_int_equal(probe.settled, 1);
     assert_true(verdict_is_ok(&probe.verdict));
-    buffer_unref(request);
 }
 
 static const char traces_json[] =
@@ -260,19 +250,6 @@ static void samples_what_it_shows(void **state)
     fixture_deinit(&f);
 }
 
-static struct buffer *make_span(const char *name)
-{
-    struct error err;
-    struct text json = {0};
-    bool over_budget;
-    text_printf(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\"}]}]}]}",
-                name);
-    struct buffer *buffer = json_to_protobuf(JSON_TRACES_REQUEST, slice_of(json.data, json.size),
-                                             NULL, &over_budget, &err);
-    text_deinit(&json);
-    return buffer;
-}
-
 static bool is_abandoned(const struct receipt *receipt)
 {
     (void)receipt;
@@ -292,7 +269,7 @@ static void shows_in_order_behind_a_large_batch(void **state)
         start(&f, "verbosity: normal, sampling_initial: 10", SIGNAL_TRACES);
     const char *const names[] = {"first", name, "third", "fourth"};
     for (int i = 0; i < 4; i++) {
-        struct buffer *span = make_span(names[i]);
+        struct buffer *span = fixture_span(names[i]);
         fixture_consume(&f, place->nodes[0], buffer_slice(span), 1, &probes[i]);
         buffer_unref(span);
     }

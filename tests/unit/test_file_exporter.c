@@ -1,6 +1,5 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
-#include "core/data/json.h"
 #include "core/net/compression.h"
 #include "tests/unit/pipeline_fixture.h"
 
@@ -47,22 +46,9 @@ static struct fixture_place *start(struct fixture *f, unsigned workers, const ch
     return fixture_place(f, &file_exporter_type, "file", yaml, signal_name(signal), signal);
 }
 
-static struct buffer *make_span(const char *name)
-{
-    struct error err;
-    struct text json = {0};
-    bool over_budget;
-    text_printf(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\"}]}]}]}",
-                name);
-    struct buffer *buffer = json_to_protobuf(JSON_TRACES_REQUEST, slice_of(json.data, json.size),
-                                             NULL, &over_budget, &err);
-    text_deinit(&json);
-    return buffer;
-}
-
 static void consume(struct fixture *f, struct node *node, const char *name, struct probe *probe)
 {
-    struct buffer *request = make_span(name);
+    struct buffer *request = fixture_span(name);
     fixture_consume(f, node, buffer_slice(request), 1, probe);
     buffer_unref(request);
 }
@@ -255,7 +241,7 @@ static void writes_protobuf(void **state)
     (void)state;
     struct fixture f;
     struct fixture_place *place = start(&f, 1, "format: proto", SIGNAL_TRACES);
-    struct buffer *a = make_span("a"), *b = make_span("bcd");
+    struct buffer *a = fixture_span("a"), *b = fixture_span("bcd");
     consume(&f, place->nodes[0], "a", NULL);
     consume(&f, place->nodes[0], "bcd", NULL);
     fixture_advance(&f, 0);
@@ -276,7 +262,7 @@ static void compresses(void **state)
     for (int i = 0; i < 2; i++) {
         struct fixture f;
         struct error err;
-        struct buffer *plain, *span = make_span("a");
+        struct buffer *plain, *span = fixture_span("a");
         struct fixture_place *place = start(&f, 1, formats[i], SIGNAL_TRACES);
         consume(&f, place->nodes[0], "a", NULL);
         fixture_advance(&f, 0);
