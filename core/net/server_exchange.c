@@ -1,6 +1,5 @@
 #include "core/base/budget.h"
 #include "core/base/container_of.h"
-#include "core/base/job.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
 #include "core/net/peer_key.h"
@@ -9,17 +8,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum {
-    EXCHANGE_COST_BYTES = sizeof(struct exchange) + 1024, /* with what nghttp2 keeps of a stream */
-    BODY_START_BYTES = 256 * 1024, /* a length that was only promised reserves no more */
-    BODY_GRACE_S = 5,
-    BODY_PACE_BYTES = 1024, /* per second, after the grace */
-    GRPC_PREFIX_BYTES = 5,
-    /* What is larger is decompressed beside the loop: compressed, or as it becomes. */
-    DECOMPRESS_LARGE_BYTES = 256 * 1024,
-    DECOMPRESS_PLAIN_BYTES = 1024 * 1024,
-    DECOMPRESS_TIMED_BYTES = 4096, /* compressed: counts for who held the loop */
-};
+/* With what nghttp2 keeps of a stream. */
+enum { EXCHANGE_COST_BYTES = sizeof(struct exchange) + 1024 };
 
 static const struct verdict deadline_exceeded = {
     .code = GRPC_DEADLINE_EXCEEDED, .retry_after_ns = -1, .text = "context deadline exceeded"};
@@ -102,6 +92,7 @@ void server_exchange_gone(struct exchange *exchange)
     assert(exchange->connection); /* told once */
     exchange->connection = NULL;
     cancel_deadline(exchange);
+    server_turn_leave(exchange);
     if (!exchange->held)
         server_exchange_free(exchange);
     else if (exchange->state == EXCHANGE_WAITING) /* else the handler knows: its deadline passed */
@@ -213,7 +204,7 @@ static bool begin_answer(struct exchange *exchange)
 }
 
 /* After the answer was written: it may point into the body. */
-static void release_body(struct exchange *exchange)
+void server_exchange_release_body(struct exchange *exchange)
 {
     buffer_unref(exchange->body);
     exchange->body = NULL;
@@ -226,11 +217,11 @@ static void respond_grpc(struct exchange *exchange, int http_status, const struc
     if (!begin_answer(exchange))
         return;
     exchange->connection->protocol->answer_grpc(exchange, http_status, verdict, message);
-    release_body(exchange);
+    server_exchange_release_body(exchange);
 }
 
 /* Answers for the server itself. */
-static void refuse(struct exchange *exchange, int status, const struct verdict *verdict)
+void server_exchange_refuse(struct exchange *exchange, int status, const struct verdict *verdict)
 {
     assert(exchange->connection && exchange->state != EXCHANGE_ANSWERED);
     struct server *server = exchange->part->server;
@@ -244,26 +235,6 @@ static void refuse(struct exchange *exchange, int status, const struct verdict *
         exchange_respond(exchange, status, "text/plain; charset=utf-8",
                          slice_of_string(verdict->text), &retry, verdict->retry_after_ns >= 0);
     }
-}
-
-static void refuse_over_budget(struct exchange *exchange)
-{
-    struct verdict verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, (int64_t)SECOND_NS,
-                                               "data refused due to high memory usage");
-    server_count_over_budget(exchange->part);
-    refuse(exchange, 503, &verdict);
-}
-
-static void refuse_too_large(struct exchange *exchange, uint64_t size)
-{
-    size_t max = exchange->part->server->options.max_message_bytes;
-    struct verdict verdict =
-        exchange->dialect == SERVER_GRPC
-            ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
-                         "grpc: received message larger than max (%llu vs. %zu)",
-                         (unsigned long long)size, max)
-            : verdict_of(GRPC_INVALID_ARGUMENT, "http: request body too large");
-    refuse(exchange, 413, &verdict);
 }
 
 static bool is_grpc_content_type(struct slice type)
@@ -297,28 +268,29 @@ static bool read_grpc_timeout(struct exchange *exchange)
     return true;
 }
 
-static bool has_expired(const struct exchange *exchange)
+bool server_exchange_has_expired(const struct exchange *exchange)
 {
     return exchange->part->worker->now_ns >= exchange->deadline_ns;
 }
 
 /* Tells the client; what the handler says later is only a release. */
-static void expire(struct exchange *exchange)
+void server_exchange_expire(struct exchange *exchange)
 {
     assert(exchange->dialect == SERVER_GRPC && exchange->connection);
     bool is_handlers = exchange->state == EXCHANGE_WAITING;
+    server_turn_leave(exchange);
     mark_answered(exchange);
     exchange->connection->protocol->answer_grpc(exchange, 200, &deadline_exceeded,
                                                 (struct slice){NULL, 0});
     if (is_handlers)
         tell_gone(exchange);
     else if (!exchange->held)
-        release_body(exchange);
+        server_exchange_release_body(exchange);
 }
 
 static void on_deadline(struct timer *timer)
 {
-    expire(container_of(timer, struct exchange, deadline));
+    server_exchange_expire(container_of(timer, struct exchange, deadline));
 }
 
 /* False after having answered. */
@@ -326,8 +298,8 @@ static bool start_deadline(struct exchange *exchange)
 {
     if (exchange->deadline_ns == UINT64_MAX)
         return true;
-    if (has_expired(exchange)) {
-        expire(exchange);
+    if (server_exchange_has_expired(exchange)) {
+        server_exchange_expire(exchange);
         return false;
     }
     worker_set_timer(exchange->part->worker, &exchange->deadline,
@@ -355,7 +327,7 @@ static bool check_grpc_encoding(struct exchange *exchange)
     struct verdict verdict = verdict_of(
         GRPC_UNIMPLEMENTED, "grpc: Decompressor is not installed for grpc-encoding \"%.*s\"",
         SLICE_ARG(name));
-    refuse(exchange, 415, &verdict);
+    server_exchange_refuse(exchange, 415, &verdict);
     return false;
 }
 
@@ -374,7 +346,7 @@ static bool check_content_encoding(struct exchange *exchange)
     }
     struct verdict verdict =
         verdict_of(GRPC_INVALID_ARGUMENT, "unsupported Content-Encoding: %.*s", SLICE_ARG(name));
-    refuse(exchange, 400, &verdict);
+    server_exchange_refuse(exchange, 400, &verdict);
     return false;
 }
 
@@ -404,7 +376,7 @@ static bool check_dialect(struct exchange *exchange)
         struct verdict verdict = verdict_of(
             GRPC_INTERNAL, "Received a HEADERS frame with :method \"%.*s\" which should be POST",
             SLICE_ARG(exchange->method));
-        refuse(exchange, 405, &verdict);
+        server_exchange_refuse(exchange, 405, &verdict);
         return false;
     }
     exchange->dialect = SERVER_HTTP;
@@ -419,12 +391,6 @@ static bool check_dialect(struct exchange *exchange)
     exchange_respond(exchange, 415, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
                      0);
     return false;
-}
-
-static size_t body_limit(const struct exchange *exchange)
-{
-    const struct server_options *options = &exchange->part->server->options;
-    return exchange->dialect == SERVER_GRPC ? options->max_message_bytes : options->max_body_bytes;
 }
 
 void server_exchange_head_done(struct exchange *exchange, int64_t length)
@@ -443,333 +409,7 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     if (exchange->dialect == SERVER_GRPC ? !check_grpc_encoding(exchange)
                                          : !check_content_encoding(exchange))
         return;
-    if (exchange->dialect == SERVER_HTTP && length >= 0) {
-        if ((uint64_t)length > body_limit(exchange)) {
-            refuse_too_large(exchange, (uint64_t)length);
-            return;
-        }
-        exchange->body_expected = length;
-    }
-    exchange->state = EXCHANGE_BODY;
-}
-
-/* Room for `more` bytes. A length that the client only promised is not reserved at once, or a few
- * idle connections would use up the budget. */
-static bool reserve_body(struct exchange *exchange, size_t more)
-{
-    assert(more > 0 && exchange->state == EXCHANGE_BODY);
-    size_t limit = body_limit(exchange);
-    if (exchange->body_expected >= 0)
-        limit = (size_t)exchange->body_expected;
-    if (!exchange->body) {
-        size_t start = exchange->body_expected < 0 ? 4096
-                       : limit < BODY_START_BYTES  ? limit
-                                                   : BODY_START_BYTES;
-        if (start < more)
-            start = more;
-        exchange->body = buffer_new(start, exchange->budget);
-        if (exchange->body)
-            return true;
-    } else if (buffer_reserve(exchange->body, more, limit)) {
-        return true;
-    }
-    refuse_over_budget(exchange);
-    return false;
-}
-
-static void append_body(struct exchange *exchange, struct slice data)
-{
-    size_t have = exchange->body ? exchange->body->size : 0;
-    assert(have <= body_limit(exchange));
-    if (data.size > body_limit(exchange) - have) {
-        refuse_too_large(exchange, (uint64_t)have + data.size);
-        return;
-    }
-    if (data.size == 0 || !reserve_body(exchange, data.size))
-        return;
-    memcpy(exchange->body->data + have, data.data, data.size);
-    exchange->body->size += data.size;
-}
-
-static void refuse_grpc_framing(struct exchange *exchange, const char *text)
-{
-    struct verdict verdict = verdict_of(GRPC_INTERNAL, "%s", text);
-    refuse(exchange, 400, &verdict);
-}
-
-static void on_grpc_prefix(struct exchange *exchange)
-{
-    const uint8_t *prefix = exchange->prefix;
-    uint32_t size = (uint32_t)prefix[1] << 24 | (uint32_t)prefix[2] << 16 |
-                    (uint32_t)prefix[3] << 8 | prefix[4];
-    if (prefix[0] > 1)
-        refuse_grpc_framing(exchange, "grpc: received unexpected payload format");
-    else if (prefix[0] == 1 && exchange->compression == COMPRESSION_NONE)
-        refuse_grpc_framing(exchange, "grpc: compressed flag set with identity or empty encoding");
-    else if (size > body_limit(exchange))
-        refuse_too_large(exchange, size);
-    else
-        exchange->body_expected = size;
-}
-
-static struct slice take_grpc_prefix(struct exchange *exchange, struct slice data)
-{
-    size_t take = GRPC_PREFIX_BYTES - exchange->prefix_size;
-    if (take > data.size)
-        take = data.size;
-    memcpy(exchange->prefix + exchange->prefix_size, data.data, take);
-    exchange->prefix_size = (uint8_t)(exchange->prefix_size + take);
-    if (exchange->prefix_size == GRPC_PREFIX_BYTES)
-        on_grpc_prefix(exchange);
-    return slice_of(data.data + take, data.size - take);
-}
-
-void server_exchange_body(struct exchange *exchange, struct slice data)
-{
-    assert(exchange->state == EXCHANGE_BODY);
-    exchange->body_received += data.size;
-    if (exchange->dialect == SERVER_GRPC && exchange->prefix_size < GRPC_PREFIX_BYTES) {
-        data = take_grpc_prefix(exchange, data);
-        if (exchange->state != EXCHANGE_BODY)
-            return;
-    }
-    if (data.size == 0)
-        return;
-    size_t have = exchange->body ? exchange->body->size : 0;
-    if (exchange->dialect == SERVER_GRPC && data.size > (uint64_t)exchange->body_expected - have) {
-        refuse_grpc_framing(exchange, "grpc: more than one message in a unary call");
-        return;
-    }
-    append_body(exchange, data);
-}
-
-size_t server_exchange_body_room(struct exchange *exchange, uint8_t **data_out)
-{
-    if (exchange->state != EXCHANGE_BODY || exchange->body_expected < 0)
-        return 0;
-    size_t have = exchange->body ? exchange->body->size : 0;
-    size_t missing = (size_t)exchange->body_expected - have;
-    if (missing == 0 ||
-        !reserve_body(exchange, missing < SERVER_READ_BYTES ? missing : SERVER_READ_BYTES))
-        return 0;
-    *data_out = exchange->body->data + have;
-    size_t room = exchange->body->capacity - have;
-    return room < missing ? room : missing;
-}
-
-void server_exchange_body_filled(struct exchange *exchange, size_t size)
-{
-    assert(exchange->state == EXCHANGE_BODY && exchange->body_expected >= 0);
-    exchange->body->size += size;
-    exchange->body_received += size;
-    assert(exchange->body->size <= exchange->body->capacity);
-    assert(exchange->body->size <= (size_t)exchange->body_expected);
-}
-
-static void refuse_corrupt(struct exchange *exchange, const char *why)
-{
-    bool is_grpc = exchange->dialect == SERVER_GRPC;
-    struct verdict verdict =
-        verdict_of(is_grpc ? GRPC_INTERNAL : GRPC_INVALID_ARGUMENT, "%s%s",
-                   is_grpc ? "grpc: failed to decompress the received message: " : "", why);
-    refuse(exchange, 400, &verdict);
-}
-
-static void refuse_decompressed_too_large(struct exchange *exchange)
-{
-    struct verdict verdict =
-        exchange->dialect == SERVER_GRPC
-            ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
-                         "grpc: received message after decompression larger than max %zu",
-                         body_limit(exchange))
-            : verdict_of(GRPC_INVALID_ARGUMENT, "http: request body too large");
-    refuse(exchange, 413, &verdict);
-}
-
-static void refuse_too_dense(struct exchange *exchange, const char *why)
-{
-    bool is_grpc = exchange->dialect == SERVER_GRPC;
-    struct verdict verdict = verdict_of(
-        is_grpc ? GRPC_RESOURCE_EXHAUSTED : GRPC_INVALID_ARGUMENT, "%s%s",
-        is_grpc ? "grpc: received message after decompression larger than allowed: " : "", why);
-    refuse(exchange, 413, &verdict);
-}
-
-struct decompression {
-    struct job job; /* of a large body */
-    struct exchange *exchange;
-    size_t max_size; /* bytes that it may become */
-    struct buffer *plain;
-    enum decompress_result result;
-    struct error err;
-};
-
-/* On any thread. */
-static void decompress_body(struct decompression *decompression)
-{
-    const struct exchange *exchange = decompression->exchange;
-    assert(exchange->body && exchange->compression != COMPRESSION_NONE);
-    decompression->result = decompress(
-        (enum compression)exchange->compression, buffer_slice(exchange->body),
-        decompression->max_size, exchange->budget, &decompression->plain, &decompression->err);
-}
-
-/* False after having answered. */
-static bool take_decompressed(struct exchange *exchange, const struct decompression *decompression)
-{
-    assert((decompression->result == DECOMPRESS_OK) == (decompression->plain != NULL));
-    switch (decompression->result) {
-    case DECOMPRESS_OK:
-        buffer_unref(exchange->body);
-        exchange->body = decompression->plain;
-        return true;
-    case DECOMPRESS_TOO_LARGE:
-        refuse_decompressed_too_large(exchange);
-        break;
-    case DECOMPRESS_TOO_DENSE:
-        refuse_too_dense(exchange, decompression->err.text);
-        break;
-    case DECOMPRESS_OVER_BUDGET:
-        refuse_over_budget(exchange);
-        break;
-    case DECOMPRESS_CORRUPT:
-        refuse_corrupt(exchange, decompression->err.text);
-        break;
-    }
-    return false;
-}
-
-/* Unless it is too late already: decompression takes its time. */
-static void hand_over(struct exchange *exchange)
-{
-    assert(exchange->connection && exchange->body && !exchange->held);
-    struct server *server = exchange->part->server;
-    if (exchange->deadline_ns != UINT64_MAX) {
-        worker_now(exchange->part->worker);
-        if (has_expired(exchange)) {
-            expire(exchange);
-            return;
-        }
-    }
-    struct worker *worker = exchange->part->worker;
-    struct worker_piece piece;
-    bool is_large = exchange->body->size >= WORKER_PIECE_BYTES;
-    exchange->state = EXCHANGE_WAITING;
-    exchange->held = true;
-    worker_begin_piece(worker, &piece, is_large ? server->label : NULL);
-    server->handler->on_request(server->context, exchange);
-    worker_end_piece(worker, &piece);
-}
-
-/* ---- a large body is decompressed beside the loop: a block of deflate may have 12 bytes ---- */
-
-static void run_decompression(struct job *job)
-{
-    decompress_body(container_of(job, struct decompression, job));
-}
-
-static bool is_decompression_wanted(const struct job *job)
-{
-    const struct exchange *exchange = container_of(job, const struct decompression, job)->exchange;
-    return exchange->connection && exchange->state == EXCHANGE_DECOMPRESSING;
-}
-
-static void on_decompressed(struct job *job, bool did_run)
-{
-    struct decompression *decompression = container_of(job, struct decompression, job);
-    struct exchange *exchange = decompression->exchange;
-    assert(exchange->held && (did_run || !is_decompression_wanted(job)));
-    exchange->held = false;
-    if (is_decompression_wanted(job)) {
-        if (take_decompressed(exchange, decompression)) {
-            buffer_trim(exchange->body);
-            hand_over(exchange);
-        }
-    } else {
-        buffer_unref(decompression->plain);
-        if (exchange->connection)
-            release_body(exchange); /* its deadline has passed */
-        else
-            server_exchange_free(exchange);
-    }
-    free(decompression);
-}
-
-static void start_decompression(struct exchange *exchange)
-{
-    assert(exchange->state == EXCHANGE_BODY && !exchange->held);
-    struct decompression *decompression = memory_zalloc(sizeof(*decompression));
-    decompression->exchange = exchange;
-    decompression->max_size = body_limit(exchange);
-    decompression->job = (struct job){
-        .run = run_decompression, .on_done = on_decompressed, .is_wanted = is_decompression_wanted};
-    exchange->state = EXCHANGE_DECOMPRESSING;
-    exchange->held = true;
-    job_start(exchange->part->worker, &decompression->job);
-}
-
-/* Whether it becomes more than DECOMPRESS_PLAIN_BYTES is known for sure when it has. */
-static bool is_large(const struct exchange *exchange)
-{
-    struct slice body = buffer_slice(exchange->body);
-    return body.size >= DECOMPRESS_LARGE_BYTES ||
-           decompress_claim((enum compression)exchange->compression, body) > DECOMPRESS_PLAIN_BYTES;
-}
-
-/* Many small bodies may come in one turn of the loop, so none becomes much in it. False: it was
- * answered, or goes on beside the loop. */
-static bool decompress_at_once(struct exchange *exchange)
-{
-    struct worker *worker = exchange->part->worker;
-    struct decompression decompression = {.exchange = exchange, .max_size = body_limit(exchange)};
-    bool is_tried = decompression.max_size > DECOMPRESS_PLAIN_BYTES;
-    if (is_tried)
-        decompression.max_size = DECOMPRESS_PLAIN_BYTES;
-    struct worker_piece piece;
-    bool is_timed = exchange->body->size >= DECOMPRESS_TIMED_BYTES;
-    worker_begin_piece(worker, &piece, is_timed ? exchange->part->server->label : NULL);
-    decompress_body(&decompression);
-    worker_end_piece(worker, &piece);
-    if (is_tried && decompression.result == DECOMPRESS_TOO_LARGE) {
-        start_decompression(exchange);
-        return false;
-    }
-    return take_decompressed(exchange, &decompression);
-}
-
-void server_exchange_finish(struct exchange *exchange)
-{
-    assert(exchange->state == EXCHANGE_BODY);
-    exchange->body_complete = true;
-    if (!exchange->body)
-        exchange->body = buffer_new_charged(0, exchange->budget);
-    bool is_compressed = exchange->compression != COMPRESSION_NONE;
-    if (exchange->dialect == SERVER_GRPC) {
-        if (exchange->prefix_size < GRPC_PREFIX_BYTES ||
-            exchange->body->size < (size_t)exchange->body_expected) {
-            refuse_grpc_framing(exchange, "unexpected EOF");
-            return;
-        }
-        assert(exchange->body->size == (size_t)exchange->body_expected);
-        is_compressed = exchange->prefix[0] == 1;
-    }
-    if (is_compressed && is_large(exchange)) {
-        start_decompression(exchange);
-        return;
-    }
-    if (is_compressed && !decompress_at_once(exchange))
-        return;
-    buffer_trim(exchange->body);
-    hand_over(exchange);
-}
-
-uint64_t server_exchange_body_deadline(const struct exchange *exchange)
-{
-    int64_t limit = exchange->part->server->options.read_timeout_ns;
-    uint64_t by_pace = exchange->since_ns + BODY_GRACE_S * SECOND_NS +
-                       exchange->body_received * (SECOND_NS / BODY_PACE_BYTES);
-    uint64_t by_limit = limit > 0 ? exchange->since_ns + (uint64_t)limit : UINT64_MAX;
-    return by_pace < by_limit ? by_pace : by_limit;
+    server_exchange_begin_body(exchange, length);
 }
 
 /* The public face. */
@@ -832,7 +472,8 @@ bool exchange_is_secure(const struct exchange *exchange)
 bool exchange_is_abandoned(const struct exchange *exchange)
 {
     assert(exchange->held);
-    return !exchange->connection || exchange->state == EXCHANGE_ANSWERED || has_expired(exchange);
+    return !exchange->connection || exchange->state == EXCHANGE_ANSWERED ||
+           server_exchange_has_expired(exchange);
 }
 
 void exchange_set_data(struct exchange *exchange, void *data)
@@ -865,12 +506,12 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
         return;
     struct answer answer = {status, content_type, body, extra, extra_count};
     exchange->connection->protocol->answer(exchange, &answer);
-    release_body(exchange);
+    server_exchange_release_body(exchange);
 }
 
 void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,
                            struct slice message)
 {
-    bool is_late = !verdict_is_ok(verdict) && has_expired(exchange);
+    bool is_late = !verdict_is_ok(verdict) && server_exchange_has_expired(exchange);
     respond_grpc(exchange, 200, is_late ? &deadline_exceeded : verdict, message);
 }

@@ -122,6 +122,10 @@ struct server_part {
     struct connection *dirty;
     unsigned handshakes;       /* TLS, that went on in this turn of the loop */
     struct connection *buried; /* closed ones without a libuv handle, freed next round */
+    struct list ready;         /* exchanges that wait for a turn, oldest first */
+    struct timer turn_timer;   /* set while there are some */
+    uint64_t turn;             /* of the loop, in which... */
+    size_t turn_bytes;         /* ...so much was handed to the handler */
     uint8_t *read_buffer;      /* SERVER_READ_BYTES; contents last for one input */
     uint8_t *plain_buffer;     /* decrypted */
     struct outgoing scratch;   /* an answer while it is put together */
@@ -272,6 +276,7 @@ void server_connection_settle(struct connection *connection);
 enum exchange_state {
     EXCHANGE_HEAD,
     EXCHANGE_BODY,
+    EXCHANGE_READY,         /* complete, in part->ready */
     EXCHANGE_DECOMPRESSING, /* beside the loop */
     EXCHANGE_WAITING,       /* the handler has it */
     EXCHANGE_ANSWERED,
@@ -282,6 +287,7 @@ struct exchange {
     struct connection *connection; /* NULL: gone */
     struct exchange *next, **link; /* of an HTTP/2 connection */
     struct budget *budget;         /* the connection's */
+    struct list_link ready;        /* of part->ready */
     int32_t stream_id;
     uint8_t state;
     uint8_t dialect;
@@ -334,11 +340,34 @@ void server_exchange_refuse_head(struct exchange *exchange, int status,
                                  const struct verdict *verdict);
 /* Each may end in an answer: look at state afterwards. length: -1 unknown. */
 void server_exchange_head_done(struct exchange *exchange, int64_t length);
+/* Answers for the server itself: in the request's protocol, with the status or the verdict. */
+void server_exchange_refuse(struct exchange *exchange, int status, const struct verdict *verdict);
+/* Whether the deadline of grpc-timeout has passed. */
+bool server_exchange_has_expired(const struct exchange *exchange);
+/* Answers so; what the handler says later only frees the exchange. */
+void server_exchange_expire(struct exchange *exchange);
+void server_exchange_release_body(struct exchange *exchange);
+
+/* server_body.c. Each may end in an answer: look at state afterwards. length: -1 unknown. */
+void server_exchange_begin_body(struct exchange *exchange, int64_t length);
 void server_exchange_body(struct exchange *exchange, struct slice data);
 size_t server_exchange_body_room(struct exchange *exchange, uint8_t **data_out);
 void server_exchange_body_filled(struct exchange *exchange, size_t size);
+/* The client has said everything: the request is handed to the handler, now, after its body was
+ * decompressed beside the loop, or when its turn comes. */
 void server_exchange_finish(struct exchange *exchange);
+/* Its turn has come. */
+void server_exchange_deliver(struct exchange *exchange);
 /* When the body has to have come further, by its pace. */
 uint64_t server_exchange_body_deadline(const struct exchange *exchange);
+
+/* server_turn.c: many requests may be complete at once. A turn of the loop hands over a MiB of them
+ * and one; the rest waits, oldest first, for the next turns. Small requests do not wait, so that no
+ * client's small request stands behind others' large ones. */
+bool server_turn_is_over(struct server_part *part);
+void server_turn_count(struct server_part *part, size_t size_bytes); /* handed over, decompressed */
+void server_turn_wait(struct exchange *exchange);
+/* The client has gone, or was answered. Does nothing if it does not wait. */
+void server_turn_leave(struct exchange *exchange);
 
 #endif

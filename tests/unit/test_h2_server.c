@@ -295,6 +295,7 @@ static void test_large_body(void **state)
             request(&scene->client, "/s/Echo", GRPC, NULL, slice_of(message, size + 5), false);
         assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
         assert_body(reply_of(&scene->client, id), slice_of(message, size + 5));
+        server_fixture_advance(&scene->fixture, 0);
     }
     free(message);
     scene_free(scene);

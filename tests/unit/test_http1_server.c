@@ -609,6 +609,77 @@ static void test_response_headers(void **state)
     scene_free(scene);
 }
 
+/* Clients whose requests of 200 kB are all complete in one turn of the loop. */
+enum { CROWD = 12, CROWD_BYTES = 200000, TURN_REQUESTS = 6 /* a MiB, rounded up */ };
+
+struct crowd {
+    struct server_fixture fixture;
+    struct raw_client clients[CROWD];
+};
+
+static struct crowd *crowd_new(void)
+{
+    struct crowd *crowd = calloc(1, sizeof(*crowd));
+    struct text request = {0};
+    text_printf(&request, "POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
+                CROWD_BYTES);
+    for (int i = 0; i < CROWD_BYTES; i++)
+        text_append_char(&request, 'a');
+    server_fixture_init(&crowd->fixture);
+    server_fixture_start(&crowd->fixture);
+    for (int i = 0; i < CROWD; i++) {
+        raw_client_open(&crowd->clients[i], &crowd->fixture);
+        raw_client_send(&crowd->clients[i], slice_of(request.data, request.size));
+    }
+    text_deinit(&request);
+    return crowd;
+}
+
+static void crowd_free(struct crowd *crowd)
+{
+    while (crowd->fixture.waiting_count > 0)
+        server_fixture_answer(&crowd->fixture);
+    for (int i = 0; i < CROWD; i++)
+        raw_client_deinit(&crowd->clients[i]);
+    server_fixture_end(&crowd->fixture);
+    free(crowd);
+}
+
+static void test_large_requests_wait_for_their_turn(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_new();
+    assert_int_equal(crowd->fixture.requests, TURN_REQUESTS);
+    struct raw_client small;
+    raw_client_open(&small, &crowd->fixture);
+    raw_client_send(&small, SHORT);
+    assert_received(&small, "\r\n\r\nyo"); /* before them */
+    server_fixture_advance(&crowd->fixture, 0);
+    assert_int_equal(crowd->fixture.requests, CROWD + 1);
+    raw_client_deinit(&small);
+    crowd_free(crowd);
+}
+
+static void test_clients_leave_before_their_turn(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_new();
+    raw_client_reset(&crowd->clients[TURN_REQUESTS]);
+    raw_client_reset(&crowd->clients[CROWD - 1]);
+    server_fixture_advance(&crowd->fixture, 0);
+    assert_int_equal(crowd->fixture.requests, CROWD - 2);
+    assert_int_equal(crowd->fixture.gone, 0);
+    crowd_free(crowd);
+}
+
+static void test_server_stops_before_their_turn(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_new();
+    assert_int_equal(crowd->fixture.server->parts->ready.count, CROWD - TURN_REQUESTS);
+    crowd_free(crowd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -637,6 +708,9 @@ int main(void)
         cmocka_unit_test(test_promised_length_is_not_reserved),
         cmocka_unit_test(test_grpc_only_listener),
         cmocka_unit_test(test_response_headers),
+        cmocka_unit_test(test_large_requests_wait_for_their_turn),
+        cmocka_unit_test(test_clients_leave_before_their_turn),
+        cmocka_unit_test(test_server_stops_before_their_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
