@@ -21,24 +21,24 @@ struct profiles_merge {
     size_t expected; /* bytes of resources: as many as the last time, up to EXPECTED_MAX */
 };
 
-/* A message without those fields that are looked at one by one: their bytes, one behind the other.
- */
-struct source_profile {
-    struct slice header;
-    uint32_t first_sample;
-    uint32_t sample_count;
+/* A request has messages on three levels, each of which has parts on the next; the parts of a
+ * profile are its samples. */
+enum { LEVEL_RESOURCE, LEVEL_SCOPE, LEVEL_PROFILE, LEVELS };
+
+/* The field in which the messages of a level stand; behind the last level that of the samples. */
+static const uint32_t level_fields[LEVELS + 1] = {PROFILES_RESOURCE_PROFILES,
+                                                  RESOURCE_PROFILES_SCOPE_PROFILES,
+                                                  SCOPE_PROFILES_PROFILES, PROFILE_SAMPLES};
+
+struct source_message {
+    struct slice header;        /* the fields that are no parts, one behind the other */
+    uint32_t first_part, parts; /* of the next level */
 };
 
-struct source_scope {
-    struct slice header;
-    uint32_t first_profile;
-    uint32_t profile_count;
-};
-
-struct source_group {
-    struct slice header;
-    uint32_t first_scope;
-    uint32_t scope_count;
+/* All messages of a level, in order. */
+struct source_level {
+    struct source_message *messages;
+    uint32_t count;
 };
 
 struct profiles_source {
@@ -48,11 +48,9 @@ struct profiles_source {
     struct merge_source dictionary;
     struct wire_out unknown;            /* fields of the request */
     struct wire_out dictionary_unknown; /* fields of the dictionary */
-    struct source_group *groups;
-    struct source_scope *scopes;
-    struct source_profile *profiles;
+    struct source_level levels[LEVELS];
     struct slice *samples;
-    uint32_t group_count, scope_count, profile_count, sample_count;
+    uint32_t sample_count;
 };
 
 static void put(struct wire_out *out, const struct wire_out *bytes)
@@ -191,84 +189,54 @@ static struct slice header_finish(struct header *header, struct arena *arena)
     return result;
 }
 
-/* How many there are of everything, so that the arrays can be allocated at once. */
-static void count_profile(struct profiles_source *source, struct slice profile)
+/* How many parts the messages of a level and those below have. */
+static uint32_t *part_count(struct profiles_source *source, int level)
 {
-    struct wire_cursor cursor = wire_cursor(profile);
-    struct wire_field field;
-    source->profile_count++;
-    while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field))
-        source->sample_count++;
+    return level + 1 < LEVELS ? &source->levels[level + 1].count : &source->sample_count;
 }
 
-static void count_group(struct profiles_source *source, struct slice group)
+/* Counts what there is, so that the arrays can be allocated at once. */
+static void count_parts(struct profiles_source *source, int level, struct slice payload)
 {
-    struct wire_cursor scopes = wire_cursor(group);
-    struct wire_field scope, profile;
-    source->group_count++;
-    while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
-        struct wire_cursor profiles = wire_cursor(scope.bytes);
-        source->scope_count++;
-        while (wire_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
-            count_profile(source, profile.bytes);
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    uint32_t *count = part_count(source, level);
+    while (wire_next_bytes(&cursor, level_fields[level + 1], &field)) {
+        (*count)++;
+        if (level + 1 < LEVELS)
+            count_parts(source, level + 1, field.bytes);
     }
 }
 
-static void read_profile(struct profiles_source *source, struct slice payload)
+static void read_message(struct profiles_source *source, int level, struct slice payload)
 {
-    struct source_profile *profile = &source->profiles[source->profile_count++];
+    struct source_level *all = &source->levels[level];
+    struct source_message *message = &all->messages[all->count++];
     struct wire_cursor cursor = wire_cursor(payload);
     struct header header = {0};
     struct wire_field field;
-    profile->first_sample = source->sample_count;
+    const uint32_t *parts = part_count(source, level);
+    message->first_part = *parts;
     while (wire_next(&cursor, &field))
-        if (field.number == PROFILE_SAMPLES)
+        if (field.number != level_fields[level + 1])
+            header_add(&header, &field);
+        else if (level + 1 < LEVELS)
+            read_message(source, level + 1, payload_of(&field));
+        else
             source->samples[source->sample_count++] = whole_field(&field);
-        else
-            header_add(&header, &field);
-    profile->sample_count = source->sample_count - profile->first_sample;
-    profile->header = header_finish(&header, &source->arena);
-}
-
-static void read_scope(struct profiles_source *source, struct slice payload)
-{
-    struct source_scope *scope = &source->scopes[source->scope_count++];
-    struct wire_cursor cursor = wire_cursor(payload);
-    struct header header = {0};
-    struct wire_field field;
-    scope->first_profile = source->profile_count;
-    while (wire_next(&cursor, &field))
-        if (field.number == SCOPE_PROFILES_PROFILES)
-            read_profile(source, payload_of(&field));
-        else
-            header_add(&header, &field);
-    scope->profile_count = source->profile_count - scope->first_profile;
-    scope->header = header_finish(&header, &source->arena);
-}
-
-static void read_group(struct profiles_source *source, struct slice payload)
-{
-    struct source_group *group = &source->groups[source->group_count++];
-    struct wire_cursor cursor = wire_cursor(payload);
-    struct header header = {0};
-    struct wire_field field;
-    group->first_scope = source->scope_count;
-    while (wire_next(&cursor, &field))
-        if (field.number == RESOURCE_PROFILES_SCOPE_PROFILES)
-            read_scope(source, payload_of(&field));
-        else
-            header_add(&header, &field);
-    group->scope_count = source->scope_count - group->first_scope;
-    group->header = header_finish(&header, &source->arena);
+    message->parts = *parts - message->first_part;
+    message->header = header_finish(&header, &source->arena);
 }
 
 static void allocate_arrays(struct profiles_source *source)
 {
-    source->groups = arena_array(&source->arena, source->group_count, sizeof *source->groups);
-    source->scopes = arena_array(&source->arena, source->scope_count, sizeof *source->scopes);
-    source->profiles = arena_array(&source->arena, source->profile_count, sizeof *source->profiles);
+    for (int level = 0; level < LEVELS; level++) {
+        struct source_level *all = &source->levels[level];
+        all->messages = arena_array(&source->arena, all->count, sizeof *all->messages);
+        all->count = 0;
+    }
     source->samples = arena_array(&source->arena, source->sample_count, sizeof *source->samples);
-    source->group_count = source->scope_count = source->profile_count = source->sample_count = 0;
+    source->sample_count = 0;
 }
 
 struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct buffer *request)
@@ -283,17 +251,19 @@ struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct
     merge_source_init(&source->dictionary, &merge->target, find_dictionary(buffer_slice(request)),
                       NULL, &source->dictionary_unknown);
     while (wire_next(&cursor, &field))
-        if (field.number == PROFILES_RESOURCE_PROFILES)
-            count_group(source, payload_of(&field));
-        else if (field.number != PROFILES_DICTIONARY)
+        if (field.number == PROFILES_RESOURCE_PROFILES) {
+            source->levels[LEVEL_RESOURCE].count++;
+            count_parts(source, LEVEL_RESOURCE, payload_of(&field));
+        } else if (field.number != PROFILES_DICTIONARY) {
             wire_out_put(&source->unknown, whole_field(&field));
-    uint32_t profiles = source->profile_count, samples = source->sample_count;
+        }
+    uint32_t profiles = source->levels[LEVEL_PROFILE].count, samples = source->sample_count;
     allocate_arrays(source);
     cursor = wire_cursor(buffer_slice(request));
     while (wire_next_bytes(&cursor, PROFILES_RESOURCE_PROFILES, &field))
-        read_group(source, field.bytes);
+        read_message(source, LEVEL_RESOURCE, field.bytes);
     assert(!cursor.broken);
-    assert(source->profile_count == profiles && source->sample_count == samples);
+    assert(source->levels[LEVEL_PROFILE].count == profiles && source->sample_count == samples);
     return source;
 }
 
@@ -326,76 +296,56 @@ size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t
 
 /* ---- adding a part ---- */
 
-/* Which samples are added, and what of the flat arrays they touch. Everything is found by
+/* Which samples are added, and which messages of each level they touch. Everything is found by
  * bisection, so that a request cut into many parts is not walked for each of them. */
 struct range {
-    uint32_t first;
-    uint32_t end;
-    uint32_t first_profile, end_profile;
-    uint32_t first_scope, end_scope;
-    uint32_t first_group, end_group;
+    uint32_t first[LEVELS + 1], end[LEVELS + 1]; /* behind the last level: the samples */
 };
 
-/* The first of `count` for which the question is answered with yes; the answers are no, no, ...,
- * yes, yes. */
-static uint32_t bisect(const struct profiles_source *source, uint32_t count, uint32_t argument,
-                       bool (*is_behind)(const struct profiles_source *source, uint32_t i,
-                                         uint32_t argument))
+/* Whether a message has the part or one behind it. A profile without samples goes with the sample
+ * behind it. */
+static bool reaches(int level, const struct source_message *message, uint32_t part)
 {
-    uint32_t low = 0;
-    while (low < count) {
-        uint32_t middle = low + (count - low) / 2;
-        if (is_behind(source, middle, argument))
-            count = middle;
+    return message->first_part + message->parts > part ||
+           (level == LEVEL_PROFILE && message->first_part >= part);
+}
+
+static bool starts_at(int level, const struct source_message *message, uint32_t part)
+{
+    (void)level;
+    return message->first_part >= part;
+}
+
+/* Returns the first message of the level for which the question is answered with yes; the answers
+ * are no, no, ..., yes, yes. */
+static uint32_t bisect(const struct profiles_source *source, int level, uint32_t part,
+                       bool (*is_behind)(int level, const struct source_message *message,
+                                         uint32_t part))
+{
+    uint32_t low = 0, high = source->levels[level].count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (is_behind(level, &source->levels[level].messages[middle], part))
+            high = middle;
         else
             low = middle + 1;
     }
     return low;
 }
 
-static bool profile_reaches(const struct profiles_source *source, uint32_t i, uint32_t sample)
-{
-    const struct source_profile *profile = &source->profiles[i];
-    return profile->first_sample >= sample ||
-           profile->first_sample + profile->sample_count > sample;
-}
-
-static bool profile_starts_at(const struct profiles_source *source, uint32_t i, uint32_t sample)
-{
-    return source->profiles[i].first_sample >= sample;
-}
-
-static bool scope_reaches(const struct profiles_source *source, uint32_t i, uint32_t profile)
-{
-    return source->scopes[i].first_profile + source->scopes[i].profile_count > profile;
-}
-
-static bool scope_starts_at(const struct profiles_source *source, uint32_t i, uint32_t profile)
-{
-    return source->scopes[i].first_profile >= profile;
-}
-
-static bool group_reaches(const struct profiles_source *source, uint32_t i, uint32_t scope)
-{
-    return source->groups[i].first_scope + source->groups[i].scope_count > scope;
-}
-
-static bool group_starts_at(const struct profiles_source *source, uint32_t i, uint32_t scope)
-{
-    return source->groups[i].first_scope >= scope;
-}
-
 static struct range range_of(const struct profiles_source *source, uint32_t first, uint32_t end)
 {
-    struct range range = {.first = first, .end = end, .end_profile = source->profile_count};
-    range.first_profile = bisect(source, source->profile_count, first, profile_reaches);
-    if (end < source->sample_count)
-        range.end_profile = bisect(source, source->profile_count, end, profile_starts_at);
-    assert(range.first_profile <= range.end_profile);
-    range.first_scope = bisect(source, source->scope_count, range.first_profile, scope_reaches);
-    range.end_scope = bisect(source, source->scope_count, range.end_profile, scope_starts_at);
-    range.first_group = bisect(source, source->group_count, range.first_scope, group_reaches);
-    range.end_group = bisect(source, source->group_count, range.end_scope, group_starts_at);
+    struct range range;
+    range.first[LEVELS] = first;
+    range.end[LEVELS] = end;
+    for (int level = LEVELS - 1; level >= 0; level--) {
+        range.first[level] = bisect(source, level, range.first[level + 1], reaches);
+        if (level == LEVEL_PROFILE && end == source->sample_count)
+            range.end[level] = source->levels[level].count;
+        else
+            range.end[level] = bisect(source, level, range.end[level + 1], starts_at);
+        assert(range.first[level] <= range.end[level]);
+    }
     return range;
 }
 
@@ -423,48 +373,33 @@ static void put_later_header(struct profiles_source *source, struct slice header
                                  out);
 }
 
-static void add_profile(struct profiles_source *source, const struct source_profile *profile,
+static void add_header(struct profiles_source *source, int level,
+                       const struct source_message *message, bool is_first)
+{
+    struct wire_out *out = &source->merge->resources;
+    if (level != LEVEL_PROFILE)
+        wire_out_put(out, message->header);
+    else if (is_first)
+        merge_source_rewrite(&source->dictionary, merge_profile_rules, message->header, out);
+    else
+        put_later_header(source, message->header, out);
+}
+
+static void add_message(struct profiles_source *source, int level, uint32_t index,
                         const struct range *range)
 {
+    const struct source_message *message = &source->levels[level].messages[index];
     struct wire_out *out = &source->merge->resources;
-    uint32_t first = max_u32(profile->first_sample, range->first);
-    uint32_t end = min_u32(profile->first_sample + profile->sample_count, range->end);
-    struct wire_out_field opened =
-        wire_out_open(out, SCOPE_PROFILES_PROFILES, profile->header.size);
-    if (first == profile->first_sample)
-        merge_source_rewrite(&source->dictionary, merge_profile_rules, profile->header, out);
-    else
-        put_later_header(source, profile->header, out);
+    uint32_t first = max_u32(message->first_part, range->first[level + 1]);
+    uint32_t end = min_u32(message->first_part + message->parts, range->end[level + 1]);
+    struct wire_out_field opened = wire_out_open(out, level_fields[level], message->header.size);
+    add_header(source, level, message, first == message->first_part);
     for (uint32_t i = first; i < end; i++)
-        merge_source_rewrite(&source->dictionary, merge_profile_rules, source->samples[i], out);
-    source->merge->items += first < end ? end - first : 0;
-    wire_out_close(out, opened, SCOPE_PROFILES_PROFILES);
-}
-
-static void add_scope(struct profiles_source *source, const struct source_scope *scope,
-                      const struct range *range)
-{
-    struct wire_out *out = &source->merge->resources;
-    struct wire_out_field opened =
-        wire_out_open(out, RESOURCE_PROFILES_SCOPE_PROFILES, scope->header.size);
-    wire_out_put(out, scope->header);
-    uint32_t end = min_u32(scope->first_profile + scope->profile_count, range->end_profile);
-    for (uint32_t i = max_u32(scope->first_profile, range->first_profile); i < end; i++)
-        add_profile(source, &source->profiles[i], range);
-    wire_out_close(out, opened, RESOURCE_PROFILES_SCOPE_PROFILES);
-}
-
-static void add_group(struct profiles_source *source, const struct source_group *group,
-                      const struct range *range)
-{
-    struct wire_out *out = &source->merge->resources;
-    struct wire_out_field opened =
-        wire_out_open(out, PROFILES_RESOURCE_PROFILES, group->header.size);
-    wire_out_put(out, group->header);
-    uint32_t end = min_u32(group->first_scope + group->scope_count, range->end_scope);
-    for (uint32_t i = max_u32(group->first_scope, range->first_scope); i < end; i++)
-        add_scope(source, &source->scopes[i], range);
-    wire_out_close(out, opened, PROFILES_RESOURCE_PROFILES);
+        if (level + 1 < LEVELS)
+            add_message(source, level + 1, i, range);
+        else
+            merge_source_rewrite(&source->dictionary, merge_profile_rules, source->samples[i], out);
+    wire_out_close(out, opened, level_fields[level]);
 }
 
 void profiles_source_add(struct profiles_source *source, uint32_t first, uint32_t count)
@@ -475,8 +410,9 @@ void profiles_source_add(struct profiles_source *source, uint32_t first, uint32_
     struct range range = range_of(source, first, first + count);
     hold(source->merge, source->request);
     merge_source_begin(&source->dictionary);
-    for (uint32_t i = range.first_group; i < range.end_group; i++)
-        add_group(source, &source->groups[i], &range);
+    for (uint32_t i = range.first[LEVEL_RESOURCE]; i < range.end[LEVEL_RESOURCE]; i++)
+        add_message(source, LEVEL_RESOURCE, i, &range);
+    source->merge->items += count;
     if (first > 0)
         return;
     put(&source->merge->resources, &source->unknown);

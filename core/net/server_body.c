@@ -319,8 +319,7 @@ static void start_decompression(struct exchange *exchange)
 /* What it says that it becomes. The truth is known when it has. */
 static size_t plain_claim(const struct exchange *exchange)
 {
-    return decompress_claim((enum compression)exchange->compression,
-                            buffer_slice(exchange->body));
+    return decompress_claim((enum compression)exchange->compression, buffer_slice(exchange->body));
 }
 
 /* Many small bodies may come in one turn of the loop, so none becomes much in it. False: it was
@@ -408,4 +407,3 @@ uint64_t server_exchange_body_deadline(const struct exchange *exchange)
     uint64_t by_limit = limit > 0 ? exchange->since_ns + (uint64_t)limit : UINT64_MAX;
     return by_pace < by_limit ? by_pace : by_limit;
 }
-
