@@ -391,30 +391,29 @@ static void print_span_normal(struct text *out, struct message_iter it)
     text_append_char(out, '\n');
 }
 
-/* Span.Event: time_unix_nano 1, name 2, attributes 3, dropped 4 */
 static void print_event(struct text *out, uint32_t index, struct message_iter it)
 {
     text_printf(out, "SpanEvent #%" PRIu32 "\n     -> Name: ", index);
-    text_append_json(out, string_field(it, 2));
+    text_append_json(out, string_field(it, EVENT_NAME));
     text_append(out, "\n     -> Timestamp: ");
-    print_time(out, number_field(it, 1, WIRE_FIXED64));
+    print_time(out, number_field(it, EVENT_TIME_UNIX_NANO, WIRE_FIXED64));
     text_printf(out, "\n     -> DroppedAttributesCount: %" PRIu64 "\n",
-                number_field(it, 4, WIRE_VARINT));
-    print_attributes(out, DESCRIBE_DETAILED, "    ", "     -> Attributes", it, 3);
+                number_field(it, EVENT_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
+    print_attributes(out, DESCRIBE_DETAILED, "    ", "     -> Attributes", it, EVENT_ATTRIBUTES);
 }
 
-/* Span.Link: trace_id 1, span_id 2, trace_state 3, attributes 4, dropped 5 */
 static void print_span_link(struct text *out, uint32_t index, struct message_iter it)
 {
     text_printf(out, "SpanLink #%" PRIu32 "\n     -> Trace ID: ", index);
-    text_append_hex(out, string_field(it, 1));
+    text_append_hex(out, string_field(it, SPAN_LINK_TRACE_ID));
     text_append(out, "\n     -> ID: ");
-    text_append_hex(out, string_field(it, 2));
+    text_append_hex(out, string_field(it, SPAN_LINK_SPAN_ID));
     text_append(out, "\n     -> TraceState: ");
-    text_append_json(out, string_field(it, 3));
+    text_append_json(out, string_field(it, SPAN_LINK_TRACE_STATE));
     text_printf(out, "\n     -> DroppedAttributesCount: %" PRIu64 "\n",
-                number_field(it, 5, WIRE_VARINT));
-    print_attributes(out, DESCRIBE_DETAILED, "    ", "     -> Attributes", it, 4);
+                number_field(it, SPAN_LINK_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
+    print_attributes(out, DESCRIBE_DETAILED, "    ", "     -> Attributes", it,
+                     SPAN_LINK_ATTRIBUTES);
 }
 
 static void print_span_parts(struct text *out, const char *title, struct message_iter it,

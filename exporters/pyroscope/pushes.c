@@ -7,18 +7,13 @@
 #include "core/data/wire_writer.h"
 #include "core/formats/pprof.h"
 #include "core/formats/pprof_write.h"
+#include "core/formats/push.h"
 #include "core/net/compression.h"
 #include "exporters/pyroscope/profile_type.h"
 #include "exporters/pyroscope/sample_services.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-
-/* push.v1.PushRequest and what it holds */
-enum { PUSH_REQUEST_SERIES = 1 };
-enum { SERIES_LABELS = 1, SERIES_SAMPLES = 2 };
-enum { RAW_SAMPLE_RAW_PROFILE = 1, RAW_SAMPLE_ID = 2 };
-enum { LABEL_PAIR_NAME = 1, LABEL_PAIR_VALUE = 2 };
 
 enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
 /* Pyroscope leaves the others out itself; until then a large stack that many services share would
@@ -122,9 +117,9 @@ static bool keep_label(void *context, struct pprof_label *label)
 
 static void write_label(struct wire_writer *writer, struct slice name, struct slice value)
 {
-    size_t label = wire_writer_begin(writer, SERIES_LABELS);
-    wire_writer_bytes(writer, LABEL_PAIR_NAME, name);
-    wire_writer_bytes(writer, LABEL_PAIR_VALUE, value);
+    size_t label = wire_writer_begin(writer, PUSH_SERIES_LABELS);
+    wire_writer_bytes(writer, PUSH_LABEL_NAME, name);
+    wire_writer_bytes(writer, PUSH_LABEL_VALUE, value);
     wire_writer_end(writer, label);
 }
 
@@ -459,7 +454,7 @@ static void write_id(struct pushes *pushes)
     char id[2 * HEX_SIZE];
     print_hex(id, pushes->id);
     print_hex(id + HEX_SIZE, ++pushes->push_count);
-    wire_writer_bytes(&pushes->encoder, RAW_SAMPLE_ID, slice_of(id, sizeof id));
+    wire_writer_bytes(&pushes->encoder, PUSH_SAMPLE_ID, slice_of(id, sizeof id));
 }
 
 /* When Pyroscope compacts, it keeps one of the profiles that have equal labels and an equal time:
@@ -484,8 +479,8 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof, boo
     size_t series = wire_writer_begin(writer, PUSH_REQUEST_SERIES);
     write_label(writer, SLICE("__name__"), plain_name(group->type_name, &pushes->filling));
     wire_writer_raw(writer, group->series);
-    size_t sample = wire_writer_begin(writer, SERIES_SAMPLES);
-    size_t profile = wire_writer_begin(writer, RAW_SAMPLE_RAW_PROFILE);
+    size_t sample = wire_writer_begin(writer, PUSH_SERIES_SAMPLES);
+    size_t profile = wire_writer_begin(writer, PUSH_SAMPLE_RAW_PROFILE);
     wire_writer_varint(writer, PPROF_TIME_NANOS, distinct_time(group, pushes->part++, pprof));
     wire_writer_raw(writer, pprof);
     wire_writer_end(writer, profile);

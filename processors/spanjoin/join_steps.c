@@ -69,7 +69,7 @@ static void post_wakeups(struct spanjoin *join, struct span_wakeups *wakeups)
 
 static void count_evictions(struct spanjoin_node *node)
 {
-    for (unsigned i = 0; i < EVICTION_REASONS; i++) {
+    for (unsigned i = 0; i < SPAN_EVICTION_COUNT; i++) {
         uint64_t evicted = span_index_take_evicted(node->join->index, i);
         if (evicted > 0)
             counter_add(node->join->metrics.evicted[i], node->node.worker->index, evicted);

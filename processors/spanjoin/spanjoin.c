@@ -67,7 +67,7 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
                      "Samples whose span id belongs to several spans.", NULL, NULL);
     metrics->spans_enriched = counter_with(component, "profcol_spanjoin_spans_enriched",
                                            "Spans that gained attributes.", NULL, NULL);
-    for (int i = 0; i < EVICTION_REASONS; i++)
+    for (int i = 0; i < SPAN_EVICTION_COUNT; i++)
         metrics->evicted[i] =
             counter_with(component, "profcol_spanjoin_evicted",
                          "Entries that left the index within their window; conflict: spans that "

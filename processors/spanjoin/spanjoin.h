@@ -14,6 +14,7 @@
 #define PROFCOL_SPANJOIN_H
 
 #include "core/base/budget.h"
+#include "core/data/span_shard.h"
 #include "core/pipeline/component.h"
 #include "processors/spanjoin/hold_state.h"
 #include "processors/spanjoin/spanjoin_settings.h"
@@ -30,14 +31,13 @@ enum unjoined {
     UNJOINED_OVERFLOW,
     UNJOINED_COUNT
 };
-enum { EVICTION_REASONS = 6 };
 
 struct spanjoin_metrics {
     struct counter *joined;
     struct counter *unjoined[UNJOINED_COUNT];
     struct counter *ambiguous;
     struct counter *spans_enriched;
-    struct counter *evicted[EVICTION_REASONS];
+    struct counter *evicted[SPAN_EVICTION_COUNT];
     struct counter *dropped_refused;
     struct counter *dropped_stopped;
     struct gauge *held_requests;

@@ -3,19 +3,10 @@
 #include "core/data/json.h"
 #include "core/data/wire.h"
 #include "core/formats/pprof_read.h"
+#include "core/formats/push.h"
 #include "core/pipeline/received.h"
 
 #include <assert.h>
-
-/* api/push/v1/push.proto and api/types/v1/types.proto of Pyroscope. */
-enum {
-    PUSH_REQUEST_SERIES = 1,
-    SERIES_LABELS = 1,
-    SERIES_SAMPLES = 2,
-    SAMPLE_RAW_PROFILE = 1,
-    LABEL_NAME = 1,
-    LABEL_VALUE = 2,
-};
 
 #define DELTA_PREFIX "godeltaprof_"
 
@@ -55,11 +46,11 @@ static bool read_label(struct slice bytes, struct series_label *label)
     struct wire_field field;
     *label = (struct series_label){0};
     while (wire_next(&cursor, &field)) {
-        if (field.number != LABEL_NAME && field.number != LABEL_VALUE)
+        if (field.number != PUSH_LABEL_NAME && field.number != PUSH_LABEL_VALUE)
             continue;
         if (field.type != WIRE_BYTES)
             return false;
-        *(field.number == LABEL_NAME ? &label->name : &label->value) = field.bytes;
+        *(field.number == PUSH_LABEL_NAME ? &label->name : &label->value) = field.bytes;
     }
     return !cursor.broken;
 }
@@ -73,7 +64,7 @@ static bool read_labels(struct slice bytes, struct series *series, const struct 
     struct wire_field field;
     struct error err;
     while (wire_next(&cursor, &field) && count <= SERIES_LABELS_MAX)
-        if (field.number == SERIES_LABELS &&
+        if (field.number == PUSH_SERIES_LABELS &&
             (field.type != WIRE_BYTES || !read_label(field.bytes, &labels[count++])))
             return refuse_series(place, "a label is not a LabelPair message", why);
     if (cursor.broken)
@@ -95,7 +86,7 @@ static bool find_raw_profile(struct slice sample, struct slice *out)
     struct wire_field field;
     *out = (struct slice){0};
     while (wire_next(&cursor, &field)) {
-        if (field.number != SAMPLE_RAW_PROFILE)
+        if (field.number != PUSH_SAMPLE_RAW_PROFILE)
             continue;
         if (field.type != WIRE_BYTES)
             return false;
@@ -137,7 +128,7 @@ static bool read_series(struct upload *upload, struct slice bytes, size_t number
     struct wire_cursor cursor = wire_cursor(bytes);
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
-        if (field.number != SERIES_SAMPLES)
+        if (field.number != PUSH_SERIES_SAMPLES)
             continue;
         if (field.type != WIRE_BYTES)
             return refuse_series(&place, "samples are not messages", why);
