@@ -35,6 +35,7 @@ if(PROFCOL_WERROR)
 endif()
 
 set(PROFCOL_SANITIZER "" CACHE STRING "Empty, asan (with ubsan), tsan, fuzz or fuzz-cost (clang)")
+option(PROFCOL_COVERAGE "Count which lines and branches are executed (make coverage)" OFF)
 set(sanitizer_flags_asan -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(sanitizer_flags_tsan -fsanitize=thread)
 set(sanitizer_flags_fuzz
@@ -61,6 +62,9 @@ if(PROFCOL_SANITIZER)
     if(HAVE_PATTERN_INIT)
         add_compile_options(-ftrivial-auto-var-init=pattern)
     endif()
+elseif(PROFCOL_COVERAGE)
+    add_compile_options(--coverage -fprofile-update=atomic)
+    add_link_options(--coverage)
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     # Some distributions set it already, hence the -U.
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
