@@ -24,8 +24,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define RETRY_AFTER_NS INT64_C(1000000000)
-
 /* Encoded and not written yet, of a node: with so much of it the others wait as batches. Text has
  * up to six times the size of its batch, and is not charged to the budget. */
 enum { UNWRITTEN_MAX = 4 << 20 };
@@ -98,7 +96,6 @@ struct file_export {
     struct list_link link; /* of node->exports */
     struct file_node *node;
     struct batch *batch; /* NULL: given up when the node was stopped */
-    bool is_encoded;     /* false after encoding: there was no memory */
 };
 
 /* Settings */
@@ -173,17 +170,13 @@ static void print_json(struct file_record *record, const struct batch *batch)
     buffer_unref(protobuf);
 }
 
-/* False: no memory. */
-static bool compress_record(struct file_record *record, struct budget *budget)
+static void compress_record(struct file_record *record, struct budget *budget)
 {
     struct slice plain = record->buffer ? buffer_slice(record->buffer)
                                         : slice_of(record->text.data, record->text.size);
     struct buffer *compressed = compress_slices(COMPRESSION_ZSTD, 0, false, &plain, 1, budget);
-    if (!compressed)
-        return false;
     file_record_deinit(record);
     record->buffer = compressed;
-    return true;
 }
 
 static void set_length(struct file_record *record)
@@ -205,14 +198,13 @@ static void encode(struct queued_job *encoding)
     record->buffer = join_parts(export->batch);
     if (is_json)
         print_json(record, export->batch);
-    if (is_compressed && !compress_record(record, export->batch->arena.budget))
-        return;
+    if (is_compressed)
+        compress_record(record, export->batch->arena.budget);
     /* Compressed bytes may hold newlines, so lines no longer separate records. */
     if (is_json && !is_compressed)
         text_append_char(&record->text, '\n');
     else
         set_length(record);
-    export->is_encoded = true;
 }
 
 /* A batch's way, on its worker */
@@ -268,18 +260,12 @@ static void hand_over(struct file_export *export)
 static void on_encoded(struct queued_job *encoding, bool did_run)
 {
     struct file_export *export = container_of(encoding, struct file_export, encoding);
-    struct verdict verdict;
-    if (did_run && export->is_encoded) {
+    if (did_run) {
         hand_over(export);
         return;
     }
-    if (did_run)
-        verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                                    "not enough memory to compress a record");
-    else
-        verdict = receipt_is_abandoned(export->batch->receipt) ? verdict_sender_is_gone
-                                                               : verdict_shutting_down;
-    settle_batch(export, &verdict);
+    settle_batch(export, receipt_is_abandoned(export->batch->receipt) ? &verdict_sender_is_gone
+                                                                      : &verdict_shutting_down);
     free_export(export);
 }
 
