@@ -1,7 +1,7 @@
 /*
  * container_of: from an embedded timer, message or list link back to the struct that holds it.
  *
- * Needed where the member is not the first one; of a first member a cast says the same.
+ * Needed where the member is not the first one; for a first member, a cast does the same.
  *
  * Owner: nothing is owned.
  *
