@@ -25,8 +25,8 @@ extern const char *const scrape_kind_names[SCRAPE_KIND_COUNT]; /* "cpu", as in Y
 struct scrape_profile {
     bool enabled;
     const char *path;
-    bool delta;       /* not of cpu */
-    uint64_t seconds; /* of cpu; 0: one less than the interval */
+    bool delta;       /* ignored for cpu */
+    uint64_t seconds; /* for cpu; 0: one less than the interval */
 };
 
 /* One for each kind. */
