@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 static bool take_varint(struct any_value *value, uint32_t kind, uint64_t number)
 {
@@ -67,7 +67,7 @@ struct slice any_value_last_member(struct slice payload)
     return last;
 }
 
-/* --- writing --- */
+/* ---- writing ---- */
 
 size_t any_value_size(const struct any_value *value)
 {

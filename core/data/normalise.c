@@ -42,7 +42,7 @@ bool normalise_needed(const struct scan_result *scan)
            scan->misses_zero_entries;
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static void append(struct normaliser *n, const void *bytes, size_t size)
 {
@@ -138,7 +138,7 @@ static void end_field(struct normaliser *n, struct open_field field)
     n->out->size = field.start - field.room + room + size;
 }
 
-/* The plan */
+/* ---- the plan ---- */
 
 static bool is_named(const struct scan_schema *schema, const char *message)
 {
@@ -219,7 +219,7 @@ static void make_plans(struct normaliser *n)
     }
 }
 
-/* Fields */
+/* ---- fields ---- */
 
 static uint32_t current_number(const struct normaliser *n, const struct scan_schema *schema,
                                uint32_t number)
@@ -357,7 +357,7 @@ static void rewrite_fields(struct normaliser *n, unsigned schema_number, struct 
     write_missing(n, schema_number, seen);
 }
 
-/* References */
+/* ---- references ---- */
 
 static void find_strings(struct normaliser *n)
 {
@@ -452,7 +452,7 @@ static void rewrite_message(struct normaliser *n, unsigned schema_number, struct
         rewrite_fields(n, schema_number, payload);
 }
 
-/* The request */
+/* ---- the request ---- */
 
 static void write_zero_entries(struct normaliser *n)
 {

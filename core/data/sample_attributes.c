@@ -20,7 +20,7 @@ struct sample_attributes sample_attributes_init(struct dictionary *dictionary, s
     return (struct sample_attributes){.dictionary = dictionary, .arena = arena};
 }
 
-/* --- the list of a sample --- */
+/* ---- the list of a sample ---- */
 
 static void add_index(struct sample_attributes *attributes, uint64_t index)
 {
@@ -77,7 +77,7 @@ static uint32_t find(struct sample_attributes *attributes, struct slice key)
     return i;
 }
 
-/* --- entries of the attribute table --- */
+/* ---- entries of the attribute table ---- */
 
 static uint32_t add_entry(struct sample_attributes *attributes,
                           const struct key_value_and_unit *entry)
@@ -121,7 +121,7 @@ static uint32_t add_long_entry(struct sample_attributes *attributes,
     return index;
 }
 
-/* --- the public face --- */
+/* ---- public functions ---- */
 
 bool sample_attributes_get(struct sample_attributes *attributes, struct message_iter sample,
                            struct slice key, struct slice *value_out)

@@ -21,7 +21,7 @@
 #define ROOM 160 /* a text of 127 bytes, and something */
 #define TAG(number, type) ((number) << 3 | (type))
 
-/* Bytes */
+/* ---- bytes ---- */
 
 /* The upper bits of 16 bytes, and of 64. */
 
@@ -213,7 +213,7 @@ static inline const uint8_t *take_fixed64s(size_t *count, const uint8_t *p, cons
     return size % 8 == 0 ? p + size : not_plain(end);
 }
 
-/* Lists of indices */
+/* ---- lists of indices ---- */
 
 #if defined(__SSE2__)
 /* A lane holds two bytes that follow one another. They are an index; or begin with an index of one
@@ -295,7 +295,7 @@ uint32_t scan_needed_by(struct slice indices)
     return needed_by_short(indices.data, indices.size);
 }
 
-/* Attributes */
+/* ---- attributes ---- */
 
 /* Where a small value begins: its tag and size, the tag of what is in it, and, if that is a text,
  * its size. As a little-endian number, and without the sizes. */
@@ -442,7 +442,7 @@ static inline const uint8_t *take_attributes(uint32_t *elements, const uint8_t *
     return p;
 }
 
-/* Messages; each adds what it holds besides itself. */
+/* ---- messages: each function adds the elements inside the message ---- */
 
 static bool is_plain_status(const uint8_t *p, const uint8_t *end)
 {
@@ -671,7 +671,7 @@ static inline bool is_plain_stack(struct scan_found *found, const uint8_t *p, co
     return p == end;
 }
 
-/* The run */
+/* ---- the run ---- */
 
 typedef bool is_plain_message(struct scan_found *, const uint8_t *p, const uint8_t *end);
 

@@ -159,7 +159,7 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
         entry->samples_last_ns = last_ns;
 }
 
-/* --- spans --- */
+/* ---- spans ---- */
 
 static void note_left(struct span_entry *entry, uint64_t samples)
 {
@@ -295,7 +295,7 @@ void span_entries_collect(struct span_operation *op, void *item)
                                op->waiter->hold, SPAN_WAITS_FOR_SAMPLES);
 }
 
-/* --- samples --- */
+/* ---- samples ---- */
 
 static void copy_match(struct span_operation *op, const struct span_found *found,
                        const struct span_source *source, struct span_match *out)
@@ -449,7 +449,7 @@ void span_entries_leave(struct span_operation *op, void *item)
     note_left(entry, find->samples_left);
 }
 
-/* --- profile ids --- */
+/* ---- profile ids ---- */
 
 void span_entries_see_profile(struct span_operation *op, void *item)
 {

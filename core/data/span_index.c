@@ -88,7 +88,7 @@ void span_wakeups_deinit(struct span_wakeups *wakeups)
     *wakeups = (struct span_wakeups){0};
 }
 
-/* --- many at once --- */
+/* ---- many keys at once ---- */
 
 /* Keys that are looked up together, by shard: one turn of a lock serves all that it has. */
 struct key_block {
@@ -254,7 +254,7 @@ void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct spa
     run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_leave);
 }
 
-/* --- profile ids --- */
+/* ---- profile ids ---- */
 
 bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
                             const uint8_t profile_id[PROFILE_ID_SIZE],
@@ -268,7 +268,7 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
     return sight.seen;
 }
 
-/* --- keeping house --- */
+/* ---- housekeeping ---- */
 
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns)

@@ -109,7 +109,7 @@ static size_t block_size(const struct span_shard *shard, const struct span_block
     return size + sizeof(struct span_times) + values;
 }
 
-/* --- entries by number --- */
+/* ---- entries by number ---- */
 
 static struct span_chunk **chunk_at(const struct span_shard *shard, uint32_t number)
 {
@@ -182,7 +182,7 @@ static bool is_before(uint32_t number, uint32_t other)
     return (int32_t)(number - other) < 0;
 }
 
-/* --- the entries of a source --- */
+/* ---- the entries of a source ---- */
 
 static struct span_share *share_of(const struct span_shard *shard, const struct span_entry *entry)
 {
@@ -353,7 +353,7 @@ struct span_entry *span_shard_oldest(struct span_shard *shard)
     return shard->first == shard->next ? NULL : entry_at(shard, shard->first);
 }
 
-/* --- the table --- */
+/* ---- the table ---- */
 
 static uint32_t tag_of(const struct span_entry *entry)
 {
@@ -573,7 +573,7 @@ void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
     trim_front(shard);
 }
 
-/* --- eviction --- */
+/* ---- eviction ---- */
 
 /* trim_front is the caller's. */
 static void evict(struct span_shard *shard, struct span_entry *entry, enum span_eviction reason)
@@ -620,7 +620,7 @@ void span_shard_evict(struct span_shard *shard, const struct span_source *newcom
     trim_front(shard);
 }
 
-/* --- pages --- */
+/* ---- pages ---- */
 
 /* Where a source stores: its own pages, those of its owner, or 0: those of all small owners. */
 static uint16_t choose_group(const struct span_shard *shard, uint16_t source)
@@ -811,7 +811,7 @@ uint64_t *span_shard_open_totals(struct span_shard *shard, struct span_entry *en
     return span_entry_totals(entry);
 }
 
-/* --- waiters --- */
+/* ---- waiters ---- */
 
 static uint32_t new_waiter(struct span_shard *shard)
 {

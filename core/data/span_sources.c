@@ -137,7 +137,7 @@ struct span_source span_sources_find(struct span_sources *sources, struct slice 
     return source;
 }
 
-/* --- forgetting --- */
+/* ---- unused sources ---- */
 
 static bool is_over(const struct known_source *known, uint64_t now_ns, uint64_t idle_ns)
 {

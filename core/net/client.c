@@ -14,7 +14,7 @@
 
 enum { CONNECTIONS_DEFAULT = 16, REFUSED_MAX = 3 };
 
-/* Lists */
+/* ---- lists ---- */
 
 void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange)
 {
@@ -54,7 +54,7 @@ void exchange_list_remove(struct exchange_list *list, struct client_exchange *ex
     exchange->previous = exchange->next = NULL;
 }
 
-/* Life of a client */
+/* ---- start and end of a client ---- */
 
 void client_ref(struct client *client)
 {
@@ -162,7 +162,7 @@ void client_free(struct client *client)
     client_unref(client);
 }
 
-/* The answer as it comes in */
+/* ---- receiving the answer ---- */
 
 bool exchange_count_header(struct client_exchange *exchange, size_t size)
 {
@@ -221,7 +221,7 @@ struct slice exchange_authority(const struct client_exchange *exchange)
     return slice_of_string(exchange->client->options.authority);
 }
 
-/* Life of an exchange */
+/* ---- start and end of an exchange ---- */
 
 static void take_off(struct client_exchange *exchange)
 {
@@ -371,7 +371,7 @@ void client_cancel(struct client_request *request)
     client_kick(client);
 }
 
-/* Handing out */
+/* ---- assigning exchanges to connections ---- */
 
 void client_kick(struct client *client)
 {

@@ -24,7 +24,7 @@ static void set_why(struct client_connection *connection, const char *text)
         snprintf(connection->why, sizeof(connection->why), "%.200s", text);
 }
 
-/* Beginning and end */
+/* ---- start and end ---- */
 
 static void free_connection(struct client_connection *connection)
 {
@@ -123,7 +123,7 @@ void connection_close(struct client_connection *connection, const char *why)
     client_unref(client);
 }
 
-/* Reading */
+/* ---- reading ---- */
 
 static void choose_codec(struct client_connection *connection)
 {
@@ -219,7 +219,7 @@ static void read_socket(struct client_connection *connection)
     }
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static enum output_result write_tls(struct client_connection *connection)
 {
@@ -308,7 +308,7 @@ void connection_send(struct client_connection *connection, struct client_exchang
     connection->codec->send(connection, exchange);
 }
 
-/* Being idle */
+/* ---- idle connections ---- */
 
 static void on_deadline(struct timer *timer)
 {
@@ -361,7 +361,7 @@ void connection_rest(struct client_connection *connection)
         client_kick(client);
 }
 
-/* Connecting */
+/* ---- connecting ---- */
 
 static void connect_failed(struct client_connection *connection, const char *why)
 {

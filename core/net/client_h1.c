@@ -96,7 +96,7 @@ static int refuse(parser_type *parser, const char *why)
     return -1;
 }
 
-/* Answers */
+/* ---- answers ---- */
 
 static int on_message_begin(parser_type *parser)
 {
@@ -216,7 +216,7 @@ static parser_settings_type settings = {
     .on_message_complete = on_message_complete,
 };
 
-/* The codec */
+/* ---- the codec ---- */
 
 static void h1_start(struct client_connection *connection)
 {

@@ -50,7 +50,7 @@ static void forget_stream(nghttp2_session *session, struct client_exchange *exch
     nghttp2_session_set_stream_user_data(session, exchange->stream_id, NULL);
 }
 
-/* Sending */
+/* ---- sending ---- */
 
 static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags,
                        void *context)
@@ -124,7 +124,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* Receiving */
+/* ---- receiving ---- */
 
 static const char too_much[] = "the peer sends too many frames without payload";
 
@@ -262,7 +262,7 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
     return 0;
 }
 
-/* The codec */
+/* ---- the codec ---- */
 
 static nghttp2_session *new_session(struct client_connection *connection)
 {

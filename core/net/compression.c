@@ -180,7 +180,7 @@ static uint32_t read_le32(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* gzip, zlib, deflate */
+/* ---- gzip, zlib, deflate ---- */
 
 /* One member whose trailer tells its size honestly, at twice the speed of zlib. False: zlib must
  * look at it. */
@@ -255,7 +255,7 @@ static enum decompress_result decode_gzip(struct slice in, struct output *out)
     return decode_zlib(in, true, "gzip", out);
 }
 
-/* zstd */
+/* ---- zstd ---- */
 
 /* Formats before 0.8, which the library may still read, are not ours. */
 static bool is_zstd_frame(struct slice in)
@@ -333,7 +333,7 @@ static enum decompress_result decode_zstd(struct slice in, struct output *out)
     return result;
 }
 
-/* snappy: https://github.com/google/snappy/blob/main/framing_format.txt */
+/* ---- snappy: https://github.com/google/snappy/blob/main/framing_format.txt ---- */
 
 static const uint8_t snappy_stream_id[10] = {0xff, 6, 0, 0, 's', 'N', 'a', 'P', 'p', 'Y'};
 enum { SNAPPY_COMPRESSED = 0x00, SNAPPY_PLAIN = 0x01, SNAPPY_SKIPPABLE = 0x80, SNAPPY_ID = 0xff };
@@ -466,7 +466,7 @@ static enum decompress_result decode_snappy(struct slice in, struct output *out)
     return decode_snappy_block(in, SIZE_MAX, out);
 }
 
-/* lz4 */
+/* ---- lz4 ---- */
 
 static enum decompress_result stream_lz4(LZ4F_dctx *context, struct slice in, struct output *out)
 {

@@ -73,7 +73,7 @@ static int flooded(struct connection *connection)
     return NGHTTP2_ERR_CALLBACK_FAILURE; /* stops nghttp2 in the middle of its input */
 }
 
-/* Exchanges of the connection. */
+/* ---- exchanges of the connection ---- */
 
 static void link_exchange(struct h2 *h2, struct exchange *exchange)
 {
@@ -98,7 +98,7 @@ static struct exchange *exchange_of(nghttp2_session *session, int32_t stream_id)
     return nghttp2_session_get_stream_user_data(session, stream_id);
 }
 
-/* Input. */
+/* ---- input ---- */
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data)
 {
@@ -436,7 +436,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
-/* Output. */
+/* ---- output ---- */
 
 static bool ends_stream(const nghttp2_frame *frame)
 {
@@ -629,7 +629,7 @@ static void h2_eof(struct connection *connection)
     server_connection_mark_dirty(connection); /* h2_output ends it */
 }
 
-/* Answers. */
+/* ---- answers ---- */
 
 static nghttp2_nv field(struct slice name, struct slice value)
 {
@@ -787,7 +787,7 @@ static void h2_answer_grpc(struct exchange *exchange, int http_status,
         answer_grpc_error(exchange, http_status, verdict);
 }
 
-/* Time. */
+/* ---- time limits ---- */
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -926,7 +926,7 @@ static void h2_drain(struct connection *connection)
     begin_drain(connection, CLOSE_SHUTDOWN);
 }
 
-/* Beginning and end. */
+/* ---- start and end ---- */
 
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *option;

@@ -19,7 +19,7 @@ enum {
     DESCRIPTORS_KEPT = 64, /* for everything else */
 };
 
-/* Making. */
+/* ---- creating the server ---- */
 
 static void set_defaults(struct server_options *options)
 {
@@ -133,7 +133,7 @@ uint16_t server_port(const struct server *server)
     return server->port;
 }
 
-/* Parts. */
+/* ---- parts ---- */
 
 static struct server_part *part_of(struct server *server, const struct worker *worker)
 {
@@ -248,7 +248,7 @@ const char *server_date(struct server_part *part)
     return part->date;
 }
 
-/* Ending. */
+/* ---- closing ---- */
 
 void server_part_check_drained(struct server_part *part)
 {
@@ -322,7 +322,7 @@ void server_stop(struct server *server, struct worker *worker)
     server_part_unlive(part);
 }
 
-/* Metrics. */
+/* ---- metrics ---- */
 
 static const char *const reason_names[CLOSE_REASON_COUNT] = {
     [CLOSE_CLIENT] = "client",

@@ -60,7 +60,7 @@ static void outgoing_sent(struct outgoing *out, size_t size)
         outgoing_deinit(out);
 }
 
-/* Sending. */
+/* ---- sending ---- */
 
 bool server_connection_has_unsent(const struct connection *connection)
 {
@@ -159,7 +159,7 @@ void server_connection_send(struct connection *connection, struct slice data)
     note_stall(connection);
 }
 
-/* Ending. */
+/* ---- closing ---- */
 
 void server_connection_mark_dirty(struct connection *connection)
 {
@@ -331,7 +331,7 @@ void server_connection_settle(struct connection *connection)
     update_poll(connection);
 }
 
-/* Coming in. */
+/* ---- receiving ---- */
 
 static const uint8_t h2_preface[] = {'P', 'R', 'I', ' '};
 
@@ -566,7 +566,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     server_connection_settle(connection);
 }
 
-/* Time. */
+/* ---- time limits ---- */
 
 void server_connection_watch(struct connection *connection, uint64_t deadline_ns)
 {
@@ -636,7 +636,7 @@ static void on_timer(struct timer *timer)
     server_connection_settle(connection);
 }
 
-/* Opening. */
+/* ---- opening ---- */
 
 static bool begin_tls(struct connection *connection)
 {

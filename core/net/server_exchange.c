@@ -412,7 +412,7 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     server_exchange_begin_body(exchange, length);
 }
 
-/* The public face. */
+/* ---- public functions ---- */
 
 enum server_dialect exchange_dialect(const struct exchange *exchange)
 {

@@ -26,7 +26,7 @@ enum {
     OUT_OF_DESCRIPTORS_PAUSE_MS = 100,
 };
 
-/* Binding. */
+/* ---- binding ---- */
 
 struct bind_address {
     struct sockaddr_storage storage;
@@ -205,7 +205,7 @@ void listener_close(struct server *server)
     server->unix_path = NULL;
 }
 
-/* Accepting. */
+/* ---- accepting ---- */
 
 struct handover {
     struct post post;

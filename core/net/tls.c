@@ -60,7 +60,7 @@ struct tls_stream {
     char error[256];
 };
 
-/* Errors. */
+/* ---- errors ---- */
 
 static bool ssl_error(struct error *err, const char *what)
 {
@@ -71,7 +71,7 @@ static bool ssl_error(struct error *err, const char *what)
     return false;
 }
 
-/* Files and their PEM. */
+/* ---- files and their PEM ---- */
 
 static char *read_file(const char *path, struct error *err)
 {
@@ -208,7 +208,7 @@ static bool is_given(const char *pem, const char *path)
     return (pem && pem[0]) || (path && path[0]);
 }
 
-/* Contexts. */
+/* ---- contexts ---- */
 
 static int version_number(const char *version, int fallback)
 {
@@ -472,7 +472,7 @@ static SSL_CTX *current_ssl_context(struct tls_context *context)
     return ctx;
 }
 
-/* The stream's BIO: reads from what was fed, writes to the output. */
+/* ---- the stream's BIO: reads the received bytes, writes to the output ---- */
 
 static int bio_read(BIO *bio, char *out, int size)
 {
@@ -534,7 +534,7 @@ static BIO *make_bio(struct tls_stream *stream)
     return bio;
 }
 
-/* Streams. */
+/* ---- streams ---- */
 
 static bool is_address(const char *name)
 {

@@ -19,7 +19,7 @@ enum { ANY_FIELD_TYPE = 1, ANY_FIELD_VALUE = 2, RETRY_INFO_FIELD_DELAY = 1 };
 enum { DURATION_FIELD_SECONDS = 1, DURATION_FIELD_NANOS = 2 };
 enum { RESPONSE_FIELD_PARTIAL = 1, PARTIAL_FIELD_REJECTED = 1, PARTIAL_FIELD_MESSAGE = 2 };
 
-/* google.rpc.Status */
+/* ---- google.rpc.Status ---- */
 
 struct rpc_status {
     int64_t code;
@@ -89,7 +89,7 @@ static bool read_status(struct slice bytes, struct rpc_status *status)
     return !cursor.broken;
 }
 
-/* Export*ServiceResponse */
+/* ---- Export*ServiceResponse ---- */
 
 static bool read_partial(struct slice bytes, struct otlp_answer *out)
 {
@@ -143,7 +143,7 @@ void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, cons
                  (long long)answer->rejected);
 }
 
-/* HTTP */
+/* ---- HTTP ---- */
 
 static bool is_success(int status)
 {
@@ -212,7 +212,7 @@ void otlp_answer_http(const struct client_answer *answer, enum signal signal, co
         read_http_error(answer, url, wall_ns, out);
 }
 
-/* gRPC */
+/* ---- gRPC ---- */
 
 /* An HTTP status where gRPC should have spoken: gRPC's own table (http-grpc-status-mapping), which
  * says otherwise for 400 and 429 than OTLP/HTTP does (verdict_from_http). */

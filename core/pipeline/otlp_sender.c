@@ -28,7 +28,7 @@ enum compression otlp_compression(int setting)
     return setting >= COMPRESSION_COUNT ? COMPRESSION_NONE : (enum compression)setting;
 }
 
-/* Headers */
+/* ---- headers ---- */
 
 static bool is_token(const char *name)
 {
@@ -169,7 +169,7 @@ void otlp_place_labels(const struct endpoint *endpoint, struct text *labels)
     metrics_label(labels, "server_port", port);
 }
 
-/* One request, sent as often as need be */
+/* ---- one request and its attempts ---- */
 
 struct attempt {
     struct client_request request; /* first */
@@ -371,7 +371,7 @@ static void release_shipment(struct node *node, struct shipment *shipment)
     free(attempt);
 }
 
-/* The sender */
+/* ---- the sender ---- */
 
 void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
                        struct client *client)

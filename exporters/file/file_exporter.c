@@ -98,7 +98,7 @@ struct file_export {
     struct batch *batch; /* NULL: given up when the node was stopped */
 };
 
-/* Settings */
+/* ---- settings ---- */
 
 static void check_settings(void *config, struct config_check *check)
 {
@@ -135,7 +135,7 @@ static bool create_directories(const char *path, mode_t mode, struct error *err)
     return true;
 }
 
-/* Encoding */
+/* ---- encoding ---- */
 
 /* Of a flat batch. */
 static size_t encoded_size(const struct batch *batch)
@@ -207,7 +207,7 @@ static void encode(struct queued_job *encoding)
         set_length(record);
 }
 
-/* A batch's way, on its worker */
+/* ---- a batch, on its worker ---- */
 
 static void settle_batch(struct file_export *export, const struct verdict *verdict)
 {
@@ -300,7 +300,7 @@ static void file_consume(struct node *node, struct batch *batch)
     job_queue_add(&export->node->encoding, &export->encoding);
 }
 
-/* The component */
+/* ---- the component ---- */
 
 static bool file_node_start(struct node *node, struct error *err)
 {

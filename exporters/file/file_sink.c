@@ -40,7 +40,7 @@ struct file_sink {
     uint64_t rotate_at_bytes;
 };
 
-/* Records */
+/* ---- records ---- */
 
 static struct slice record_body(const struct file_record *record)
 {
@@ -77,7 +77,7 @@ static struct record_list take_all(struct record_list *list)
     return taken;
 }
 
-/* Opening and closing */
+/* ---- opening and closing ---- */
 
 static uint64_t rotation_size(const struct file_sink *sink)
 {
@@ -121,7 +121,7 @@ void file_sink_unref(struct file_sink *sink)
     free(sink);
 }
 
-/* Writing: on the owner, or in the job */
+/* ---- writing, on the owner's worker or in a job ---- */
 
 static bool rotate(struct file_sink *sink, struct error *err)
 {
@@ -250,7 +250,7 @@ static void write_records(struct file_sink *sink, struct file_record *record)
         record = write_some(sink, record);
 }
 
-/* Answering */
+/* ---- answering records ---- */
 
 static void answer(struct file_record *record)
 {
@@ -280,7 +280,7 @@ static void answer_records(const struct worker *owner, struct file_record *first
     }
 }
 
-/* When what is written: on the owner */
+/* ---- scheduling writes, on the owner's worker ---- */
 
 static void write_pending(struct file_sink *sink)
 {
@@ -342,7 +342,7 @@ static void on_record(struct worker *worker, struct post *post)
     take_record(record->sink, record);
 }
 
-/* The outside */
+/* ---- public functions ---- */
 
 struct file_sink *file_sink_open(const struct file_sink_options *options, struct error *err)
 {

@@ -72,7 +72,7 @@ void label_limits_free(struct label_limits *limits)
     free(limits);
 }
 
-/* --- the table --- */
+/* ---- the table ---- */
 
 /* Where it is, or the free place where it belongs. */
 static struct entry *find(struct label_limits *limits, uint64_t hash)
@@ -128,7 +128,7 @@ static void erase(struct label_limits *limits, size_t hole)
     limits->used--;
 }
 
-/* --- ageing --- */
+/* ---- expiry ---- */
 
 static void uncount(struct label_limits *limits, uint64_t parent)
 {
@@ -164,7 +164,7 @@ static void age(struct label_limits *limits, uint64_t now_ns)
         age_one(limits, now_ns);
 }
 
-/* --- shares --- */
+/* ---- shares of services ---- */
 
 static void note_share(struct label_limits *limits, struct slice service, uint64_t now_ns)
 {

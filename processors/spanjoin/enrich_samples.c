@@ -28,7 +28,7 @@ static inline uint8_t *copy_bytes(uint8_t *to, struct slice bytes)
     return to + size;
 }
 
-/* --- what the keys add to the dictionary; done first, because it opens the request --- */
+/* ---- dictionary entries of the keys; first, because this opens the request ---- */
 
 static void add_link(struct sample_plan *plan, uint32_t k)
 {
@@ -112,7 +112,7 @@ static const struct sample_gain *find_gain(struct sample_plan *plan, struct reme
     return known->gain;
 }
 
-/* --- samples --- */
+/* ---- samples ---- */
 
 static struct sample_key *key_of(const struct sample_plan *plan, uint32_t sample)
 {
@@ -252,7 +252,7 @@ static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct s
     return to;
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 /* Without the attributes that named the span. */
 static uint8_t *write_profile_attributes(struct sample_plan *plan,
@@ -331,7 +331,7 @@ static void apply_to_scope(struct sample_plan *plan, struct message *scope_profi
     }
 }
 
-/* --- resources --- */
+/* ---- resources ---- */
 
 static bool is_source(struct slice key, const struct config_strings *sources)
 {

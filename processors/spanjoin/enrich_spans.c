@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 struct seen_span {
     size_t number; /* among the spans that have both ids */
@@ -121,7 +121,7 @@ void request_spans_deinit(struct request_spans *spans)
     arena_deinit(&spans->arena);
 }
 
-/* --- enriching --- */
+/* ---- enriching ---- */
 
 struct enriching {
     struct arena *arena;

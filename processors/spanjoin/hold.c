@@ -13,7 +13,7 @@ enum { HOLD_BYTES = 1536 };
 enum { WAITER_BYTES = 48 }; /* for each key that a request waits for, in the index and here */
 enum { LEAVING_PART = 4 };  /* at most a quarter of the bound leaves early at a time */
 
-/* --- ids --- */
+/* ---- ids ---- */
 
 static struct hold_slot *slot_of(struct holds *holds, uint64_t id)
 {
@@ -55,7 +55,7 @@ void holds_return_id(struct spanjoin_node *node, uint64_t id)
     node->holds.free_slot = (uint32_t)id + 1;
 }
 
-/* --- life --- */
+/* ---- start and end ---- */
 
 static bool has_left(const struct hold *hold)
 {
@@ -109,7 +109,7 @@ void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns)
     worker_set_timer(hold->node->node.worker, &hold->timer, (uint64_t)wait_ns);
 }
 
-/* --- leaving --- */
+/* ---- sending on ---- */
 
 /* What was acknowledged is never "try later" but at the stop. */
 static void count_lost(struct hold *hold, const struct verdict *verdict)
@@ -247,7 +247,7 @@ void holds_wake(struct spanjoin_node *node, uint64_t id)
         hold_leave(hold);
 }
 
-/* --- memory --- */
+/* ---- memory ---- */
 
 /* What leaves in the next turns of the loop has made its room already. */
 static bool reserve(struct spanjoin_node *node, size_t size)
@@ -284,7 +284,7 @@ enum hold_room holds_make_room(struct spanjoin_node *node, const struct batch *k
     return HOLD_ROOM;
 }
 
-/* --- the beginning and the end --- */
+/* ---- start and end ---- */
 
 void holds_init(struct spanjoin_node *node)
 {

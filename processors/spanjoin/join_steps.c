@@ -12,7 +12,7 @@ static struct request_sender sender_of(const struct spanjoin *join, const struct
         .settings = join->settings, .index = join->index, .batch = batch, .now_ns = now_ns};
 }
 
-/* --- messages to who waits --- */
+/* ---- messages to waiting requests ---- */
 
 struct wake_post {
     struct post post;
@@ -76,7 +76,7 @@ static void count_evictions(struct spanjoin_node *node)
     }
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 struct learning {
     struct span_reader reader;
@@ -171,7 +171,7 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
     return request_spans_read(batch, &sender, &collecting.reader);
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request)

@@ -41,7 +41,7 @@ static bool is_abandoned(const struct large_request *request)
     return receipt_is_abandoned(request->batch->receipt);
 }
 
-/* --- jobs --- */
+/* ---- jobs ---- */
 
 static void run(struct job *job)
 {
@@ -84,7 +84,7 @@ static void start(struct large_request *request, void (*work)(struct large_reque
     job_start(request->node->node.worker, &request->job);
 }
 
-/* --- the end --- */
+/* ---- stop ---- */
 
 /* Frees all but the batch, and what is reserved for it once that is handed on. */
 static void end(struct large_request *request)
@@ -135,7 +135,7 @@ static enum outcome outcome_without_wait(const struct large_request *request, en
     return spanjoin_must_go_on(request->batch, room) ? GOES_ON : IS_REFUSED;
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 static void enrich_spans(struct large_request *request, const struct request_spans *spans)
 {
@@ -202,7 +202,7 @@ static void after_learn(struct large_request *request)
     finish(request);
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 static void apply(struct large_request *request)
 {
@@ -270,7 +270,7 @@ static void after_plan(struct large_request *request)
         after_apply(request);
 }
 
-/* --- life --- */
+/* ---- start and end ---- */
 
 void large_request_start(struct spanjoin_node *node, struct batch *batch)
 {

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* --- keys --- */
+/* ---- keys ---- */
 
 enum { NO_KEY = UINT32_MAX, BEYOND_KEYS = UINT32_MAX - 1 }; /* names no span; one too many */
 
@@ -111,7 +111,7 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
     return k;
 }
 
-/* --- which span --- */
+/* ---- the span of a sample ---- */
 
 /* What surrounds a sample. */
 struct surroundings {
@@ -233,7 +233,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
         add_totals(plan, key, around->header, &view);
 }
 
-/* --- the whole request --- */
+/* ---- the request ---- */
 
 static struct named_ids ids_of_profile(struct sample_plan *plan,
                                        const struct profile_header *header)
@@ -328,7 +328,7 @@ void sample_plan_free(struct sample_plan *plan)
     free(plan);
 }
 
-/* --- after the index was asked --- */
+/* ---- after the look-up in the index ---- */
 
 static bool covers(const struct span_facts *facts, const struct sample_key *key, uint64_t skew_ns)
 {

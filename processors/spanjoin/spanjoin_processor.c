@@ -77,7 +77,7 @@ static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *ba
     return room;
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing)
@@ -151,7 +151,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
     spanjoin_refuse(node, batch);
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
                                     uint32_t waiting, const struct waiting_keys *keys)
@@ -219,7 +219,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
     pass_traces(node, batch, &learned.spans);
 }
 
-/* --- both --- */
+/* ---- both signals ---- */
 
 static void spanjoin_consume(struct node *base, struct batch *batch)
 {
@@ -274,7 +274,7 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     counter_add(metrics->spans_enriched, worker, counts->spans_enriched);
 }
 
-/* --- life of a node --- */
+/* ---- start and end of a node ---- */
 
 static void on_sweep(struct timer *timer)
 {
@@ -328,7 +328,7 @@ static void spanjoin_node_stop(struct node *base)
     }
 }
 
-/* --- life of the component --- */
+/* ---- start and end of the component ---- */
 
 static bool spanjoin_init(struct component *component, struct error *err)
 {

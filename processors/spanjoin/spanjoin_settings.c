@@ -73,7 +73,7 @@ const struct field spanjoin_fields[] = {
     FIELD_END,
 };
 
-/* --- paths --- */
+/* ---- paths ---- */
 
 struct path_form {
     const char *text; /* up to the bracket, where there is one */
@@ -208,7 +208,7 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
     return !form->of_samples || !form->in_brackets || out->type >= 0;
 }
 
-/* --- lists of attributes --- */
+/* ---- lists of attributes ---- */
 
 struct written_attribute {
     const char *key;
@@ -269,7 +269,7 @@ static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *
     }
 }
 
-/* --- sources of ids --- */
+/* ---- sources of ids ---- */
 
 static struct id_source *read_sources(const struct config_strings *sources, const char *key,
                                       struct config_check *check)

@@ -60,7 +60,7 @@ static struct slice pack(const ProtobufCMessage *message)
         }                                                                                          \
     } while (0)
 
-/* Where protobuf-c keeps a field */
+/* ---- the memory of a field in protobuf-c ---- */
 
 static void *member(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
@@ -143,7 +143,7 @@ static enum wire_type number_wire_type(const ProtobufCFieldDescriptor *field)
     return field->type == PROTOBUF_C_TYPE_FIXED32 ? WIRE_FIXED32 : WIRE_VARINT;
 }
 
-/* Comparing */
+/* ---- comparing ---- */
 
 static void compare_message(struct message_iter it, const ProtobufCMessage *message);
 
@@ -313,7 +313,7 @@ static void compare_message(struct message_iter it, const ProtobufCMessage *mess
     compare_singular(message, last, present, last_member);
 }
 
-/* Editing */
+/* ---- editing ---- */
 
 struct script {
     const uint8_t *next;
@@ -580,7 +580,7 @@ static void edit(struct message *ours, ProtobufCMessage *theirs, struct script *
     }
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static struct slice gather(struct message *root)
 {

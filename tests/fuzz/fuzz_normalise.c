@@ -68,7 +68,7 @@ static void shift_if_set(int32_t *index, bool shifted)
     *index += shifted && *index != 0;
 }
 
-/* References */
+/* ---- references ---- */
 
 static char *string_at(const Dictionary *dictionary, int32_t index)
 {
@@ -132,7 +132,7 @@ static void resolve_request(Request *request)
         resolve_any_value(dictionary, dictionary->attribute_table[i]->value);
 }
 
-/* Indices */
+/* ---- indices ---- */
 
 struct shifts {
     bool of[DICTIONARY_TABLE_COUNT];
@@ -215,7 +215,7 @@ static void shift_dictionary(Dictionary *dictionary, const struct shifts *shifts
                   shifts->of[DICTIONARY_LOCATION_TABLE]);
 }
 
-/* Zero entries */
+/* ---- zero entries ---- */
 
 static void *prepend(void *list, size_t *count, size_t element_size, const void *first)
 {

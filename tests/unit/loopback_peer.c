@@ -73,7 +73,7 @@ static void wait_for_end(struct connection *connection)
         ;
 }
 
-/* HTTP/1.1 */
+/* ---- HTTP/1.1 ---- */
 
 static bool read_head(int s, struct text *head)
 {
@@ -171,7 +171,7 @@ static void serve_h1(struct connection *connection)
     }
 }
 
-/* HTTP/2 */
+/* ---- HTTP/2 ---- */
 
 struct h2_stream {
     struct h2_stream *next;
@@ -353,7 +353,7 @@ static void serve_h2(struct connection *connection)
     free_streams(connection);
 }
 
-/* Connections */
+/* ---- connections ---- */
 
 static void *serve(void *context)
 {

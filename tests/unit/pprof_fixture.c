@@ -88,7 +88,7 @@ struct buffer *pprof_to_otlp(struct slice pprof, const struct pprof_options *opt
     return request;
 }
 
-/* --- in words --- */
+/* ---- printing ---- */
 
 /* Whether mappings are printed with their has_ flags. */
 static bool with_flags = true;
@@ -316,7 +316,7 @@ void pprof_describe_sums(struct slice request, bool flags, struct text *out)
     with_flags = true;
 }
 
-/* --- and back --- */
+/* ---- parsing ---- */
 
 static uint32_t read_profiles(struct slice request, struct message *root, struct arena *arena,
                               struct otlp_profile *out, uint32_t max)

@@ -134,7 +134,7 @@ double server_fixture_closed(struct server_fixture *fixture, const char *reason)
     return value;
 }
 
-/* Clients. */
+/* ---- clients ---- */
 
 static ssize_t sink(void *context, struct slice data)
 {

@@ -1000,7 +1000,7 @@ static void test_drain_of_a_silent_client(void **state)
     scene_free(scene);
 }
 
-/* Floods, as raw frames behind a good preface and SETTINGS. */
+/* ---- floods: raw frames after a valid preface and SETTINGS ---- */
 
 static void put_frame(struct text *out, uint8_t type, uint8_t flags, uint32_t stream,
                       struct slice payload)
@@ -1126,7 +1126,7 @@ static void test_frames_on_old_streams(void **state)
     }
 }
 
-/* Frames of the same length are read ahead to where the body will be. */
+/* ---- frames of the same length are read directly into the body ---- */
 
 static uint32_t random_below(uint32_t *seed, uint32_t limit)
 {

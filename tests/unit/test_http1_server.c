@@ -168,7 +168,7 @@ static void test_table_split_once(void **state)
     fclose(file);
 }
 
-/* Behaviour over time. */
+/* ---- timeouts ---- */
 
 static void assert_received(const struct raw_client *client, const char *text)
 {

@@ -96,7 +96,7 @@ static void refuse_all(struct join *join)
     join->fixture.recorder.answer = verdict_of(GRPC_INVALID_ARGUMENT, "no");
 }
 
-/* --- a request that goes on --- */
+/* ---- a request that is sent on ---- */
 
 static void it_is_not_answered_before_its_job_is_done(void **state)
 {
@@ -195,7 +195,7 @@ static void what_comes_before_the_hold_is_there_wakes_it(void **state)
     }
 }
 
-/* --- a client that gives up --- */
+/* ---- a client that gives up ---- */
 
 static void what_its_sender_gave_up_goes_nowhere(void **state)
 {
@@ -240,7 +240,7 @@ static void samples_that_were_given_up_are_not_counted(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- holding --- */
+/* ---- holding ---- */
 
 static void a_held_one_takes_what_it_gains_in_a_job(void **state)
 {
@@ -322,7 +322,7 @@ static void without_room_it_is_refused(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- the stop --- */
+/* ---- stop ---- */
 
 static void stop(struct join *join, enum signal signal)
 {

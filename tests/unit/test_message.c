@@ -283,7 +283,7 @@ static void edited_messages_equal_a_naive_model(void **state)
     }
 }
 
-/* The rest in single steps. */
+/* ---- single steps ---- */
 
 static struct message_field field_at(struct message_iter *it, int position)
 {

@@ -195,7 +195,7 @@ static struct verdict deliver(void)
 #define GRPC_TO "endpoint: 'http://127.0.0.1:~', "
 #define HTTP_TO "endpoint: 'http://127.0.0.1:~', "
 
-/* Backends */
+/* ---- backends ---- */
 
 static struct peer_answer scripted[4]; /* by number of the request; the last goes on */
 static size_t scripted_count;
@@ -231,7 +231,7 @@ static const struct peer_answer grpc_ok = {.status = 200,
 static const struct peer_answer http_ok = {.status = 200,
                                            .headers = {{"content-type", "application/x-protobuf"}}};
 
-/* What is sent */
+/* ---- requests ---- */
 
 static void expect_header(const struct peer_request *request, const char *name, const char *value)
 {
@@ -366,7 +366,7 @@ static void http_urls(void **state)
     }
 }
 
-/* What answers mean */
+/* ---- answers ---- */
 
 struct meaning {
     const char *name;
@@ -610,7 +610,7 @@ static void compressed_answers_are_read(void **state)
     buffer_unref(packed);
 }
 
-/* Queue and retries, end to end */
+/* ---- queue and retries, end to end ---- */
 
 static void retried_until_taken(void **state)
 {
@@ -757,7 +757,7 @@ static void throughput(void **state)
     peer_free(peer);
 }
 
-/* Settings */
+/* ---- settings ---- */
 
 static void wrong_settings(void **state)
 {

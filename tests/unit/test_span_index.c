@@ -610,7 +610,7 @@ static void test_the_oldest_leave_in_waves(void **state)
     arena_deinit(&arena);
 }
 
-/* --- sources --- */
+/* ---- sources ---- */
 
 /* From a peer, of a service, or of a tenant. */
 static struct span_source source_of(struct span_index *index, const char *tenant, uint64_t peer,
@@ -890,7 +890,7 @@ static void test_repeats_keep_their_place(void **state)
     span_index_free(index);
 }
 
-/* --- threads --- */
+/* ---- threads ---- */
 
 struct hammer {
     struct span_index *index;

@@ -165,7 +165,7 @@ static void expect_unjoined(const struct request *request, size_t profile, size_
     assert_null(sample_attribute(request, request_sample(request, profile, i), "span_name"));
 }
 
-/* --- span first, sample first --- */
+/* ---- span first, sample first ---- */
 
 static void test_span_first(void **state)
 {
@@ -261,7 +261,7 @@ static void test_window_is_over(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- which span --- */
+/* ---- the span of a sample ---- */
 
 static void test_same_span_id_in_two_traces(void **state)
 {
@@ -390,7 +390,7 @@ static void test_one_profile_with_three_links(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- holding --- */
+/* ---- holding ---- */
 
 static void test_downstream_refuses_for_a_while(void **state)
 {
@@ -521,7 +521,7 @@ static void test_memory_bound_makes_the_oldest_leave(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- many held requests --- */
+/* ---- many held requests ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { MANY = 2000 };
@@ -649,7 +649,7 @@ static void test_index_full(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- sources --- */
+/* ---- sources ---- */
 
 /* Samples with both ids, and with the span id alone, of this service. */
 static void send_samples_of(struct join *join, uint64_t peer, const char *service)
@@ -778,7 +778,7 @@ static void test_samples_of_a_profiler_come_first(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- counting --- */
+/* ---- counting ---- */
 
 static void send_identified(struct join *join, uint64_t id)
 {
@@ -854,7 +854,7 @@ static void test_go_counts_cpu_once(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- promotion --- */
+/* ---- promotion ---- */
 
 static void test_labels_become_links(void **state)
 {
@@ -1116,7 +1116,7 @@ static void test_every_path(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- as it comes from the edge --- */
+/* ---- requests from agents ---- */
 
 /* A request as text (wire_text.h), scanned and normalised like a receiver does it; false: refused.
  */
@@ -1311,7 +1311,7 @@ static void test_what_goes_on_is_not_larger_than_it_came(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- spans that wait --- */
+/* ---- waiting spans ---- */
 
 static void test_spans_wait(void **state)
 {
@@ -1339,7 +1339,7 @@ static void test_spans_wait(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- several workers, the end --- */
+/* ---- several workers, the stop ---- */
 
 static void test_span_on_another_worker(void **state)
 {

@@ -64,7 +64,7 @@ static double metric(struct flow *flow, const char *name, const char *reason)
     return metrics_value(flow->fixture.process.metrics, name, labels);
 }
 
-/* --- what the recordings say --- */
+/* ---- the contents of the recordings ---- */
 
 static void learn_spans(struct flow *flow, const struct request *request)
 {
@@ -178,7 +178,7 @@ static void judge_profiles(struct flow *flow, const struct request *in, const st
     assert_null(request_profile(out, p));
 }
 
-/* --- sending --- */
+/* ---- sending ---- */
 
 static void expect_scanned(enum signal signal, struct slice bytes)
 {

@@ -42,7 +42,7 @@ enum {
 #define MILLISECOND UINT64_C(1000000)
 #define WINDOW (20 * SECOND)
 
-/* --- the model: what was said so far --- */
+/* ---- the model ---- */
 
 struct model_span {
     bool came;
@@ -245,7 +245,7 @@ static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const Sp
     }
 }
 
-/* --- judging what comes out --- */
+/* ---- checking the output ---- */
 
 static void judge_attributes(const struct schedule *s, const struct request *out,
                              const SampleMessage *got, const struct model_sample *sample,
@@ -427,7 +427,7 @@ static struct verdict decide(void *context, const struct recorded *offered)
     return verdict_ok;
 }
 
-/* --- what happens --- */
+/* ---- events ---- */
 
 static void hand_over(struct schedule *s, struct request *request, struct model_request *model)
 {

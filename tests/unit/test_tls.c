@@ -306,7 +306,7 @@ static void test_reload(void **state)
     unlink(key_path);
 }
 
-/* The server behind it. */
+/* ---- the server with TLS ---- */
 
 static void talk(struct raw_client *raw, struct tls_stream *client, size_t *seen, struct text *got)
 {

@@ -16,7 +16,7 @@
 
 enum { SENDERS = 4, POSTS_EACH = 5000 };
 
-/* By hand. */
+/* ---- manual workers ---- */
 
 struct note {
     struct post post; /* first */
@@ -140,7 +140,7 @@ static void delays_do_not_overflow(void **state)
     worker_deinit(&manual);
 }
 
-/* Threads. */
+/* ---- threads ---- */
 
 static struct worker real[2];
 
