@@ -8,46 +8,46 @@
 #include <pthread.h>
 
 #define HOUR_NS (UINT64_C(3600) * 1000000000)
-#define ROUND_NS (HOUR_NS / 16) /* in which the age of everything is looked at */
+#define ROUND_NS (HOUR_NS / 16) /* in which the age of every entry is checked once */
 
-/* The table is bounded. Half of it is for whoever comes first. The other half is divided: each of
- * the services, and one for all that are too many, has room for its own. */
+/* The table is bounded. Half of it is available to all services. The other half is divided into
+ * equal shares, one for each service and one for all services beyond the limit. */
 enum {
     ENTRIES_MAX = 1 << 18,
     ENTRIES_FREE = ENTRIES_MAX / 2,
     SERVICES_MAX = 500,
     SERVICE_ENTRIES = 256,
     SLOTS_MIN = 1024,
-    AGED_AT_ONCE = 4, /* slots at least that each question looks at */
+    AGED_AT_ONCE = 4, /* number of slots that each call checks at least */
 };
 _Static_assert((SERVICES_MAX + 1) * (SERVICE_ENTRIES + 1) <= ENTRIES_MAX - ENTRIES_FREE,
                "what is promised to services is there");
 
-/* A service, a label of it, or a value of that. */
+/* A service, a label of a service, or a value of a label. */
 struct entry {
     uint64_t hash;    /* 0: free */
-    uint64_t parent;  /* hash of the label or service; 0: this is a service */
-    uint64_t seen_ns; /* last */
+    uint64_t parent;  /* hash of the label or service that it belongs to; 0: this is a service */
+    uint64_t seen_ns; /* last use */
     uint32_t count;   /* of a label: its values; of a service: all labels and values */
     bool is_folded;
 };
 
-/* Services that are too many. */
+/* The services beyond the limit. */
 #define OTHER_SERVICES UINT64_C(3)
 
 struct label_limits {
     uint64_t max_values;
-    struct counter *folded; /* under the lock, so one of its cells will do */
+    struct counter *folded; /* used under the lock, so one of its cells is enough */
     const char *label;
     pthread_mutex_t lock;
     struct entry *slots;
     size_t slots_mask;
     size_t used;
     size_t services;
-    size_t hand;      /* the slot whose age is looked at next */
-    uint64_t aged_ns; /* when it moved last */
-    bool is_told;     /* that a service has had its share */
-    uint64_t told_ns; /* when */
+    size_t hand;      /* the slot whose age is checked next */
+    uint64_t aged_ns; /* when `hand` moved last */
+    bool is_told;     /* logged that a service has used up its share */
+    uint64_t told_ns; /* when that was logged */
 };
 
 struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
@@ -74,7 +74,7 @@ void label_limits_free(struct label_limits *limits)
 
 /* ---- the table ---- */
 
-/* Where it is, or the free place where it belongs. */
+/* Returns the entry, or the free slot where it would be added. */
 static struct entry *find(struct label_limits *limits, uint64_t hash)
 {
     size_t at = hash & limits->slots_mask;
@@ -102,7 +102,7 @@ static void grow(struct label_limits *limits)
     free(old);
 }
 
-/* Entries move. */
+/* Adds an entry. Other entries may move. */
 static void insert(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t now_ns)
 {
     assert(limits->used < ENTRIES_MAX);
@@ -113,7 +113,7 @@ static void insert(struct label_limits *limits, uint64_t hash, uint64_t parent, 
     *entry = (struct entry){.hash = hash, .parent = parent, .seen_ns = now_ns};
 }
 
-/* What stands behind it moves up, so that no search stops early. */
+/* Frees a slot and moves later entries up, so that no search stops early. */
 static void erase(struct label_limits *limits, size_t hole)
 {
     size_t mask = limits->slots_mask;
@@ -195,7 +195,7 @@ static uint64_t hash_of(const uint64_t *parts, size_t count)
     return hash_bytes(slice_of(parts, count * sizeof *parts)) | 1;
 }
 
-/* The service, or the one that stands for it when there are too many. */
+/* Returns the hash of the service, or OTHER_SERVICES if there are too many. */
 static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64_t now_ns)
 {
     bool is_known = find(limits, service)->hash != 0;
@@ -211,7 +211,7 @@ static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64
     return service;
 }
 
-/* Puts a label or value under its parent, where its service has room. */
+/* Adds a label or value to its parent. Returns false if its service has no room. */
 static bool add(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t service,
                 uint64_t now_ns)
 {

@@ -4,7 +4,7 @@
 
 struct text_slot {
     uint64_t hash;
-    struct slice text; /* without data: free */
+    struct slice text; /* data NULL: a free slot */
 };
 
 static struct text_slot *find(const struct texts *texts, struct slice text, uint64_t hash)
