@@ -55,7 +55,7 @@ static void post_to_worker(struct spanjoin *join, unsigned worker, size_t count,
     worker_post(&join->process->workers[worker], &wake->post);
 }
 
-/* One message per worker, however many wait there. */
+/* Sends one message to each worker, however many requests wait there. */
 static void post_wakeups(struct spanjoin *join, struct span_wakeups *wakeups)
 {
     size_t counts[WORKERS_MAX] = {0};

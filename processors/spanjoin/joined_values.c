@@ -139,7 +139,8 @@ static struct slice text_or_nothing(struct arena *arena, struct slice text)
     return text.size > 0 ? any_string(arena, text) : (struct slice){0};
 }
 
-/* Values that only the span itself has; the rest is computed from facts. */
+/* Whether the index has to keep the value of a path. All others are computed from the span's
+ * facts. */
 static bool has_to_be_kept(enum join_path path)
 {
     switch (path) {

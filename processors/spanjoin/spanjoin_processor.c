@@ -1,12 +1,12 @@
 /*
- * spanjoin_processor: joins profile samples to the spans they were taken under, and tells spans
- * what they cost.
+ * spanjoin_processor: joins profile samples to the spans in which they were taken, and adds the
+ * totals of samples to spans.
  *
- * docs/spanjoin.md is the contract. A request is read once for the ids that it names, the index is
- * asked, and it either goes on at once or waits (hold.h). What takes long of a large one is done
- * beside the loop (large_requests.h).
+ * docs/spanjoin.md is the contract. The ids in a request are looked up in the index; then the
+ * request is either sent on at once or waits (hold.h). Large requests are processed by jobs
+ * (large_requests.h).
  *
- * Owner: the component owns struct spanjoin together with messages under way.
+ * Owner: the component, and messages being delivered, own struct spanjoin.
  *
  * Thread: each node on its worker.
  */
@@ -64,7 +64,8 @@ void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch)
     node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
 }
 
-/* The clone that is kept while the batch is answered; with HOLD_ROOM only. */
+/* Clones the batch, so that the clone can be held and the batch be answered. Sets *kept_out only
+ * with HOLD_ROOM. */
 static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *batch, size_t waiters,
                                     struct batch **kept_out, size_t *charged_out)
 {
@@ -98,7 +99,8 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
         hold_wait(hold, hold->keys.count, node->join->settings->samples.wait);
     else
         hold_leave(hold);
-    /* Last: it may bring the next request, for which this one has to leave. */
+    /* Must be the last call: it may deliver the next request, which may need this one to be sent
+     * on. */
     batch_drop(batch, &verdict_ok);
     return HOLD_ROOM;
 }
@@ -115,7 +117,7 @@ void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan,
     spanjoin_count(node, &counts);
 }
 
-/* Goes on at once, with the receipt that it came with. */
+/* Sends the request on at once, with its own receipt. */
 static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struct sample_plan *plan,
                           bool overflow)
 {
@@ -178,7 +180,7 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
     node_forward(&node->node, batch);
 }
 
-/* The spans are in the index and wait under this id. */
+/* Holds a request whose spans wait in the index under this id. */
 static void hold_traces(struct spanjoin_node *node, struct batch *batch,
                         const struct span_waiter *waiter, struct learned_spans *learned)
 {
