@@ -5,13 +5,13 @@
 
 #include <assert.h>
 
-/* Below this many keys, looking at each is cheaper than an index. */
+/* With fewer keys, a linear search is faster than an index. */
 #define INDEX_FROM 16
 
 struct config_node *config_node_new(struct arena *arena, enum config_node_kind kind,
                                     struct config_place place)
 {
-    struct config_node *node = arena_zalloc(arena, sizeof(*node));
+    struct config_node *node = arena_zalloc(arena, sizeof *node);
     node->kind = kind;
     node->place = place;
     node->text = "";
@@ -22,7 +22,7 @@ struct config_node *config_node_new(struct arena *arena, enum config_node_kind k
 static bool means_null(const char *text)
 {
     static const char *const spellings[] = {"", "~", "null", "Null", "NULL"};
-    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
+    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++)
         if (strcmp(text, spellings[i]) == 0)
             return true;
     return false;
@@ -79,10 +79,10 @@ void config_node_append(struct arena *arena, struct config_node *list, struct co
     list->items[list->count++] = item;
 }
 
-/* The slot that holds key, or the free one where it belongs. */
+/* Returns the slot of a key, or the free slot where it would be added. */
 static uint32_t *index_slot(const struct config_node *map, const char *key)
 {
-    assert(map->count < map->index_size); /* so a free slot ends the search */
+    assert(map->count < map->index_size); /* so the search ends at a free slot */
     size_t mask = map->index_size - 1;
     size_t at = (size_t)hash_bytes(slice_of_string(key)) & mask;
     while (map->index[at] && strcmp(map->keys[map->index[at] - 1]->text, key) != 0)
