@@ -121,7 +121,7 @@ struct client *client_new(struct worker *worker, const struct client_options *op
         if (!tls)
             return NULL;
     }
-    struct client *client = memory_zalloc(sizeof(*client));
+    struct client *client = memory_zalloc(sizeof *client);
     client->worker = worker;
     client->references = 1;
     client->tls = tls;
@@ -166,7 +166,7 @@ void client_free(struct client *client)
 
 bool exchange_count_header(struct client_exchange *exchange, size_t size)
 {
-    exchange->header_bytes += size + 32; /* as HTTP/2 counts them */
+    exchange->header_bytes += size + 32; /* counted as in HTTP/2 */
     return exchange->header_bytes <= CLIENT_HEADERS_MAX;
 }
 
@@ -178,7 +178,7 @@ bool exchange_add_header(struct client_exchange *exchange, struct slice name, st
     if (headers->count == exchange->header_capacity) {
         exchange->header_capacity = exchange->header_capacity ? exchange->header_capacity * 2 : 16;
         headers->items =
-            memory_grow(headers->items, exchange->header_capacity, sizeof(*headers->items));
+            memory_grow(headers->items, exchange->header_capacity, sizeof *headers->items);
     }
     assert(headers->count < exchange->header_capacity);
     struct http_header *header = &headers->items[headers->count++];
@@ -246,7 +246,7 @@ static void take_off(struct client_exchange *exchange)
 
 static void free_exchange(struct client_exchange *exchange)
 {
-    assert(!exchange->connection); /* take_off was before */
+    assert(!exchange->connection); /* take_off was called before */
     budget_release(exchange->budget, exchange->body.size);
     arena_deinit(&exchange->arena);
     free(exchange->headers.items);
@@ -324,10 +324,10 @@ static void on_request_timeout(struct timer *timer)
     assert(exchange->request == request);
     struct client_connection *connection = exchange->connection;
     char why[512];
-    describe_timeout(exchange, why, sizeof(why));
+    describe_timeout(exchange, why, sizeof why);
     if (connection) {
-        /* Nothing at all came back since it was sent: the peer may be gone, so the next ones go
-         * elsewhere. */
+        /* Nothing was received since it was sent: the peer may be gone, so further requests use
+         * other connections. */
         if (connection->read_ns < exchange->sent_ns)
             connection->retiring = true;
         connection->codec->cancel(connection, exchange);
@@ -339,7 +339,7 @@ void client_send(struct client *client, struct client_request *request)
 {
     assert(!client->freed && request->on_done);
     assert(worker_is_current(client->worker));
-    struct client_exchange *exchange = memory_zalloc(sizeof(*exchange));
+    struct client_exchange *exchange = memory_zalloc(sizeof *exchange);
     exchange->client = client;
     exchange->request = request;
     exchange->body_left = request->body_size;
@@ -419,7 +419,8 @@ static bool wants_connection(const struct client *client)
     return client->connection_count < limit + retiring_count(client);
 }
 
-/* Several addresses of one kind: each worker and each connection begins with another one. */
+/* Returns the first address to try. With several addresses, each worker and each connection begins
+ * with another one. */
 static size_t pick_address(const struct client *client)
 {
     const struct client_resolver *resolver = &client->resolver;
@@ -493,9 +494,9 @@ static void on_resolved(struct client_resolver *resolver)
 {
     struct client *client = container_of(resolver, struct client, resolver);
     if (client->freed)
-        ; /* nobody waits any more */
+        ; /* no request waits any more */
     else if (resolver->count > 0)
-        client_kick(client); /* what was known before may still be right */
+        client_kick(client); /* addresses from an earlier look-up may still be valid */
     else
         client_connect_failed(client, resolver->error);
     client_unref(client);
@@ -512,7 +513,7 @@ void client_connect_failed(struct client *client, const char *why)
 {
     if (client->freed)
         return;
-    snprintf(client->connect_error, sizeof(client->connect_error), "%s", why);
+    snprintf(client->connect_error, sizeof client->connect_error, "%s", why);
     uint64_t wait = BACKOFF_FIRST_NS
                     << (client->connect_failures < 10 ? client->connect_failures : 10);
     if (wait > BACKOFF_LAST_NS)
@@ -520,7 +521,7 @@ void client_connect_failed(struct client *client, const char *why)
     client->connect_failures++;
     client->connect_after_ns = worker_now(client->worker) + wait;
     client_resolver_doubt(&client->resolver);
-    /* Requests wait on only while another connection can take them. */
+    /* Requests continue to wait only if another connection can carry them. */
     if (client->open_count == 0 && client->connecting_count == 0)
         for (struct client_exchange *e = client->waiting.first; e; e = e->next)
             e->doomed = true;
