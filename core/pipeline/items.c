@@ -41,7 +41,7 @@ static bool next_part(struct items *items)
     return true;
 }
 
-/* Below the message that the level above has found. */
+/* Enters the message found on the level above. */
 static void go_down(struct items *items)
 {
     const struct message_field *above = &items->fields[items->level++];
