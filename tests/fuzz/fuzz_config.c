@@ -94,7 +94,7 @@ static const char *environment(const char *name)
         {"U", "a\xff\n\x01"},
         {"E", ""},
     };
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         if (strcmp(name, variables[i][0]) == 0)
             return variables[i][1];
     return NULL;

@@ -65,7 +65,7 @@ static void check_whole(struct profiles_merge *merge, struct buffer *const *requ
     static const size_t order[] = {0, 1, 0, 0, 1, 1};
     struct text got = {0}, expected = {0};
     uint32_t sum = 0;
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         profiles_merge_add(merge, requests[order[i]]);
         sum += items[order[i]];
         canonical_profiles(buffer_slice(requests[order[i]]), CANONICAL_PROFILES, &expected);
@@ -100,7 +100,7 @@ static const uint8_t *find_second(struct slice input)
                                             0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     const uint8_t *end = input.data + input.size;
     for (const uint8_t *at = input.data; end - at >= MARK_SIZE; at++)
-        if (memcmp(at, mark, sizeof(mark)) == 0)
+        if (memcmp(at, mark, sizeof mark) == 0)
             return at + MARK_SIZE;
     return end;
 }

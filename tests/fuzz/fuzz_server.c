@@ -245,7 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     static struct target target;
-    memset(&target, 0, sizeof(target));
+    memset(&target, 0, sizeof target);
     target.flags = data[0];
     target.random = data[1] + 1u;
     begin(&target);

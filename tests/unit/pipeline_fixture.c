@@ -17,7 +17,7 @@ struct recorder_node {
 
 static void record(struct recorder *recorder, const struct recorded *offered)
 {
-    recorder->items = memory_grow(recorder->items, recorder->count + 1, sizeof(*recorder->items));
+    recorder->items = memory_grow(recorder->items, recorder->count + 1, sizeof *recorder->items);
     recorder->items[recorder->count++] = *offered;
 }
 
@@ -94,7 +94,7 @@ void fixture_init(struct fixture *fixture, unsigned workers)
                                                      .label = "exporter recorder",
                                                      .process = &fixture->process};
     for (unsigned i = 0; i < workers; i++) {
-        struct recorder_node *node = memory_zalloc(sizeof(*node));
+        struct recorder_node *node = memory_zalloc(sizeof *node);
         node->node.component = &fixture->recorder_component;
         node->node.worker = &fixture->workers[i];
         node->fixture = fixture;
@@ -180,13 +180,13 @@ static struct component *make_component(struct fixture *fixture, const struct co
                                         const char *id, const void *settings)
 {
     struct component *component =
-        memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
+        memory_zalloc(type->component_size ? type->component_size : sizeof *component);
     component->type = type;
     component->id = id;
     component->settings = settings;
     component->process = &fixture->process;
     component->pipeline_count[SIGNAL_TRACES] = component->pipeline_count[SIGNAL_PROFILES] = 1;
-    snprintf(component->label, sizeof(component->label), "component %s", id);
+    snprintf(component->label, sizeof component->label, "component %s", id);
     struct error err;
     if (type->init && !type->init(component, &err)) {
         fprintf(stderr, "fixture: init of %s: %s\n", id, err.text);
@@ -199,7 +199,7 @@ static struct node *make_node(struct fixture *fixture, struct component *compone
                               const char *pipeline, enum signal signal, struct node *behind)
 {
     const struct component_type *type = component->type;
-    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
+    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof *node);
     node->component = component;
     node->worker = &fixture->workers[worker];
     node->signal = signal;
@@ -231,7 +231,7 @@ struct fixture_place *fixture_place_before(struct fixture *fixture,
                                            const char *yaml, const char *pipeline,
                                            enum signal signal)
 {
-    struct fixture_place *place = memory_zalloc(sizeof(*place));
+    struct fixture_place *place = memory_zalloc(sizeof *place);
     for (struct fixture_place *other = fixture->places; other; other = other->next)
         if (strcmp(other->component->id, id) == 0)
             place->component = other->component;

@@ -40,7 +40,7 @@ static const struct {
 
 static const char *minimal_of(const struct config_type *type)
 {
-    for (size_t i = 0; i < sizeof(minimal) / sizeof(minimal[0]); i++)
+    for (size_t i = 0; i < sizeof minimal / sizeof minimal[0]; i++)
         if (minimal[i].section == type->section && strcmp(minimal[i].name, type->name) == 0)
             return minimal[i].settings;
     fail_msg("%s: there is no minimal configuration for it in this test", type->name);

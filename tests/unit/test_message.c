@@ -109,7 +109,7 @@ static struct model_field random_field(unsigned depth)
 
 static struct model *random_model(unsigned depth, unsigned fields)
 {
-    struct model *model = arena_zalloc(&model_arena, sizeof(*model));
+    struct model *model = arena_zalloc(&model_arena, sizeof *model);
     for (unsigned i = 0; i < fields; i++)
         model->fields[model->count++] = random_field(depth);
     return model;
@@ -297,7 +297,7 @@ static void assert_bytes(struct message *message, struct slice expected)
 {
     uint8_t bytes[256];
     size_t size = message_measure(message);
-    assert_true(size <= sizeof(bytes));
+    assert_true(size <= sizeof bytes);
     message_write(message, bytes);
     assert_int_equal(size, expected.size);
     assert_memory_equal(bytes, expected.data, size);
@@ -338,7 +338,7 @@ static void an_unchanged_message_is_sent_as_it_came(void **state)
     (void)state;
     struct arena arena = {0};
     uint8_t bytes[100], payload[80] = {0};
-    uint8_t *end = wire_write_bytes(bytes, 1, slice_of(payload, sizeof(payload)));
+    uint8_t *end = wire_write_bytes(bytes, 1, slice_of(payload, sizeof payload));
     struct message root;
     message_init(&root, slice_of(bytes, (size_t)(end - bytes)));
     struct slice_list list = {0};
