@@ -1,7 +1,7 @@
 /*
  * Loads a configuration from any bytes: with a table that has every kind of field, whose printed
- * form has to load again and print the same, and with the tables of all components, whose own rules
- * run then.
+ * form must load again and print the same, and with the tables of all components, whose own checks
+ * run, too.
  */
 #include "config/config.h"
 #include "config/load.h"

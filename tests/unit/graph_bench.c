@@ -221,7 +221,7 @@ static uint64_t read_varint(struct slice *rest)
     }
 }
 
-/* These requests have fields of bytes only. */
+/* Reads a field; these requests have only fields of bytes. */
 static struct slice read_field(struct slice *rest, uint64_t *number_out)
 {
     uint64_t key = read_varint(rest), size = read_varint(rest);
@@ -253,7 +253,7 @@ static void visit_span(struct visit *visit, struct slice span)
     }
 }
 
-/* Requests, resources and scopes, down to the spans. */
+/* Visits a level: request, resources, scopes, then spans. */
 static void visit_level(struct visit *visit, struct slice bytes, unsigned level)
 {
     static const uint64_t numbers[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,

@@ -36,7 +36,7 @@ struct connection {
     int socket;
     unsigned number;
     bool over;
-    struct h2_stream *streams; /* all there were */
+    struct h2_stream *streams; /* all streams so far */
 };
 
 static bool write_all(int s, const void *data, size_t size)
@@ -52,7 +52,7 @@ static bool write_all(int s, const void *data, size_t size)
     return true;
 }
 
-/* Takes the request over. */
+/* Takes over the request. */
 static struct peer_answer ask(struct peer *peer, struct peer_request *request)
 {
     struct peer_answer answer = {.status = 200};

@@ -117,7 +117,7 @@ static const struct config_type fixture_sink = {.name = "fixture_sink",
                                                 .config_size = 1,
                                                 .stability = {STABILITY_STABLE, STABILITY_STABLE}};
 
-/* A whole configuration around the component's section. */
+/* Completes the component's section to a whole configuration. */
 static void complete_yaml(struct text *out, const struct component_type *type, const char *id,
                           const char *yaml, enum signal signal)
 {
@@ -147,7 +147,7 @@ void fixture_refuses(const struct component_type *type, const char *settings, co
     if (config || !strstr(text_string(&report), wanted))
         fail_msg("%s: %s\nwant: %s\n got: %s", id, settings, wanted,
                  config ? "no error" : text_string(&report));
-    assert_non_null(strstr(text_string(&report), "test:1:")); /* it says where */
+    assert_non_null(strstr(text_string(&report), "test:1:")); /* the report has the position */
     text_deinit(&yaml);
     text_deinit(&whole);
     text_deinit(&report);
@@ -286,7 +286,7 @@ struct buffer *fixture_encode(enum signal signal, const char *json)
         json_to_protobuf(request_of(signal), slice_of_string(json), NULL, &over_budget, &err);
     if (!buffer)
         fail_msg("%s: %s", json, err.text);
-    assert(buffer); /* for analysers, which do not know that a failure ends the test */
+    assert(buffer); /* for static analysers, which do not know that a failure ends the test */
     return buffer;
 }
 
@@ -424,7 +424,7 @@ static bool all_are_idle(const struct fixture *fixture)
     return true;
 }
 
-/* All are told at once, as in the graph: one hands what it holds to the next. */
+/* Drains all places at once, as the graph does, because each passes its held data to the next. */
 static void drain_places(struct fixture *fixture)
 {
     for (struct fixture_place *place = fixture->places; place; place = place->next)
