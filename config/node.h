@@ -15,6 +15,7 @@
 struct config_node;
 
 enum config_node_kind { CONFIG_NODE_NULL, CONFIG_NODE_SCALAR, CONFIG_NODE_LIST, CONFIG_NODE_MAP };
+/* Returns the kind of a node. */
 enum config_node_kind config_node_kind(const struct config_node *node);
 /* Returns the text of a scalar; "" for null. */
 const char *config_node_text(const struct config_node *node);

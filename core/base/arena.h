@@ -56,6 +56,7 @@ struct slice arena_copy(struct arena *arena, struct slice bytes);
 /* Returns the formatted text, NUL-terminated. */
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Like arena_printf, with a va_list. */
 char *arena_vprintf(struct arena *arena, const char *format, va_list args);
 
 #endif

@@ -49,6 +49,7 @@ bool buffer_append(struct buffer *buffer, const void *data, size_t size, size_t 
 /* Releases unused capacity if it is more than an eighth of the capacity. */
 void buffer_trim(struct buffer *buffer);
 
+/* Returns the bytes, valid as long as a reference is held. */
 static inline struct slice buffer_slice(const struct buffer *buffer)
 {
     return (struct slice){buffer->data, buffer->size};

@@ -32,11 +32,13 @@ static inline struct slice slice_of_string(const char *text)
     return (struct slice){(const uint8_t *)text, text ? strlen(text) : 0};
 }
 
+/* Whether both have the same bytes. */
 static inline bool slice_equal(struct slice a, struct slice b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* Whether the bytes are those of the text. */
 static inline bool slice_is(struct slice a, const char *text)
 {
     return slice_equal(a, slice_of_string(text));

@@ -22,11 +22,12 @@ struct text {
     size_t limit; /* bytes, for code that stops printing when text_is_full; 0: none */
 };
 
-/* Append a string, bytes, a character or formatted text. */
+/* Append a string, or bytes. */
 void text_append(struct text *text, const char *string);
 void text_append_slice(struct text *text, struct slice bytes);
 /* Appends bytes [start, start + size) of the text itself once more. */
 void text_append_again(struct text *text, size_t start, size_t size);
+/* Append a character, or formatted text. */
 void text_append_char(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);

@@ -44,6 +44,7 @@ size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns);
 /* Returns the earliest deadline; UINT64_MAX if no timer is set. */
 uint64_t timer_queue_next(const struct timer_queue *queue);
 
+/* Whether the timer is set. */
 static inline bool timer_is_set(const struct timer *timer)
 {
     return timer->position != 0;

@@ -127,6 +127,7 @@ static inline struct key_value_and_unit key_value_and_unit_read(struct slice pay
 
 /* ---- writing ---- */
 
+/* Return a value of one kind. The text of a string is borrowed. */
 static inline struct any_value any_value_string(struct slice text)
 {
     return (struct any_value){.kind = ANY_VALUE_STRING, .bytes = text};

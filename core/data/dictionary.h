@@ -31,6 +31,7 @@ uint32_t dictionary_count(struct dictionary *dictionary, int table);
  * empty table. Asserts that the index is in range, which the scan has checked. */
 struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index);
 
+/* Returns a string of the string_table. */
 static inline struct slice dictionary_string(struct dictionary *dictionary, uint32_t index)
 {
     return dictionary_entry(dictionary, DICTIONARY_STRING_TABLE, index);

@@ -32,6 +32,7 @@ enum json_kind {
     JSON_NULL,
 };
 
+/* Returns a reader at the beginning of the text. */
 static inline struct json_reader json_reader(struct slice text)
 {
     return (struct json_reader){

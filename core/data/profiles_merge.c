@@ -300,7 +300,7 @@ size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t
 /* The samples that are added, and the messages that contain them on each level. They are found by
  * bisection, so that a request that is split into many parts is not read for each of them. */
 struct range {
-    uint32_t first[LEVELS + 1], end[LEVELS + 1]; /* behind the last level: the samples */
+    uint32_t first[LEVELS + 1], end[LEVELS + 1]; /* the last element is for the samples */
 };
 
 /* Whether a message contains the part or a later one. A profile without samples belongs to the next

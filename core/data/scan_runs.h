@@ -50,12 +50,14 @@ bool scan_count_numbers(struct slice packed, size_t *count);
  * must not be empty. */
 uint32_t scan_needed_by(struct slice indices);
 
+/* Notes the size of a stack in bytes. */
 static inline void scan_note_stack(struct scan_found *found, size_t size)
 {
     if (size > found->widest_stack)
         found->widest_stack = (uint32_t)size; /* fits, because the length of a field has 32 bits */
 }
 
+/* Notes that a table must have this number of entries. */
 static inline void scan_need(struct scan_found *found, unsigned table, uint64_t entries)
 {
     if (entries > found->needed[table])

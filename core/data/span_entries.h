@@ -49,6 +49,7 @@ struct profile_sight {
     bool seen;
 };
 
+/* Returns the bytes of a span id as a number, for comparisons. */
 static inline uint64_t span_id_number(const uint8_t *span_id)
 {
     uint64_t number;
@@ -62,14 +63,16 @@ static inline uint64_t stored_span_id(const struct span_key *key, const struct s
     return span_id_number(key->span_id) ^ source->scope;
 }
 
-/* item: a struct span_put. */
+/* Do the work of span_index_put_many and span_index_collect_many for one key. item: a struct
+ * span_put. */
 void span_entries_put(struct span_operation *op, void *item);
 void span_entries_collect(struct span_operation *op, void *item);
-/* item: a struct span_find. */
+/* Do the work of span_index_find_many, span_index_add_many and span_index_leave_many for one key.
+ * item: a struct span_find. */
 void span_entries_find(struct span_operation *op, void *item);
 void span_entries_add(struct span_operation *op, void *item);
 void span_entries_leave(struct span_operation *op, void *item);
-/* item: a struct profile_sight. */
+/* Does the work of span_index_see_profile. item: a struct profile_sight. */
 void span_entries_see_profile(struct span_operation *op, void *item);
 
 /* Removes at most this many expired entries. An entry stays for a quarter of the window after its

@@ -19,11 +19,14 @@ enum { SPAN_PAGE_SIZE = 16384 };
 
 struct span_pages;
 
+/* Creates the memory of an index, without extents. */
 struct span_pages *span_pages_new(void);
+/* Frees all extents. All pages must have been given back. */
 void span_pages_free(struct span_pages *pages);
 
 /* Returns a page aligned to its size, not zeroed. */
 void *span_pages_take(struct span_pages *pages);
+/* Gives back a page. */
 void span_pages_give_back(struct span_pages *pages, void *page);
 
 #endif

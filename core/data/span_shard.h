@@ -136,6 +136,7 @@ struct span_shard {
 /* Initialises a shard. blocks_max_bytes: memory for blocks, beyond which entries are evicted. */
 void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
                      size_t blocks_max_bytes);
+/* Frees the memory of a shard. */
 void span_shard_deinit(struct span_shard *shard);
 
 /* Prefetch for many keys at once, each function for all keys before the next: the slot in the
@@ -171,6 +172,7 @@ struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry 
 /* Like span_shard_touch, and makes it an entry of this source. */
 struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_entry *entry,
                                         const struct span_source *source);
+/* Removes an entry. */
 void span_shard_remove(struct span_shard *shard, struct span_entry *entry);
 /* Returns the oldest entry; NULL if there is none. */
 struct span_entry *span_shard_oldest(struct span_shard *shard);

@@ -40,6 +40,7 @@ struct span_shares {
     uint32_t size;
 };
 
+/* Frees the memory. */
 void span_shares_deinit(struct span_shares *shares);
 
 /* Internals of span_shares_open: initialises the share of a source without entries. */
@@ -63,6 +64,7 @@ bool span_shares_heaviest(const struct span_shares *shares, enum span_load load,
 /* Returns the bytes of the blocks of all sources of an owner. */
 size_t span_shares_owner_bytes(const struct span_shares *shares, uint16_t owner);
 
+/* Returns the memory in bytes. */
 size_t span_shares_memory(const struct span_shares *shares);
 
 #endif

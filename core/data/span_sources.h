@@ -30,7 +30,9 @@ struct span_source {
 
 struct span_sources;
 
+/* Creates an empty table of sources. */
 struct span_sources *span_sources_new(void);
+/* Frees the table. */
 void span_sources_free(struct span_sources *sources);
 
 /* Returns the source of data; gives it a number if it has none. tenant, service: empty if there is

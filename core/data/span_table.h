@@ -36,6 +36,7 @@ struct span_table {
     uint32_t live;
 };
 
+/* Gives back all pages. */
 void span_table_deinit(struct span_table *table);
 
 /* Returns the part of a hash that the table stores; another part chooses the shard. */
@@ -45,6 +46,7 @@ static inline uint32_t span_table_tag(uint64_t hash)
     return tag ? tag : 1;
 }
 
+/* Prefetches the line where probing for a tag starts. */
 void span_table_prefetch(const struct span_table *table, uint32_t tag);
 
 /* A probe visits the slots that a tag may be in, up to the first empty one. */
@@ -54,6 +56,7 @@ struct span_probe {
     uint32_t at;
     uint32_t left;
 };
+/* Begins a probe for a tag. */
 struct span_probe span_table_probe(const struct span_table *table, uint32_t tag);
 /* Returns the next slot, whatever its tag; NULL if there are no more. */
 struct span_slot *span_probe_any(struct span_probe *probe);
@@ -66,6 +69,7 @@ bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number);
 /* Removes a slot. Other slots move, so probes and slots found before become invalid. */
 void span_table_remove(struct span_table *table, struct span_slot *slot);
 
+/* Returns the memory in bytes. */
 size_t span_table_memory(const struct span_table *table);
 
 #endif

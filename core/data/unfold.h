@@ -1,5 +1,5 @@
 /*
- * unfold: computes how much a request grows in the components behind the receiver.
+ * unfold: computes how much a request grows in the components after the receiver.
  *
  * A component reads a table entry once, but its output repeats some: each sample its stack, each
  * series the labels of its resource, and each profile and scope becomes a record of its own. The

@@ -43,6 +43,7 @@ struct wire_cursor {
                     bytes, a group, field number 0 */
 };
 
+/* Returns a cursor at the beginning of the bytes. */
 static inline struct wire_cursor wire_cursor(struct slice bytes)
 {
     /* An empty slice may be NULL, and before C2y adding 0 to NULL is undefined. */
@@ -50,6 +51,7 @@ static inline struct wire_cursor wire_cursor(struct slice bytes)
                                 false};
 }
 
+/* Returns the little-endian number at an address. */
 static inline uint64_t wire_load_fixed64(const uint8_t *from)
 {
     uint64_t value = 0;
@@ -141,6 +143,7 @@ static inline size_t wire_size_varint(uint64_t value)
     return (bits + 6) / 7;
 }
 
+/* Returns the size of the tag of a field. */
 static inline size_t wire_size_tag(uint32_t number)
 {
     return wire_size_varint((uint64_t)number << 3);
@@ -160,6 +163,7 @@ static inline uint8_t *wire_write_varint(uint8_t *to, uint64_t value)
     return to;
 }
 
+/* Writes the tag of a field. */
 static inline uint8_t *wire_write_tag(uint8_t *to, uint32_t number, enum wire_type type)
 {
     return wire_write_varint(to, (uint64_t)number << 3 | type);

@@ -37,6 +37,7 @@ static inline uint8_t *wire_out_room(struct wire_out *out, size_t more)
     return out->data + out->size;
 }
 
+/* Appends bytes. */
 static inline void wire_out_put(struct wire_out *out, struct slice bytes)
 {
     if (bytes.size == 0)

@@ -44,6 +44,7 @@ void wire_writer_bytes(struct wire_writer *writer, uint32_t number, struct slice
 /* Append a packed repeated field; without values, nothing. */
 void wire_writer_packed_u32(struct wire_writer *writer, uint32_t number, const uint32_t *values,
                             size_t count);
+/* Like wire_writer_packed_u32, for 64-bit numbers. */
 void wire_writer_packed_u64(struct wire_writer *writer, uint32_t number, const uint64_t *values,
                             size_t count);
 /* wire_writer_room returns memory for `more` bytes after those written, for the wire_write_

@@ -44,6 +44,7 @@ struct jfr_labels {
  * builder's state says so. */
 bool jfr_labels_read(struct jfr_labels *labels, struct slice snapshot,
                      struct profiles_builder *builder, struct budget *budget, struct error *err);
+/* Frees the labels and their contexts. */
 void jfr_labels_deinit(struct jfr_labels *labels);
 
 /* Returns the labels of a context; the first call adds its attributes to the builder. An unknown

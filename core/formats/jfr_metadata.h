@@ -83,6 +83,7 @@ struct jfr_metadata {
  * room, here or below, the builder's state says so. */
 bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *chunk,
                        struct profiles_builder *builder, struct budget *budget, struct error *err);
+/* Frees the metadata and its classes. */
 void jfr_metadata_deinit(struct jfr_metadata *metadata);
 
 /* Return the class with this id or name; NULL if the metadata does not describe it. */

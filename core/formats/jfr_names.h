@@ -19,6 +19,7 @@ struct jfr_name {
     size_t kept;
     const char *ending;
 };
+/* Returns the stable form of a name. */
 struct jfr_name jfr_name_settled(struct slice name);
 
 #endif

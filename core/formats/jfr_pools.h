@@ -36,6 +36,7 @@ struct jfr_pools {
 /* Finds all constants of a chunk. Returns false, with err set, if it is invalid. */
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
                     struct jfr_metadata *metadata, struct budget *budget, struct error *err);
+/* Frees the maps. */
 void jfr_pools_deinit(struct jfr_pools *pools);
 
 /* Returns the entry of a constant; NULL if there is none. `built` is free for the caller. */

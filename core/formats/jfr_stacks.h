@@ -38,6 +38,7 @@ void jfr_stacks_begin_chunk(struct jfr_stacks *stacks, const struct jfr_chunk *c
  * set, on an error. */
 bool jfr_stacks_build(struct jfr_stacks *stacks, uint64_t id, uint32_t *stack_out, bool *found_out,
                       struct error *err);
+/* Frees the memory of the struct. */
 void jfr_stacks_deinit(struct jfr_stacks *stacks);
 
 #endif

@@ -83,6 +83,7 @@ uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, str
 /* key and unit are indices of profiles_builder_string. */
 uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, uint32_t key,
                                         int64_t value, uint32_t unit);
+/* Returns an attribute with a bool value. */
 uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
                                          bool value);
 /* trace_id: 16 bytes or NULL; span_id: 8 bytes or NULL. */
@@ -95,6 +96,7 @@ struct built_mapping {
     const uint32_t *attributes;
     size_t attribute_count;
 };
+/* Returns a mapping. */
 uint32_t profiles_builder_mapping(struct profiles_builder *builder,
                                   const struct built_mapping *mapping);
 
@@ -102,6 +104,7 @@ struct built_function {
     uint32_t name, system_name, filename;
     int64_t start_line;
 };
+/* Returns a function. */
 uint32_t profiles_builder_function(struct profiles_builder *builder,
                                    const struct built_function *function);
 
@@ -117,6 +120,7 @@ struct built_location {
     const uint32_t *attributes;
     size_t attribute_count;
 };
+/* Returns a location. */
 uint32_t profiles_builder_location(struct profiles_builder *builder,
                                    const struct built_location *location);
 /* Returns a location with this function, for formats that have only names. */

@@ -139,10 +139,13 @@ struct client {
 
 enum { CLIENT_READ_BYTES = 64 * 1024, CLIENT_PLAIN_BYTES = 16 * 1024 };
 
+/* Add an exchange, which is in no list, at the end or the front; remove it from the list it is
+ * in. */
 void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange);
 void exchange_list_prepend(struct exchange_list *list, struct client_exchange *exchange);
 void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange);
 
+/* Take and drop a reference. The last one frees a client for which client_free was called. */
 void client_ref(struct client *client);
 void client_unref(struct client *client);
 /* Schedules client.c to assign waiting exchanges to connections and write them. */
@@ -150,6 +153,7 @@ void client_kick(struct client *client);
 /* Call it when a connection carries its first exchange. Only this ends the back-off: a proxy
  * without a backend accepts connections, too, and closes them. */
 void client_connection_used(struct client *client);
+/* Notes that a connection could not be opened. why: for messages. */
 void client_connect_failed(struct client *client, const char *why);
 
 /* Adds a header of the answer. Returns false if the headers exceed the limit. */
@@ -175,7 +179,9 @@ struct slice exchange_authority(const struct client_exchange *exchange);
 void connection_start(struct client *client, size_t address, size_t addresses);
 /* Opens a connection with a connected socket. For tests. */
 void connection_adopt(struct client *client, int socket);
+/* Passes an exchange to the connection's protocol. */
 void connection_send(struct client_connection *connection, struct client_exchange *exchange);
+/* Writes the output, and changes the events to poll for. */
 void connection_flush(struct client_connection *connection);
 /* Closes the connection. Its exchanges end as CLIENT_BROKEN with this text. */
 void connection_close(struct client_connection *connection, const char *why);

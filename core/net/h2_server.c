@@ -466,15 +466,14 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         if (exchange && !exchange->body_complete)
             begin_reset(connection, exchange);
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
-        /* Resets that the client provoked count like its own. */
+        /* Resets that the client caused count like its own. */
         if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
             !h2_limits_spend(&h2->guard.limits, H2_COST_STREAM, now_of(connection)))
             terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
     } else if (frame->hd.type == NGHTTP2_GOAWAY && !h2->terminated) {
         if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
             return 0;
-        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets, where ours let them pass.
-         */
+        /* An error of nghttp2. INTERNAL_ERROR is its own limit on resets, which ours allowed. */
         h2->reason =
             frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR;
     }
@@ -520,7 +519,7 @@ static void feed(struct connection *connection, struct slice data)
         terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
 }
 
-/* What stands before a frame that ends the connection still counts. */
+/* Processes input. Frames before one that ends the connection still count. */
 static void h2_input(struct connection *connection, struct slice data)
 {
     struct h2 *h2 = connection->session;

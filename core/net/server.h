@@ -92,6 +92,7 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
 /* Closes all connections of that worker at once; unanswered exchanges end. After this has run on
  * every worker, call server_free on main (the loops free the memory that libuv still uses). */
 void server_stop(struct server *server, struct worker *worker);
+/* Frees the server; see server_stop. */
 void server_free(struct server *server);
 
 /* Returns whether the exchange is plain HTTP or gRPC. */

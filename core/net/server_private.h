@@ -70,10 +70,12 @@ struct outgoing {
     size_t sent;
     size_t capacity;
 };
+/* Appends bytes. */
 void outgoing_add(struct outgoing *out, const void *data, size_t size);
 /* Returns where the next `size` bytes may be written. The caller adds the number of bytes it wrote
  * to out->size. */
 uint8_t *outgoing_room(struct outgoing *out, size_t size);
+/* Frees the memory. */
 void outgoing_deinit(struct outgoing *out);
 
 /* An answer to a plain HTTP request, before a protocol has encoded it. */
@@ -182,22 +184,29 @@ static inline uint64_t server_limit(int64_t configured_ns, unsigned seconds)
     return configured_ns > 0 ? (uint64_t)configured_ns : seconds * SECOND_NS;
 }
 
+/* Drops a reference; the last one frees the server. */
 void server_unref(struct server *server);
+/* Count a closed connection, or a request refused because the budget has no room. */
 void server_count_closed(struct server *server, unsigned worker, enum close_reason reason);
 void server_count_over_budget(struct server_part *part);
 /* Call it after decrementing `live`: may end the part. */
 void server_part_unlive(struct server_part *part);
+/* Runs once per turn of the loop, before polling: sends the answers of dirty connections, and frees
+ * closed ones. */
 void server_part_round(struct server_part *part);
+/* Calls on_drained if the part drains and has no connections left. */
 void server_part_check_drained(struct server_part *part);
+/* Returns the value of the Date header. */
 const char *server_date(struct server_part *part);
 
 /* ---- server_listener.c ---- */
 
+/* Binds the listening descriptor. Returns false, with err set, if the address cannot be used. */
 bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
 void listener_stop(struct server *server);  /* on the first worker; may be called again */
 void listener_close(struct server *server); /* the descriptors; on main or first worker */
-/* key: the client's (peer_key). */
+/* Call it when a connection has ended, on any worker. key: the client's (peer_key). */
 void listener_connection_ended(struct server *server, uint64_t key);
 
 /* ---- server_connection.c ---- */
@@ -256,6 +265,7 @@ struct connection *server_connection_open(struct server_part *part, int fd,
                                           const struct sockaddr *address,
                                           ssize_t (*sink)(void *context, struct slice data),
                                           void *sink_context);
+/* Processes received bytes. */
 void server_connection_input(struct connection *connection, struct slice data);
 /* Returns the memory into which input may be read directly (at most BODY_PLACES_MAX places) and its
  * size; 0 if there is none. Then call server_connection_body_filled with the number of bytes
@@ -264,12 +274,15 @@ size_t server_connection_body_places(struct connection *connection, struct iovec
                                      size_t *room_out);
 void server_connection_body_filled(struct connection *connection, const struct iovec *places,
                                    size_t size);
+/* Call it when the client has ended its side. */
 void server_connection_end_of_input(struct connection *connection);
 /* Queues bytes and tries to send them. An error sets `broken`. */
 void server_connection_send(struct connection *connection, struct slice data);
 /* Sends queued bytes when the socket is writable again. */
 void server_connection_flush(struct connection *connection);
+/* Whether bytes are queued, here or in TLS. */
 bool server_connection_has_unsent(const struct connection *connection);
+/* Makes the next round call the protocol's output. */
 void server_connection_mark_dirty(struct connection *connection);
 /* Closes the connection when all queued bytes are sent. linger: the client may still be sending. */
 void server_connection_finish(struct connection *connection, enum close_reason reason, bool linger);
@@ -279,6 +292,8 @@ void server_connection_close(struct connection *connection, enum close_reason re
 void server_connection_break(struct connection *connection, enum close_reason reason);
 /* Makes sure that `check` runs at this time or earlier. */
 void server_connection_watch(struct connection *connection, uint64_t deadline_ns);
+/* Closes a broken connection, or one with nothing left to send; otherwise updates the events to
+ * poll for. */
 void server_connection_settle(struct connection *connection);
 
 /* ---- server_exchange.c ---- */
@@ -334,6 +349,7 @@ struct exchange {
 
 /* Creates an exchange. Returns NULL if the budget has no room. */
 struct exchange *server_exchange_new(struct connection *connection);
+/* Frees an exchange. */
 void server_exchange_free(struct exchange *exchange);
 /* Call it when the client is gone: frees the exchange, unless it is held. */
 void server_exchange_gone(struct exchange *exchange);
@@ -359,6 +375,7 @@ void server_exchange_refuse(struct exchange *exchange, int status, const struct 
 bool server_exchange_has_expired(const struct exchange *exchange);
 /* Answers DEADLINE_EXCEEDED. A later answer of the handler only frees the exchange. */
 void server_exchange_expire(struct exchange *exchange);
+/* Frees the body. */
 void server_exchange_release_body(struct exchange *exchange);
 
 /* ---- server_body.c ---- */
@@ -385,6 +402,7 @@ uint64_t server_exchange_body_deadline(const struct exchange *exchange);
 bool server_turn_is_over(struct server_part *part);
 /* Counts a delivered request with its decompressed size. */
 void server_turn_count(struct server_part *part, size_t size_bytes);
+/* Makes the exchange wait for a later turn. */
 void server_turn_wait(struct exchange *exchange);
 /* Call it when the client is gone or was answered. Does nothing if the exchange does not wait. */
 void server_turn_leave(struct exchange *exchange);

@@ -53,6 +53,7 @@ void otlp_place_labels(const struct endpoint *endpoint, struct text *labels);
 /* The values of `compression` in YAML: names at the index of their enum compression, and "" for
  * none. */
 extern const char *const otlp_compression_names[];
+/* Returns the compression for an index of otlp_compression_names. */
 enum compression otlp_compression(int setting);
 
 struct otlp_sender {

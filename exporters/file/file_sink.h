@@ -55,6 +55,7 @@ struct file_sink_options {
 
 /* Opens the file. Returns NULL, with err set, if it cannot be opened. */
 struct file_sink *file_sink_open(const struct file_sink_options *options, struct error *err);
+/* Drops the opener's reference. */
 void file_sink_unref(struct file_sink *sink);
 
 /* Writes a record. Call it on the record's `home`. Calls on_written inside this call only if the

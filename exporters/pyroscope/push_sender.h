@@ -39,6 +39,7 @@ void push_sender_start(struct push_sender *sender, struct node *node,
                        const struct push_target *target, const struct sending_queue_settings *queue,
                        const struct retry_settings *retry, struct delivery_shared *shared,
                        struct client *client);
+/* Cancels all requests and stops the delivery. */
 void push_sender_stop(struct push_sender *sender);
 
 #endif

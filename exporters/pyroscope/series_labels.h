@@ -28,6 +28,7 @@ struct label_settings {
     uint64_t max_values;
 };
 extern const struct field label_fields[];
+/* Checks the settings. */
 void label_check(const struct label_settings *settings, struct config_check *check);
 
 /* Whether the attribute with this key becomes a label. */

@@ -37,6 +37,7 @@ struct span_reader {
 /* Reads the spans of a batch, which must be unchanged (batch_flatten). sender: of this batch. */
 struct request_spans request_spans_read(struct batch *batch, const struct request_sender *sender,
                                         struct span_reader *reader);
+/* Frees the memory. */
 void request_spans_deinit(struct request_spans *spans);
 /* Adds attributes to the spans that have totals. Returns the number of spans that gained one. */
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,

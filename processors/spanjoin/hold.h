@@ -21,6 +21,7 @@ void holds_init(struct spanjoin_node *node);
 /* Returns an id under which a request that may be held can wait in the index. Call either hold_new
  * or holds_return_id with it. */
 uint64_t holds_take_id(struct spanjoin_node *node);
+/* Returns an id that was not used. */
 void holds_return_id(struct spanjoin_node *node, uint64_t id);
 
 /* Charges the memory for holding the batch. If memory is short, sends on as many of the node's
@@ -44,6 +45,7 @@ void holds_wake(struct spanjoin_node *node, uint64_t id);
 
 /* Sends on all held requests. */
 void holds_drain(struct spanjoin_node *node);
+/* Whether nothing is held, and nothing sent on still counts as held. */
 bool holds_are_idle(const struct spanjoin_node *node);
 /* Drops all held requests, and those sent on but not accepted. Returns the number of their
  * items. */

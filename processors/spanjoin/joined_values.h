@@ -30,6 +30,7 @@ struct span_view {
     uint8_t kind;
     uint8_t status;
 };
+/* Reads an encoded Span. */
 struct span_view span_view_read(struct slice raw);
 /* Sets *key_out and returns true if both ids are present and not all zero. */
 bool span_view_key(const struct span_view *span, struct span_key *key_out);

@@ -21,6 +21,7 @@
  * request has. sender: of this batch. */
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
                                     struct span_index *index, uint64_t request);
+/* Frees the plan. */
 void sample_plan_free(struct sample_plan *plan);
 /* Call it after span_index_find_many on plan->finds: chooses the span of each key. Keys without a
  * trace id get that of their span. */

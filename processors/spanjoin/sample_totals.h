@@ -49,6 +49,7 @@ struct profile_window {
     size_t read; /* number of headers read; number i is in ring[i % PROFILE_WINDOW] */
     struct profile_header ring[PROFILE_WINDOW];
 };
+/* Begins to iterate over the profiles of an encoded ScopeProfiles. */
 void profile_window_init(struct profile_window *window, struct sample_plan *plan,
                          struct slice scope_profiles);
 /* Returns the next header, valid until the next call; NULL at the end. */

@@ -65,7 +65,9 @@ struct spanjoin_node {
     struct timer sweep; /* set on one node only */
 };
 
+/* Creates the state of a component, with one reference. */
 struct spanjoin *spanjoin_new(struct component *component);
+/* Drops a reference; the last one frees the state. */
 void spanjoin_unref(struct spanjoin *join);
 
 /* Adds the results of a request to the metrics. */
@@ -75,18 +77,21 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
 void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *batch,
                           uint64_t now_ns);
 
+/* Whether a request is processed by jobs. */
 bool spanjoin_is_large(const struct spanjoin *join, const struct batch *batch);
 /* For tests: sets the size of large requests, for components that are created later. */
 void spanjoin_set_large_bytes(size_t bytes);
 
 /* ---- steps that small and large requests share ---- */
 
+/* Returns a number that no other request has. */
 static inline uint64_t spanjoin_next_request(struct spanjoin *join)
 {
     return atomic_fetch_add_explicit(&join->requests, 1, memory_order_relaxed) + 1;
 }
 /* Whether the component is also in a pipeline of the other signal. */
 bool spanjoin_has_other_side(const struct spanjoin_node *node);
+/* Whether requests of the node may wait. */
 bool spanjoin_may_wait(const struct spanjoin_node *node);
 /* Hold a request, and settle its receipt. Take over the batch and the plan, or the keys that wait
  * under `id`. If they do not return HOLD_ROOM, nothing has changed. */
@@ -97,6 +102,7 @@ enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *ba
 /* Whether a request that finds no room to wait is sent on without waiting: if sending it again
  * would not help, or if room is reserved for it already. */
 bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room);
+/* Refuses a request for which there is no room. */
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch);
 /* Updates the index and the metrics for a request that is sent on with what it has found. */
 void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan, bool overflow);

@@ -24,6 +24,7 @@ void waiting_keys_add(struct waiting_keys *keys, uint32_t key, uint32_t place);
 /* Returns the place of the waiter of this key; 0 if it has none. Call it in ascending order of the
  * keys. */
 uint32_t waiting_keys_place(struct waiting_keys *keys, uint32_t key);
+/* Frees the memory. */
 void waiting_keys_deinit(struct waiting_keys *keys);
 
 #endif

@@ -79,8 +79,10 @@ struct pprof_settings {
 };
 
 extern const struct field pprof_fields[];
+/* The component's check. */
 void pprof_check(void *config, struct config_check *check);
 
+/* Returns the settings of a kind of profile. */
 const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
                                                enum scrape_kind kind);
 /* Returns the length of a CPU profile in seconds. */

@@ -19,7 +19,7 @@ struct buffer;
 struct profile_intake {
     struct slice bytes;
     const struct series *series;
-    struct slice name;         /* default `__name__`; empty: derived from the sample types */
+    struct slice name;         /* default `__name__`; empty: see profile_name.h */
     size_t max_size;           /* decompressed */
     size_t first_try_bytes;    /* decompressed, of profile_intake_read with unfolds_out */
     uint64_t time_unix_nano;   /* if the profile has no time */

@@ -21,6 +21,7 @@ void pusher_free(struct pusher *pusher); /* NULL is allowed */
 
 /* Starts the node's part; the listener accepts connections once the last worker has its node. */
 void pusher_start(struct pusher *pusher, struct node *node);
+/* Drain and stop the node's part, like server_drain and server_stop. */
 void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),
                   void *context);
 void pusher_stop(struct pusher *pusher, struct node *node);

@@ -34,6 +34,7 @@ struct upload {
  * max_request_body_size. */
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
                  const struct http_headers *headers, size_t plain_max, struct budget *budget);
+/* Frees the memory. */
 void upload_deinit(struct upload *upload);
 
 /* Decompressed bytes of a part of the request. */
@@ -49,6 +50,7 @@ bool upload_decompress(struct upload *upload, enum compression compression, stru
  * returns the bytes unchanged. */
 bool upload_open(struct upload *upload, struct slice bytes, struct plain *plain,
                  struct verdict *why);
+/* Frees the decompressed bytes. */
 void plain_close(struct plain *plain);
 
 /* Returns the service name for a client that sends none: from the header that the settings name,

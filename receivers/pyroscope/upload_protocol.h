@@ -26,7 +26,9 @@ enum protocol {
 
 /* Returns the protocol, by path and Content-Type; PROTOCOL_NONE if one of the two is unknown. */
 enum protocol protocol_of(const struct exchange *exchange);
+/* Whether the path belongs to one of the protocols. */
 bool protocol_path_is_known(const struct exchange *exchange);
+/* Whether it is one of OTLP's. */
 bool protocol_is_otlp(enum protocol protocol);
 
 #endif
