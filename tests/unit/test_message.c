@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* The slow and obvious way to edit a message: a parsed list of fields, encoded again as a whole. */
+/* A slow and obvious model of editing a message: a parsed list of fields that is encoded as a
+ * whole. */
 
 enum { NESTED_MAX = 3, LEAF = 4, VARINT = 5, FIXED64 = 6, DEPTH_MAX = 4 };
 
@@ -115,7 +116,7 @@ static struct model *random_model(unsigned depth, unsigned fields)
     return model;
 }
 
-/* Encoded, in memory of its own size. */
+/* Returns the encoded model, in memory of exactly its size. */
 static struct slice encode(const struct model *model, struct arena *arena)
 {
     size_t size = model_size(model);
@@ -124,8 +125,8 @@ static struct slice encode(const struct model *model, struct arena *arena)
     return slice_of(bytes, size);
 }
 
-/* An iterator and the model's; removed fields keep their place in the model, so several can go side
- * by side. */
+/* An iterator and the position in the model. Removed fields keep their position in the model, so
+ * several pairs can be used at once. */
 struct pair {
     struct message_iter it;
     size_t next;
@@ -136,7 +137,7 @@ static struct pair begin_pair(struct message *message, struct arena *arena)
     return (struct pair){.it = message_iter(message, arena)};
 }
 
-/* Both go one further; NULL: both are at the end. */
+/* Moves both to the next field; returns NULL if both are at the end. */
 static struct model_field *next_of_both(struct pair *pair, struct model *model,
                                         struct message_field *field)
 {
