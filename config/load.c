@@ -5,6 +5,7 @@
 #include "config/loading.h"
 #include "config/merge.h"
 #include "config/sections.h"
+#include "config/select.h"
 #include "config/service.h"
 #include "config/yaml_tree.h"
 
@@ -127,7 +128,8 @@ static void refuse_connectors(struct config_check *check, const struct config_no
         (root->items[found]->kind == CONFIG_NODE_MAP && root->items[found]->count == 0))
         return;
     config_error_at(check, root->keys[found]->place, NULL,
-                    "connectors: profcol has no connectors; use processors instead");
+                    "connectors: profcol has no connectors; the option --signals traces,profiles "
+                    "leaves out those that lead to metrics or logs");
 }
 
 /* Without these nothing would run. */
@@ -170,7 +172,9 @@ static void decode(struct config_check *check, const struct config_node *root)
 
 /* ---- loading ---- */
 
-static void load(struct config_check *check, const struct source_text *texts, size_t count)
+/* signals: 0: all */
+static void load(struct config_check *check, const struct source_text *texts, size_t count,
+                 unsigned signals)
 {
     struct config_node *root = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -185,7 +189,10 @@ static void load(struct config_check *check, const struct source_text *texts, si
         config_error_at(check, place, NULL, "empty configuration file");
         return;
     }
-    root = config_expand(check, root);
+    if (signals)
+        config_select(check, root, signals);
+    if (!check->stopped)
+        root = config_expand(check, root);
     if (check->stopped)
         return;
     assert(root->kind == CONFIG_NODE_MAP); /* read_tree lets nothing else through */
@@ -214,7 +221,7 @@ static struct config_check new_check(const struct config_inputs *inputs,
 
 struct config *config_load_from(const struct config_inputs *inputs,
                                 const struct config_type *const *types, const char *const *uris,
-                                size_t uri_count, struct text *report)
+                                size_t uri_count, unsigned signals, struct text *report)
 {
     struct config_check check = new_check(inputs, types);
     struct source_text *texts = arena_array(check.arena, uri_count, sizeof(*texts));
@@ -226,7 +233,7 @@ struct config *config_load_from(const struct config_inputs *inputs,
         read = read_source(&check, arena_strdup(check.arena, uris[i]), &texts[i]) && read;
     }
     if (read)
-        load(&check, texts, uri_count);
+        load(&check, texts, uri_count, signals);
     return finish(&check, report);
 }
 
@@ -238,14 +245,14 @@ struct config *config_load_text_from(const struct config_inputs *inputs,
     struct config_source *source = arena_zalloc(check.arena, sizeof(*source));
     source->name = arena_strdup(check.arena, name);
     struct source_text text = {.source = source, .yaml = yaml};
-    load(&check, &text, 1);
+    load(&check, &text, 1, 0);
     return finish(&check, report);
 }
 
 struct config *config_load(const struct config_type *const *types, const char *const *uris,
-                           size_t uri_count, struct text *report)
+                           size_t uri_count, unsigned signals, struct text *report)
 {
-    return config_load_from(&config_system_inputs, types, uris, uri_count, report);
+    return config_load_from(&config_system_inputs, types, uris, uri_count, signals, report);
 }
 
 struct config *config_load_text(const struct config_type *const *types, const char *name,

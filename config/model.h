@@ -25,6 +25,7 @@ enum config_section {
 };
 extern const char *const config_section_kinds[CONFIG_SECTION_COUNT]; /* "receiver" */
 enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
+extern const char *const config_signal_names[CONFIG_SIGNAL_COUNT]; /* "traces" */
 enum stability {
     STABILITY_NONE,
     STABILITY_DEVELOPMENT,

@@ -31,6 +31,8 @@ static const char usage[] =
     "  --config URI            a file, file:PATH, env:NAME or yaml:TEXT; several are merged from "
     "left to right\n"
     "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
+    "  --signals LIST          run only the pipelines of these signals (traces,profiles) and what "
+    "they use\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long held data may be delivered after SIGTERM; default 20s\n"
     "  --feature-gates LIST    accepted for compatibility with the Collector; profcol has none\n"
@@ -43,14 +45,23 @@ struct arguments {
     size_t uri_count;
     const char **sets; /* as yaml: URIs, behind the uris when loading */
     size_t set_count;
+    unsigned signals; /* as config_load has it */
     struct run_options run;
 };
 
-enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_WORKERS, OPTION_DRAIN, OPTION_GATES };
+enum {
+    OPTION_CONFIG = 256,
+    OPTION_SET,
+    OPTION_SIGNALS,
+    OPTION_WORKERS,
+    OPTION_DRAIN,
+    OPTION_GATES
+};
 
 static const struct option long_options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"set", required_argument, NULL, OPTION_SET},
+    {"signals", required_argument, NULL, OPTION_SIGNALS},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"drain-timeout", required_argument, NULL, OPTION_DRAIN},
     {"feature-gates", required_argument, NULL, OPTION_GATES},
@@ -92,6 +103,23 @@ static bool add_set(struct arguments *arguments, const char *text)
     return true;
 }
 
+/* "traces,profiles" */
+static bool read_signals(struct arguments *arguments, const char *list)
+{
+    for (const char *next = list;;) {
+        struct slice name = slice_of(next, strcspn(next, ","));
+        unsigned signal = 0;
+        while (signal < CONFIG_SIGNAL_COUNT && !slice_is(name, config_signal_names[signal]))
+            signal++;
+        if (signal == CONFIG_SIGNAL_COUNT)
+            return complain("--signals %s: must be a list of traces and profiles", list);
+        arguments->signals |= 1u << signal;
+        if (next[name.size] == '\0')
+            return true;
+        next += name.size + 1;
+    }
+}
+
 static bool take_option(struct arguments *arguments, int option)
 {
     uint64_t workers;
@@ -102,6 +130,8 @@ static bool take_option(struct arguments *arguments, int option)
         return true;
     case OPTION_SET:
         return add_set(arguments, optarg);
+    case OPTION_SIGNALS:
+        return read_signals(arguments, optarg);
     case OPTION_WORKERS:
         if (!config_parse_uint(slice_of_string(optarg), &workers) || workers < 1 || workers > 64)
             return complain("--workers %s: must be a number from 1 to 64", optarg);
@@ -153,7 +183,8 @@ static struct config *load(struct arguments *arguments)
         add(&arguments->uris, &arguments->uri_count, default_config);
     for (size_t i = 0; i < arguments->set_count; i++)
         add(&arguments->uris, &arguments->uri_count, arguments->sets[i]);
-    config = config_load(component_types, arguments->uris, arguments->uri_count, &report);
+    config = config_load(component_types, arguments->uris, arguments->uri_count, arguments->signals,
+                         &report);
     fputs(text_string(&report), stderr);
     text_deinit(&report);
     return config;

@@ -32,10 +32,10 @@ static const char *const pipelines[][2] = {
     {"traces: {receivers: [otlp], processors: , exporters: [nop]}", ""},
     {"metrics: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"metrics\" id: profcol carries traces and "
-     "profiles, not metrics\n"},
+     "profiles, not metrics; the option --signals traces,profiles leaves out such pipelines\n"},
     {"logs/x: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"logs/x\" id: profcol carries traces and "
-     "profiles, not logs\n"},
+     "profiles, not logs; the option --signals traces,profiles leaves out such pipelines\n"},
     {"trace: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"trace\" id: unknown pipeline signal: \"trace\", "
      "did you mean "
@@ -117,7 +117,8 @@ static const char *const files[][2] = {
     {COMPONENTS SERVICE "connectors:\n", ""},
     {COMPONENTS SERVICE "connectors: {}\n", ""},
     {COMPONENTS SERVICE "connectors: {forward: }\n",
-     "t.yaml:7:1: error: connectors: profcol has no connectors; use processors instead\n"},
+     "t.yaml:7:1: error: connectors: profcol has no connectors; the option --signals "
+     "traces,profiles leaves out those that lead to metrics or logs\n"},
     {COMPONENTS SERVICE "x-anchors: 1\n",
      "t.yaml:7:1: error: unknown key \"x-anchors\"; the keys are receivers, processors, exporters, "
      "extensions, service\n"},
