@@ -38,7 +38,7 @@ struct config_type {
     const char *name;  /* "otlp_grpc" */
     const char *alias; /* deprecated name that still works, or NULL */
     enum config_section section;
-    enum stability stability[CONFIG_SIGNAL_COUNT]; /* of extensions: unused */
+    enum stability stability[CONFIG_SIGNAL_COUNT]; /* of extensions: the first */
     const char *help;                              /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;

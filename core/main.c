@@ -7,6 +7,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/components.h"
+#include "core/health_probe.h"
 #include "core/run.h"
 #include "default_config.h"
 #include "version.h"
@@ -26,6 +27,9 @@ static const char usage[] =
     "  profcol components              list the built-in components\n"
     "  profcol reference               print the configuration reference (Markdown)\n"
     "  profcol schema                  print the JSON schema of a configuration file\n"
+    "  profcol healthcheck [URL]       ask the extension health_check of a running profcol; exit "
+    "code 0: it takes data;\n"
+    "                                  default: " HEALTH_PROBE_URL "\n"
     "\n"
     "Options:\n"
     "  --config URI            a file, file:PATH, env:NAME or yaml:TEXT; several are merged from "
@@ -41,6 +45,7 @@ static const char usage[] =
 
 struct arguments {
     const char *command; /* NULL: run */
+    const char *url;     /* of healthcheck; NULL: none */
     const char **uris;
     size_t uri_count;
     const char **sets; /* as yaml: URIs, behind the uris when loading */
@@ -169,6 +174,8 @@ static bool parse_arguments(struct arguments *arguments, int argc, char **argv)
     }
     if (optind < argc)
         arguments->command = argv[optind++];
+    if (optind < argc && strcmp(arguments->command, "healthcheck") == 0)
+        arguments->url = argv[optind++];
     if (optind < argc)
         return complain("unexpected argument \"%s\"", argv[optind]);
     return true;
@@ -250,6 +257,15 @@ static int command_schema(struct arguments *arguments)
     return print_text(&out);
 }
 
+static int command_healthcheck(struct arguments *arguments)
+{
+    struct error err;
+    if (health_probe(arguments->url ? arguments->url : HEALTH_PROBE_URL, &err))
+        return 0;
+    fprintf(stderr, "Error: %s\n", err.text);
+    return 1;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct arguments *arguments);
@@ -260,6 +276,7 @@ static const struct {
     {"components", command_components},
     {"reference", command_reference},
     {"schema", command_schema},
+    {"healthcheck", command_healthcheck},
 };
 
 static int run_command(struct arguments *arguments)

@@ -40,6 +40,10 @@ size_t text_utf8_length(const uint8_t *p, size_t size);
 int text_hex_digit(uint8_t c);
 /* Appends the bytes as lower-case hex digits. */
 void text_append_hex(struct text *text, struct slice bytes);
+/* Appends a wall-clock time in UTC, as RFC 3339 has it: 2026-01-02T03:04:05.000000006Z. */
+void text_append_utc(struct text *text, uint64_t wall_ns);
+/* Appends a duration as Go prints it, cut off at milliseconds: 1h2m3.004s, 250ms. */
+void text_append_duration(struct text *text, uint64_t ns);
 static inline bool text_is_full(const struct text *text)
 {
     return text->limit > 0 && text->size > text->limit;

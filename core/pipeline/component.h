@@ -63,6 +63,12 @@ struct component_type {
     void (*node_stop)(struct node *node);
 };
 
+enum process_phase {
+    PROCESS_STARTING,
+    PROCESS_RUNNING, /* every node has started */
+    PROCESS_DRAINING
+};
+
 /* What a component sees of the process. */
 struct process {
     struct worker *workers;
@@ -73,6 +79,8 @@ struct process {
     size_t memory_limit_bytes;        /* of the cgroup or the machine */
     const char *version;
     _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
+    atomic_int phase;            /* enum process_phase */
+    uint64_t running_since_ns;   /* monotonic; valid from PROCESS_RUNNING on */
 };
 
 struct component {

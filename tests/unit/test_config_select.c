@@ -126,12 +126,13 @@ static void what_is_no_map_is_told_as_ever(void **state)
          TRACES, false,
          "collector.yaml:3:22: error: service::pipelines: expected a map of pipelines, got a "
          "list\n");
-    says("receivers: {otlp: }\n"
-         "exporters: {nop: }\n"
-         "service: {pipelines: {traces: {receivers: otlp, exporters: [nop]}}}\n",
-         TRACES, false,
-         "collector.yaml:3:43: error: service::pipelines::traces: expected a list of receivers, got "
-         "text\n");
+    says(
+        "receivers: {otlp: }\n"
+        "exporters: {nop: }\n"
+        "service: {pipelines: {traces: {receivers: otlp, exporters: [nop]}}}\n",
+        TRACES, false,
+        "collector.yaml:3:43: error: service::pipelines::traces: expected a list of receivers, got "
+        "text\n");
 }
 
 int main(void)
