@@ -72,9 +72,9 @@ static bool read_status_line(int fd, char line[STATUS_LINE_MAX])
 static bool ask(int fd, const struct endpoint *endpoint, struct error *err)
 {
     char request[1024], line[STATUS_LINE_MAX];
-    int size =
-        snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
-                 endpoint->path, endpoint->authority);
+    int size = snprintf(request, sizeof request,
+                        "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", endpoint->path,
+                        endpoint->authority);
     if (size < 0 || (size_t)size >= sizeof request)
         return error_set(err, "%s: the URL is too long", endpoint->url);
     errno = 0;

@@ -186,6 +186,7 @@ static void init_process(struct server_process *self, unsigned workers)
         .metrics = metrics_new(workers),
         .budget = &self->budget,
         .accounts = &self->accounts,
+        .system_memory_bytes = memory,
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
     };

@@ -101,8 +101,9 @@ static void print_status(const struct health_check *health, bool ready, struct t
 {
     const struct process *process = health->component.process;
     if (!ready) {
-        text_append(out, "{\"status\":\"Server not available\",\"upSince\":\"0001-01-01T00:00:00Z\","
-                         "\"uptime\":\"\"}");
+        text_append(out,
+                    "{\"status\":\"Server not available\",\"upSince\":\"0001-01-01T00:00:00Z\","
+                    "\"uptime\":\"\"}");
         return;
     }
     uint64_t up_ns = clock_monotonic_ns() - process->running_since_ns;
@@ -134,9 +135,9 @@ static void on_request(void *context, struct exchange *exchange)
     if (!is_set)
         print_status(health, ready, &status);
     buffer_unref(exchange_take_body(exchange));
-    exchange_respond(exchange, ready ? 200 : 503,
-                     is_set ? "text/plain; charset=utf-8" : "application/json",
-                     is_set ? slice_of_string(body ? body : "") : slice_of(status.data, status.size), NULL, 0);
+    exchange_respond(
+        exchange, ready ? 200 : 503, is_set ? "text/plain; charset=utf-8" : "application/json",
+        is_set ? slice_of_string(body ? body : "") : slice_of(status.data, status.size), NULL, 0);
     text_deinit(&status);
 }
 

@@ -33,6 +33,8 @@ struct component_type {
     /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
      * before init. */
     size_t component_size;
+    /* Before the first `init`: may change the limits of the process. May be NULL. */
+    void (*prepare)(struct component *component);
     /* Checks what only the running process can know, and binds listeners. May be NULL. */
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
@@ -76,7 +78,9 @@ struct process {
     struct metrics *metrics;
     struct budget *budget;            /* the process-wide one */
     struct source_accounts *accounts; /* of it, one for each client; NULL: none */
-    size_t memory_limit_bytes;        /* of the cgroup or the machine */
+    size_t system_memory_bytes;       /* of the cgroup or the machine */
+    size_t memory_limit_bytes;        /* the same, or what a memory_limiter says */
+    bool is_limited;                  /* a memory_limiter says so */
     const char *version;
     _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
     atomic_int phase;            /* enum process_phase */

@@ -132,6 +132,13 @@ static void deinit_components(struct graph *graph, size_t count)
             graph->components[count]->type->deinit(graph->components[count]);
 }
 
+static void prepare_components(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->component_count; i++)
+        if (graph->components[i]->type->prepare)
+            graph->components[i]->type->prepare(graph->components[i]);
+}
+
 static bool init_components(struct graph *graph, struct error *err)
 {
     assert(!graph->components_ready);
@@ -282,6 +289,7 @@ struct graph *graph_new(const struct config *config, struct process *process, st
     pthread_cond_init(&graph->all_drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
     collect_components(graph);
+    prepare_components(graph);
     share_memory(graph);
     if (!init_components(graph, err)) {
         graph_free(graph);

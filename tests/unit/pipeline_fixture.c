@@ -85,6 +85,7 @@ void fixture_init(struct fixture *fixture, unsigned workers)
         .worker_count = workers,
         .metrics = metrics_new(workers),
         .budget = &fixture->budget,
+        .system_memory_bytes = (size_t)1 << 30,
         .memory_limit_bytes = (size_t)1 << 30,
         .version = "test",
     };
@@ -188,6 +189,8 @@ static struct component *make_component(struct fixture *fixture, const struct co
     component->pipeline_count[SIGNAL_TRACES] = component->pipeline_count[SIGNAL_PROFILES] = 1;
     snprintf(component->label, sizeof(component->label), "component %s", id);
     struct error err;
+    if (type->prepare)
+        type->prepare(component);
     if (type->init && !type->init(component, &err)) {
         fprintf(stderr, "fixture: init of %s: %s\n", id, err.text);
         abort();

@@ -28,6 +28,7 @@ static const struct {
      "files: {directory: /nonexistent}}"},
     {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
     {CONFIG_PROCESSORS, "batch", ""},
+    {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
     {CONFIG_EXPORTERS, "debug", ""},
@@ -143,6 +144,7 @@ static void begin_life(struct life *life, const struct config_type *type, unsign
                                       .worker_count = workers,
                                       .metrics = metrics_new(workers),
                                       .budget = &life->budget,
+                                      .system_memory_bytes = (size_t)1 << 30,
                                       .memory_limit_bytes = (size_t)1 << 30,
                                       .version = "test"}};
     life->config = configure(type); /* may fail the test: before there are threads */
