@@ -16,8 +16,6 @@
 #include "core/base/log.h"
 #include "core/pipeline/component.h"
 
-
-
 struct memory_limiter_settings {
     int64_t check_interval;
     uint64_t limit_mib, spike_limit_mib;
@@ -75,7 +73,8 @@ static void check_settings(void *config, struct config_check *check)
         config_check_error(check, "spike_limit_mib", "must be smaller than limit_mib");
     if (settings->limit_percentage > 0 &&
         settings->spike_limit_percentage >= settings->limit_percentage)
-        config_check_error(check, "spike_limit_percentage", "must be smaller than limit_percentage");
+        config_check_error(check, "spike_limit_percentage",
+                           "must be smaller than limit_percentage");
 }
 
 /* ---- limits ---- */

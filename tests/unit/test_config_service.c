@@ -175,7 +175,8 @@ static const char *const files[][2] = {
      "t.yaml:7:14: error: extensions: unknown extension type \"health_chek\", did you mean "
      "\"health_check\"?\n"},
     {COMPONENTS SERVICE "extensions: {zebra: }\n",
-     "t.yaml:7:14: error: extensions: unknown extension type \"zebra\"; there is only health_check\n"},
+     "t.yaml:7:14: error: extensions: unknown extension type \"zebra\"; there is only "
+     "health_check\n"},
     {COMPONENTS SERVICE
      "extensions: {health_check/: , /a: , 'health-check': , 9a: , '': , health_check/a|b: }\n",
      "t.yaml:7:14: error: extensions: in \"health_check/\" id: the part after / should not be "

@@ -98,8 +98,7 @@ static void mistakes_are_named(void **state)
                     "limit_mib or limit_percentage must be greater than zero");
     fixture_refuses(type, "{check_interval: 1s, limit_mib: 10, spike_limit_mib: 10}",
                     "spike_limit_mib: must be smaller than limit_mib");
-    fixture_refuses(type,
-                    "{check_interval: 1s, limit_percentage: 10, spike_limit_percentage: 25}",
+    fixture_refuses(type, "{check_interval: 1s, limit_percentage: 10, spike_limit_percentage: 25}",
                     "spike_limit_percentage: must be smaller than limit_percentage");
     fixture_refuses(type, "{check_interval: 1s, limit_percentage: 101}", "limit_percentage");
 }
