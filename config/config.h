@@ -19,14 +19,21 @@
 #include "config/value.h"
 #include "core/base/text.h"
 
+struct config_options {
+    /* A bit 1 << CONFIG_TRACES and so on for each signal whose pipelines are read, with what they
+     * use (--signals); 0: all of it. */
+    unsigned signals;
+    /* Also reports what no pipeline uses, and takes warnings for errors (validate --strict). */
+    bool strict;
+};
+
 /* types: NULL-terminated. uris: as given with --config: a path, "file:PATH", "env:NAME",
- * "yaml:TEXT" (`a::b::c: v`). Merged left to right. signals: a bit 1 << CONFIG_TRACES and so on for
- * each signal whose pipelines are read, with what they use (--signals); 0: all of it. NULL when
+ * "yaml:TEXT" (`a::b::c: v`). Merged left to right. NULL when
  * there are errors; `report` then holds all of them, and in any case the warnings, one a line:
  * FILE:LINE:COLUMN: error: PATH: TEXT
  */
 struct config *config_load(const struct config_type *const *types, const char *const *uris,
-                           size_t uri_count, unsigned signals, struct text *report);
+                           size_t uri_count, struct config_options options, struct text *report);
 /* The same from one text that is not in a file; name stands for it in messages ("embedded
  * default"). */
 struct config *config_load_text(const struct config_type *const *types, const char *name,

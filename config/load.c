@@ -166,15 +166,12 @@ static void decode(struct config_check *check, const struct config_node *root)
     else
         config_decode_service(check, root->keys[service], root->items[service]);
     config_run_checks(check);
-    if (check->error_count == 0)
-        config_warn_unused(check);
 }
 
 /* ---- loading ---- */
 
-/* signals: 0: all */
 static void load(struct config_check *check, const struct source_text *texts, size_t count,
-                 unsigned signals)
+                 struct config_options options)
 {
     struct config_node *root = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -189,8 +186,8 @@ static void load(struct config_check *check, const struct source_text *texts, si
         config_error_at(check, place, NULL, "empty configuration file");
         return;
     }
-    if (signals)
-        config_select(check, root, signals);
+    if (options.signals)
+        config_select(check, root, options.signals);
     if (!check->stopped)
         root = config_expand(check, root);
     if (check->stopped)
@@ -198,13 +195,16 @@ static void load(struct config_check *check, const struct source_text *texts, si
     assert(root->kind == CONFIG_NODE_MAP); /* read_tree lets nothing else through */
     check->config->root = root;
     decode(check, root);
+    if (options.strict && check->error_count == 0)
+        config_warn_unused(check);
+    check->is_refused = check->error_count > 0 || (options.strict && check->warning_count > 0);
 }
 
 static struct config *finish(struct config_check *check, struct text *report)
 {
     assert(check->error_count == 0 || check->message_count > 0);
     config_report(check, report);
-    if (check->error_count == 0)
+    if (check->error_count == 0 && !check->is_refused)
         return check->config;
     config_free(check->config);
     return NULL;
@@ -221,7 +221,8 @@ static struct config_check new_check(const struct config_inputs *inputs,
 
 struct config *config_load_from(const struct config_inputs *inputs,
                                 const struct config_type *const *types, const char *const *uris,
-                                size_t uri_count, unsigned signals, struct text *report)
+                                size_t uri_count, struct config_options options,
+                                struct text *report)
 {
     struct config_check check = new_check(inputs, types);
     struct source_text *texts = arena_array(check.arena, uri_count, sizeof(*texts));
@@ -233,7 +234,7 @@ struct config *config_load_from(const struct config_inputs *inputs,
         read = read_source(&check, arena_strdup(check.arena, uris[i]), &texts[i]) && read;
     }
     if (read)
-        load(&check, texts, uri_count, signals);
+        load(&check, texts, uri_count, options);
     return finish(&check, report);
 }
 
@@ -245,14 +246,14 @@ struct config *config_load_text_from(const struct config_inputs *inputs,
     struct config_source *source = arena_zalloc(check.arena, sizeof(*source));
     source->name = arena_strdup(check.arena, name);
     struct source_text text = {.source = source, .yaml = yaml};
-    load(&check, &text, 1, 0);
+    load(&check, &text, 1, (struct config_options){0});
     return finish(&check, report);
 }
 
 struct config *config_load(const struct config_type *const *types, const char *const *uris,
-                           size_t uri_count, unsigned signals, struct text *report)
+                           size_t uri_count, struct config_options options, struct text *report)
 {
-    return config_load_from(&config_system_inputs, types, uris, uri_count, signals, report);
+    return config_load_from(&config_system_inputs, types, uris, uri_count, options, report);
 }
 
 struct config *config_load_text(const struct config_type *const *types, const char *name,

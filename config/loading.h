@@ -63,6 +63,8 @@ struct config_check {
     size_t expanded_bytes;
     bool stopped; /* a limit was hit, or there is nothing to go on with */
 
+    bool is_refused; /* because of errors, or of warnings (--strict) */
+
     unsigned
         lenient; /* > 0 inside a block with `enabled: false`: kinds are checked, values are not */
 

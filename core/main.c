@@ -37,6 +37,8 @@ static const char usage[] =
     "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
     "  --signals LIST          run only the pipelines of these signals (traces,profiles) and what "
     "they use\n"
+    "  --strict                for validate: report also what no pipeline uses, and take warnings "
+    "for errors\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long held data may be delivered after SIGTERM; default 20s\n"
     "  --feature-gates LIST    accepted for compatibility with the Collector; profcol has none\n"
@@ -50,7 +52,7 @@ struct arguments {
     size_t uri_count;
     const char **sets; /* as yaml: URIs, behind the uris when loading */
     size_t set_count;
-    unsigned signals; /* as config_load has it */
+    struct config_options options;
     struct run_options run;
 };
 
@@ -58,6 +60,7 @@ enum {
     OPTION_CONFIG = 256,
     OPTION_SET,
     OPTION_SIGNALS,
+    OPTION_STRICT,
     OPTION_WORKERS,
     OPTION_DRAIN,
     OPTION_GATES
@@ -66,6 +69,7 @@ enum {
 static const struct option long_options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"set", required_argument, NULL, OPTION_SET},
+    {"strict", no_argument, NULL, OPTION_STRICT},
     {"signals", required_argument, NULL, OPTION_SIGNALS},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"drain-timeout", required_argument, NULL, OPTION_DRAIN},
@@ -118,7 +122,7 @@ static bool read_signals(struct arguments *arguments, const char *list)
             signal++;
         if (signal == CONFIG_SIGNAL_COUNT)
             return complain("--signals %s: must be a list of traces and profiles", list);
-        arguments->signals |= 1u << signal;
+        arguments->options.signals |= 1u << signal;
         if (next[name.size] == '\0')
             return true;
         next += name.size + 1;
@@ -135,6 +139,9 @@ static bool take_option(struct arguments *arguments, int option)
         return true;
     case OPTION_SET:
         return add_set(arguments, optarg);
+    case OPTION_STRICT:
+        arguments->options.strict = true;
+        return true;
     case OPTION_SIGNALS:
         return read_signals(arguments, optarg);
     case OPTION_WORKERS:
@@ -190,7 +197,7 @@ static struct config *load(struct arguments *arguments)
         add(&arguments->uris, &arguments->uri_count, default_config);
     for (size_t i = 0; i < arguments->set_count; i++)
         add(&arguments->uris, &arguments->uri_count, arguments->sets[i]);
-    config = config_load(component_types, arguments->uris, arguments->uri_count, arguments->signals,
+    config = config_load(component_types, arguments->uris, arguments->uri_count, arguments->options,
                          &report);
     fputs(text_string(&report), stderr);
     text_deinit(&report);

@@ -164,7 +164,8 @@ static void load_traces(struct slice yaml)
     struct text report = {0};
     document = yaml;
     struct config *config =
-        config_load_from(&inputs, component_types, uris, 1, 1u << CONFIG_TRACES, &report);
+        config_load_from(&inputs, component_types, uris, 1,
+                         (struct config_options){.signals = 1u << CONFIG_TRACES}, &report);
     demand(config || report.size, "no configuration, and no reason why", &report);
     config_free(config);
     text_deinit(&report);

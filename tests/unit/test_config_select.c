@@ -13,7 +13,8 @@ static struct config *load(const char *yaml, unsigned signals, struct text *repo
     files[0].value = yaml;
     fixture_files = files;
     fixture_environment = variables;
-    return config_load_from(&fixture_inputs, fixture_types, uris, 1, signals, report);
+    return config_load_from(&fixture_inputs, fixture_types, uris, 1,
+                            (struct config_options){.signals = signals}, report);
 }
 
 static void says(const char *yaml, unsigned signals, bool is_valid, const char *expected)
