@@ -131,22 +131,18 @@ static size_t item_bytes(const struct cut *cut, uint32_t first, uint32_t count)
                        : profiles_source_item_bytes(cut->profiles, first, count);
 }
 
-/* Uses some of the room. */
-static struct buffer *cut_part(struct cut *cut, uint32_t first, uint32_t count,
-                               struct cut_room *room)
+/* work_out: the bytes of the part, or what was read for it, if more. */
+static struct buffer *make_part(struct cut *cut, uint32_t first, uint32_t count, size_t *work_out)
 {
     struct buffer *part;
-    size_t work;
     if (cut->traces) {
         part = traces_source_part(cut->traces, first, count);
-        work = part->size;
-    } else {
-        profiles_source_add(cut->profiles, first, count);
-        work = profiles_merge_work(cut->merge);
-        part = profiles_merge_finish(cut->merge);
+        *work_out = part->size;
+        return part;
     }
-    cut_room_use(room, work, item_bytes(cut, first, count));
-    return part;
+    profiles_source_add(cut->profiles, first, count);
+    *work_out = profiles_merge_work(cut->merge);
+    return profiles_merge_finish(cut->merge);
 }
 
 static void end_cut(struct cut *cut)
@@ -164,13 +160,20 @@ static size_t encoded_size(const struct batch *batch)
     return size;
 }
 
-void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_t max_items,
-                       bool is_sparing)
+bool cut_limits_are_exceeded(const struct cut_limits *limits, struct batch *batch)
 {
-    assert(max_items > 0 && whole->items > max_items && !whole->next);
+    assert(limits->max_items > 0);
+    if (batch->items > limits->max_items)
+        return true;
+    return limits->max_bytes > 0 && batch->items > 1 && batch_size(batch) > limits->max_bytes;
+}
+
+void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole,
+                       const struct cut_limits *limits)
+{
+    assert(!whole->next && cut_limits_are_exceeded(limits, whole));
     batch_flatten(whole);
-    *cutter =
-        (struct batch_cutter){.whole = whole, .max_items = max_items, .is_sparing = is_sparing};
+    *cutter = (struct batch_cutter){.whole = whole, .limits = *limits};
 }
 
 static void add_part(struct batch_cutter *cutter, struct buffer *buffer, uint32_t items)
@@ -185,21 +188,125 @@ static struct cut_room room_of(const struct batch_cutter *cutter)
 {
     enum { SPARE_BYTES = 16 * CUT_PART_BYTES };
     size_t size = encoded_size(cutter->whole);
-    return cutter->is_sparing ? (struct cut_room){.left = size + SPARE_BYTES} : cut_room_of(size);
+    return cutter->limits.is_sparing ? (struct cut_room){.left = size + SPARE_BYTES} : cut_room_of(size);
+}
+
+/* How many items are put into the next part. */
+struct pace {
+    uint32_t items_max;
+    size_t bytes_max;  /* 0: no limit */
+    size_t repeated;   /* bytes of the last part beside its items */
+    uint32_t expected; /* at most so many items fit into bytes_max */
+};
+
+/* Of an item in a part, beside its bytes. */
+enum { ITEM_HEADER_BYTES = 2 };
+
+static size_t part_item_bytes(const struct cut *cut, uint32_t first, uint32_t count)
+{
+    return item_bytes(cut, first, count) + (size_t)count * ITEM_HEADER_BYTES;
+}
+
+static struct pace pace_of(const struct batch_cutter *cutter)
+{
+    const struct batch *whole = cutter->whole;
+    const struct cut_limits *limits = &cutter->limits;
+    struct pace pace = {.items_max = limits->max_items, .bytes_max = limits->max_bytes};
+    size_t size = encoded_size(whole);
+    pace.expected = whole->items;
+    if (size > limits->max_bytes) /* by the average */
+        pace.expected = (uint32_t)((double)whole->items * (double)limits->max_bytes / (double)size);
+    return pace;
+}
+
+/* How many items from `first` on have no more than so many bytes; at least 1. */
+static uint32_t items_within(const struct cut *cut, uint32_t first, uint32_t max, size_t bytes)
+{
+    uint32_t count = 1;
+    size_t taken = part_item_bytes(cut, first, 1);
+    while (count < max && (taken += part_item_bytes(cut, first + count, 1)) <= bytes)
+        count++;
+    return count;
+}
+
+/* The next part may repeat a little more than the last one. */
+static uint32_t next_count(const struct pace *pace, const struct cut *cut, uint32_t first,
+                           uint32_t rest)
+{
+    uint32_t max = rest < pace->items_max ? rest : pace->items_max;
+    if (pace->bytes_max == 0)
+        return max;
+    size_t repeated = pace->repeated + pace->repeated / 16;
+    size_t bytes = repeated < pace->bytes_max ? pace->bytes_max - repeated : 0;
+    return items_within(cut, first, pace->expected < max ? pace->expected : max, bytes);
+}
+
+/* Of a part that turned out too large. Fewer items repeat no more, so these fit unless that alone
+ * is too large. */
+static uint32_t fewer_items(const struct pace *pace, const struct cut *cut, uint32_t first,
+                            uint32_t count)
+{
+    assert(count > 1 && pace->bytes_max > 0);
+    if (pace->repeated >= pace->bytes_max)
+        return count / 2;
+    uint32_t fewer = items_within(cut, first, count, pace->bytes_max - pace->repeated);
+    assert(fewer < count);
+    return fewer;
+}
+
+/* The part has so many bytes. The next one may have twice as many items. */
+static void learn(struct pace *pace, const struct cut *cut, uint32_t first, uint32_t count,
+                  size_t part_bytes)
+{
+    if (pace->bytes_max == 0)
+        return;
+    size_t items = part_item_bytes(cut, first, count);
+    pace->repeated = part_bytes > items ? part_bytes - items : 0;
+    pace->expected = count < UINT32_MAX / 2 ? count * 2 : UINT32_MAX;
+}
+
+static bool is_too_large(const struct pace *pace, const struct buffer *part, uint32_t count)
+{
+    return pace->bytes_max > 0 && part->size > pace->bytes_max && count > 1;
+}
+
+/* The part from item `first` on; returns how many it has. What is made in vain uses up the room
+ * too, so that work is bounded. */
+static uint32_t cut_next(struct batch_cutter *cutter, struct cut *cut, struct pace *pace,
+                         uint32_t first, struct cut_room *room)
+{
+    uint32_t rest = cutter->whole->items - first;
+    bool is_rest = cut_room_is_used_up(room);
+    uint32_t count = is_rest ? rest : next_count(pace, cut, first, rest);
+    size_t work;
+    struct buffer *part = make_part(cut, first, count, &work);
+    while (!is_rest && is_too_large(pace, part, count)) {
+        learn(pace, cut, first, count, part->size);
+        cut_room_use(room, work, 0);
+        if (cut_room_is_used_up(room))
+            break;
+        buffer_unref(part);
+        count = fewer_items(pace, cut, first, count);
+        part = make_part(cut, first, count, &work);
+    }
+    learn(pace, cut, first, count, part->size);
+    cut_room_use(room, work, item_bytes(cut, first, count));
+    add_part(cutter, part, count);
+    return count;
 }
 
 void batch_cutter_run(struct batch_cutter *cutter)
 {
     const struct batch *whole = cutter->whole;
     struct cut_room room = room_of(cutter);
+    struct pace pace = pace_of(cutter);
     struct cut cut;
     assert(cutter->part_count == 0);
     begin_cut(&cut, whole);
-    for (uint32_t taken = 0, count; taken < whole->items; taken += count) {
-        uint32_t rest = whole->items - taken;
-        count = rest > cutter->max_items && !cut_room_is_used_up(&room) ? cutter->max_items : rest;
-        assert(count > 0 && count <= rest);
-        add_part(cutter, cut_part(&cut, taken, count, &room), count);
+    for (uint32_t taken = 0; taken < whole->items;) {
+        uint32_t count = cut_next(cutter, &cut, &pace, taken, &room);
+        assert(count > 0 && count <= whole->items - taken);
+        taken += count;
     }
     end_cut(&cut);
 }
@@ -238,24 +345,14 @@ void batch_cutter_cancel(struct batch_cutter *cutter)
     free(cutter->parts);
 }
 
-static struct batch *cut_at_once(struct batch *batch, uint32_t max_items, bool is_sparing)
+struct batch *batch_cut(struct batch *batch, const struct cut_limits *limits)
 {
     struct batch_cutter cutter;
-    assert(max_items > 0 && !batch->next);
+    assert(!batch->next);
     assert(worker_is_current(batch->owner));
-    if (batch->items <= max_items)
+    if (!cut_limits_are_exceeded(limits, batch))
         return batch;
-    batch_cutter_init(&cutter, batch, max_items, is_sparing);
+    batch_cutter_init(&cutter, batch, limits);
     batch_cutter_run(&cutter);
     return batch_cutter_finish(&cutter);
-}
-
-struct batch *batch_cut(struct batch *batch, uint32_t max_items)
-{
-    return cut_at_once(batch, max_items, false);
-}
-
-struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items)
-{
-    return cut_at_once(batch, max_items, true);
 }

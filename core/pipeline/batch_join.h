@@ -2,7 +2,10 @@
  * batch_join: merges several batches into one, and splits one into several.
  *
  * Traces are concatenated; profiles get one dictionary
- * (core/data/profiles_merge.h). A part contains only the entries that its items refer to.
+ * (core/data/profiles_merge.h). A part contains only the entries that its items refer to. What it
+ * repeats (resource, scope, dictionary) counts towards a limit in bytes, but is known only once the
+ * part is made. So the cutter expects of each part what the one before it repeated, and makes a
+ * part that turns out too large again, with fewer items.
  *
  * Owner: lists are linked by batch->next; the functions take ownership of their arguments.
  *
@@ -32,24 +35,29 @@ static inline bool cut_room_is_used_up(const struct cut_room *room)
 {
     return room->left <= room->last;
 }
-/* Splits the batch into parts of at most max_items each, in order; each has its part of the
- * receipt. When the room is used up, the rest stays in one part. */
-struct batch *batch_cut(struct batch *batch, uint32_t max_items);
-/* The same where smaller parts are wanted to save memory: what stands in several of them takes no
- * more than the request itself. */
-struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items);
 
-/* Either of them in three calls, the second of which may run beside the loop (core/base/job.h). The
- * batch has more than max_items, and nobody changes it until the last. */
+/* What a part may have. */
+struct cut_limits {
+    uint32_t max_items; /* not 0 */
+    size_t max_bytes;   /* encoded; 0: no limit. A single item may be larger, and goes alone */
+    bool is_sparing;    /* parts save memory: together they repeat no more bytes than the request has */
+};
+/* Whether the batch exceeds the limits and has items to divide. */
+bool cut_limits_are_exceeded(const struct cut_limits *limits, struct batch *batch);
+/* Splits the batch into parts within the limits, in order; each has its part of the receipt. When
+ * the room is used up, the rest stays in one part. */
+struct batch *batch_cut(struct batch *batch, const struct cut_limits *limits);
+
+/* The same in three calls, the second of which may run beside the loop (core/base/job.h). The
+ * batch exceeds the limits, and nobody changes it until the last. */
 struct batch_cutter {
     struct batch *whole;
-    uint32_t max_items;
-    bool is_sparing;
+    struct cut_limits limits;
     struct cut_part *parts; /* as bytes */
     size_t part_count;
 };
-void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_t max_items,
-                       bool is_sparing);
+void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole,
+                       const struct cut_limits *limits);
 /* Any thread: reads the bytes of the batch, and charges its budget. */
 void batch_cutter_run(struct batch_cutter *cutter);
 /* The last call: the parts as batches. The whole is gone. */

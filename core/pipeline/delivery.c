@@ -558,41 +558,33 @@ static uint64_t weight_of(const struct delivery *delivery, struct batch *batch)
     return batches_bytes(delivery->queue) ? batch_size(batch) : batch->items;
 }
 
-/* How many of its items max_size allows. */
-static uint64_t items_by_size(const struct delivery *delivery, struct batch *batch)
-{
-    uint64_t limit = delivery->queue->batch.max_size;
-    if (!delivery->queue->batch.enabled || limit == 0)
-        return batch->items;
-    uint64_t weight = weight_of(delivery, batch);
-    if (weight <= limit)
-        return batch->items;
-    return batches_bytes(delivery->queue) ? batch->items * limit / weight : limit;
-}
-
 /* How many of its items may be encoded at once. */
-static uint64_t items_by_encoding(const struct delivery *delivery, const struct batch *batch)
+static uint32_t items_by_encoding(const struct delivery *delivery, const struct batch *batch)
 {
     uint64_t limit = delivery->shared->encoding.limit_bytes;
     uint64_t size = delivery->encoded_size ? delivery->encoded_size(delivery, batch) : 0;
-    return limit == 0 || size <= limit ? batch->items : batch->items * limit / size;
+    uint64_t items = limit == 0 || size <= limit ? batch->items : batch->items * limit / size;
+    return items > 0 ? (uint32_t)items : 1;
 }
 
-/* What a batch becomes in the queue: parts, if it has more items than one may have. */
-struct parts {
-    uint32_t max_items;
-    bool is_sparing; /* to save memory, not because max_size asks for it */
-};
-
-static struct parts parts_of(const struct delivery *delivery, struct batch *batch)
+/* What max_size allows. */
+static struct cut_limits limits_by_size(const struct delivery *delivery)
 {
-    uint64_t items = items_by_size(delivery, batch);
-    bool is_sparing = items >= batch->items;
-    if (is_sparing)
-        items = items_by_encoding(delivery, batch);
-    if (items >= batch->items || batch->items < 2)
-        return (struct parts){.max_items = batch->items};
-    return (struct parts){items > 0 ? (uint32_t)items : 1, is_sparing};
+    const struct queue_batch_settings *settings = &delivery->queue->batch;
+    if (!settings->enabled || settings->max_size == 0)
+        return (struct cut_limits){.max_items = UINT32_MAX};
+    if (batches_bytes(delivery->queue))
+        return (struct cut_limits){.max_items = UINT32_MAX, .max_bytes = settings->max_size};
+    return (struct cut_limits){.max_items = (uint32_t)settings->max_size};
+}
+
+/* What a batch becomes in the queue: parts, if it exceeds this. */
+static struct cut_limits limits_of(const struct delivery *delivery, struct batch *batch)
+{
+    struct cut_limits limits = limits_by_size(delivery);
+    if (cut_limits_are_exceeded(&limits, batch))
+        return limits;
+    return (struct cut_limits){.max_items = items_by_encoding(delivery, batch), .is_sparing = true};
 }
 
 static struct shipment *append_waiting(struct delivery *delivery, struct batch *batch,
@@ -639,7 +631,7 @@ static bool is_cutting_wanted(const struct job *job)
     return !is_abandoned(container_of(job, const struct cutting, job)->shipment);
 }
 
-/* The parts in place of the whole; the first one has the room of all. */
+/* The parts in place of the whole, which waits; the first one has the room of all. */
 static void replace_by_parts(struct shipment *shipment, struct batch *part)
 {
     struct delivery *delivery = shipment->delivery;
@@ -650,6 +642,7 @@ static void replace_by_parts(struct shipment *shipment, struct batch *part)
     shipment->weight = weight_of(delivery, part);
     delivery->waiting_weight += shipment->weight;
     for (part->next = NULL; (part = next) != NULL; part->next = NULL) {
+        last->is_full = true;
         struct shipment *more = new_shipment(delivery, part, &(struct room){.delivery = delivery});
         next = part->next;
         more->arrived_ns = shipment->arrived_ns;
@@ -673,12 +666,12 @@ static void on_cut(struct job *job, bool did_run)
     pump(delivery);
 }
 
-static void begin_cutting(struct shipment *shipment, struct parts parts)
+static void begin_cutting(struct shipment *shipment, const struct cut_limits *limits)
 {
     struct cutting *cutting = memory_zalloc(sizeof(*cutting));
     shipment->cutting = cutting;
     cutting->shipment = shipment;
-    batch_cutter_init(&cutting->cutter, shipment->batch, parts.max_items, parts.is_sparing);
+    batch_cutter_init(&cutting->cutter, shipment->batch, limits);
     cutting->job =
         (struct job){.run = run_cutting, .on_done = on_cut, .is_wanted = is_cutting_wanted};
     job_start(shipment->delivery->node->worker, &cutting->job);
@@ -698,15 +691,14 @@ static void end_cutting(struct shipment *shipment)
 
 static void enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
 {
-    struct parts parts = parts_of(delivery, batch);
-    if (parts.max_items < batch->items && batch_memory(batch) >= DELIVERY_LARGE_BYTES) {
-        begin_cutting(append_waiting(delivery, batch, room), parts);
+    struct cut_limits limits = limits_of(delivery, batch);
+    if (cut_limits_are_exceeded(&limits, batch) && batch_memory(batch) >= DELIVERY_LARGE_BYTES) {
+        begin_cutting(append_waiting(delivery, batch, room), &limits);
         settle_queued(delivery, batch);
         return;
     }
     struct room part_room = *room; /* the first part has that of all */
-    struct batch *part = parts.is_sparing ? batch_cut_sparingly(batch, parts.max_items)
-                                          : batch_cut(batch, parts.max_items);
+    struct batch *part = batch_cut(batch, &limits);
     for (struct batch *next; part; part = next) {
         next = part->next;
         part->next = NULL;
@@ -736,7 +728,8 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = first_waiting(delivery);
-    return next && !next->cutting && leader->weight < delivery->queue->batch.min_size &&
+    return next && !next->cutting && !leader->is_full &&
+           leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
            strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
@@ -751,7 +744,25 @@ static struct receipt_group *move_receipt(struct receipt_group *group, struct ba
     return group;
 }
 
-/* The first ones as one, until there are enough. */
+/* Merged profiles may exceed max_size, because indices into a larger dictionary take more bytes.
+ * Then they become parts, and the first one is returned. NULL: they are split beside the loop. */
+static struct shipment *split_again(struct shipment *merged)
+{
+    struct delivery *delivery = merged->delivery;
+    struct cut_limits limits = limits_by_size(delivery);
+    if (!cut_limits_are_exceeded(&limits, merged->batch))
+        return merged;
+    list_prepend(&delivery->waiting, &merged->link);
+    delivery->waiting_weight += merged->weight;
+    if (batch_memory(merged->batch) >= DELIVERY_LARGE_BYTES) {
+        begin_cutting(merged, &limits);
+        return NULL;
+    }
+    replace_by_parts(merged, batch_cut(merged->batch, &limits));
+    return take_first(delivery);
+}
+
+/* The first ones as one, until there are enough. NULL: there is none for now. */
 static struct shipment *take_group(struct delivery *delivery)
 {
     struct shipment *leader = take_first(delivery);
@@ -771,7 +782,7 @@ static struct shipment *take_group(struct delivery *delivery)
     }
     leader->batch = batch_join(leader->batch);
     leader->batch->receipt = receipt_of_group(group);
-    return leader;
+    return split_again(leader);
 }
 
 static bool is_due(const struct delivery *delivery)
@@ -807,7 +818,9 @@ static void pump(struct delivery *delivery)
                              due - delivery->node->worker->now_ns);
             return;
         }
-        activate(take_group(delivery));
+        struct shipment *next = take_group(delivery);
+        if (next)
+            activate(next);
         drop_abandoned(delivery);
     }
 }

@@ -106,6 +106,7 @@ struct shipment {
     uint64_t first_attempt_ns; /* 0: none yet */
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
+    bool is_full; /* split off by max_size: not merged with the next one */
     struct timer timer;
     struct list_link link;   /* of waiting or active */
     struct cutting *cutting; /* beside the loop, while it waits; NULL: it is as it will be sent */

@@ -1,5 +1,6 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/json.h"
 #include "core/data/wire_writer.h"
 #include "core/pipeline/delivery.h"
 
@@ -784,6 +785,88 @@ static void bytes_can_be_the_unit(void **state)
     assert_true(batch_size(lanes[0].sent[1]->batch) <= 64);
 }
 
+/* A request of `samples` samples, each with an attribute of its own whose key is long, to which it
+ * refers 20 times. */
+static struct batch *profiles_of(const char *prefix, uint32_t samples)
+{
+    struct text json = {0};
+    text_printf(&json, "{\"resourceProfiles\": [{\"scopeProfiles\": [{\"profiles\": [{\"samples\": [");
+    for (uint32_t i = 1; i <= samples; i++) {
+        text_printf(&json, "%s{\"values\": [1], \"attributeIndices\": [%u", i > 1 ? "," : "", i);
+        for (int j = 1; j < 20; j++)
+            text_printf(&json, ", %u", i);
+        text_printf(&json, "]}");
+    }
+    text_printf(&json, "]}]}]}], \"dictionary\": {");
+    static const char *const empty[] = {"mappingTable", "locationTable", "functionTable",
+                                        "linkTable", "stackTable"};
+    for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++)
+        text_printf(&json, "\"%s\": [{}], ", empty[i]);
+    text_printf(&json, "\"stringTable\": [\"\"");
+    for (uint32_t i = 1; i <= samples; i++)
+        text_printf(&json, ", \"%s%060u\"", prefix, i);
+    text_printf(&json, "], \"attributeTable\": [{}");
+    for (uint32_t i = 1; i <= samples; i++)
+        text_printf(&json, ", {\"keyStrindex\": %u}", i);
+    text_printf(&json, "]}}");
+    struct error err = {0};
+    struct buffer *buffer =
+        json_to_protobuf(JSON_PROFILES_REQUEST, slice_of_string(text_string(&json)), NULL,
+                         &(bool){false}, &err);
+    assert_non_null(buffer);
+    text_deinit(&json);
+    return batch_new(&workers[0], SIGNAL_PROFILES, buffer, samples, NULL, NULL);
+}
+
+static void start_batching_bytes(uint64_t min_size, uint64_t max_size)
+{
+    queue.sizer = QUEUE_SIZER_BYTES;
+    start_batching(min_size, max_size);
+    queue.queue_size = shared.capacity = 10000000;
+}
+
+/* Answers everything; returns how many requests there were, none larger than max_size. */
+static size_t answer_all(uint64_t max_size, uint32_t *items_out)
+{
+    size_t count = 0;
+    *items_out = 0;
+    advance(SECOND);
+    for (; lanes[0].sent_count > 0; count++) {
+        assert_in_range(batch_size(lanes[0].sent[0]->batch), 1, max_size);
+        *items_out += lanes[0].sent[0]->batch->items;
+        answer(0, verdict_ok);
+    }
+    assert_true(delivery_is_idle(&lanes[0].node));
+    return count;
+}
+
+static void what_the_parts_of_profiles_repeat_counts(void **state)
+{
+    enum { MAX = 5000 };
+    (void)state;
+    uint32_t items;
+    start_batching_bytes(10, MAX);
+    struct batch *batch = profiles_of("a", 1000);
+    size_t size = batch_size(batch);
+    delivery_consume(&lanes[0].delivery, batch);
+    size_t requests = answer_all(MAX, &items);
+    assert_in_range(requests, size / MAX * 3 / 4, size / MAX * 5 / 4);
+    assert_int_equal(items, 1000);
+}
+
+static void merged_profiles_keep_the_limit(void **state)
+{
+    (void)state;
+    uint32_t items;
+    struct batch *a = profiles_of("a", 100), *b = profiles_of("b", 100);
+    size_t sum = batch_size(a) + batch_size(b);
+    start_batching_bytes(sum, sum);
+    delivery_consume(&lanes[0].delivery, a);
+    delivery_consume(&lanes[0].delivery, b);
+    assert_int_equal(answer_all(sum, &items), 2);
+    assert_int_equal(items, 200);
+}
+
 /* ---- what attempts encode ---- */
 
 static size_t size_of_spans(const struct delivery *delivery, const struct batch *batch)
@@ -974,6 +1057,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(stopping_while_it_is_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(joined_ones_share_a_result, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_can_be_the_unit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_parts_of_profiles_repeat_counts, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(merged_profiles_keep_the_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoding_waits_for_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_large_one_is_encoded_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_encodes_to_too_much_is_cut, set_up, tear_down),
