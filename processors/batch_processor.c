@@ -21,6 +21,7 @@
 #include "core/data/traces_split.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/offer.h"
 
 #include <assert.h>
 #include <inttypes.h>

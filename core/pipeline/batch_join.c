@@ -188,7 +188,8 @@ static struct cut_room room_of(const struct batch_cutter *cutter)
 {
     enum { SPARE_BYTES = 16 * CUT_PART_BYTES };
     size_t size = encoded_size(cutter->whole);
-    return cutter->limits.is_sparing ? (struct cut_room){.left = size + SPARE_BYTES} : cut_room_of(size);
+    return cutter->limits.is_sparing ? (struct cut_room){.left = size + SPARE_BYTES}
+                                     : cut_room_of(size);
 }
 
 /* How many items are put into the next part. */

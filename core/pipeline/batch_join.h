@@ -40,7 +40,8 @@ static inline bool cut_room_is_used_up(const struct cut_room *room)
 struct cut_limits {
     uint32_t max_items; /* not 0 */
     size_t max_bytes;   /* encoded; 0: no limit. A single item may be larger, and goes alone */
-    bool is_sparing;    /* parts save memory: together they repeat no more bytes than the request has */
+    bool
+        is_sparing; /* parts save memory: together they repeat no more bytes than the request has */
 };
 /* Whether the batch exceeds the limits and has items to divide. */
 bool cut_limits_are_exceeded(const struct cut_limits *limits, struct batch *batch);

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/batch_join.h"
+#include "core/pipeline/reservation.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,9 +15,6 @@
 #define BACKOFF_MIN_NS INT64_C(10000000)
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
 #define ENCODING_WAIT_NS UINT64_C(5000000) /* between two looks whether there is room to encode */
-
-/* What a request takes beside its batch, about: many tiny ones must not pass below the bound. */
-enum { REQUEST_BYTES = 1024 };
 
 /* Settings */
 
@@ -136,25 +134,25 @@ void retry_check(const struct retry_settings *retry, struct config_check *check,
 static double read_queued(void *context)
 {
     struct delivery_shared *shared = context;
-    return (double)atomic_load_explicit(&shared->queued, memory_order_relaxed);
+    return (double)atomic_load_explicit(&shared->queue.queued, memory_order_relaxed);
 }
 
 static double read_capacity(void *context)
 {
     const struct delivery_shared *shared = context;
-    return (double)shared->capacity;
+    return (double)shared->queue.capacity;
 }
 
 static double read_held(void *context)
 {
     const struct delivery_shared *shared = context;
-    return (double)budget_used(shared->held);
+    return (double)budget_used(shared->queue.held);
 }
 
 static double read_held_limit(void *context)
 {
     const struct delivery_shared *shared = context;
-    return (double)shared->held->limit_bytes;
+    return (double)shared->queue.held->limit_bytes;
 }
 
 static struct counter *make_counter(struct delivery_shared *shared, enum signal signal,
@@ -173,10 +171,12 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
 {
     struct text by_exporter = {0}, by_server = {0}, by_type = {0};
     shared->metrics = component->process->metrics;
-    shared->capacity = queue->queue_size;
-    shared->held = &component->held[signal];
-    shared->waiting.limit_bytes = shared->held->limit_bytes / 4;
-    shared->encoding.limit_bytes = shared->held->limit_bytes / 2;
+    shared->queue.capacity = queue->queue_size;
+    shared->queue.sizer = queue->enabled ? (enum queue_sizer)queue->sizer : QUEUE_SIZER_NONE;
+    shared->queue.blocks = queue->enabled && queue->block_on_overflow;
+    shared->queue.held = &component->held[signal];
+    shared->queue.waiting.limit_bytes = shared->queue.held->limit_bytes / 4;
+    shared->encoding.limit_bytes = shared->queue.held->limit_bytes / 2;
     metrics_label(&by_exporter, "exporter", component->id);
     text_append(&by_server, text_string(&by_exporter));
     text_printf(&by_server, "%s%s", extra_labels[0] ? "," : "", extra_labels);
@@ -189,7 +189,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     shared->send_failed =
         make_counter(shared, signal, "send_failed", "in failed attempts to send to destination",
                      text_string(&by_server));
-    shared->enqueue_failed =
+    shared->queue.enqueue_failed =
         make_counter(shared, signal, "enqueue_failed", "failed to be added to the sending queue",
                      text_string(&by_exporter));
     shared->in_flight = metrics_gauge(shared->metrics, "otelcol_exporter_in_flight_requests",
@@ -219,40 +219,6 @@ void delivery_shared_deinit(struct delivery_shared *shared)
     if (shared->metrics)
         metrics_forget(shared->metrics, shared);
     shared->metrics = NULL;
-}
-
-static bool reserve_queued(struct delivery_shared *shared, uint64_t size)
-{
-    uint64_t queued = atomic_load_explicit(&shared->queued, memory_order_relaxed);
-    do {
-        if (size > shared->capacity || queued > shared->capacity - size)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&shared->queued, &queued, queued + size,
-                                                    memory_order_relaxed, memory_order_relaxed));
-    return true;
-}
-
-/* One always has room when nothing is queued or being sent, however large it is and however much
- * is kept for later: what is kept may wait behind it. */
-static bool reserve_bytes(struct delivery_shared *shared, size_t size)
-{
-    size_t nothing = 0;
-    if (budget_reserve(shared->held, size)) {
-        atomic_fetch_add_explicit(&shared->sending_bytes, size, memory_order_relaxed);
-        return true;
-    }
-    if (!atomic_compare_exchange_strong_explicit(&shared->sending_bytes, &nothing, size,
-                                                 memory_order_relaxed, memory_order_relaxed))
-        return false;
-    budget_charge(shared->held, size);
-    return true;
-}
-
-static void release_bytes(struct delivery_shared *shared, size_t size)
-{
-    budget_release(shared->held, size);
-    size_t before = atomic_fetch_sub_explicit(&shared->sending_bytes, size, memory_order_relaxed);
-    assert(before >= size);
 }
 
 static struct shipment *shipment_of(struct list_link *link)
@@ -418,7 +384,7 @@ static struct batch *release(struct shipment *shipment)
     if (shipment->exporter_data && delivery->release)
         delivery->release(delivery->node, shipment);
     release_encoding(shipment);
-    delivery_release(&shipment->room);
+    queue_release(&shipment->room);
     free(shipment);
     return batch;
 }
@@ -529,19 +495,6 @@ void delivery_done(struct shipment *shipment, const struct verdict *verdict)
 
 /* The queue */
 
-static uint64_t size_of(const struct delivery *delivery, struct batch *batch)
-{
-    switch ((enum queue_sizer)delivery->queue->sizer) {
-    case QUEUE_SIZER_ITEMS:
-        return batch->items;
-    case QUEUE_SIZER_BYTES:
-        return batch_size(batch);
-    case QUEUE_SIZER_REQUESTS:
-        break;
-    }
-    return 1;
-}
-
 static struct shipment *new_shipment(struct delivery *delivery, struct batch *batch,
                                      const struct room *room)
 {
@@ -636,6 +589,7 @@ static void replace_by_parts(struct shipment *shipment, struct batch *part)
 {
     struct delivery *delivery = shipment->delivery;
     struct shipment *last = shipment;
+    const struct room no_room = {.queue = &delivery->shared->queue};
     uint64_t whole_weight = shipment->weight;
     struct batch *next = part->next;
     shipment->batch = part;
@@ -643,7 +597,7 @@ static void replace_by_parts(struct shipment *shipment, struct batch *part)
     delivery->waiting_weight += shipment->weight;
     for (part->next = NULL; (part = next) != NULL; part->next = NULL) {
         last->is_full = true;
-        struct shipment *more = new_shipment(delivery, part, &(struct room){.delivery = delivery});
+        struct shipment *more = new_shipment(delivery, part, &no_room);
         next = part->next;
         more->arrived_ns = shipment->arrived_ns;
         more->weight = weight_of(delivery, part);
@@ -703,7 +657,7 @@ static void enqueue(struct delivery *delivery, struct batch *batch, const struct
         next = part->next;
         part->next = NULL;
         append_waiting(delivery, part, &part_room);
-        part_room = (struct room){.delivery = delivery};
+        part_room = (struct room){.queue = room->queue};
         settle_queued(delivery, part);
     }
 }
@@ -830,68 +784,6 @@ static void on_flush(struct timer *timer)
     pump(container_of(timer, struct delivery, flush));
 }
 
-bool delivery_blocks(const struct delivery *delivery)
-{
-    return delivery->queue->enabled && delivery->queue->block_on_overflow;
-}
-
-/* In the queue's unit; 0 without a queue. */
-static uint64_t queued_size_of(const struct delivery *delivery, struct batch *batch)
-{
-    return delivery->queue->enabled ? size_of(delivery, batch) : 0;
-}
-
-static bool reserve_room(struct delivery *delivery, const struct batch *batch, uint64_t queued_size,
-                         struct room *room_out)
-{
-    struct delivery_shared *shared = delivery->shared;
-    size_t bytes = batch_memory(batch) + REQUEST_BYTES;
-    if (!reserve_bytes(shared, bytes))
-        return false;
-    if (!reserve_queued(shared, queued_size)) {
-        release_bytes(shared, bytes);
-        return false;
-    }
-    *room_out = (struct room){delivery, queued_size, bytes};
-    return true;
-}
-
-bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out)
-{
-    uint64_t queued_size = queued_size_of(delivery, batch);
-    *room_out = (struct room){.delivery = delivery};
-    return queued_size > delivery->shared->capacity ||
-           reserve_room(delivery, batch, queued_size, room_out);
-}
-
-bool delivery_has_only(const struct room *room)
-{
-    struct delivery_shared *shared = room->delivery->shared;
-    return atomic_load_explicit(&shared->queued, memory_order_relaxed) == room->queued_size &&
-           atomic_load_explicit(&shared->sending_bytes, memory_order_relaxed) == room->bytes;
-}
-
-void delivery_release(const struct room *room)
-{
-    struct delivery_shared *shared = room->delivery->shared;
-    release_bytes(shared, room->bytes);
-    uint64_t before =
-        atomic_fetch_sub_explicit(&shared->queued, room->queued_size, memory_order_relaxed);
-    assert(before >= room->queued_size);
-}
-
-void delivery_count_overflow(struct delivery *delivery, uint64_t items)
-{
-    count(delivery, delivery->shared->enqueue_failed, items);
-}
-
-/* Else it was the share of memory that was used up. */
-static bool has_queue_room(const struct delivery_shared *shared, uint64_t queued_size)
-{
-    return atomic_load_explicit(&shared->queued, memory_order_relaxed) + queued_size <=
-           shared->capacity;
-}
-
 /* The outlet logs it where there are several branches. */
 static void log_overflow(struct delivery *delivery, const char *error, uint64_t items)
 {
@@ -905,10 +797,10 @@ static void refuse(struct delivery *delivery, struct batch *batch, const struct 
 {
     uint32_t items = batch->items;
     bool is_alone = !batch->branch || batch->branch->outlet->count == 1;
-    enum refusal refusal = delivery_blocks(delivery) ? REFUSED_BLOCKED : REFUSED_FULL;
+    enum refusal refusal = delivery->shared->queue.blocks ? REFUSED_BLOCKED : REFUSED_FULL;
     if (node_refuse(delivery->node, batch, refusal, verdict))
         return;
-    delivery_count_overflow(delivery, items);
+    count(delivery, delivery->shared->queue.enqueue_failed, items);
     if (is_alone)
         log_overflow(delivery, verdict->text, items);
 }
@@ -919,18 +811,19 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
     assert(!delivery->stopped);
     if (delivery->queue->enabled && delivery->active.count >= delivery->consumers)
         batch_compact(batch); /* it will wait */
-    uint64_t queued_size = queued_size_of(delivery, batch);
-    if (queued_size > delivery->shared->capacity) {
+    struct queue *queue = &delivery->shared->queue;
+    uint64_t queued_size = batch_queued_size(batch, queue);
+    if (queued_size > queue->capacity) {
         /* Sending it again cannot help. */
         struct verdict verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED, "element size too large");
         refuse(delivery, batch, &verdict);
         return;
     }
-    if (!reservation_take(batch->reservation, delivery, &room) &&
-        !reserve_room(delivery, batch, queued_size, &room)) {
+    if (!reservation_take(batch->reservation, queue, &room) &&
+        !queue_reserve(queue, queued_size, batch_memory(batch), &room)) {
         struct verdict verdict =
             verdict_try_later(GRPC_UNAVAILABLE, QUEUE_FULL_NS,
-                              has_queue_room(delivery->shared, queued_size)
+                              queue_has_capacity(queue, queued_size)
                                   ? "the exporter's share of the memory for requests is used up"
                                   : "sending queue is full");
         refuse(delivery, batch, &verdict);
@@ -955,6 +848,7 @@ void delivery_start(struct delivery *delivery)
     delivery->consumers = share == 0 ? 1 : (unsigned)share;
     delivery->flush.on_timer = on_flush;
     delivery->node->delivery = delivery;
+    delivery->node->queue = &delivery->shared->queue;
 }
 
 void delivery_drain(struct delivery *delivery)

@@ -26,7 +26,7 @@
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/pipeline/component.h"
-#include "core/pipeline/reservation.h"
+#include "core/pipeline/queue.h"
 
 /* exporters::X::sending_queue::batch */
 struct queue_batch_settings {
@@ -50,7 +50,6 @@ struct sending_queue_settings {
     struct queue_batch_settings batch;
     const struct config_node *storage; /* not there yet: refused with a text that says so */
 };
-enum queue_sizer { QUEUE_SIZER_REQUESTS, QUEUE_SIZER_ITEMS, QUEUE_SIZER_BYTES };
 extern const struct field sending_queue_fields[];
 
 /* exporters::X::retry_on_failure; FIELD_OPTIONAL with fallback "true" */
@@ -70,18 +69,12 @@ void retry_check(const struct retry_settings *retry, struct config_check *check,
 
 /* The part of a component and signal that all workers share. */
 struct delivery_shared {
-    _Atomic uint64_t
-        queued; /* in the sizer's unit, over all workers, what is being sent included */
-    uint64_t capacity;
-    struct budget *held;         /* of the component: bytes of what is queued, being sent or kept */
-    atomic_size_t sending_bytes; /* of that: what is queued or being sent */
-    struct budget encoding;      /* what attempts make of their batches and need while they last */
+    struct queue queue;
+    struct budget encoding; /* what attempts make of their batches and need while they last */
     _Atomic(const struct shipment *) encoding_next; /* waits for room in it before all others */
-    struct budget waiting; /* bytes of requests whose senders wait for room (block_on_overflow) */
     struct metrics *metrics;
     struct counter *sent;
     struct counter *send_failed;
-    struct counter *enqueue_failed;
     struct gauge *in_flight;
 };
 
@@ -154,17 +147,6 @@ void delivery_consume(struct delivery *delivery, struct batch *batch);
  * retry before that time (at most 5 minutes). The verdict belongs to the caller and must not be
  * part of exporter_data: it is read after `release`. */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
-/* Whether senders wait for room when the queue is full (block_on_overflow). */
-bool delivery_blocks(const struct delivery *delivery);
-/* Reserves room for the batch; false: there is none now. A batch that could never fit passes, so
- * that delivery_consume refuses it. */
-bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out);
-/* Whether nothing else is queued or being sent, over all workers. */
-bool delivery_has_only(const struct room *room);
-/* Gives back what delivery_reserve reserved. */
-void delivery_release(const struct room *room);
-/* Counts items for which the queue had no room and which are not offered again. */
-void delivery_count_overflow(struct delivery *delivery, uint64_t items);
 /* The exporter's node_drain: sends at once all requests that wait for their next attempt. */
 void delivery_drain(struct delivery *delivery);
 /* The exporter's is_idle, where node->delivery is set. */

@@ -1,10 +1,12 @@
 #include "core/pipeline/outlet.h"
 
 #include "core/base/container_of.h"
-#include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/pipeline/component.h"
-#include "core/pipeline/delivery.h"
+#include "core/base/metrics.h"
+#include "core/base/worker.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/queue.h"
+#include "core/pipeline/queues_behind.h"
 #include "core/pipeline/reservation.h"
 
 #include <assert.h>
@@ -221,8 +223,8 @@ static void lose(struct kept *kept)
     struct branch *branch = kept->branch;
     bool had_room = kept->reason == KEPT_FAILED;
     struct batch *batch = kept_take(kept);
-    if (!had_room && branch->to->delivery)
-        delivery_count_overflow(branch->to->delivery, batch->items);
+    if (!had_room && branch->to->queue)
+        queue_count_overflow(branch->to->queue, branch->to->worker->index, batch->items);
     if (branch->to->stopped)
         atomic_fetch_add(&branch->to->component->process->lost_items, batch->items);
     struct verdict verdict = branch->refusal;
@@ -233,11 +235,10 @@ static void lose(struct kept *kept)
  * been offered yet waits like the one before it. */
 static bool waits_for_queue(const struct kept *kept)
 {
-    const struct delivery *delivery = kept->branch->to->delivery;
+    const struct queue *queue = kept->branch->to->queue;
     if (kept->outlet->draining)
         return kept->reason != KEPT_FAILED;
-    return kept->reason == KEPT_BLOCKED ||
-           (kept->reason == KEPT_BEHIND && delivery && delivery_blocks(delivery));
+    return kept->reason == KEPT_BLOCKED || (kept->reason == KEPT_BEHIND && queue && queue->blocks);
 }
 
 static bool is_blocked(const struct fanout *fanout)
@@ -321,7 +322,7 @@ static void offer(struct branch *branch, struct batch *batch)
         return;
     }
     node_begin_piece(to, batch, &piece);
-    to->component->type->consume(to, batch);
+    to->consume(to, batch);
     worker_end_piece(to->worker, &piece);
 }
 
@@ -340,7 +341,7 @@ static void offer_in_order(struct branch *branch, struct batch *batch)
     if (stands_alone(branch, batch) && !charge_branch(kept))
         lose(kept);
     else
-        offers_pump(&branch->offers);
+        pace_pump(&branch->pace);
 }
 
 static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
@@ -404,7 +405,7 @@ static void on_later(struct timer *timer)
     struct branch *branch = kept->branch;
     list_remove(&branch->later, &kept->link);
     list_append(&branch->ready, &kept->link);
-    offers_pump(&branch->offers);
+    pace_pump(&branch->pace);
 }
 
 static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason)
@@ -438,7 +439,7 @@ static void wait_in_front(struct kept *kept)
 {
     struct branch *branch = kept->branch;
     list_prepend(&branch->ready, &kept->link);
-    offers_pause(&branch->offers, backoff_next(&branch->backoff, FULL_MIN_NS, FULL_MAX_NS, 0));
+    pace_pause(&branch->pace, backoff_next(&branch->backoff, FULL_MIN_NS, FULL_MAX_NS, 0));
 }
 
 static void take_back(struct branch *branch, struct batch *batch, enum refusal refusal,
@@ -475,14 +476,14 @@ bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
 }
 
 /* Offers the first that is ready again. */
-static bool offer_next(struct offers *offers)
+static bool offer_next(struct pace *pace)
 {
-    struct branch *branch = container_of(offers, struct branch, offers);
+    struct branch *branch = container_of(pace, struct branch, pace);
     struct list_link *first = branch->ready.first;
     if (!first)
         return false;
     offer(branch, kept_take(container_of(first, struct kept, link)));
-    if (!offers_are_paused(offers))
+    if (!pace_is_paused(pace))
         backoff_reset(&branch->backoff);
     return true;
 }
@@ -497,7 +498,7 @@ static void refuse_waiting(struct kept *kept)
 {
     struct outlet *outlet = kept->outlet;
     struct batch *batch = kept_take(kept);
-    delivery_count_overflow(outlet->full->delivery, batch->items);
+    queue_count_overflow(outlet->full, worker_of(outlet)->index, batch->items);
     log_rejected(outlet, &no_room, batch->items);
     batch_drop(batch, &no_room);
 }
@@ -510,7 +511,7 @@ static void on_waited_enough(struct timer *timer)
 /* Of a sender that waits, only as much as the full queue allows; false: nothing more. */
 static bool charge_waiting(struct kept *kept)
 {
-    struct budget *waiting = &kept->outlet->full->delivery->shared->waiting;
+    struct budget *waiting = &kept->outlet->full->waiting;
     size_t size = memory_of(kept->batch);
     if (!budget_reserve(waiting, size))
         return false;
@@ -530,8 +531,8 @@ static void wait_for_room(struct outlet *outlet, struct batch *batch)
     list_append(&outlet->waiting, &kept->link);
     if (!batch->acknowledged && !charge_waiting(kept))
         refuse_waiting(kept);
-    else if (!offers_are_paused(&outlet->rooms))
-        offers_pause(&outlet->rooms, ROOM_POLL_NS);
+    else if (!pace_is_paused(&outlet->rooms))
+        pace_pause(&outlet->rooms, ROOM_POLL_NS);
 }
 
 /* Whether the batch can go on now; *reservation_out may be NULL then. At the end of the process
@@ -542,7 +543,7 @@ static bool find_room(struct outlet *outlet, struct batch *batch,
     *reservation_out = NULL;
     if (outlet->draining && batch->acknowledged)
         return true;
-    *reservation_out = reservation_new(outlet, batch, &outlet->full);
+    *reservation_out = queues_behind_reserve(outlet, batch, &outlet->full);
     return *reservation_out != NULL;
 }
 
@@ -555,9 +556,9 @@ static void forward_into(struct outlet *outlet, struct batch *batch,
     reservation_unref(reservation);
 }
 
-static bool forward_waiting(struct offers *offers)
+static bool forward_waiting(struct pace *pace)
 {
-    struct outlet *outlet = container_of(offers, struct outlet, rooms);
+    struct outlet *outlet = container_of(pace, struct outlet, rooms);
     struct reservation *reservation;
     if (!outlet->waiting.first)
         return false;
@@ -567,14 +568,14 @@ static bool forward_waiting(struct offers *offers)
         return true;
     }
     if (!find_room(outlet, kept->batch, &reservation)) {
-        offers_pause(offers, ROOM_POLL_NS);
+        pace_pause(pace, ROOM_POLL_NS);
         return false;
     }
     forward_into(outlet, kept_take(kept), reservation);
     return true;
 }
 
-void outlet_forward(struct outlet *outlet, struct batch *batch)
+static void forward(struct outlet *outlet, struct batch *batch)
 {
     struct reservation *reservation;
     assert(outlet->count > 0 && batch->owner == worker_of(outlet));
@@ -588,12 +589,18 @@ void outlet_forward(struct outlet *outlet, struct batch *batch)
         wait_for_room(outlet, batch);
 }
 
+void node_forward(struct node *node, struct batch *batch)
+{
+    assert(worker_is_current(node->worker) && batch->owner == node->worker);
+    forward(&node->outlets[batch->signal], batch);
+}
+
 /* --- life --- */
 
 void outlet_init(struct outlet *outlet, struct node *from, enum signal signal)
 {
     *outlet = (struct outlet){.from = from, .signal = signal};
-    offers_init(&outlet->rooms, from, forward_waiting);
+    pace_init(&outlet->rooms, from->worker, forward_waiting);
 }
 
 void outlet_add(struct outlet *outlet, struct node *to)
@@ -602,7 +609,7 @@ void outlet_add(struct outlet *outlet, struct node *to)
     branch->outlet = outlet;
     branch->to = to;
     branch->refusal = no_room;
-    offers_init(&branch->offers, outlet->from, offer_next);
+    pace_init(&branch->pace, outlet->from->worker, offer_next);
     outlet->branches = memory_grow(outlet->branches, outlet->count + 1, sizeof(struct branch *));
     outlet->branches[outlet->count++] = branch;
 }
@@ -632,7 +639,7 @@ static void make_metrics(struct branch *branch)
 
 void outlet_start(struct outlet *outlet)
 {
-    outlet->blocks = reservation_is_needed(outlet);
+    outlet->blocks = queues_behind_block(outlet);
     for (size_t i = 0; i < outlet->count; i++)
         make_metrics(outlet->branches[i]);
 }
@@ -679,7 +686,7 @@ static void stop_branch(struct branch *branch)
 {
     give_up_list(branch->outlet, &branch->ready);
     give_up_list(branch->outlet, &branch->later);
-    offers_stop(&branch->offers);
+    pace_stop(&branch->pace);
     branch->losses.logged_ns = 0; /* what is not logged yet, is now */
     log_lost(branch, 0);
 }
@@ -691,8 +698,7 @@ void outlet_stop(struct outlet *outlet)
     give_up_list(outlet, &outlet->waiting);
     for (size_t i = 0; i < outlet->count; i++)
         stop_branch(outlet->branches[i]);
-    if (outlet->from)
-        offers_stop(&outlet->rooms);
+    pace_stop(&outlet->rooms);
 }
 
 void outlet_deinit(struct outlet *outlet)

@@ -201,7 +201,8 @@ static size_t blow_up(const struct cut_limits *limits)
         buffer_append(buffer, span, sizeof(span), SIZE_MAX);
     size_t total = 0, whole = buffer->size;
     uint32_t items = 0;
-    struct batch *part = batch_cut(batch_new(&worker, SIGNAL_TRACES, buffer, SPANS, NULL, NULL), limits);
+    struct batch *part =
+        batch_cut(batch_new(&worker, SIGNAL_TRACES, buffer, SPANS, NULL, NULL), limits);
     while (part) {
         struct batch *next = part->next;
         check_whole(part);

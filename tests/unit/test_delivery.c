@@ -130,7 +130,7 @@ static int tear_down(void **state)
             delivery_stop(&lanes[i].delivery);
         worker_deinit(&workers[i]);
     }
-    assert_int_equal(atomic_load(&shared.queued), 0);
+    assert_int_equal(atomic_load(&shared.queue.queued), 0);
     assert_int_equal(metrics_value(metrics, "otelcol_exporter_in_flight_requests",
                                    "exporter=\"otlp\",data_type=\"traces\""),
                      0);
@@ -265,7 +265,7 @@ static void the_sizer_is_the_unit(void **state)
     assert_false(verdict_is_retryable(&probe.verdict));
     assert_string_equal(probe.verdict.text, "element size too large");
     answer(0, verdict_ok);
-    queue.sizer = QUEUE_SIZER_BYTES;
+    shared.queue.sizer = QUEUE_SIZER_BYTES;
     consume(0, 9, &probe);
     assert_int_equal(queue_size(), 4);
 }
@@ -279,14 +279,15 @@ static void room_is_reserved_over_all_workers(void **state)
     queue.queue_size = 2;
     start();
     struct batch *batch = new_batch(0, 1, NULL);
-    assert_true(delivery_reserve(&lanes[0].delivery, batch, &room[0]));
-    assert_true(delivery_reserve(&lanes[1].delivery, batch, &room[1]));
-    assert_false(delivery_reserve(&lanes[1].delivery, batch, &room[2]));
+    size_t bytes = batch_memory(batch);
+    assert_true(queue_reserve(lanes[0].node.queue, 1, bytes, &room[0]));
+    assert_true(queue_reserve(lanes[1].node.queue, 1, bytes, &room[1]));
+    assert_false(queue_reserve(lanes[1].node.queue, 1, bytes, &room[2]));
     assert_int_equal(queue_size(), 2);
-    delivery_release(&room[0]);
-    assert_true(delivery_reserve(&lanes[1].delivery, batch, &room[2]));
-    delivery_release(&room[1]);
-    delivery_release(&room[2]);
+    queue_release(&room[0]);
+    assert_true(queue_reserve(lanes[1].node.queue, 1, bytes, &room[2]));
+    queue_release(&room[1]);
+    queue_release(&room[2]);
     assert_int_equal(queue_size(), 0);
     batch_free(batch);
 }
@@ -775,7 +776,7 @@ static void bytes_can_be_the_unit(void **state)
     queue.sizer = QUEUE_SIZER_BYTES;
     queue.queue_size = 1000;
     start_batching(40, 64);
-    queue.queue_size = shared.capacity = 1000;
+    queue.queue_size = shared.queue.capacity = 1000;
     consume_spans(0, 10, NULL); /* 24 bytes */
     assert_int_equal(lanes[0].sent_count, 0);
     consume_spans(0, 10, NULL);
@@ -790,7 +791,8 @@ static void bytes_can_be_the_unit(void **state)
 static struct batch *profiles_of(const char *prefix, uint32_t samples)
 {
     struct text json = {0};
-    text_printf(&json, "{\"resourceProfiles\": [{\"scopeProfiles\": [{\"profiles\": [{\"samples\": [");
+    text_printf(&json,
+                "{\"resourceProfiles\": [{\"scopeProfiles\": [{\"profiles\": [{\"samples\": [");
     for (uint32_t i = 1; i <= samples; i++) {
         text_printf(&json, "%s{\"values\": [1], \"attributeIndices\": [%u", i > 1 ? "," : "", i);
         for (int j = 1; j < 20; j++)
@@ -810,9 +812,8 @@ static struct batch *profiles_of(const char *prefix, uint32_t samples)
         text_printf(&json, ", {\"keyStrindex\": %u}", i);
     text_printf(&json, "]}}");
     struct error err = {0};
-    struct buffer *buffer =
-        json_to_protobuf(JSON_PROFILES_REQUEST, slice_of_string(text_string(&json)), NULL,
-                         &(bool){false}, &err);
+    struct buffer *buffer = json_to_protobuf(
+        JSON_PROFILES_REQUEST, slice_of_string(text_string(&json)), NULL, &(bool){false}, &err);
     assert_non_null(buffer);
     text_deinit(&json);
     return batch_new(&workers[0], SIGNAL_PROFILES, buffer, samples, NULL, NULL);
@@ -822,7 +823,7 @@ static void start_batching_bytes(uint64_t min_size, uint64_t max_size)
 {
     queue.sizer = QUEUE_SIZER_BYTES;
     start_batching(min_size, max_size);
-    queue.queue_size = shared.capacity = 10000000;
+    queue.queue_size = shared.queue.capacity = 10000000;
 }
 
 /* Answers everything; returns how many requests there were, none larger than max_size. */
