@@ -19,8 +19,8 @@
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/traces_split.h"
-#include "core/pipeline/batch_join.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/cut_source.h"
 #include "core/pipeline/offer.h"
 
 #include <assert.h>

@@ -152,6 +152,14 @@ void batch_append(struct batch *batch, struct batch *other)
     batch_free(other);
 }
 
+void batch_copy_way(struct batch *to, const struct batch *from)
+{
+    to->acknowledged = from->acknowledged;
+    to->branch = from->branch;
+    to->refused_ns = from->refused_ns;
+    to->backoff_ns = from->backoff_ns;
+}
+
 bool batch_is_changed(const struct batch *batch)
 {
     for (size_t i = 0; i < batch->part_count; i++)

@@ -89,6 +89,8 @@ void batch_compact(struct batch *batch);
 /* Appends the parts of `other`, a traces batch, and frees it (its receipt must be settled or NULL).
  * If the peers differ, the batch has none. */
 void batch_append(struct batch *batch, struct batch *other);
+/* Copies what the outlet knows of a batch to one that is made of it. */
+void batch_copy_way(struct batch *to, const struct batch *from);
 /* Whether something in the batch was changed since it was made or flattened. */
 bool batch_is_changed(const struct batch *batch);
 

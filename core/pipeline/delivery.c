@@ -5,6 +5,7 @@
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/reservation.h"
 

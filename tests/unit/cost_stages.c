@@ -3,6 +3,8 @@
 #include "core/data/any_value.h"
 #include "core/data/describe.h"
 #include "core/data/json.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/items.h"
 #include "core/pipeline/otlp_request.h"

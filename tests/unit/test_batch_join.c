@@ -3,6 +3,8 @@
 #include "core/base/worker.h"
 #include "core/data/normalise.h"
 #include "core/data/scan.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "tests/unit/captures.h"
 
