@@ -2,8 +2,9 @@
  * delivery: sending_queue, retry_on_failure and timeout for any exporter that talks to a backend.
  *
  * An exporter embeds `struct delivery` in its node, puts the three settings blocks into its table
- * and implements `send`; the rest (queue bounds over all workers, consumers, back-off, receipts,
- * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
+ * and implements `send`; the rest (limits of the queue over all workers, consumers, back-off,
+ * receipts, metrics, drain) is here. delivery_queue.c has what waits, delivery_attempts.c what is
+ * being sent. Like the Collector's exporterhelper, see docs/architecture.md. With a
  * queue, the receipt is settled when the queue has the batch (wait_for_result: when the backend has
  * it); without one, when the backend has it, after retries if necessary. queue_size and, in bytes,
  * component->held limit the data that is queued or being sent; a single request may exceed
@@ -26,46 +27,8 @@
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/delivery_settings.h"
 #include "core/pipeline/queue.h"
-
-/* exporters::X::sending_queue::batch */
-struct queue_batch_settings {
-    bool enabled;
-    int64_t flush_timeout;
-    uint64_t min_size;
-    uint64_t max_size;
-    int sizer;                           /* enum batch_sizer */
-    const struct config_node *partition; /* not there yet */
-};
-enum batch_sizer { BATCH_SIZER_AUTO, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
-
-/* exporters::X::sending_queue; FIELD_OPTIONAL with fallback "true" */
-struct sending_queue_settings {
-    bool enabled;
-    uint64_t num_consumers;
-    uint64_t queue_size;
-    int sizer; /* enum queue_sizer */
-    bool wait_for_result;
-    bool block_on_overflow;
-    struct queue_batch_settings batch;
-    const struct config_node *storage; /* not there yet: refused with a text that says so */
-};
-extern const struct field sending_queue_fields[];
-
-/* exporters::X::retry_on_failure; FIELD_OPTIONAL with fallback "true" */
-struct retry_settings {
-    bool enabled;
-    int64_t initial_interval;
-    double randomization_factor;
-    double multiplier;
-    int64_t max_interval;
-    int64_t max_elapsed_time;
-};
-extern const struct field retry_fields[];
-/* key: where the block stands, "sending_queue". */
-void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
-                         const char *key);
-void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key);
 
 /* The part of a component and signal that all workers share. */
 struct delivery_shared {
