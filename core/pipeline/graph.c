@@ -158,15 +158,7 @@ static bool init_components(struct graph *graph, struct error *err)
 static struct node *add_node(struct worker_graph *target, struct component *component,
                              enum signal signal, const char *pipeline, size_t stage)
 {
-    const struct component_type *type = component->type;
-    assert(type->node_size == 0 || type->node_size >= sizeof(struct node));
-    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
-    node->component = component;
-    node->worker = target->worker;
-    node->signal = signal;
-    node->pipeline = pipeline;
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        outlet_init(&node->outlets[s], node, (enum signal)s);
+    struct node *node = component_node_new(component, target->worker, signal, pipeline);
     size_t at = target->count;
     target->nodes = memory_grow(target->nodes, target->count + 1, sizeof(struct node *));
     target->stage = memory_grow(target->stage, target->count + 1, sizeof(size_t));

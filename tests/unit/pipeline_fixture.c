@@ -1,5 +1,6 @@
 #include "tests/unit/pipeline_fixture.h"
 
+#include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 
@@ -95,11 +96,10 @@ void fixture_init(struct fixture *fixture, unsigned workers)
                                                      .label = "exporter recorder",
                                                      .process = &fixture->process};
     for (unsigned i = 0; i < workers; i++) {
-        struct recorder_node *node = memory_zalloc(sizeof(*node));
-        node->node.component = &fixture->recorder_component;
-        node->node.worker = &fixture->workers[i];
-        node->fixture = fixture;
-        fixture->recorder_nodes[i] = &node->node;
+        struct node *node = component_node_new(&fixture->recorder_component, &fixture->workers[i],
+                                               SIGNAL_TRACES, NULL);
+        container_of(node, struct recorder_node, node)->fixture = fixture;
+        fixture->recorder_nodes[i] = node;
     }
 }
 
@@ -202,13 +202,7 @@ static struct node *make_node(struct fixture *fixture, struct component *compone
                               const char *pipeline, enum signal signal, struct node *behind)
 {
     const struct component_type *type = component->type;
-    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof(*node));
-    node->component = component;
-    node->worker = &fixture->workers[worker];
-    node->signal = signal;
-    node->pipeline = pipeline;
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        outlet_init(&node->outlets[s], node, (enum signal)s);
+    struct node *node = component_node_new(component, &fixture->workers[worker], signal, pipeline);
     for (int s = 0; s < SIGNAL_COUNT; s++) {
         outlet_add(&node->outlets[s], behind);
         outlet_start(&node->outlets[s]);
