@@ -85,7 +85,9 @@ static struct client_connection *connection_of(parser_type *parser)
 
 static struct h1_session *session_of(parser_type *parser)
 {
-    return connection_of(parser)->session;
+    const struct client_connection *connection = connection_of(parser);
+    assert(connection->codec == &client_h1);
+    return connection->session;
 }
 
 static int refuse(parser_type *parser, const char *why)

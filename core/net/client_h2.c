@@ -19,12 +19,16 @@ struct h2_session {
 
 static nghttp2_session *session_of(const struct client_connection *connection)
 {
-    return ((const struct h2_session *)connection->session)->nghttp2;
+    const struct h2_session *session = connection->session;
+    assert(connection->codec == &client_h2);
+    return session->nghttp2;
 }
 
 static struct h2_limits *limits_of(const struct client_connection *connection)
 {
-    return &((struct h2_session *)connection->session)->guard.limits;
+    struct h2_session *session = connection->session;
+    assert(connection->codec == &client_h2);
+    return &session->guard.limits;
 }
 
 static uint64_t now_of(const struct client_connection *connection)
