@@ -268,7 +268,7 @@ static void h1_send(struct client_connection *connection, struct client_exchange
     struct h1_session *session = connection->session;
     const struct client_request *request = exchange->request;
     assert(!session->exchange);
-    assert(connection->active == 1 && connection->output.bytes == 0);
+    assert(connection->exchanges.count == 1 && connection->output.bytes == 0);
     session->exchange = exchange;
     session->fed_bytes = 0;
     struct text head = {0};
