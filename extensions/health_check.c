@@ -13,7 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
-#include "core/pipeline/component.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/server_settings.h"
 
 #include <assert.h>
@@ -83,6 +83,13 @@ struct health_check {
     bool started;
 };
 
+extern const struct component_type health_check_extension_type;
+
+static struct health_check *health_check_of(struct component *component)
+{
+    return component_as(struct health_check, component, &health_check_extension_type);
+}
+
 /* ---- answers ---- */
 
 static const struct health_check_settings *settings_of(const struct health_check *health)
@@ -147,7 +154,7 @@ static const struct server_handler handler = {.on_head = on_head, .on_request = 
 
 static bool health_check_init(struct component *component, struct error *err)
 {
-    struct health_check *health = (struct health_check *)component;
+    struct health_check *health = health_check_of(component);
     const struct health_check_settings *settings = component->settings;
     struct process *process = component->process;
     struct server_options options =
@@ -166,7 +173,7 @@ static bool health_check_init(struct component *component, struct error *err)
 
 static void health_check_deinit(struct component *component)
 {
-    server_free(((struct health_check *)component)->server);
+    server_free(health_check_of(component)->server);
 }
 
 /* Workers start one after the other: only when the last has its node may a connection arrive
@@ -174,7 +181,7 @@ static void health_check_deinit(struct component *component)
 static bool health_check_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct health_check *health = (struct health_check *)node->component;
+    struct health_check *health = health_check_of(node->component);
     if (node->worker->index + 1 < node->component->process->worker_count)
         return true;
     health->started = true;
@@ -187,7 +194,7 @@ static bool health_check_node_start(struct node *node, struct error *err)
 /* Answers until the end of the process: the drain is what a load balancer has to see. */
 static void health_check_node_stop(struct node *node)
 {
-    struct health_check *health = (struct health_check *)node->component;
+    struct health_check *health = health_check_of(node->component);
     if (health->started)
         server_stop(health->server, node->worker);
 }

@@ -14,7 +14,7 @@
  */
 #include "core/base/budget.h"
 #include "core/base/log.h"
-#include "core/pipeline/component.h"
+#include "core/pipeline/component_as.h"
 
 struct memory_limiter_settings {
     int64_t check_interval;
@@ -33,6 +33,18 @@ struct memory_limiter_node {
     struct node node;
     struct counter *accepted, *refused;
 };
+
+extern const struct component_type memory_limiter_processor_type;
+
+static struct memory_limiter *limiter_of(struct component *component)
+{
+    return component_as(struct memory_limiter, component, &memory_limiter_processor_type);
+}
+
+static struct memory_limiter_node *node_of(struct node *node)
+{
+    return node_as(struct memory_limiter_node, node, &memory_limiter_processor_type);
+}
 
 enum { RETRY_AFTER_NS = 1000000000 };
 
@@ -133,7 +145,7 @@ static void limit_process(struct process *process, struct limits limits, size_t 
 
 static void memory_limiter_prepare(struct component *component)
 {
-    struct memory_limiter *limiter = (struct memory_limiter *)component;
+    struct memory_limiter *limiter = limiter_of(component);
     struct process *process = component->process;
     struct limits limits = limits_of(component->settings, process->system_memory_bytes);
     limiter->requests_bytes = requests_share(limits);
@@ -163,7 +175,7 @@ static struct counter *make_counter(const struct node *node, const char *what, c
 static bool memory_limiter_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct memory_limiter_node *limiter = (struct memory_limiter_node *)node;
+    struct memory_limiter_node *limiter = node_of(node);
     limiter->accepted = make_counter(node, "accepted", "Items that passed.");
     limiter->refused =
         make_counter(node, "refused", "Items that were refused because memory was short.");
@@ -173,7 +185,7 @@ static bool memory_limiter_node_start(struct node *node, struct error *err)
 /* The process has refused whatever is above its limit; this one may be lower. */
 static bool is_over_own_limit(const struct node *node)
 {
-    const struct memory_limiter *limiter = (const struct memory_limiter *)node->component;
+    const struct memory_limiter *limiter = limiter_of(node->component);
     const struct budget *budget = node->component->process->budget;
     return limiter->requests_bytes < budget->limit_bytes &&
            budget_used(budget) > limiter->requests_bytes;
@@ -181,7 +193,7 @@ static bool is_over_own_limit(const struct node *node)
 
 static void memory_limiter_consume(struct node *node, struct batch *batch)
 {
-    struct memory_limiter_node *limiter = (struct memory_limiter_node *)node;
+    struct memory_limiter_node *limiter = node_of(node);
     uint32_t items = batch->items;
     if (!is_over_own_limit(node)) {
         counter_add(limiter->accepted, node->worker->index, items);

@@ -16,6 +16,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/container_of.h"
+#include "core/base/list.h"
 #include "core/base/text.h"
 #include "core/net/client.h"
 #include "core/net/client_output.h"
@@ -23,15 +24,9 @@
 
 struct client_connection;
 
-struct exchange_list {
-    struct client_exchange *first;
-    struct client_exchange *last;
-};
-
 /* A request on its way, and the answer as it comes in. */
 struct client_exchange {
-    struct client_exchange *previous;
-    struct client_exchange *next;
+    struct list_link link; /* of client->waiting or connection->exchanges */
     struct client *client;
     struct client_request *request;
     struct client_connection *connection; /* NULL: waiting for one */
@@ -83,7 +78,7 @@ enum connection_state {
 };
 
 struct client_connection {
-    struct client_connection *next;
+    struct list_link link; /* of client->connections */
     struct client *client;
     enum connection_state state;
     const struct client_codec *codec;
@@ -98,8 +93,7 @@ struct client_connection {
     uint64_t ping_ns;       /* when the last was sent; 0: none */
     size_t address;         /* which one is being tried */
     size_t addresses_left;
-    struct exchange_list exchanges;
-    size_t active;    /* exchanges on it */
+    struct list exchanges;
     bool used;        /* an exchange was on it */
     bool retiring;    /* takes no more, ends with its last exchange */
     bool hang_up;     /* ends as soon as its exchange has left */
@@ -116,10 +110,8 @@ struct client {
     struct client_resolver resolver;
     unsigned references; /* the owner, each connection, a look-up, whoever calls out */
     bool freed;
-    struct exchange_list waiting;
-    size_t waiting_count;
-    struct client_connection *connections;
-    size_t connection_count;
+    struct list waiting; /* exchanges */
+    struct list connections;
     size_t connecting_count;
     size_t open_count;
     bool h2_agreed; /* by ALPN, the last time */
@@ -135,9 +127,15 @@ struct client {
 
 enum { CLIENT_READ_BYTES = 64 * 1024, CLIENT_PLAIN_BYTES = 16 * 1024 };
 
-void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange);
-void exchange_list_prepend(struct exchange_list *list, struct client_exchange *exchange);
-void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange);
+static inline struct client_exchange *exchange_of_link(struct list_link *link)
+{
+    return container_of(link, struct client_exchange, link);
+}
+
+static inline struct client_connection *connection_of_link(struct list_link *link)
+{
+    return container_of(link, struct client_connection, link);
+}
 
 void client_ref(struct client *client);
 void client_unref(struct client *client);

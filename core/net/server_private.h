@@ -15,6 +15,7 @@
 #ifndef PROFCOL_CORE_NET_SERVER_PRIVATE_H
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H
 
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/base/verdict.h"
 #include "core/net/h2_guard.h"
@@ -117,19 +118,19 @@ struct server_part {
     bool started;
     bool draining;
     bool stopped;
-    struct connection *connections;
+    struct list connections;
     size_t connection_count; /* those that drain waits for */
-    struct connection *dirty;
-    unsigned handshakes;       /* TLS, that went on in this turn of the loop */
-    struct connection *buried; /* closed ones without a libuv handle, freed next round */
-    struct list ready;         /* exchanges that wait for a turn, oldest first */
-    struct timer turn_timer;   /* set while there are some */
-    uint64_t turn;             /* of the loop, in which... */
-    size_t turn_bytes;         /* ...so much was handed to the handler */
-    uint8_t *read_buffer;      /* SERVER_READ_BYTES; contents last for one input */
-    uint8_t *plain_buffer;     /* decrypted */
-    struct outgoing scratch;   /* an answer while it is put together */
-    struct outgoing batch;     /* HTTP/2 frames that leave together */
+    struct list dirty;       /* connections with something to send */
+    unsigned handshakes;     /* TLS, that went on in this turn of the loop */
+    struct list buried;      /* closed ones without a libuv handle, freed next round */
+    struct list ready;       /* exchanges that wait for a turn, oldest first */
+    struct timer turn_timer; /* set while there are some */
+    uint64_t turn;           /* of the loop, in which... */
+    size_t turn_bytes;       /* ...so much was handed to the handler */
+    uint8_t *read_buffer;    /* SERVER_READ_BYTES; contents last for one input */
+    uint8_t *plain_buffer;   /* decrypted */
+    struct outgoing scratch; /* an answer while it is put together */
+    struct outgoing batch;   /* HTTP/2 frames that leave together */
     uint8_t frame_heads[FRAMES_AHEAD_MAX][H2_FRAME_HEAD_BYTES]; /* as read_buffer */
     uv_prepare_t prepare;
     uint64_t date_ns; /* of date, monotonic */
@@ -207,15 +208,14 @@ enum connection_phase {
 
 struct connection {
     struct server_part *part;
-    struct connection *next, **link;
-    struct connection *next_dirty;
+    struct list_link link;  /* of part->connections or part->buried */
+    struct list_link dirty; /* of part->dirty */
     const struct protocol *protocol;
     void *session; /* the protocol's */
     struct tls_stream *tls;
     int fd;
     uint8_t phase;
     uint8_t reason; /* enum close_reason, for when it closes */
-    bool dirty;
     bool counted;   /* in connection_count */
     bool reading;   /* wanted by the protocol */
     bool eof_waits; /* the end of input has come, behind bytes that are not read yet */
@@ -285,7 +285,7 @@ enum exchange_state {
 struct exchange {
     struct server_part *part;
     struct connection *connection; /* NULL: gone */
-    struct exchange *next, **link; /* of an HTTP/2 connection */
+    struct list_link link;         /* of an HTTP/2 connection */
     struct budget *budget;         /* the connection's */
     struct list_link ready;        /* of part->ready */
     int32_t stream_id;

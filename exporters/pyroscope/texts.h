@@ -3,7 +3,7 @@
  *
  * A text is looked at once, when it is given; of equal ones the first is what everybody gets.
  *
- * Owner: the slots live in the arena; texts stay where they are, unless they are copied.
+ * Owner: the tables live in the arena; texts stay where they are, unless they are copied.
  *
  * Thread: the batch's worker.
  */
@@ -11,11 +11,13 @@
 #define PROFCOL_PYROSCOPE_TEXTS_H
 
 #include "core/base/arena.h"
+#include "core/base/index_table.h"
 
 struct texts {
     struct arena *arena;
-    struct text_slot *slots;
-    uint32_t count, mask;
+    struct index_table by_hash;
+    struct slice *items;
+    uint32_t capacity; /* of items */
 };
 
 /* All-zero but for the arena: empty. The text must live as long as the arena. */

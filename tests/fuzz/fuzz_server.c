@@ -5,6 +5,7 @@
  * The first byte switches, see enum; the second is the seed of the splits; the rest is what the
  * client sends.
  */
+#include "core/base/container_of.h"
 #include "core/base/source_accounts.h"
 #include "core/net/server_private.h"
 
@@ -116,7 +117,8 @@ static void answer_one(struct target *target)
 /* The socket is the caller; NULL when the server has closed it. */
 static struct connection *only_connection(struct target *target)
 {
-    return target->server->parts->connections;
+    struct list_link *link = target->server->parts->connections.first;
+    return link ? container_of(link, struct connection, link) : NULL;
 }
 
 /* As much as the server wants to have in its place; the rest. */
