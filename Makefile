@@ -9,7 +9,7 @@ LINT_FILES ?= $(shell git ls-files '*.c')
 # The thread sanitizer wants more predictable addresses than some kernels choose.
 PLAIN_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help build run test asan tsan fuzz fuzz-cost cost interop bench format format-check lint install clean \
+.PHONY: help build run test asan tsan coverage fuzz fuzz-cost cost interop bench format format-check lint install clean \
         setup-tests
 
 help: ## show this list
@@ -40,6 +40,13 @@ tsan: setup-tests ## the same under the thread sanitizer
 	cmake --preset tsan
 	cmake --build --preset tsan -j$(JOBS)
 	$(PLAIN_ADDRESSES) ctest --preset tsan -j$(JOBS)
+
+coverage: setup-tests ## count which lines and branches the tests execute; writes docs/coverage.md
+	./setup.sh --tests --dev
+	cmake --preset coverage
+	cmake --build --preset coverage -j$(JOBS)
+	ctest --preset coverage -j$(JOBS)
+	tests/coverage --files 20 --date "$$(date -u +%Y-%m-%d)." --write docs/coverage.md
 
 fuzz: ## replay the fuzz seeds, then fuzz each target for FUZZ_SECONDS (20)
 	./setup.sh --tests --dev

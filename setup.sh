@@ -13,7 +13,7 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config protobuf-c-compiler
     zlib1g-dev libdeflate-dev libzstd-dev libsnappy-dev liblz4-dev libxxhash-dev libpcre2-dev
     "libllhttp-dev|libhttp-parser-dev" python3)
 tests=(libcmocka-dev protobuf-compiler python3-venv openssl libseccomp2)
-dev=(git ccache valgrind "clang-14|clang" "clang-format-14|clang-format" "clang-tidy-14|clang-tidy"
+dev=(git ccache valgrind gcovr "clang-14|clang" "clang-format-14|clang-format" "clang-tidy-14|clang-tidy"
     "libclang-rt-14-dev|libclang-rt-dev")
 
 wanted=("${build[@]}")

@@ -19,12 +19,21 @@
 #include "config/value.h"
 #include "core/base/text.h"
 
+struct config_options {
+    /* A bit 1 << CONFIG_TRACES and so on for each signal whose pipelines are read, with what they
+     * use (--signals); 0: all of it. */
+    unsigned signals;
+    /* Also report components that no pipeline uses, and treat warnings as errors (validate
+     * --strict). */
+    bool strict;
+};
+
 /* Loads and merges the sources, left to right. types: NULL-terminated. uris: as given with
  * --config: a path, "file:PATH", "env:NAME", "yaml:TEXT" (`a::b::c: v`). Returns NULL if there are
  * errors. Appends all errors and warnings to `report`, one a line: FILE:LINE:COLUMN: error: PATH:
  * TEXT */
 struct config *config_load(const struct config_type *const *types, const char *const *uris,
-                           size_t uri_count, struct text *report);
+                           size_t uri_count, struct config_options options, struct text *report);
 /* Loads a configuration from one text that is not in a file. Messages show `name` as its file name
  * ("embedded default"). */
 struct config *config_load_text(const struct config_type *const *types, const char *name,

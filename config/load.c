@@ -5,6 +5,7 @@
 #include "config/loading.h"
 #include "config/merge.h"
 #include "config/sections.h"
+#include "config/select.h"
 #include "config/service.h"
 #include "config/yaml_tree.h"
 
@@ -127,7 +128,8 @@ static void refuse_connectors(struct config_check *check, const struct config_no
         (root->items[found]->kind == CONFIG_NODE_MAP && root->items[found]->count == 0))
         return;
     config_error_at(check, root->keys[found]->place, NULL,
-                    "connectors: profcol has no connectors; use processors instead");
+                    "connectors: profcol has no connectors; the option --signals traces,profiles "
+                    "leaves out those that lead to metrics or logs");
 }
 
 /* Reports missing sections without which no pipeline can run. */
@@ -164,13 +166,12 @@ static void decode(struct config_check *check, const struct config_node *root)
     else
         config_decode_service(check, root->keys[service], root->items[service]);
     config_run_checks(check);
-    if (check->error_count == 0)
-        config_warn_unused(check);
 }
 
 /* ---- loading ---- */
 
-static void load(struct config_check *check, const struct source_text *texts, size_t count)
+static void load(struct config_check *check, const struct source_text *texts, size_t count,
+                 struct config_options options)
 {
     struct config_node *root = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -185,19 +186,25 @@ static void load(struct config_check *check, const struct source_text *texts, si
         config_error_at(check, place, NULL, "empty configuration file");
         return;
     }
-    root = config_expand(check, root);
+    if (options.signals)
+        config_select(check, root, options.signals);
+    if (!check->stopped)
+        root = config_expand(check, root);
     if (check->stopped)
         return;
     assert(root->kind == CONFIG_NODE_MAP); /* read_tree returns nothing else */
     check->config->root = root;
     decode(check, root);
+    if (options.strict && check->error_count == 0)
+        config_warn_unused(check);
+    check->is_refused = check->error_count > 0 || (options.strict && check->warning_count > 0);
 }
 
 static struct config *finish(struct config_check *check, struct text *report)
 {
     assert(check->error_count == 0 || check->message_count > 0);
     config_report(check, report);
-    if (check->error_count == 0)
+    if (check->error_count == 0 && !check->is_refused)
         return check->config;
     config_free(check->config);
     return NULL;
@@ -214,7 +221,8 @@ static struct config_check new_check(const struct config_inputs *inputs,
 
 struct config *config_load_from(const struct config_inputs *inputs,
                                 const struct config_type *const *types, const char *const *uris,
-                                size_t uri_count, struct text *report)
+                                size_t uri_count, struct config_options options,
+                                struct text *report)
 {
     struct config_check check = new_check(inputs, types);
     struct source_text *texts = arena_array(check.arena, uri_count, sizeof *texts);
@@ -226,7 +234,7 @@ struct config *config_load_from(const struct config_inputs *inputs,
         read = read_source(&check, arena_strdup(check.arena, uris[i]), &texts[i]) && read;
     }
     if (read)
-        load(&check, texts, uri_count);
+        load(&check, texts, uri_count, options);
     return finish(&check, report);
 }
 
@@ -238,14 +246,14 @@ struct config *config_load_text_from(const struct config_inputs *inputs,
     struct config_source *source = arena_zalloc(check.arena, sizeof *source);
     source->name = arena_strdup(check.arena, name);
     struct source_text text = {.source = source, .yaml = yaml};
-    load(&check, &text, 1);
+    load(&check, &text, 1, (struct config_options){0});
     return finish(&check, report);
 }
 
 struct config *config_load(const struct config_type *const *types, const char *const *uris,
-                           size_t uri_count, struct text *report)
+                           size_t uri_count, struct config_options options, struct text *report)
 {
-    return config_load_from(&config_system_inputs, types, uris, uri_count, report);
+    return config_load_from(&config_system_inputs, types, uris, uri_count, options, report);
 }
 
 struct config *config_load_text(const struct config_type *const *types, const char *name,

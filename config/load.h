@@ -14,7 +14,8 @@
 /* Like config_load and config_load_text, with these inputs. */
 struct config *config_load_from(const struct config_inputs *inputs,
                                 const struct config_type *const *types, const char *const *uris,
-                                size_t uri_count, struct text *report);
+                                size_t uri_count, struct config_options options,
+                                struct text *report);
 struct config *config_load_text_from(const struct config_inputs *inputs,
                                      const struct config_type *const *types, const char *name,
                                      struct slice yaml, struct text *report);

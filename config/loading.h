@@ -62,6 +62,8 @@ struct config_check {
     size_t expanded_bytes;
     bool stopped; /* a limit was reached, or nothing is left to check */
 
+    bool is_refused; /* because of errors, or of warnings (--strict) */
+
     unsigned
         lenient; /* > 0 inside a block with `enabled: false`: kinds are checked, values are not */
 

@@ -25,6 +25,7 @@ enum config_section {
 };
 extern const char *const config_section_kinds[CONFIG_SECTION_COUNT]; /* "receiver" */
 enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
+extern const char *const config_signal_names[CONFIG_SIGNAL_COUNT]; /* "traces" */
 enum stability {
     STABILITY_NONE,
     STABILITY_DEVELOPMENT,
@@ -37,7 +38,7 @@ struct config_type {
     const char *name;  /* "otlp_grpc" */
     const char *alias; /* deprecated name that still works, or NULL */
     enum config_section section;
-    enum stability stability[CONFIG_SIGNAL_COUNT]; /* unused for extensions */
+    enum stability stability[CONFIG_SIGNAL_COUNT]; /* of extensions: the first */
     const char *help;                              /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;
@@ -59,7 +60,7 @@ struct config_component {
     unsigned column;
     const struct config_node *key; /* as written, after expansion */
     const struct config_node *node;
-    bool is_decoded; /* without errors */
+    bool is_decoded; /* and without errors */
 };
 
 struct config_pipeline {

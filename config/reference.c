@@ -232,9 +232,11 @@ static void append_component(struct text *out, const struct config_type *type)
     text_printf(out, "  - name: %s\n", type->name);
     if (type->alias)
         text_printf(out, "    deprecated_alias: %s\n", type->alias);
-    if (type->section == CONFIG_EXTENSIONS)
-        return;
     text_append(out, "    stability:\n");
+    if (type->section == CONFIG_EXTENSIONS) {
+        text_printf(out, "      extension: %s\n", stability_names[type->stability[0]]);
+        return;
+    }
     for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
         text_printf(out, "      %s: %s\n", config_signal_names[signal],
                     stability_names[type->stability[signal]]);

@@ -55,9 +55,10 @@ static void tell_unknown_type(struct config_check *check, enum config_section se
     }
     struct text list = {0};
     if (names.count == 0)
-        text_append(&list, "; there are none");
+        text_printf(&list, "; profcol has no %s", config_section_names[section]);
+    const char *before = names.count == 1 ? "; there is only " : "; there are ";
     for (size_t i = 0; i < names.count; i++)
-        text_printf(&list, "%s%s", i ? ", " : "; there are ", names.names[i]);
+        text_printf(&list, "%s%s", i ? ", " : before, names.names[i]);
     config_error_at(check, place, path, "unknown %s type %s%s", config_section_kinds[section],
                     config_quote(arena, type), text_string(&list));
     text_deinit(&list);

@@ -15,7 +15,6 @@
 
 /* "receivers" */
 extern const char *const config_section_names[CONFIG_SECTION_COUNT];
-extern const char *const config_signal_names[CONFIG_SIGNAL_COUNT];
 
 /* "type" or "type/name", without white space around the parts. */
 struct config_id {

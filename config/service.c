@@ -130,9 +130,11 @@ static bool read_pipeline_id(struct config_check *check, const struct config_pat
     if (problem)
         return config_error_at(check, key->place, path, "%s", problem);
     if (strcmp(id.type, "metrics") == 0 || strcmp(id.type, "logs") == 0)
-        return config_error_at(check, key->place, path,
-                               "in \"%s\" id: profcol carries traces and profiles, not %s", id.text,
-                               id.type);
+        return config_error_at(
+            check, key->place, path,
+            "in \"%s\" id: profcol carries traces and profiles, not %s; the option "
+            "--signals traces,profiles leaves out such pipelines",
+            id.text, id.type);
     if (signal_of(id.type, &out->signal))
         return true;
     const char *near = config_suggest(id.type, config_signal_names, CONFIG_SIGNAL_COUNT);

@@ -79,43 +79,32 @@ void config_node_append(struct arena *arena, struct config_node *list, struct co
     list->items[list->count++] = item;
 }
 
-/* Returns the slot of a key, or the free slot where it would be added. */
-static uint32_t *index_slot(const struct config_node *map, const char *key)
+static uint32_t key_hash(const char *key)
 {
-    assert(map->count < map->index_size); /* so the search ends at a free slot */
-    size_t mask = map->index_size - 1;
-    size_t at = (size_t)hash_bytes(slice_of_string(key)) & mask;
-    while (map->index[at] && strcmp(map->keys[map->index[at] - 1]->text, key) != 0)
-        at = (at + 1) & mask;
-    return &map->index[at];
-}
-
-static void index_rebuild(struct arena *arena, struct config_node *map)
-{
-    map->index_size = map->index_size ? 4 * map->index_size : (size_t)4 * INDEX_FROM;
-    assert(2 * map->count <= map->index_size && (map->index_size & (map->index_size - 1)) == 0);
-    map->index = arena_array(arena, map->index_size, sizeof(uint32_t));
-    for (size_t i = 0; i < map->count; i++)
-        *index_slot(map, map->keys[i]->text) = (uint32_t)(i + 1);
+    return (uint32_t)hash_bytes(slice_of_string(key));
 }
 
 static void index_last(struct arena *arena, struct config_node *map)
 {
     if (map->count < INDEX_FROM)
         return;
-    if (2 * map->count > map->index_size)
-        index_rebuild(arena, map);
-    else
-        *index_slot(map, map->keys[map->count - 1]->text) = (uint32_t)map->count;
+    size_t first = map->index.count; /* 0, or the last one */
+    index_table_reserve(&map->index, (uint32_t)(map->count - first), arena);
+    for (size_t i = first; i < map->count; i++)
+        index_table_add_new(&map->index, key_hash(map->keys[i]->text), (uint32_t)i);
+    assert(map->index.count == map->count);
 }
 
 size_t config_node_find(const struct config_node *node, const char *key)
 {
     if (!node || node->kind != CONFIG_NODE_MAP)
         return SIZE_MAX;
-    if (node->index) {
-        uint32_t found = *index_slot(node, key);
-        return found ? found - 1 : SIZE_MAX;
+    if (node->index.slots) {
+        struct index_probe probe = index_table_probe(&node->index, key_hash(key));
+        for (uint32_t i; index_table_next(&node->index, &probe, &i);)
+            if (strcmp(node->keys[i]->text, key) == 0)
+                return i;
+        return SIZE_MAX;
     }
     for (size_t i = 0; i < node->count; i++)
         if (strcmp(node->keys[i]->text, key) == 0)

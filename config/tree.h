@@ -13,6 +13,7 @@
 
 #include "config/node.h"
 #include "core/base/arena.h"
+#include "core/base/index_table.h"
 
 struct config_source {
     const char *name; /* as messages show it: "collector.yaml", "env:CONFIG" */
@@ -42,8 +43,7 @@ struct config_node {
     struct config_node **items;
     size_t count;
     size_t capacity;
-    uint32_t *index; /* of a large map: hash slot -> index + 1 */
-    size_t index_size;
+    struct index_table index; /* of the keys of a large map, by their hash */
 };
 
 /* Creates an empty node. */

@@ -6,6 +6,7 @@ extern const struct component_type otlp_receiver_type;
 extern const struct component_type pprof_receiver_type;
 extern const struct component_type pyroscope_receiver_type;
 extern const struct component_type batch_processor_type;
+extern const struct component_type memory_limiter_processor_type;
 extern const struct component_type resource_processor_type;
 extern const struct component_type spanjoin_processor_type;
 extern const struct component_type debug_exporter_type;
@@ -14,6 +15,7 @@ extern const struct component_type nop_exporter_type;
 extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
+extern const struct component_type health_check_extension_type;
 
 const struct config_type *const component_types[] = {
     &otlp_receiver_type.config,
@@ -21,6 +23,7 @@ const struct config_type *const component_types[] = {
     &pyroscope_receiver_type.config,
 
     &batch_processor_type.config,
+    &memory_limiter_processor_type.config,
     &resource_processor_type.config,
     &spanjoin_processor_type.config,
 
@@ -30,6 +33,8 @@ const struct config_type *const component_types[] = {
     &otlp_grpc_exporter_type.config,
     &otlp_http_exporter_type.config,
     &pyroscope_exporter_type.config,
+
+    &health_check_extension_type.config,
 
     NULL,
 };

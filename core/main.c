@@ -7,6 +7,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/components.h"
+#include "core/health_probe.h"
 #include "core/run.h"
 #include "default_config.h"
 #include "version.h"
@@ -26,11 +27,18 @@ static const char usage[] =
     "  profcol components              list the built-in components\n"
     "  profcol reference               print the configuration reference (Markdown)\n"
     "  profcol schema                  print the JSON schema of a configuration file\n"
+    "  profcol healthcheck [URL]       ask the extension health_check of a running profcol; exit "
+    "code 0: it takes data;\n"
+    "                                  default: " HEALTH_PROBE_URL "\n"
     "\n"
     "Options:\n"
     "  --config URI            a file, file:PATH, env:NAME or yaml:TEXT; several are merged from "
     "left to right\n"
     "  --set KEY=VALUE         set one value after all --config, e.g. processors.batch.timeout=2s\n"
+    "  --signals LIST          run only the pipelines of these signals (traces,profiles) and what "
+    "they use\n"
+    "  --strict                for validate: report also what no pipeline uses, and take warnings "
+    "for errors\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long held data may be delivered after SIGTERM; default 20s\n"
     "  --feature-gates LIST    accepted for compatibility with the Collector; profcol has none\n"
@@ -39,18 +47,30 @@ static const char usage[] =
 
 struct arguments {
     const char *command; /* NULL: run the pipelines */
+    const char *url;     /* of healthcheck; NULL: none */
     const char **uris;
     size_t uri_count;
     const char **sets; /* as yaml: URIs, loaded after `uris` */
     size_t set_count;
+    struct config_options options;
     struct run_options run;
 };
 
-enum { OPTION_CONFIG = 256, OPTION_SET, OPTION_WORKERS, OPTION_DRAIN, OPTION_GATES };
+enum {
+    OPTION_CONFIG = 256,
+    OPTION_SET,
+    OPTION_SIGNALS,
+    OPTION_STRICT,
+    OPTION_WORKERS,
+    OPTION_DRAIN,
+    OPTION_GATES
+};
 
 static const struct option long_options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"set", required_argument, NULL, OPTION_SET},
+    {"strict", no_argument, NULL, OPTION_STRICT},
+    {"signals", required_argument, NULL, OPTION_SIGNALS},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"drain-timeout", required_argument, NULL, OPTION_DRAIN},
     {"feature-gates", required_argument, NULL, OPTION_GATES},
@@ -92,6 +112,23 @@ static bool add_set(struct arguments *arguments, const char *text)
     return true;
 }
 
+/* "traces,profiles" */
+static bool read_signals(struct arguments *arguments, const char *list)
+{
+    for (const char *next = list;;) {
+        struct slice name = slice_of(next, strcspn(next, ","));
+        unsigned signal = 0;
+        while (signal < CONFIG_SIGNAL_COUNT && !slice_is(name, config_signal_names[signal]))
+            signal++;
+        if (signal == CONFIG_SIGNAL_COUNT)
+            return complain("--signals %s: must be a list of traces and profiles", list);
+        arguments->options.signals |= 1u << signal;
+        if (next[name.size] == '\0')
+            return true;
+        next += name.size + 1;
+    }
+}
+
 static bool take_option(struct arguments *arguments, int option)
 {
     uint64_t workers;
@@ -102,6 +139,11 @@ static bool take_option(struct arguments *arguments, int option)
         return true;
     case OPTION_SET:
         return add_set(arguments, optarg);
+    case OPTION_STRICT:
+        arguments->options.strict = true;
+        return true;
+    case OPTION_SIGNALS:
+        return read_signals(arguments, optarg);
     case OPTION_WORKERS:
         if (!config_parse_uint(slice_of_string(optarg), &workers) || workers < 1 || workers > 64)
             return complain("--workers %s: must be a number from 1 to 64", optarg);
@@ -138,6 +180,8 @@ static bool parse_arguments(struct arguments *arguments, int argc, char **argv)
     }
     if (optind < argc)
         arguments->command = argv[optind++];
+    if (optind < argc && strcmp(arguments->command, "healthcheck") == 0)
+        arguments->url = argv[optind++];
     if (optind < argc)
         return complain("unexpected argument \"%s\"", argv[optind]);
     return true;
@@ -152,7 +196,8 @@ static struct config *load(struct arguments *arguments)
         add(&arguments->uris, &arguments->uri_count, default_config);
     for (size_t i = 0; i < arguments->set_count; i++)
         add(&arguments->uris, &arguments->uri_count, arguments->sets[i]);
-    config = config_load(component_types, arguments->uris, arguments->uri_count, &report);
+    config = config_load(component_types, arguments->uris, arguments->uri_count, arguments->options,
+                         &report);
     fputs(text_string(&report), stderr);
     text_deinit(&report);
     return config;
@@ -218,6 +263,15 @@ static int command_schema(struct arguments *arguments)
     return print_text(&out);
 }
 
+static int command_healthcheck(struct arguments *arguments)
+{
+    struct error err;
+    if (health_probe(arguments->url ? arguments->url : HEALTH_PROBE_URL, &err))
+        return 0;
+    fprintf(stderr, "Error: %s\n", err.text);
+    return 1;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct arguments *arguments);
@@ -228,6 +282,7 @@ static const struct {
     {"components", command_components},
     {"reference", command_reference},
     {"schema", command_schema},
+    {"healthcheck", command_healthcheck},
 };
 
 static int run_command(struct arguments *arguments)

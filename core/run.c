@@ -1,6 +1,7 @@
 #include "core/run.h"
 
 #include "core/base/budget.h"
+#include "core/base/clock.h"
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -135,6 +136,7 @@ static void drain(struct server_process *self, int64_t timeout_ns)
 {
     assert(self->graph && timeout_ns >= 0);
     log_info(NULL, "Starting shutdown...");
+    atomic_store_explicit(&self->process.phase, PROCESS_DRAINING, memory_order_release);
     graph_drain(self->graph);
     if (!graph_wait_drained(self->graph, (uint64_t)timeout_ns))
         log_error(NULL, "Could not deliver everything within --drain-timeout");
@@ -185,6 +187,7 @@ static void init_process(struct server_process *self, unsigned workers)
         .metrics = metrics_new(workers),
         .budget = &self->budget,
         .accounts = &self->accounts,
+        .system_memory_bytes = memory,
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
     };
@@ -216,6 +219,8 @@ int run(const struct config *config, const struct run_options *options)
     }
     bool fine = start_pipelines(&self, config, &err);
     if (fine) {
+        self.process.running_since_ns = clock_monotonic_ns();
+        atomic_store_explicit(&self.process.phase, PROCESS_RUNNING, memory_order_release);
         log_info(NULL, "Everything is ready. Begin running and processing data.");
         wait_for_signal(&signals, &kept);
         drain(&self, options->drain_timeout_ns);

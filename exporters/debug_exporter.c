@@ -16,7 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/describe.h"
-#include "core/pipeline/component.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/exporter_counter.h"
 
 #include <errno.h>
@@ -56,6 +56,18 @@ struct debug_node {
     uint64_t window_start_ns;
     uint64_t shown_in_window;
 };
+
+extern const struct component_type debug_exporter_type;
+
+static struct debug_exporter *exporter_of(struct component *component)
+{
+    return component_as(struct debug_exporter, component, &debug_exporter_type);
+}
+
+static struct debug_node *node_of(struct node *node)
+{
+    return node_as(struct debug_node, node, &debug_exporter_type);
+}
 
 /* A batch that waits to be printed. */
 struct debug_batch {
@@ -99,7 +111,7 @@ static int open_output(const char *path)
 
 static void debug_deinit(struct component *component)
 {
-    struct debug_exporter *exporter = (struct debug_exporter *)component;
+    struct debug_exporter *exporter = exporter_of(component);
     for (size_t i = 0; i < exporter->output_count; i++)
         close(exporter->outputs[i]);
     free(exporter->outputs);
@@ -110,7 +122,7 @@ static bool debug_init(struct component *component, struct error *err)
 {
     static const char *const standard_output[] = {"stdout"};
     static const char *const standard_error[] = {"stderr"};
-    struct debug_exporter *exporter = (struct debug_exporter *)component;
+    struct debug_exporter *exporter = exporter_of(component);
     const struct debug_settings *settings = component->settings;
 
     const char *const *paths = settings->use_internal_logger ? standard_error : standard_output;
@@ -136,7 +148,7 @@ static bool debug_init(struct component *component, struct error *err)
 static bool debug_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct debug_node *debug = (struct debug_node *)node;
+    struct debug_node *debug = node_of(node);
     debug->showing.worker = node->worker;
     debug->sent = exporter_counter(node, "sent", "Items that were logged.");
     return true;
@@ -237,7 +249,7 @@ static void finish(struct debug_node *debug, struct batch *batch)
 static void run_show(struct queued_job *showing)
 {
     struct debug_batch *shown = container_of(showing, struct debug_batch, showing);
-    show((struct debug_exporter *)shown->node->node.component, shown->batch);
+    show(exporter_of(shown->node->node.component), shown->batch);
 }
 
 static void on_shown(struct queued_job *showing, bool did_run)
@@ -279,7 +291,7 @@ static void queue_batch(struct debug_node *debug, struct batch *batch)
 
 static void debug_consume(struct node *node, struct batch *batch)
 {
-    struct debug_node *debug = (struct debug_node *)node;
+    struct debug_node *debug = node_of(node);
     const struct debug_settings *settings = node->component->settings;
     bool is_shown = is_sampled(debug);
     if (is_shown && settings->verbosity != VERBOSITY_BASIC) {
@@ -287,21 +299,21 @@ static void debug_consume(struct node *node, struct batch *batch)
         return;
     }
     if (is_shown)
-        show((struct debug_exporter *)node->component, batch);
+        show(exporter_of(node->component), batch);
     finish(debug, batch);
 }
 
 static bool debug_is_idle(const struct node *node)
 {
-    return job_queue_is_empty(&((const struct debug_node *)node)->showing);
+    return job_queue_is_empty(
+        &node_as(const struct debug_node, node, &debug_exporter_type)->showing);
 }
 
 static void debug_node_stop(struct node *node)
 {
-    job_queue_stop(&((struct debug_node *)node)->showing);
+    job_queue_stop(&node_of(node)->showing);
 }
 
-extern const struct component_type debug_exporter_type;
 const struct component_type debug_exporter_type = {
     .config =
         {

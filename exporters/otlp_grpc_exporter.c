@@ -9,6 +9,7 @@
  *
  * Thread: only its worker uses a client.
  */
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
 #include <assert.h>
@@ -56,6 +57,18 @@ struct grpc_node {
     struct node node;
     struct otlp_sender sender;
 };
+
+extern const struct component_type otlp_grpc_exporter_type;
+
+static struct grpc_exporter *exporter_of(struct component *component)
+{
+    return component_as(struct grpc_exporter, component, &otlp_grpc_exporter_type);
+}
+
+static struct grpc_node *node_of(struct node *node)
+{
+    return node_as(struct grpc_node, node, &otlp_grpc_exporter_type);
+}
 
 /* ---- settings ---- */
 
@@ -163,7 +176,7 @@ static void init_target(struct grpc_exporter *exporter, enum signal signal)
 
 static bool grpc_init(struct component *component, struct error *err)
 {
-    struct grpc_exporter *exporter = (struct grpc_exporter *)component;
+    struct grpc_exporter *exporter = exporter_of(component);
     (void)err;
     arena_init(&exporter->arena, NULL);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
@@ -174,7 +187,7 @@ static bool grpc_init(struct component *component, struct error *err)
 
 static void grpc_deinit(struct component *component)
 {
-    struct grpc_exporter *exporter = (struct grpc_exporter *)component;
+    struct grpc_exporter *exporter = exporter_of(component);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         delivery_shared_deinit(&exporter->targets[signal].shared);
     arena_deinit(&exporter->arena);
@@ -217,33 +230,32 @@ static struct client *make_client(const struct grpc_exporter *exporter, struct w
 
 static bool grpc_node_start(struct node *node, struct error *err)
 {
-    struct grpc_exporter *exporter = (struct grpc_exporter *)node->component;
+    struct grpc_exporter *exporter = exporter_of(node->component);
     struct worker_client *mine = &exporter->clients[node->worker->index];
     if (!mine->client)
         mine->client = make_client(exporter, node->worker, err);
     if (!mine->client)
         return false;
     mine->users++;
-    otlp_sender_start(&((struct grpc_node *)node)->sender, node, &exporter->targets[node->signal],
-                      mine->client);
+    otlp_sender_start(&node_of(node)->sender, node, &exporter->targets[node->signal], mine->client);
     return true;
 }
 
 static void grpc_consume(struct node *node, struct batch *batch)
 {
-    otlp_sender_consume(&((struct grpc_node *)node)->sender, batch);
+    otlp_sender_consume(&node_of(node)->sender, batch);
 }
 
 static void grpc_node_drain(struct node *node)
 {
-    otlp_sender_drain(&((struct grpc_node *)node)->sender);
+    otlp_sender_drain(&node_of(node)->sender);
 }
 
 static void grpc_node_stop(struct node *node)
 {
-    struct grpc_exporter *exporter = (struct grpc_exporter *)node->component;
+    struct grpc_exporter *exporter = exporter_of(node->component);
     struct worker_client *mine = &exporter->clients[node->worker->index];
-    otlp_sender_stop(&((struct grpc_node *)node)->sender);
+    otlp_sender_stop(&node_of(node)->sender);
     assert(mine->users > 0);
     if (--mine->users > 0)
         return;

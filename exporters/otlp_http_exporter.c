@@ -8,6 +8,7 @@
  *
  * Thread: each node on its worker.
  */
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
 enum { CONNECTIONS_MAX = 100 };
@@ -60,6 +61,18 @@ struct http_node {
     struct node node;
     struct otlp_sender sender;
 };
+
+extern const struct component_type otlp_http_exporter_type;
+
+static struct http_exporter *exporter_of(struct component *component)
+{
+    return component_as(struct http_exporter, component, &otlp_http_exporter_type);
+}
+
+static struct http_node *node_of(struct node *node)
+{
+    return node_as(struct http_node, node, &otlp_http_exporter_type);
+}
 
 /* ---- settings ---- */
 
@@ -233,7 +246,7 @@ static void init_target(struct http_exporter *exporter, enum signal signal)
 
 static bool http_init(struct component *component, struct error *err)
 {
-    struct http_exporter *exporter = (struct http_exporter *)component;
+    struct http_exporter *exporter = exporter_of(component);
     const struct http_settings *settings = component->settings;
     arena_init(&exporter->arena, NULL);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
@@ -249,7 +262,7 @@ static bool http_init(struct component *component, struct error *err)
 
 static void http_deinit(struct component *component)
 {
-    struct http_exporter *exporter = (struct http_exporter *)component;
+    struct http_exporter *exporter = exporter_of(component);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         delivery_shared_deinit(&exporter->targets[signal].shared);
     arena_deinit(&exporter->arena);
@@ -277,28 +290,27 @@ static struct client *make_client(const struct node *node, struct error *err)
 
 static bool http_node_start(struct node *node, struct error *err)
 {
-    struct http_exporter *exporter = (struct http_exporter *)node->component;
+    struct http_exporter *exporter = exporter_of(node->component);
     struct client *client = make_client(node, err);
     if (!client)
         return false;
-    otlp_sender_start(&((struct http_node *)node)->sender, node, &exporter->targets[node->signal],
-                      client);
+    otlp_sender_start(&node_of(node)->sender, node, &exporter->targets[node->signal], client);
     return true;
 }
 
 static void http_consume(struct node *node, struct batch *batch)
 {
-    otlp_sender_consume(&((struct http_node *)node)->sender, batch);
+    otlp_sender_consume(&node_of(node)->sender, batch);
 }
 
 static void http_node_drain(struct node *node)
 {
-    otlp_sender_drain(&((struct http_node *)node)->sender);
+    otlp_sender_drain(&node_of(node)->sender);
 }
 
 static void http_node_stop(struct node *node)
 {
-    struct otlp_sender *sender = &((struct http_node *)node)->sender;
+    struct otlp_sender *sender = &node_of(node)->sender;
     otlp_sender_stop(sender);
     client_free(sender->client);
     sender->client = NULL;

@@ -10,7 +10,7 @@
  * Thread: that of the node.
  */
 #include "core/pipeline/attribute_actions.h"
-#include "core/pipeline/component.h"
+#include "core/pipeline/component_as.h"
 
 struct resource_settings {
     struct config_list attributes;
@@ -20,6 +20,13 @@ struct resource_node {
     struct node node;
     struct attribute_editor *editor;
 };
+
+extern const struct component_type resource_processor_type;
+
+static struct resource_node *node_of(struct node *node)
+{
+    return node_as(struct resource_node, node, &resource_processor_type);
+}
 
 static const struct field resource_fields[] = {
     FIELD_LIST(resource_settings, attributes, attribute_action, attribute_action_fields,
@@ -78,8 +85,9 @@ static void resource_consume(struct node *node, struct batch *batch)
     _Static_assert((int)TRACES_RESOURCE_SPANS == (int)PROFILES_RESOURCE_PROFILES &&
                        (int)RESOURCE_SPANS_RESOURCE == (int)RESOURCE_PROFILES_RESOURCE,
                    "one walk does for both signals");
+    struct resource_node *editing = node_of(node);
     for (size_t i = 0; i < batch->part_count; i++)
-        edit_part((struct resource_node *)node, &batch->parts[i].root, batch);
+        edit_part(editing, &batch->parts[i].root, batch);
     node_forward(node, batch);
 }
 
@@ -87,16 +95,15 @@ static bool resource_node_start(struct node *node, struct error *err)
 {
     (void)err;
     const struct resource_settings *settings = node->component->settings;
-    ((struct resource_node *)node)->editor = attribute_editor_new(&settings->attributes);
+    node_of(node)->editor = attribute_editor_new(&settings->attributes);
     return true;
 }
 
 static void resource_node_stop(struct node *node)
 {
-    attribute_editor_free(((struct resource_node *)node)->editor);
+    attribute_editor_free(node_of(node)->editor);
 }
 
-extern const struct component_type resource_processor_type;
 const struct component_type resource_processor_type = {
     .config =
         {

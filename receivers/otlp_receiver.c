@@ -13,6 +13,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
@@ -76,6 +77,18 @@ struct otlp_node {
     struct node node;
     size_t undrained_servers;
 };
+
+extern const struct component_type otlp_receiver_type;
+
+static struct otlp_receiver *receiver_of(struct component *component)
+{
+    return component_as(struct otlp_receiver, component, &otlp_receiver_type);
+}
+
+static struct otlp_node *node_of(struct node *node)
+{
+    return node_as(struct otlp_node, node, &otlp_receiver_type);
+}
 
 /* A request without an answer yet. */
 struct otlp_request {
@@ -353,7 +366,7 @@ static bool open_server(struct otlp_receiver *receiver, enum transport transport
 
 static void otlp_deinit(struct component *component)
 {
-    struct otlp_receiver *receiver = (struct otlp_receiver *)component;
+    struct otlp_receiver *receiver = receiver_of(component);
     for (int i = 0; i < TRANSPORT_COUNT; i++)
         if (receiver->servers[i])
             server_free(receiver->servers[i]);
@@ -361,7 +374,7 @@ static void otlp_deinit(struct component *component)
 
 static bool otlp_init(struct component *component, struct error *err)
 {
-    struct otlp_receiver *receiver = (struct otlp_receiver *)component;
+    struct otlp_receiver *receiver = receiver_of(component);
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
     struct server_options grpc =
         grpc_server_options(&protocols->grpc, component->process, component->label);
@@ -377,7 +390,7 @@ static bool otlp_init(struct component *component, struct error *err)
 static bool otlp_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
+    struct otlp_receiver *receiver = receiver_of(node->component);
     assert(node->worker->index < WORKERS_MAX && !receiver->started);
     receiver->nodes[node->worker->index] = node;
     /* Workers start one after the other. Connections may arrive only when the last one has its
@@ -406,8 +419,8 @@ static void on_server_drained(void *context)
 
 static void otlp_node_drain(struct node *node)
 {
-    struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
-    struct otlp_node *self = (struct otlp_node *)node;
+    struct otlp_receiver *receiver = receiver_of(node->component);
+    struct otlp_node *self = node_of(node);
     assert(self->undrained_servers == 0);
     self->undrained_servers = 1; /* one for this function, while the loop below runs */
     for (int i = 0; i < TRANSPORT_COUNT; i++)
@@ -420,7 +433,7 @@ static void otlp_node_drain(struct node *node)
 
 static void otlp_node_stop(struct node *node)
 {
-    struct otlp_receiver *receiver = (struct otlp_receiver *)node->component;
+    struct otlp_receiver *receiver = receiver_of(node->component);
     /* The servers were not started if another worker could not start its nodes. */
     for (int i = 0; i < TRANSPORT_COUNT && receiver->started; i++)
         if (receiver->servers[i])

@@ -27,17 +27,32 @@ size_t index_table_growth(const struct index_table *table, uint32_t more)
     return table->slots && count <= (table->mask + 1) / 2 ? 0 : index_table_bytes(count);
 }
 
+/* Returns how many items it copied. */
+static uint32_t copy_items(const struct index_table *table, struct index_slot *larger,
+                           uint32_t mask)
+{
+    uint32_t count = 0;
+    const struct index_slot *end = table->slots ? table->slots + table->mask + 1 : NULL;
+    for (const struct index_slot *slot = table->slots; slot < end; slot++) {
+        if (slot->number_plus_one == 0)
+            continue;
+        uint32_t at = slot->hash & mask;
+        while (larger[at].number_plus_one != 0)
+            at = (at + 1) & mask;
+        larger[at] = *slot;
+        count++;
+    }
+    return count;
+}
+
 struct index_slot *index_table_move(struct index_table *table, void *slots, size_t bytes)
 {
-    struct index_table larger = {.slots = slots,
-                                 .mask = (uint32_t)(bytes / sizeof(struct index_slot)) - 1};
-    assert((larger.mask & (larger.mask + 1)) == 0 && larger.mask >= SLOTS_MIN - 1);
-    for (uint32_t i = 0; table->slots && i <= table->mask; i++)
-        if (table->slots[i].number_plus_one != 0)
-            index_table_add_new(&larger, table->slots[i].hash, table->slots[i].number_plus_one - 1);
-    assert(larger.count == table->count);
+    uint32_t mask = (uint32_t)(bytes / sizeof(struct index_slot)) - 1;
+    assert((mask & (mask + 1)) == 0 && mask >= SLOTS_MIN - 1 && table->count <= mask / 2);
+    uint32_t count = copy_items(table, slots, mask);
+    assert(count == table->count);
     struct index_slot *old = table->slots;
-    *table = larger;
+    *table = (struct index_table){.slots = slots, .mask = mask, .count = count};
     return old;
 }
 

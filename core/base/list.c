@@ -50,11 +50,3 @@ void list_remove(struct list *list, struct list_link *link)
     assert((list->count == 0) == (list->first == NULL));
     *link = (struct list_link){0};
 }
-
-struct list_link *list_pop(struct list *list)
-{
-    struct list_link *first = list->first;
-    if (first)
-        list_remove(list, first);
-    return first;
-}

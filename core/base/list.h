@@ -40,8 +40,15 @@ void list_prepend(struct list *list, struct list_link *link);
 void list_insert(struct list *list, struct list_link *link, struct list_link *previous);
 /* Takes the link out of this list, in which it is. */
 void list_remove(struct list *list, struct list_link *link);
+
 /* Takes the first link out and returns it; NULL when the list is empty. */
-struct list_link *list_pop(struct list *list);
+static inline struct list_link *list_pop(struct list *list)
+{
+    struct list_link *first = list->first;
+    if (first)
+        list_remove(list, first);
+    return first;
+}
 
 static inline bool list_has(const struct list *list, const struct list_link *link)
 {

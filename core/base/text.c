@@ -3,7 +3,9 @@
 #include "core/base/memory.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 static char *room(struct text *text, size_t more)
 {
@@ -206,6 +208,34 @@ void text_append_hex(struct text *text, struct slice bytes)
     }
     *to = '\0';
     text->size += bytes.size * 2;
+}
+
+void text_append_utc(struct text *text, uint64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / 1000000000);
+    struct tm utc;
+    char date[40];
+    gmtime_r(&seconds, &utc);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+    text_printf(text, "%s.%09" PRIu64 "Z", date, wall_ns % 1000000000);
+}
+
+void text_append_duration(struct text *text, uint64_t ns)
+{
+    uint64_t ms = ns / 1000000, minutes = ms / 60000, hours = minutes / 60;
+    if (ms > 0 && ms < 1000) {
+        text_printf(text, "%" PRIu64 "ms", ms);
+        return;
+    }
+    if (hours > 0)
+        text_printf(text, "%" PRIu64 "h", hours);
+    if (minutes > 0)
+        text_printf(text, "%" PRIu64 "m", minutes % 60);
+    char fraction[8];
+    int digits = snprintf(fraction, sizeof(fraction), ".%03u", (unsigned)(ms % 1000));
+    while (fraction[digits - 1] == '0')
+        fraction[--digits] = '\0';
+    text_printf(text, "%" PRIu64 "%ss", ms / 1000 % 60, digits > 1 ? fraction : "");
 }
 
 const char *text_string(const struct text *text)

@@ -41,6 +41,10 @@ size_t text_utf8_length(const uint8_t *p, size_t size);
 int text_hex_digit(uint8_t c);
 /* Appends the bytes as lower-case hex digits. */
 void text_append_hex(struct text *text, struct slice bytes);
+/* Appends a wall-clock time in UTC, in the format of RFC 3339: 2026-01-02T03:04:05.000000006Z. */
+void text_append_utc(struct text *text, uint64_t wall_ns);
+/* Appends a duration in Go's format, truncated to milliseconds: 1h2m3.004s, 250ms. */
+void text_append_duration(struct text *text, uint64_t ns);
 /* Whether the text is longer than its limit. Appending does not check the limit. */
 static inline bool text_is_full(const struct text *text)
 {

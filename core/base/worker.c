@@ -1,6 +1,7 @@
 #include "core/base/worker.h"
 
 #include "core/base/clock.h"
+#include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/metrics.h"
 
@@ -291,7 +292,7 @@ struct call {
 static void on_call(struct worker *worker, struct post *post)
 {
     (void)worker;
-    struct call *call = (struct call *)post;
+    struct call *call = container_of(post, struct call, post);
     call->run(call->context);
     uv_sem_post(&call->done); /* `call` is invalid from here on */
 }

@@ -22,7 +22,7 @@
 
 /* ---- bytes ---- */
 
-/* Return the uppermost bits of 16 bytes, and of 64. */
+/* ---- return the uppermost bits of 16 bytes, and of 64 ---- */
 
 static inline uint64_t upper_16(const uint8_t *p)
 {

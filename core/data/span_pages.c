@@ -1,5 +1,7 @@
 #include "core/data/span_pages.h"
 
+#include "core/base/container_of.h"
+#include "core/base/list.h"
 #include "core/base/memory.h"
 
 #include <assert.h>
@@ -17,15 +19,14 @@ enum {
 
 /* The header of an extent, in its first page, which is never given out. */
 struct extent {
-    struct extent *next; /* in the ring of extents with a free page */
-    struct extent *previous;
+    struct list_link link; /* of extents with a free page */
     uint32_t free_count;
     uint64_t free[EXTENT_PAGES / WORD_BITS]; /* a bit for each page */
 };
 
 struct span_pages {
     pthread_mutex_t lock;
-    struct extent with_room; /* head of the ring, not an extent itself */
+    struct list with_room; /* extents with a free page */
     size_t extent_count;
     size_t empty_count;
 };
@@ -34,22 +35,7 @@ struct span_pages *span_pages_new(void)
 {
     struct span_pages *pages = memory_zalloc(sizeof *pages);
     pthread_mutex_init(&pages->lock, NULL);
-    pages->with_room.next = pages->with_room.previous = &pages->with_room;
     return pages;
-}
-
-static void insert_behind(struct extent *before, struct extent *extent)
-{
-    extent->previous = before;
-    extent->next = before->next;
-    extent->next->previous = extent;
-    before->next = extent;
-}
-
-static void take_out(struct extent *extent)
-{
-    extent->previous->next = extent->next;
-    extent->next->previous = extent->previous;
 }
 
 static void unmap(void *begin, size_t size)
@@ -81,15 +67,15 @@ static void new_extent(struct span_pages *pages)
     extent->free[0] &= ~UINT64_C(1); /* the page of the header */
     extent->free_count = EXTENT_PAGES - 1;
     pages->empty_count++;
-    insert_behind(&pages->with_room, extent);
+    list_prepend(&pages->with_room, &extent->link);
 }
 
 void *span_pages_take(struct span_pages *pages)
 {
     pthread_mutex_lock(&pages->lock);
-    if (pages->with_room.next == &pages->with_room)
+    if (!pages->with_room.first)
         new_extent(pages);
-    struct extent *extent = pages->with_room.next;
+    struct extent *extent = container_of(pages->with_room.first, struct extent, link);
     assert(extent->free_count > 0);
     size_t word = 0;
     while (extent->free[word] == 0)
@@ -98,7 +84,7 @@ void *span_pages_take(struct span_pages *pages)
     extent->free[word] &= extent->free[word] - 1;
     pages->empty_count -= extent->free_count == EXTENT_PAGES - 1;
     if (--extent->free_count == 0)
-        take_out(extent);
+        list_remove(&pages->with_room, &extent->link);
     pthread_mutex_unlock(&pages->lock);
     return (uint8_t *)extent + (word * WORD_BITS + bit) * SPAN_PAGE_SIZE;
 }
@@ -114,10 +100,10 @@ void span_pages_give_back(struct span_pages *pages, void *page)
     assert(extent->free_count < EXTENT_PAGES - 1);
     extent->free[number / WORD_BITS] |= bit;
     if (extent->free_count++ == 0) /* after the others, so that one of them can become empty */
-        insert_behind(pages->with_room.previous, extent);
+        list_append(&pages->with_room, &extent->link);
     bool leaves = extent->free_count == EXTENT_PAGES - 1 && pages->empty_count++ > 0;
     if (leaves) {
-        take_out(extent);
+        list_remove(&pages->with_room, &extent->link);
         pages->extent_count--;
         pages->empty_count--;
     }
@@ -128,10 +114,9 @@ void span_pages_give_back(struct span_pages *pages, void *page)
 
 void span_pages_free(struct span_pages *pages)
 {
-    while (pages->with_room.next != &pages->with_room) {
-        struct extent *extent = pages->with_room.next;
+    for (struct list_link *link; (link = list_pop(&pages->with_room));) {
+        struct extent *extent = container_of(link, struct extent, link);
         assert(extent->free_count == EXTENT_PAGES - 1); /* all pages were given back */
-        take_out(extent);
         unmap(extent, EXTENT_SIZE);
     }
     pthread_mutex_destroy(&pages->lock);

@@ -2,7 +2,7 @@
 
 #include "core/base/text.h"
 
-/* The take_ functions remove something from the front, and return whether it was there. */
+/* ---- the take_ functions remove something from the front, and return whether it was there ---- */
 
 static bool take(struct slice *rest, const char *literal)
 {

@@ -2,12 +2,14 @@
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/wire_writer.h"
 #include "core/formats/pprof.h"
 #include "core/formats/pprof_read.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,17 +17,17 @@
 
 /* Samples with equal stack, link and labels; their values are in writer->values. */
 struct row {
-    uint32_t hash;
     uint32_t stack, link;
     uint32_t first_label, label_count; /* indices into writer->labels */
 };
 
-/* A hash table of numbers from 1; 0 is a free slot. A reset makes it small again and keeps its
- * memory. */
-struct slots {
-    uint32_t *items;
-    uint32_t mask;
-    uint32_t capacity;
+enum { INDEX_SIZES = 32 };
+
+/* An index table that is emptied repeatedly. Emptying costs as much as the table has slots, so it
+ * then has as many as the last use needed. When it grows, it uses the memory that it had before. */
+struct reused_index {
+    struct index_table table;
+    void *slots[INDEX_SIZES]; /* by the logarithm of their number; NULL: not needed yet */
 };
 
 /* The entries of a table of the dictionary that are in the pprof, with their ids. */
@@ -125,7 +127,7 @@ struct pprof_writer {
     uint32_t value_capacity;
     uint32_t *labels; /* attributes */
     uint32_t label_count, label_capacity;
-    struct slots row_slots;
+    struct reused_index rows_by_hash;
 
     /* the pprof being written */
     uint32_t next_row;
@@ -136,29 +138,46 @@ struct pprof_writer {
     struct id_table mappings, locations, functions;
     struct string *strings;
     uint32_t string_count, string_capacity;
-    struct slots string_slots;
+    struct reused_index strings_by_hash; /* without "" */
 };
 
-/* ---- slots ---- */
+/* ---- reused indices ---- */
 
-enum { SLOTS_MIN = 64, VARINT_U32_MAX = 5 };
+enum { INDEX_ITEMS_MIN = 32, INDEX_ITEMS_SMALL = 4096, VARINT_U32_MAX = 5 };
 
-static void resize_slots(struct slots *slots, struct arena *arena, uint32_t size)
+static void resize_index(struct reused_index *index, struct arena *arena, size_t bytes)
 {
-    if (slots->capacity < size) {
-        slots->items = arena_array(arena, size, sizeof *slots->items);
-        slots->capacity = size;
-    }
-    memset(slots->items, 0, size * sizeof *slots->items);
-    slots->mask = size - 1;
+    unsigned size = (unsigned)__builtin_ctzll(bytes / sizeof(struct index_slot));
+    assert(size < INDEX_SIZES && sizeof(struct index_slot) << size == bytes);
+    if (index->slots[size])
+        memset(index->slots[size], 0, bytes);
+    else
+        index->slots[size] = arena_zalloc(arena, bytes);
+    index_table_move(&index->table, index->slots[size], bytes);
 }
 
-static void put_slot(struct slots *slots, uint32_t hash, uint32_t number)
+static void empty_index(struct reused_index *index, struct arena *arena)
 {
-    uint32_t at = hash & slots->mask;
-    while (slots->items[at] != 0)
-        at = (at + 1) & slots->mask;
-    slots->items[at] = number;
+    uint32_t last = index->table.count;
+    index->table = (struct index_table){0};
+    resize_index(index, arena, index_table_bytes(last > INDEX_ITEMS_MIN ? last : INDEX_ITEMS_MIN));
+}
+
+/* A small table grows fourfold, because growing costs more than searching. */
+static void grow_index(struct reused_index *index, struct arena *arena)
+{
+    uint32_t count = index->table.count;
+    uint32_t more = count < INDEX_ITEMS_SMALL ? count + 1 : 1;
+    resize_index(index, arena, index_table_growth(&index->table, more));
+}
+
+/* Begins a search that may end with an addition. */
+static inline struct index_probe probe_index(struct reused_index *index, struct arena *arena,
+                                             uint32_t hash)
+{
+    if (index_table_is_full(&index->table))
+        grow_index(index, arena);
+    return index_table_probe(&index->table, hash);
 }
 
 /* ---- strings ---- */
@@ -173,27 +192,9 @@ static uint32_t add_string(struct pprof_writer *writer, struct slice text, uint3
 {
     writer->strings = arena_grow(writer->arena, writer->strings, writer->string_count,
                                  &writer->string_capacity, sizeof *writer->strings);
-    writer->strings[writer->string_count++] = (struct string){text, hash};
+    writer->strings[writer->string_count] = (struct string){text, hash};
     wire_writer_bytes(&writer->sections[STRINGS], PPROF_STRING_TABLE, text);
-    if (writer->string_count * 2 > writer->string_slots.mask) {
-        resize_slots(&writer->string_slots, writer->arena, (writer->string_slots.mask + 1) * 2);
-        for (uint32_t i = 0; i + 1 < writer->string_count; i++)
-            put_slot(&writer->string_slots, writer->strings[i].hash, i + 1);
-    }
-    put_slot(&writer->string_slots, hash, writer->string_count);
-    return writer->string_count - 1;
-}
-
-/* Returns the id of a string in the pprof; 0 if it is absent or "". */
-static uint32_t find_string(const struct pprof_writer *writer, struct slice text, uint32_t hash)
-{
-    const struct slots *slots = &writer->string_slots;
-    for (uint32_t at = hash & slots->mask; slots->items[at] != 0; at = (at + 1) & slots->mask) {
-        const struct string *string = &writer->strings[slots->items[at] - 1];
-        if (string->hash == hash && slice_equal(string->text, text))
-            return slots->items[at] - 1;
-    }
-    return 0;
+    return writer->string_count++;
 }
 
 /* Truncates a text, not in the middle of a character. */
@@ -208,8 +209,14 @@ static struct slice cut_text(struct slice text, uint32_t size)
 
 static uint32_t hashed_string_id(struct pprof_writer *writer, struct slice text, uint32_t hash)
 {
-    uint32_t id = find_string(writer, text, hash);
-    return id > 0 ? id : add_string(writer, text, hash);
+    struct index_table *table = &writer->strings_by_hash.table;
+    struct index_probe probe = probe_index(&writer->strings_by_hash, writer->arena, hash);
+    for (uint32_t id; index_table_next(table, &probe, &id);)
+        if (slice_equal(writer->strings[id].text, text))
+            return id;
+    uint32_t id = add_string(writer, text, hash);
+    index_table_add(table, &probe, id);
+    return id;
 }
 
 static uint32_t string_id(struct pprof_writer *writer, struct slice text)
@@ -257,15 +264,12 @@ static uint32_t entry_string_id(struct pprof_writer *writer, uint64_t index)
     return find_or_add(writer, kept, dictionary_string(writer->dictionary, (uint32_t)index));
 }
 
-/* Removes the last string. Everything written after it must have been removed. */
+/* Removes the last string that was added. */
 static void drop_last_string(struct pprof_writer *writer)
 {
-    struct slots *slots = &writer->string_slots;
-    uint32_t at = writer->strings[writer->string_count - 1].hash & slots->mask;
-    while (slots->items[at] != writer->string_count)
-        at = (at + 1) & slots->mask;
-    slots->items[at] = 0;
-    writer->string_count--;
+    assert(writer->string_count > 1); /* "" stays */
+    uint32_t id = --writer->string_count;
+    index_table_remove(&writer->strings_by_hash.table, writer->strings[id].hash, id);
 }
 
 /* ---- entries of the dictionary ---- */
@@ -750,7 +754,7 @@ static uint32_t select_labels(struct pprof_writer *writer, const struct otlp_sam
 static bool is_of_row(const struct pprof_writer *writer, const struct row *row,
                       const struct row *wanted, const uint32_t *labels)
 {
-    return row->hash == wanted->hash && row->stack == wanted->stack && row->link == wanted->link &&
+    return row->stack == wanted->stack && row->link == wanted->link &&
            row->label_count == wanted->label_count &&
            (row->label_count == 0 || memcmp(writer->labels + row->first_label, labels,
                                             row->label_count * sizeof *labels) == 0);
@@ -774,12 +778,6 @@ static void keep_row(struct pprof_writer *writer, const struct row *wanted, cons
                                     sizeof *writer->values);
         writer->values[at] = 0;
     }
-    if (writer->row_count * 2 > writer->row_slots.mask) {
-        resize_slots(&writer->row_slots, writer->arena, (writer->row_slots.mask + 1) * 2);
-        for (uint32_t i = 0; i + 1 < writer->row_count; i++)
-            put_slot(&writer->row_slots, writer->rows[i].hash, i + 1);
-    }
-    put_slot(&writer->row_slots, row->hash, writer->row_count);
 }
 
 /* Finds or adds the row of a sample, and returns its number. */
@@ -789,14 +787,15 @@ static uint32_t find_row(struct pprof_writer *writer, const struct otlp_sample *
     struct row wanted = {.stack = sample->stack,
                          .link = sample->link,
                          .label_count = select_labels(writer, sample, labels)};
-    wanted.hash =
+    uint32_t hash =
         (uint32_t)hash_u64(hash_u64((uint64_t)wanted.stack << 32 | wanted.link) ^
                            hash_bytes(slice_of(labels, wanted.label_count * sizeof *labels)));
-    const struct slots *slots = &writer->row_slots;
-    for (uint32_t at = wanted.hash & slots->mask; slots->items[at] != 0;
-         at = (at + 1) & slots->mask)
-        if (is_of_row(writer, &writer->rows[slots->items[at] - 1], &wanted, labels))
-            return slots->items[at] - 1;
+    struct index_table *table = &writer->rows_by_hash.table;
+    struct index_probe probe = probe_index(&writer->rows_by_hash, writer->arena, hash);
+    for (uint32_t row; index_table_next(table, &probe, &row);)
+        if (is_of_row(writer, &writer->rows[row], &wanted, labels))
+            return row;
+    index_table_add(table, &probe, writer->row_count);
     keep_row(writer, &wanted, labels);
     return writer->row_count - 1;
 }
@@ -815,7 +814,7 @@ void pprof_writer_begin(struct pprof_writer *writer, const struct pprof_header *
 {
     writer->header = *header;
     writer->type_count = writer->row_count = writer->label_count = writer->next_row = 0;
-    resize_slots(&writer->row_slots, writer->arena, SLOTS_MIN);
+    empty_index(&writer->rows_by_hash, writer->arena);
 }
 
 uint32_t pprof_writer_sample_type(struct pprof_writer *writer, struct slice type, struct slice unit)
@@ -873,11 +872,14 @@ static void write_kept_label(struct pprof_writer *writer, struct kept_label *kep
     wire_writer_end(out, begun);
 }
 
+/* Returns the id of a text that is invalid after this call; copies it if it is new. */
 static uint32_t id_string_id(struct pprof_writer *writer, struct slice text)
 {
     text = cut_text(text, writer->limits.text_max);
-    uint32_t hash = string_hash(text), id = find_string(writer, text, hash);
-    return id > 0 ? id : add_string(writer, arena_copy(writer->arena, text), hash);
+    uint32_t id = hashed_string_id(writer, text, string_hash(text));
+    if (writer->strings[id].text.data == text.data)
+        writer->strings[id].text = arena_copy(writer->arena, text);
+    return id;
 }
 
 /* Writes the label of an id. Returns false if the id is missing or all zero. */
@@ -1058,7 +1060,7 @@ static void start_pprof(struct pprof_writer *writer)
     drop_ids(&writer->functions, 0);
     writer->string_count = 0;
     writer->pprof++;
-    resize_slots(&writer->string_slots, writer->arena, SLOTS_MIN);
+    empty_index(&writer->strings_by_hash, writer->arena);
     add_string(writer, (struct slice){0}, 0);
     write_header(writer);
 }

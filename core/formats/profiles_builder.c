@@ -3,6 +3,7 @@
 #include "core/base/arena.h"
 #include "core/base/budget.h"
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
@@ -30,13 +31,10 @@ static const uint8_t zero_request[] = {
 
 /* A sample to which profiles_builder_add may add. */
 struct sum {
-    struct sum *next; /* with the same hash slot */
-    uint64_t hash;
     uint32_t profile;
     uint32_t stack, link;
     uint32_t attribute_count;
     int64_t value;
-    struct sum *later; /* in the order of their first addition */
     uint32_t attributes[];
 };
 
@@ -71,10 +69,8 @@ struct profiles_builder {
     struct open_resource *first, *last;
     struct open_profile **profiles; /* by number */
     uint32_t profile_count, profile_capacity;
-    struct sum **sums;
-    uint64_t sums_mask; /* number of slots, a power of two, minus 1 */
-    uint32_t sum_count;
-    struct sum *first_sum, *last_sum;
+    struct sum **sums; /* in the order of their first addition */
+    struct index_table sums_by_hash;
     uint32_t *frames; /* for profiles_builder_frame: 1 + location, by string of the name */
     uint32_t frame_capacity;
 };
@@ -101,6 +97,7 @@ void profiles_builder_free(struct profiles_builder *builder)
     wire_writer_deinit(&builder->scratch);
     free(builder->profiles);
     free(builder->sums);
+    free(builder->sums_by_hash.slots);
     free(builder->frames);
     arena_deinit(&builder->arena);
     free(builder);
@@ -527,42 +524,46 @@ static bool is_of(const struct sum *sum, uint32_t profile, const struct built_sa
                                                 sum->attribute_count * sizeof(uint32_t)) == 0);
 }
 
+/* There is room for as many sums as the table may have items. */
 static void grow_sums(struct profiles_builder *builder)
 {
-    size_t count = builder->sums ? (builder->sums_mask + 1) * 2 : 256;
-    assert(count > builder->sum_count && (count & (count - 1)) == 0);
-    charge(builder, (builder->sums ? count / 2 : count) * sizeof(struct sum *));
-    free(builder->sums);
-    builder->sums = memory_zalloc(count * sizeof(struct sum *));
-    builder->sums_mask = count - 1;
-    for (struct sum *sum = builder->first_sum; sum; sum = sum->later) {
-        struct sum **slot = &builder->sums[sum->hash & builder->sums_mask];
-        sum->next = *slot;
-        *slot = sum;
-    }
+    enum { SUMS_MIN = 128 };
+    struct index_table *table = &builder->sums_by_hash;
+    size_t bytes = index_table_growth(table, table->slots ? 1 : SUMS_MIN);
+    size_t slots = bytes / sizeof *table->slots, old_slots = table->slots ? table->mask + 1 : 0;
+    assert(slots > old_slots);
+    charge(builder, (slots - old_slots) * (sizeof *table->slots + sizeof(struct sum *) / 2));
+    builder->sums = memory_grow(builder->sums, slots / 2, sizeof(struct sum *));
+    free(index_table_move(table, memory_zalloc(bytes), bytes));
 }
 
-static struct sum *new_sum(struct profiles_builder *builder, uint64_t hash, uint32_t profile,
+static struct sum *new_sum(struct profiles_builder *builder, uint32_t profile,
                            const struct built_sample *sample)
 {
     size_t list = sample->attribute_count * sizeof(uint32_t);
     struct sum *sum = arena_zalloc(&builder->arena, sizeof *sum + list);
-    *sum = (struct sum){.hash = hash,
-                        .profile = profile,
+    *sum = (struct sum){.profile = profile,
                         .stack = sample->stack,
                         .link = sample->link,
                         .attribute_count = (uint32_t)sample->attribute_count};
     if (list > 0)
         memcpy(sum->attributes, sample->attributes, list);
-    *(builder->last_sum ? &builder->last_sum->later : &builder->first_sum) = sum;
-    builder->last_sum = sum;
-    if (!builder->sums || builder->sum_count++ > builder->sums_mask) {
-        grow_sums(builder); /* adds it with the others */
-    } else {
-        struct sum **slot = &builder->sums[hash & builder->sums_mask];
-        sum->next = *slot;
-        *slot = sum;
-    }
+    return sum;
+}
+
+static struct sum *find_or_add_sum(struct profiles_builder *builder, uint32_t profile,
+                                   const struct built_sample *sample)
+{
+    struct index_table *table = &builder->sums_by_hash;
+    if (index_table_is_full(table))
+        grow_sums(builder);
+    struct index_probe probe = index_table_probe(table, (uint32_t)sample_hash(profile, sample));
+    for (uint32_t i; index_table_next(table, &probe, &i);)
+        if (is_of(builder->sums[i], profile, sample))
+            return builder->sums[i];
+    struct sum *sum = new_sum(builder, profile, sample);
+    builder->sums[table->count] = sum;
+    index_table_add(table, &probe, table->count);
     return sum;
 }
 
@@ -572,18 +573,14 @@ void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
     if (!has_room(builder))
         return;
     assert(profile < builder->profile_count);
-    uint64_t hash = sample_hash(profile, sample);
-    struct sum *sum = builder->sums ? builder->sums[hash & builder->sums_mask] : NULL;
-    while (sum && !(sum->hash == hash && is_of(sum, profile, sample)))
-        sum = sum->next;
-    if (!sum)
-        sum = new_sum(builder, hash, profile, sample);
+    struct sum *sum = find_or_add_sum(builder, profile, sample);
     sum->value = saturate_add(sum->value, value);
 }
 
 static void write_sums(struct profiles_builder *builder)
 {
-    for (const struct sum *sum = builder->first_sum; sum; sum = sum->later) {
+    for (uint32_t i = 0; i < builder->sums_by_hash.count; i++) {
+        const struct sum *sum = builder->sums[i];
         struct built_sample sample = {.stack = sum->stack,
                                       .link = sum->link,
                                       .attributes = sum->attributes,

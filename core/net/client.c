@@ -14,46 +14,6 @@
 
 enum { CONNECTIONS_DEFAULT = 16, REFUSED_MAX = 3 };
 
-/* ---- lists ---- */
-
-void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange)
-{
-    assert(!exchange->previous && !exchange->next);
-    exchange->next = NULL;
-    exchange->previous = list->last;
-    if (list->last)
-        list->last->next = exchange;
-    else
-        list->first = exchange;
-    list->last = exchange;
-}
-
-void exchange_list_prepend(struct exchange_list *list, struct client_exchange *exchange)
-{
-    assert(!exchange->previous && !exchange->next);
-    exchange->previous = NULL;
-    exchange->next = list->first;
-    if (list->first)
-        list->first->previous = exchange;
-    else
-        list->last = exchange;
-    list->first = exchange;
-}
-
-void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange)
-{
-    assert((exchange->previous ? exchange->previous->next : list->first) == exchange);
-    if (exchange->previous)
-        exchange->previous->next = exchange->next;
-    else
-        list->first = exchange->next;
-    if (exchange->next)
-        exchange->next->previous = exchange->previous;
-    else
-        list->last = exchange->previous;
-    exchange->previous = exchange->next = NULL;
-}
-
 /* ---- start and end of a client ---- */
 
 void client_ref(struct client *client)
@@ -67,8 +27,7 @@ void client_unref(struct client *client)
     assert(client->references > 0);
     if (--client->references > 0)
         return;
-    assert(client->freed && !client->connections && !client->waiting.first);
-    assert(client->connection_count == 0 && client->waiting_count == 0);
+    assert(client->freed && client->connections.count == 0 && client->waiting.count == 0);
     assert(client->open_count == 0 && client->connecting_count == 0);
     free(client->read_buffer);
     free(client->plain_buffer);
@@ -147,14 +106,15 @@ void client_free(struct client *client)
 {
     if (!client)
         return;
-    assert(!client->freed && !client->waiting.first);
+    assert(!client->freed && client->waiting.count == 0);
     assert(worker_is_current(client->worker));
     client->freed = true;
     worker_cancel_timer(client->worker, &client->kick);
     worker_cancel_timer(client->worker, &client->reconnect);
-    while (client->connections) {
-        assert(!client->connections->exchanges.first);
-        connection_close(client->connections, "closed");
+    while (client->connections.first) {
+        struct client_connection *connection = connection_of_link(client->connections.first);
+        assert(connection->exchanges.count == 0);
+        connection_close(connection, "closed");
     }
     client_resolver_cancel(&client->resolver);
     tls_context_free(client->tls);
@@ -227,14 +187,10 @@ static void take_off(struct client_exchange *exchange)
 {
     struct client_connection *connection = exchange->connection;
     if (!connection) {
-        exchange_list_remove(&exchange->client->waiting, exchange);
-        assert(exchange->client->waiting_count > 0);
-        exchange->client->waiting_count--;
+        list_remove(&exchange->client->waiting, &exchange->link);
         return;
     }
-    exchange_list_remove(&connection->exchanges, exchange);
-    assert(connection->active > 0);
-    connection->active--;
+    list_remove(&connection->exchanges, &exchange->link);
     exchange->connection = NULL;
     if (connection->hang_up) {
         connection_close(connection, "hung up");
@@ -300,8 +256,7 @@ void exchange_give_back(struct client_exchange *exchange, const char *why)
     }
     take_off(exchange);
     forget_answer(exchange);
-    exchange_list_prepend(&client->waiting, exchange);
-    client->waiting_count++;
+    list_prepend(&client->waiting, &exchange->link);
     client_kick(client);
 }
 
@@ -350,8 +305,7 @@ void client_send(struct client *client, struct client_request *request)
     worker_now(client->worker);
     if (request->timeout_ns > 0)
         worker_set_timer(client->worker, &request->timer, (uint64_t)request->timeout_ns);
-    exchange_list_append(&client->waiting, exchange);
-    client->waiting_count++;
+    list_append(&client->waiting, &exchange->link);
     client_kick(client);
 }
 
@@ -381,9 +335,11 @@ void client_kick(struct client *client)
 
 static struct client_connection *find_room(struct client *client)
 {
-    for (struct client_connection *c = client->connections; c; c = c->next)
+    for (struct list_link *link = client->connections.first; link; link = link->next) {
+        struct client_connection *c = connection_of_link(link);
         if (c->state == CONNECTION_OPEN && !c->retiring && c->codec->room(c) > 0)
             return c;
+    }
     return NULL;
 }
 
@@ -393,9 +349,7 @@ static void hand_out(struct client *client)
         struct client_connection *connection = find_room(client);
         if (!connection)
             return;
-        struct client_exchange *exchange = client->waiting.first;
-        exchange_list_remove(&client->waiting, exchange);
-        client->waiting_count--;
+        struct client_exchange *exchange = exchange_of_link(list_pop(&client->waiting));
         exchange->doomed = false;
         connection_send(connection, exchange);
     }
@@ -404,19 +358,19 @@ static void hand_out(struct client *client)
 static size_t retiring_count(const struct client *client)
 {
     size_t count = 0;
-    for (const struct client_connection *c = client->connections; c; c = c->next)
-        count += c->retiring;
+    for (struct list_link *link = client->connections.first; link; link = link->next)
+        count += connection_of_link(link)->retiring;
     return count;
 }
 
 static bool wants_connection(const struct client *client)
 {
-    if (client->waiting_count <= client->connecting_count)
+    if (client->waiting.count <= client->connecting_count)
         return false;
     size_t limit = client->options.max_connections;
     if (!client->protocol_known || client->h2_agreed)
         limit = client->options.protocol == CLIENT_H2 ? limit : 1;
-    return client->connection_count < limit + retiring_count(client);
+    return client->connections.count < limit + retiring_count(client);
 }
 
 /* Returns the first address to try. With several addresses, each worker and each connection begins
@@ -463,23 +417,22 @@ static void on_reconnect(struct timer *timer)
 
 static void fail_doomed(struct client *client)
 {
-    while (client->waiting.first && client->waiting.first->doomed)
-        exchange_finish(client->waiting.first, CLIENT_CONNECT_FAILED, client->connect_error);
+    while (client->waiting.first && exchange_of_link(client->waiting.first)->doomed)
+        exchange_finish(exchange_of_link(client->waiting.first), CLIENT_CONNECT_FAILED,
+                        client->connect_error);
 }
 
 static void flush_all(struct client *client)
 {
-    struct client_connection *next;
-    for (struct client_connection *c = client->connections; c; c = next) {
-        next = c->next;
-        connection_flush(c);
+    for (struct list_link *link = client->connections.first, *next; link; link = next) {
+        next = link->next;
+        connection_flush(connection_of_link(link));
     }
 }
 
 static void on_kick(struct timer *timer)
 {
     struct client *client = container_of(timer, struct client, kick);
-    assert((client->waiting_count == 0) == (client->waiting.first == NULL));
     client_ref(client);
     fail_doomed(client);
     if (!client->freed) {
@@ -523,7 +476,7 @@ void client_connect_failed(struct client *client, const char *why)
     client_resolver_doubt(&client->resolver);
     /* Requests continue to wait only if another connection can carry them. */
     if (client->open_count == 0 && client->connecting_count == 0)
-        for (struct client_exchange *e = client->waiting.first; e; e = e->next)
-            e->doomed = true;
+        for (struct list_link *link = client->waiting.first; link; link = link->next)
+            exchange_of_link(link)->doomed = true;
     client_kick(client);
 }

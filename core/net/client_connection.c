@@ -28,7 +28,7 @@ static void set_why(struct client_connection *connection, const char *text)
 
 static void free_connection(struct client_connection *connection)
 {
-    assert(connection->state == CONNECTION_CLOSED && connection->active == 0);
+    assert(connection->state == CONNECTION_CLOSED && connection->exchanges.count == 0);
     struct client *client = connection->client;
     if (connection->session)
         connection->codec->free(connection);
@@ -67,25 +67,14 @@ static void set_state(struct client_connection *connection, enum connection_stat
     connection->state = state;
     count_state(connection, 1);
     assert(connection->client->open_count + connection->client->connecting_count <=
-           connection->client->connection_count);
-}
-
-static void unlink_connection(struct client_connection *connection)
-{
-    struct client *client = connection->client;
-    struct client_connection **at = &client->connections;
-    while (*at != connection)
-        at = &(*at)->next;
-    *at = connection->next;
-    assert(client->connection_count > 0);
-    client->connection_count--;
+           connection->client->connections.count);
 }
 
 static void detach(struct client_connection *connection)
 {
     struct client *client = connection->client;
     set_state(connection, CONNECTION_CLOSED);
-    unlink_connection(connection);
+    list_remove(&connection->client->connections, &connection->link);
     worker_cancel_timer(client->worker, &connection->deadline);
     worker_cancel_timer(client->worker, &connection->keepalive);
 }
@@ -114,11 +103,11 @@ void connection_close(struct client_connection *connection, const char *why)
     detach(connection);
     leave_loop(connection);
     while (connection->exchanges.first)
-        exchange_finish(connection->exchanges.first, CLIENT_BROKEN, text);
-    assert(connection->active == 0);
+        exchange_finish(exchange_of_link(connection->exchanges.first), CLIENT_BROKEN, text);
+    assert(connection->exchanges.count == 0);
     /* Treated like a refused connection: otherwise a peer that closes at once would be connected to
      * again at once. */
-    if (!connection->used && client->waiting_count > 0)
+    if (!connection->used && client->waiting.count > 0)
         client_connect_failed(client, text);
     client_kick(client);
     client_unref(client);
@@ -286,7 +275,7 @@ void connection_flush(struct client_connection *connection)
     } while (result == OUTPUT_DONE);
     if (result != OUTPUT_FAILED) {
         watch(connection, UV_READABLE | (result == OUTPUT_BLOCKED ? UV_WRITABLE : 0));
-        if (connection->retiring && connection->active == 0 && result == OUTPUT_DONE)
+        if (connection->retiring && connection->exchanges.count == 0 && result == OUTPUT_DONE)
             connection_close(connection, "no longer used");
         return;
     }
@@ -305,8 +294,7 @@ void connection_send(struct client_connection *connection, struct client_exchang
     connection->used = true;
     exchange->connection = connection;
     exchange->sent_ns = connection->client->worker->now_ns;
-    exchange_list_append(&connection->exchanges, exchange);
-    connection->active++;
+    list_append(&connection->exchanges, &exchange->link);
     connection->codec->send(connection, exchange);
 }
 
@@ -338,7 +326,7 @@ static void on_keepalive(struct timer *timer)
         return;
     }
     uint64_t wait = silence < time ? time - silence : time;
-    if (silence >= time && (connection->active > 0 || options->keepalive_without_stream)) {
+    if (silence >= time && (connection->exchanges.count > 0 || options->keepalive_without_stream)) {
         connection->codec->ping(connection);
         connection->ping_ns = now;
         wait = patience;
@@ -353,7 +341,7 @@ void connection_rest(struct client_connection *connection)
     const struct client_options *options = &client->options;
     if (connection->state != CONNECTION_OPEN)
         return;
-    if (connection->active == 0 && options->idle_timeout_ns > 0)
+    if (connection->exchanges.count == 0 && options->idle_timeout_ns > 0)
         worker_set_timer(client->worker, &connection->deadline, (uint64_t)options->idle_timeout_ns);
     if (options->keepalive_time_ns > 0 && connection->codec->ping &&
         !timer_is_set(&connection->keepalive))
@@ -513,9 +501,7 @@ static struct client_connection *new_connection(struct client *client)
     connection->socket = -1;
     connection->deadline.on_timer = on_deadline;
     connection->keepalive.on_timer = on_keepalive;
-    connection->next = client->connections;
-    client->connections = connection;
-    client->connection_count++;
+    list_prepend(&client->connections, &connection->link);
     count_state(connection, 1);
     return connection;
 }

@@ -33,7 +33,7 @@ struct h1_session {
 
 static parser_settings_type settings;
 
-/* The two parser libraries have different functions, but the same callbacks. */
+/* ---- the two parser libraries have different functions, but the same callbacks ---- */
 
 static void parser_begin(struct h1_session *session)
 {
@@ -85,7 +85,9 @@ static struct client_connection *connection_of(parser_type *parser)
 
 static struct h1_session *session_of(parser_type *parser)
 {
-    return connection_of(parser)->session;
+    const struct client_connection *connection = connection_of(parser);
+    assert(connection->codec == &client_h1);
+    return connection->session;
 }
 
 static int refuse(parser_type *parser, const char *why)
@@ -266,7 +268,7 @@ static void h1_send(struct client_connection *connection, struct client_exchange
     struct h1_session *session = connection->session;
     const struct client_request *request = exchange->request;
     assert(!session->exchange);
-    assert(connection->active == 1 && connection->output.bytes == 0);
+    assert(connection->exchanges.count == 1 && connection->output.bytes == 0);
     session->exchange = exchange;
     session->fed_bytes = 0;
     struct text head = {0};

@@ -19,12 +19,16 @@ struct h2_session {
 
 static nghttp2_session *session_of(const struct client_connection *connection)
 {
-    return ((const struct h2_session *)connection->session)->nghttp2;
+    const struct h2_session *session = connection->session;
+    assert(connection->codec == &client_h2);
+    return session->nghttp2;
 }
 
 static struct h2_limits *limits_of(const struct client_connection *connection)
 {
-    return &((struct h2_session *)connection->session)->guard.limits;
+    struct h2_session *session = connection->session;
+    assert(connection->codec == &client_h2);
+    return &session->guard.limits;
 }
 
 static uint64_t now_of(const struct client_connection *connection)
@@ -190,9 +194,9 @@ static void on_goaway(struct client_connection *connection, const nghttp2_goaway
              (int)(goaway->opaque_data_len < 100 ? goaway->opaque_data_len : 100),
              (const char *)goaway->opaque_data);
     connection->retiring = true;
-    struct client_exchange *next;
-    for (struct client_exchange *e = connection->exchanges.first; e; e = next) {
-        next = e->next;
+    for (struct list_link *link = connection->exchanges.first, *next; link; link = next) {
+        struct client_exchange *e = exchange_of_link(link);
+        next = link->next;
         if (e->stream_id <= goaway->last_stream_id)
             continue;
         forget_stream(session_of(connection), e);
@@ -251,11 +255,12 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
     struct client_connection *connection = context;
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
-    struct client_exchange *exchange = connection->exchanges.first;
-    while (exchange && exchange->stream_id != frame->hd.stream_id)
-        exchange = exchange->next;
-    if (!exchange)
+    struct list_link *link = connection->exchanges.first;
+    while (link && exchange_of_link(link)->stream_id != frame->hd.stream_id)
+        link = link->next;
+    if (!link)
         return 0;
+    struct client_exchange *exchange = exchange_of_link(link);
     connection->retiring = true;
     forget_stream(session, exchange);
     exchange_give_back(exchange, nghttp2_strerror(error));
@@ -304,7 +309,7 @@ static size_t h2_room(struct client_connection *connection)
         nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
     if (!nghttp2_session_check_request_allowed(session))
         return 0;
-    return allowed > connection->active ? allowed - connection->active : 0;
+    return allowed > connection->exchanges.count ? allowed - connection->exchanges.count : 0;
 }
 
 static nghttp2_nv nv_of(struct slice name, struct slice value)
@@ -397,7 +402,7 @@ static bool h2_fill(struct client_connection *connection)
         return true;
     /* After we sent a GOAWAY for an error of the peer, no more answers arrive. */
     connection->retiring = true;
-    return connection->active == 0;
+    return connection->exchanges.count == 0;
 }
 
 static void h2_ping(struct client_connection *connection)

@@ -16,6 +16,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/container_of.h"
+#include "core/base/list.h"
 #include "core/base/text.h"
 #include "core/net/client.h"
 #include "core/net/client_output.h"
@@ -23,15 +24,9 @@
 
 struct client_connection;
 
-struct exchange_list {
-    struct client_exchange *first;
-    struct client_exchange *last;
-};
-
 /* A request in progress, and the part of its answer that has arrived. */
 struct client_exchange {
-    struct client_exchange *previous;
-    struct client_exchange *next;
+    struct list_link link; /* of client->waiting or connection->exchanges */
     struct client *client;
     struct client_request *request;
     struct client_connection *connection; /* NULL: it waits for one */
@@ -86,7 +81,7 @@ enum connection_state {
 };
 
 struct client_connection {
-    struct client_connection *next;
+    struct list_link link; /* of client->connections */
     struct client *client;
     enum connection_state state;
     const struct client_codec *codec;
@@ -101,8 +96,7 @@ struct client_connection {
     uint64_t ping_ns;       /* when the last was sent; 0: none */
     size_t address;         /* index of the one being tried */
     size_t addresses_left;
-    struct exchange_list exchanges;
-    size_t active;    /* number of exchanges on it */
+    struct list exchanges;
     bool used;        /* it has carried an exchange */
     bool retiring;    /* accepts no more exchanges, closes after the last one */
     bool hang_up;     /* closes as soon as its exchange is removed */
@@ -120,10 +114,8 @@ struct client {
     unsigned
         references; /* of the owner, each connection, a look-up, a function that calls on_done */
     bool freed;
-    struct exchange_list waiting;
-    size_t waiting_count;
-    struct client_connection *connections;
-    size_t connection_count;
+    struct list waiting; /* exchanges */
+    struct list connections;
     size_t connecting_count;
     size_t open_count;
     bool h2_agreed; /* by ALPN, on the last connection */
@@ -139,11 +131,15 @@ struct client {
 
 enum { CLIENT_READ_BYTES = 64 * 1024, CLIENT_PLAIN_BYTES = 16 * 1024 };
 
-/* Add an exchange, which is in no list, at the end or the front; remove it from the list it is
- * in. */
-void exchange_list_append(struct exchange_list *list, struct client_exchange *exchange);
-void exchange_list_prepend(struct exchange_list *list, struct client_exchange *exchange);
-void exchange_list_remove(struct exchange_list *list, struct client_exchange *exchange);
+static inline struct client_exchange *exchange_of_link(struct list_link *link)
+{
+    return container_of(link, struct client_exchange, link);
+}
+
+static inline struct client_connection *connection_of_link(struct list_link *link)
+{
+    return container_of(link, struct client_connection, link);
+}
 
 /* Take and drop a reference. The last one frees a client for which client_free was called. */
 void client_ref(struct client *client);

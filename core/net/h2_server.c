@@ -2,6 +2,7 @@
  * HTTP/2 on a connection, and gRPC answers on it. nghttp2 does the framing; this file applies
  * limits and collects requests.
  */
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
 #include "core/net/h2_guard.h"
@@ -28,7 +29,7 @@ enum {
 
 struct h2 {
     nghttp2_session *session;
-    struct exchange *exchanges;
+    struct list exchanges;
     struct h2_guard guard;
     struct exchange *block_exchange; /* whose head is being received; NULL: none */
     size_t block_bytes;              /* of the header block being received */
@@ -76,22 +77,9 @@ static int flooded(struct connection *connection)
 
 /* ---- exchanges of the connection ---- */
 
-static void link_exchange(struct h2 *h2, struct exchange *exchange)
+static struct exchange *exchange_of_link(struct list_link *link)
 {
-    assert(!exchange->link);
-    exchange->next = h2->exchanges;
-    exchange->link = &h2->exchanges;
-    if (exchange->next)
-        exchange->next->link = &exchange->next;
-    h2->exchanges = exchange;
-}
-
-static void unlink_exchange(struct exchange *exchange)
-{
-    assert(*exchange->link == exchange);
-    *exchange->link = exchange->next;
-    if (exchange->next)
-        exchange->next->link = exchange->link;
+    return container_of(link, struct exchange, link);
 }
 
 static struct exchange *exchange_of(nghttp2_session *session, int32_t stream_id)
@@ -131,7 +119,7 @@ static void drop_head(struct connection *connection)
     refuse_stream(connection, exchange->stream_id);
     nghttp2_session_set_stream_user_data(h2->session, exchange->stream_id, NULL);
     h2->block_exchange = NULL;
-    unlink_exchange(exchange);
+    list_remove(&h2->exchanges, &exchange->link);
     server_exchange_free(exchange);
 }
 
@@ -153,7 +141,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     }
     exchange->stream_id = frame->hd.stream_id;
     h2->block_exchange = exchange;
-    link_exchange(h2, exchange);
+    list_prepend(&h2->exchanges, &exchange->link);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
     return 0;
 }
@@ -430,9 +418,9 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     nghttp2_session_set_stream_user_data(session, stream_id, NULL);
     if (h2->block_exchange == exchange)
         h2->block_exchange = NULL;
-    unlink_exchange(exchange);
+    list_remove(&h2->exchanges, &exchange->link);
     server_exchange_gone(exchange);
-    if (!h2->exchanges) {
+    if (h2->exchanges.count == 0) {
         h2->idle_ns = now_of(connection);
         server_connection_watch(connection, idle_deadline(connection));
     }
@@ -499,7 +487,8 @@ static void h2_output(struct connection *connection)
     }
     if (server_connection_has_unsent(connection))
         return;
-    bool has_ended = connection->eof ? !h2->exchanges : !nghttp2_session_want_read(h2->session);
+    bool has_ended =
+        connection->eof ? h2->exchanges.count == 0 : !nghttp2_session_want_read(h2->session);
     bool is_over = h2->terminated || (has_ended && !nghttp2_session_want_write(h2->session));
     if (is_over)
         server_connection_finish(connection, (enum close_reason)h2->reason, true);
@@ -624,11 +613,13 @@ static void h2_eof(struct connection *connection)
     struct h2 *h2 = connection->session;
     if (!h2->terminated)
         h2->reason = CLOSE_CLIENT;
-    for (struct exchange *exchange = h2->exchanges; exchange; exchange = exchange->next)
+    for (struct list_link *link = h2->exchanges.first; link; link = link->next) {
+        const struct exchange *exchange = exchange_of_link(link);
         if (!exchange->body_complete)
             nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
                                       NGHTTP2_CANCEL);
-    if (h2->exchanges)
+    }
+    if (h2->exchanges.count > 0)
         nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
     server_connection_mark_dirty(connection); /* h2_output ends it */
 }
@@ -825,7 +816,7 @@ static uint64_t check_exchange(struct connection *connection, struct exchange *e
 static uint64_t check_idle(struct connection *connection, uint64_t now_ns)
 {
     struct h2 *h2 = connection->session;
-    if (h2->exchanges)
+    if (h2->exchanges.count > 0)
         return UINT64_MAX;
     uint64_t deadline = idle_deadline(connection);
     if (now_ns >= deadline)
@@ -917,8 +908,8 @@ static uint64_t h2_check(struct connection *connection, uint64_t now_ns)
 {
     struct h2 *h2 = connection->session;
     uint64_t next = check_start(connection, now_ns);
-    for (struct exchange *exchange = h2->exchanges; exchange; exchange = exchange->next)
-        next = earlier(next, check_exchange(connection, exchange, now_ns));
+    for (struct list_link *link = h2->exchanges.first; link; link = link->next)
+        next = earlier(next, check_exchange(connection, exchange_of_link(link), now_ns));
     next = earlier(next, check_idle(connection, now_ns));
     next = earlier(next, check_age(connection, now_ns));
     next = earlier(next, check_keepalive(connection, now_ns));
@@ -984,11 +975,8 @@ static void h2_close(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
     connection->session = NULL;
-    while (h2->exchanges) {
-        struct exchange *exchange = h2->exchanges;
-        unlink_exchange(exchange);
-        server_exchange_gone(exchange);
-    }
+    for (struct list_link *link; (link = list_pop(&h2->exchanges));)
+        server_exchange_gone(exchange_of_link(link));
     nghttp2_session_del(h2->session);
     free(h2);
 }

@@ -196,7 +196,8 @@ void server_part_unlive(struct server_part *part)
 {
     if (part->live > 0 || !part->stopped)
         return;
-    assert(!part->connections && !part->dirty && !part->buried && part->connection_count == 0);
+    assert(part->connections.count == 0 && part->connection_count == 0);
+    assert(part->dirty.count == 0 && part->buried.count == 0);
     free(part->read_buffer);
     free(part->plain_buffer);
     outgoing_deinit(&part->scratch);
@@ -205,12 +206,16 @@ void server_part_unlive(struct server_part *part)
     server_unref(part->server);
 }
 
+static struct connection *connection_of_link(struct list_link *link)
+{
+    return container_of(link, struct connection, link);
+}
+
 static void free_buried(struct server_part *part)
 {
-    while (part->buried) {
-        struct connection *connection = part->buried;
+    for (struct list_link *link; (link = list_pop(&part->buried));) {
+        struct connection *connection = connection_of_link(link);
         assert(connection->phase == CONNECTION_CLOSED);
-        part->buried = connection->next;
         free(connection);
         part->live--;
     }
@@ -219,17 +224,15 @@ static void free_buried(struct server_part *part)
 void server_part_round(struct server_part *part)
 {
     part->handshakes = 0;
-    while (part->dirty) {
-        struct connection *connection = part->dirty;
-        assert(connection->dirty && connection->part == part);
-        part->dirty = connection->next_dirty;
-        connection->dirty = false;
+    for (struct list_link *link; (link = list_pop(&part->dirty));) {
+        struct connection *connection = container_of(link, struct connection, dirty);
+        assert(connection->part == part);
         if (connection->phase == CONNECTION_OPEN && !connection->broken)
             connection->protocol->output(connection);
         server_connection_settle(connection);
     }
     server_part_check_drained(part);
-    bool has_buried = part->buried != NULL;
+    bool has_buried = part->buried.count > 0;
     free_buried(part);
     if (has_buried)
         server_part_unlive(part);
@@ -287,9 +290,8 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
     part->drained_context = context;
     if (is_first(part))
         listener_stop(server);
-    for (struct connection *connection = part->connections; connection;
-         connection = connection->next)
-        drain_connection(connection);
+    for (struct list_link *link = part->connections.first; link; link = link->next)
+        drain_connection(connection_of_link(link));
     server_part_check_drained(part);
 }
 
@@ -313,8 +315,8 @@ void server_stop(struct server *server, struct worker *worker)
     part->live++; /* until the end of this function */
     part->stopped = true;
     part->on_drained = NULL;
-    while (part->connections)
-        server_connection_close(part->connections, CLOSE_SHUTDOWN);
+    while (part->connections.first)
+        server_connection_close(connection_of_link(part->connections.first), CLOSE_SHUTDOWN);
     free_buried(part);
     if (part->prepare.data)
         uv_close((uv_handle_t *)&part->prepare, on_prepare_closed);

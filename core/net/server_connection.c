@@ -165,11 +165,9 @@ void server_connection_send(struct connection *connection, struct slice data)
 
 void server_connection_mark_dirty(struct connection *connection)
 {
-    if (connection->dirty || connection->phase == CONNECTION_CLOSED)
-        return;
-    connection->dirty = true;
-    connection->next_dirty = connection->part->dirty;
-    connection->part->dirty = connection;
+    struct list *dirty = &connection->part->dirty;
+    if (!list_has(dirty, &connection->dirty) && connection->phase != CONNECTION_CLOSED)
+        list_prepend(dirty, &connection->dirty);
 }
 
 void server_connection_break(struct connection *connection, enum close_reason reason)
@@ -222,7 +220,7 @@ static void leave_account(struct connection *connection)
 
 static void bury(struct connection *connection)
 {
-    assert(connection->phase == CONNECTION_CLOSED && !connection->dirty);
+    assert(connection->phase == CONNECTION_CLOSED && !connection->dirty.list);
     struct server_part *part = connection->part;
     free(connection);
     assert(part->live > 0);
@@ -235,41 +233,27 @@ static void on_poll_closed(uv_handle_t *handle)
     bury(handle->data);
 }
 
-static void unlink_dirty(struct connection *connection)
-{
-    if (!connection->dirty)
-        return;
-    struct connection **link = &connection->part->dirty;
-    while (*link != connection)
-        link = &(*link)->next_dirty;
-    *link = connection->next_dirty;
-    connection->dirty = false;
-}
-
 void server_connection_close(struct connection *connection, enum close_reason reason)
 {
     struct server_part *part = connection->part;
     assert(!connection->in_input);
     if (connection->phase == CONNECTION_CLOSED)
         return;
-    unlink_dirty(connection);
+    if (list_has(&part->dirty, &connection->dirty))
+        list_remove(&part->dirty, &connection->dirty);
     connection->phase = CONNECTION_CLOSED;
     stop_counting(connection);
     server_count_closed(part->server, part->worker->index, reason);
     worker_cancel_timer(part->worker, &connection->timer);
     if (connection->session)
         connection->protocol->close(connection);
-    assert(!connection->session && !connection->dirty);
+    assert(!connection->session && !connection->dirty.list);
     tls_stream_free(connection->tls);
     outgoing_deinit(&connection->out);
     leave_account(connection);
-    assert(*connection->link == connection);
-    *connection->link = connection->next;
-    if (connection->next)
-        connection->next->link = connection->link;
+    list_remove(&part->connections, &connection->link);
     if (connection->sink) {
-        connection->next = part->buried;
-        part->buried = connection;
+        list_prepend(&part->buried, &connection->link);
     } else {
         unsigned load = atomic_fetch_sub_explicit(&part->load, 1, memory_order_relaxed);
         assert(load > 0);
@@ -690,11 +674,7 @@ struct connection *server_connection_open(struct server_part *part, int fd,
         return NULL;
     }
     enter_account(connection);
-    connection->next = part->connections;
-    connection->link = &part->connections;
-    if (connection->next)
-        connection->next->link = &connection->next;
-    part->connections = connection;
+    list_prepend(&part->connections, &connection->link);
     connection->counted = true;
     part->connection_count++;
     part->live++;

@@ -230,7 +230,7 @@ static void open_here(struct server_part *part, int fd, const struct sockaddr *a
 
 static void on_handover(struct worker *worker, struct post *post)
 {
-    struct handover *handover = (struct handover *)(void *)post;
+    struct handover *handover = container_of(post, struct handover, post);
     assert(worker == handover->part->worker);
     struct server *server = handover->part->server;
     open_here(handover->part, handover->fd, (const struct sockaddr *)&handover->address);

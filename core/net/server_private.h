@@ -16,6 +16,7 @@
 #ifndef PROFCOL_CORE_NET_SERVER_PRIVATE_H
 #define PROFCOL_CORE_NET_SERVER_PRIVATE_H
 
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/base/verdict.h"
 #include "core/net/h2_guard.h"
@@ -124,19 +125,19 @@ struct server_part {
     bool started;
     bool draining;
     bool stopped;
-    struct connection *connections;
+    struct list connections;
     size_t connection_count; /* connections that server_drain waits for */
-    struct connection *dirty;
-    unsigned handshakes;       /* TLS handshakes that continued in this turn of the loop */
-    struct connection *buried; /* closed, without a libuv handle; freed next round */
-    struct list ready;         /* exchanges that wait for a later turn, oldest first */
-    struct timer turn_timer;   /* set while `ready` has any */
-    uint64_t turn;             /* the turn of the loop that turn_bytes counts */
-    size_t turn_bytes;         /* bytes of requests delivered to the handler in `turn` */
-    uint8_t *read_buffer;      /* SERVER_READ_BYTES; valid for one call of `input` */
-    uint8_t *plain_buffer;     /* decrypted */
-    struct outgoing scratch;   /* an answer while it is encoded */
-    struct outgoing batch;     /* HTTP/2 frames that are sent together */
+    struct list dirty;       /* connections with something to send */
+    unsigned handshakes;     /* TLS handshakes that continued in this turn of the loop */
+    struct list buried;      /* closed, without a libuv handle; freed next round */
+    struct list ready;       /* exchanges that wait for a later turn, oldest first */
+    struct timer turn_timer; /* set while `ready` has any */
+    uint64_t turn;           /* the turn of the loop that turn_bytes counts */
+    size_t turn_bytes;       /* bytes of requests delivered to the handler in `turn` */
+    uint8_t *read_buffer;    /* SERVER_READ_BYTES; valid for one call of `input` */
+    uint8_t *plain_buffer;   /* decrypted */
+    struct outgoing scratch; /* an answer while it is encoded */
+    struct outgoing batch;   /* HTTP/2 frames that are sent together */
     uint8_t frame_heads[FRAMES_AHEAD_MAX][H2_FRAME_HEAD_BYTES]; /* valid as long as read_buffer */
     uv_prepare_t prepare;
     uint64_t date_ns; /* time of `date`, monotonic */
@@ -223,15 +224,14 @@ enum connection_phase {
 
 struct connection {
     struct server_part *part;
-    struct connection *next, **link;
-    struct connection *next_dirty;
+    struct list_link link;  /* of part->connections or part->buried */
+    struct list_link dirty; /* of part->dirty */
     const struct protocol *protocol;
     void *session; /* of the protocol */
     struct tls_stream *tls;
     int fd;
     uint8_t phase;
     uint8_t reason; /* enum close_reason, counted when it closes */
-    bool dirty;
     bool counted;   /* in connection_count */
     bool reading;   /* the protocol wants input */
     bool eof_waits; /* the input has ended, after bytes that are not read yet */
@@ -310,7 +310,7 @@ enum exchange_state {
 struct exchange {
     struct server_part *part;
     struct connection *connection; /* NULL: gone */
-    struct exchange *next, **link; /* of an HTTP/2 connection */
+    struct list_link link;         /* of an HTTP/2 connection */
     struct budget *budget;         /* the connection's */
     struct list_link ready;        /* of part->ready */
     int32_t stream_id;

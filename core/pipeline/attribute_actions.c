@@ -1,38 +1,13 @@
 #include "core/pipeline/attribute_actions.h"
 
-#include "core/base/memory.h"
-#include "core/data/attributes.h"
-#include "core/data/json.h"
-#include "core/data/utf8.h"
+#include "core/data/wire_writer.h"
+#include "core/pipeline/attribute_actions_private.h"
 
-#include <assert.h>
-#include <endian.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
-/* A pattern comes from the operator, what it is matched with from anybody: no match may take long.
- */
-enum { MATCH_LIMIT = 100000, HEAP_LIMIT_KIB = 1024 };
-
-enum action {
-    ACTION_INSERT,
-    ACTION_UPDATE,
-    ACTION_UPSERT,
-    ACTION_DELETE,
-    ACTION_HASH,
-    ACTION_EXTRACT,
-    ACTION_CONVERT
-};
 static const char *const action_names[] = {"insert", "update",  "upsert",  "delete",
                                            "hash",   "extract", "convert", NULL};
 
-enum converted { CONVERTED_NONE, CONVERTED_INT, CONVERTED_DOUBLE, CONVERTED_STRING };
 static const char *const converted_names[] = {"none", "int", "double", "string", NULL};
 
 const struct field attribute_action_fields[] = {
@@ -55,29 +30,11 @@ const struct field attribute_action_fields[] = {
     FIELD_END,
 };
 
-struct attribute_pattern {
-    pcre2_code *code;
-    uint32_t group_count;
-    struct slice *group_names; /* of group 1, 2, ... */
-};
-
-struct attribute_editor {
-    const struct attribute_action *actions;
-    size_t action_count;
-    pcre2_match_data *match;
-    pcre2_match_context *limits;
-};
-
 /* ---- values from YAML ---- */
 
 static bool is_set(const struct config_node *node)
 {
     return node && config_node_kind(node) != CONFIG_NODE_NULL;
-}
-
-static struct slice encode_string(struct arena *arena, struct slice text)
-{
-    return any_value_encode(arena, any_value_string(text));
 }
 
 /* YAML's own types: what is quoted is a string; 1 an integer, 1.0 a double. */
@@ -148,15 +105,11 @@ static const char *name_of(const struct attribute_action *action)
     return action_names[action->action];
 }
 
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
 static void check_sources(struct action_check *c)
 {
     const struct attribute_action *a = c->action;
-    int sources = is_set(a->value) + is_given(a->from_attribute) + is_given(a->from_context);
+    int sources = is_set(a->value) + attribute_setting_is_given(a->from_attribute) +
+                  attribute_setting_is_given(a->from_context);
     bool sets = a->action <= ACTION_UPSERT;
     if (sets && sources == 0)
         tell(c, "", "%s needs one of value, from_attribute or from_context", name_of(a));
@@ -164,13 +117,15 @@ static void check_sources(struct action_check *c)
         tell(c, "", "%s takes only one of value, from_attribute or from_context", name_of(a));
     if (!sets && sources > 0)
         tell(c, "", "%s does not use value, from_attribute or from_context", name_of(a));
-    if (is_set(a->default_value) && !is_given(a->from_attribute) && !is_given(a->from_context))
+    if (is_set(a->default_value) && !attribute_setting_is_given(a->from_attribute) &&
+        !attribute_setting_is_given(a->from_context))
         tell(c, "default_value", "default_value needs from_attribute or from_context");
-    if (is_given(a->from_context) && strncmp(a->from_context, "metadata.", 9) != 0 &&
+    if (attribute_setting_is_given(a->from_context) &&
+        strncmp(a->from_context, "metadata.", 9) != 0 &&
         strncmp(a->from_context, "auth.", 5) != 0 && strcmp(a->from_context, "client.address") != 0)
         tell(c, "from_context", "\"%s\" is neither metadata.NAME nor client.address",
              a->from_context);
-    if (is_given(a->from_context) && strncmp(a->from_context, "auth.", 5) == 0)
+    if (attribute_setting_is_given(a->from_context) && strncmp(a->from_context, "auth.", 5) == 0)
         tell(c, "from_context", "auth attributes are not supported");
 }
 
@@ -178,11 +133,12 @@ static void check_other_fields(struct action_check *c)
 {
     const struct attribute_action *a = c->action;
     bool may_match_keys = a->action == ACTION_DELETE || a->action == ACTION_HASH;
-    if (!is_given(a->key) && !(may_match_keys && is_given(a->pattern)))
+    if (!attribute_setting_is_given(a->key) &&
+        !(may_match_keys && attribute_setting_is_given(a->pattern)))
         tell(c, "", may_match_keys ? "%s needs a key or a pattern" : "%s needs a key", name_of(a));
-    if (is_given(a->pattern) && !may_match_keys && a->action != ACTION_EXTRACT)
+    if (attribute_setting_is_given(a->pattern) && !may_match_keys && a->action != ACTION_EXTRACT)
         tell(c, "pattern", "%s does not use a pattern", name_of(a));
-    if (!is_given(a->pattern) && a->action == ACTION_EXTRACT)
+    if (!attribute_setting_is_given(a->pattern) && a->action == ACTION_EXTRACT)
         tell(c, "", "extract needs a pattern");
     if (a->action == ACTION_CONVERT && a->converted_type == CONVERTED_NONE)
         tell(c, "", "convert needs a converted_type: int, double or string");
@@ -257,7 +213,7 @@ void attribute_actions_check(struct config_list *list, struct config_check *chec
         snprintf(c.key, sizeof c.key, "%s::%zu", key, i);
         check_sources(&c);
         check_other_fields(&c);
-        if (is_given(actions[i].pattern))
+        if (attribute_setting_is_given(actions[i].pattern))
             compile_pattern(&c);
         actions[i].has_value = is_set(actions[i].value);
         actions[i].has_default = is_set(actions[i].default_value);
@@ -267,325 +223,4 @@ void attribute_actions_check(struct config_list *list, struct config_check *chec
             actions[i].default_bytes =
                 encode_node(config_check_arena(check), actions[i].default_value);
     }
-}
-
-/* ---- applying ---- */
-
-struct attribute_editor *attribute_editor_new(const struct config_list *list)
-{
-    struct attribute_editor *editor = memory_zalloc(sizeof *editor);
-    uint32_t groups = 0;
-    editor->actions = list->items;
-    editor->action_count = list->count;
-    for (size_t i = 0; i < list->count; i++)
-        if (editor->actions[i].compiled && editor->actions[i].compiled->group_count > groups)
-            groups = editor->actions[i].compiled->group_count;
-    editor->match = pcre2_match_data_create(groups + 1, NULL);
-    editor->limits = pcre2_match_context_create(NULL);
-    assert(editor->match && editor->limits);
-    pcre2_set_match_limit(editor->limits, MATCH_LIMIT);
-    pcre2_set_heap_limit(editor->limits, HEAP_LIMIT_KIB);
-    return editor;
-}
-
-void attribute_editor_free(struct attribute_editor *editor)
-{
-    if (!editor)
-        return;
-    pcre2_match_data_free(editor->match);
-    pcre2_match_context_free(editor->limits);
-    free(editor);
-}
-
-/* One application to one message. */
-struct edit {
-    struct attribute_editor *editor;
-    struct message *message;
-    uint32_t number;
-    struct arena *arena;
-    const struct context *context;
-};
-
-static struct attribute first_attribute(struct edit *edit)
-{
-    return attribute_first(message_iter(edit->message, edit->arena), edit->number);
-}
-
-static bool find_attribute(struct edit *edit, struct slice key, struct attribute *attribute)
-{
-    return attributes_find(message_iter(edit->message, edit->arena), edit->number, key, attribute);
-}
-
-static void append_attribute(struct edit *edit, struct slice key, struct slice value)
-{
-    attributes_append(edit->message, edit->arena, edit->number, key, value);
-}
-
-static void upsert(struct edit *edit, struct slice key, struct slice value)
-{
-    struct attribute attribute;
-    if (find_attribute(edit, key, &attribute))
-        attribute_set_value(&attribute, value);
-    else
-        append_attribute(edit, key, value);
-}
-
-static bool value_from_context(struct edit *edit, const char *from, struct slice *out)
-{
-    const char *text = NULL;
-    char name[256];
-    if (strcmp(from, "client.address") == 0) {
-        text = edit->context && edit->context->peer[0] ? edit->context->peer : NULL;
-    } else if (strncmp(from, "metadata.", 9) == 0 && strlen(from + 9) < sizeof name) {
-        size_t size = 0;
-        for (const char *c = from + 9; *c; c++)
-            name[size++] = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
-        name[size] = '\0';
-        text = context_get(edit->context, name);
-    }
-    if (!text || !utf8_is_valid(slice_of_string(text)))
-        return false; /* a header may hold any bytes, OTLP's strings may not */
-    *out = encode_string(edit->arena, slice_of_string(text));
-    return true;
-}
-
-/* The value that the action sets; false: there is none, the action is left out. */
-static bool source_value(struct edit *edit, const struct attribute_action *action,
-                         struct slice *out)
-{
-    struct attribute source;
-    if (action->has_value) {
-        *out = action->value_bytes;
-        return true;
-    }
-    if (is_given(action->from_attribute) &&
-        find_attribute(edit, slice_of_string(action->from_attribute), &source)) {
-        *out = source.pair.value;
-        return true;
-    }
-    if (is_given(action->from_context) && value_from_context(edit, action->from_context, out))
-        return true;
-    *out = action->default_bytes;
-    return action->has_default;
-}
-
-static void apply_set(struct edit *edit, const struct attribute_action *action)
-{
-    struct slice key = slice_of_string(action->key), value;
-    struct attribute attribute;
-    if (!source_value(edit, action, &value))
-        return;
-    bool exists = find_attribute(edit, key, &attribute);
-    if (exists && action->action != ACTION_INSERT)
-        attribute_set_value(&attribute, value);
-    if (!exists && action->action != ACTION_UPDATE)
-        append_attribute(edit, key, value);
-}
-
-/* False also when matching takes too long: then there is no match, as far as we can tell. */
-static bool matches(struct edit *edit, const struct attribute_pattern *pattern, struct slice text)
-{
-    static const uint8_t nothing[1];
-    return pattern && pcre2_match(pattern->code, text.data ? text.data : nothing, text.size, 0, 0,
-                                  edit->editor->match, edit->editor->limits) >= 0;
-}
-
-static bool is_meant(struct edit *edit, const struct attribute_action *action, struct slice key)
-{
-    return (is_given(action->key) && slice_is(key, action->key)) ||
-           matches(edit, action->compiled, key);
-}
-
-static void apply_delete(struct edit *edit, const struct attribute_action *action)
-{
-    struct attribute attribute = first_attribute(edit);
-    while (attribute_next(&attribute))
-        if (is_meant(edit, action, attribute.pair.key))
-            attribute_remove(&attribute);
-}
-
-/* What the Collector hashes of each kind, numbers as little-endian `number`; false: nothing, for
- * lists, maps, bytes and the empty value. */
-static bool hash_input(const struct any_value *value, uint64_t *number, struct slice *input)
-{
-    *input = slice_of(number, sizeof *number);
-    switch (value->kind) {
-    case ANY_VALUE_STRING:
-        *input = value->bytes;
-        return true;
-    case ANY_VALUE_BOOL:
-        *number = htole64(value->truth);
-        input->size = 1;
-        return true;
-    case ANY_VALUE_INT:
-        *number = htole64((uint64_t)value->integer);
-        return true;
-    case ANY_VALUE_DOUBLE:
-        memcpy(number, &value->real, sizeof *number);
-        *number = htole64(*number);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* SHA-256 in hex; "" where there is nothing to hash. */
-static struct slice hash_value(struct arena *arena, struct slice any)
-{
-    struct any_value value = any_value_read(any);
-    uint64_t number;
-    uint8_t digest[32];
-    struct slice input;
-    struct text hex = {0};
-    if (!hash_input(&value, &number, &input))
-        return encode_string(arena, (struct slice){0});
-    int ok = EVP_Digest(input.data, input.size, digest, NULL, EVP_sha256(), NULL);
-    assert(ok == 1);
-    text_append_hex(&hex, slice_of(digest, sizeof digest));
-    struct slice encoded = encode_string(arena, slice_of(hex.data, hex.size));
-    text_deinit(&hex);
-    return encoded;
-}
-
-static void apply_hash(struct edit *edit, const struct attribute_action *action)
-{
-    struct attribute attribute = first_attribute(edit);
-    while (attribute_next(&attribute))
-        if (is_meant(edit, action, attribute.pair.key))
-            attribute_set_value(&attribute, hash_value(edit->arena, attribute.pair.value));
-}
-
-static void apply_extract(struct edit *edit, const struct attribute_action *action)
-{
-    assert(action->compiled && action->compiled->group_count > 0); /* attribute_actions_check */
-    struct attribute attribute;
-    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
-        return;
-    struct any_value value = any_value_read(attribute.pair.value);
-    if (value.kind != ANY_VALUE_STRING || !matches(edit, action->compiled, value.bytes))
-        return;
-    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(edit->editor->match);
-    for (uint32_t i = 1; i <= action->compiled->group_count; i++) {
-        struct slice group = {0};
-        const PCRE2_SIZE *at = &offsets[(size_t)2 * i];
-        if (at[0] != PCRE2_UNSET)
-            group = slice_of(value.bytes.data + at[0], at[1] - at[0]);
-        upsert(edit, action->compiled->group_names[i], encode_string(edit->arena, group));
-    }
-}
-
-/* Go's strconv, as far as it can differ: no spaces, all of the text. */
-static bool parse_number(struct slice text, bool real, int64_t *whole_out, double *real_out)
-{
-    char copy[64], *end;
-    if (text.size == 0 || text.size >= sizeof copy || memchr(text.data, ' ', text.size))
-        return false;
-    memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    if (copy[0] == '\t' || copy[0] == '\n' || copy[0] == '\v' || copy[0] == '\f' || copy[0] == '\r')
-        return false;
-    errno = 0;
-    if (real)
-        *real_out = strtod(copy, &end);
-    else
-        *whole_out = strtoll(copy, &end, 10);
-    return errno == 0 && *end == '\0';
-}
-
-static struct slice convert_to_number(struct arena *arena, const struct any_value *from, bool real,
-                                      struct slice old)
-{
-    int64_t whole = 0;
-    double value = 0;
-    switch (from->kind) {
-    case ANY_VALUE_STRING:
-        if (!parse_number(from->bytes, real, &whole, &value))
-            return old;
-        break;
-    case ANY_VALUE_BOOL:
-        whole = from->truth;
-        value = (double)whole;
-        break;
-    case ANY_VALUE_INT:
-        whole = from->integer;
-        value = (double)whole;
-        break;
-    case ANY_VALUE_DOUBLE:
-        value = from->real;
-        if (!real && !(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
-            return old;
-        whole = real ? 0 : (int64_t)value;
-        break;
-    default:
-        return old;
-    }
-    return any_value_encode(arena, real ? any_value_double(value) : any_value_int(whole));
-}
-
-static struct slice convert_to_string(struct arena *arena, const struct any_value *from,
-                                      struct slice old)
-{
-    struct text text = {0};
-    switch (from->kind) {
-    case ANY_VALUE_BOOL:
-        text_append(&text, from->truth ? "true" : "false");
-        break;
-    case ANY_VALUE_INT:
-        text_printf(&text, "%" PRId64, from->integer);
-        break;
-    case ANY_VALUE_DOUBLE:
-        json_print_double(&text, from->real);
-        break;
-    default: /* is one already; lists and maps stay what they are */
-        return old;
-    }
-    struct slice encoded = encode_string(arena, slice_of(text.data, text.size));
-    text_deinit(&text);
-    return encoded;
-}
-
-static void apply_convert(struct edit *edit, const struct attribute_action *action)
-{
-    struct attribute attribute;
-    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
-        return;
-    struct slice old = attribute.pair.value;
-    struct any_value from = any_value_read(old);
-    if (action->converted_type == CONVERTED_STRING)
-        attribute_set_value(&attribute, convert_to_string(edit->arena, &from, old));
-    else
-        attribute_set_value(
-            &attribute,
-            convert_to_number(edit->arena, &from, action->converted_type == CONVERTED_DOUBLE, old));
-}
-
-static void apply(struct edit *edit, const struct attribute_action *action)
-{
-    switch ((enum action)action->action) {
-    case ACTION_INSERT:
-    case ACTION_UPDATE:
-    case ACTION_UPSERT:
-        apply_set(edit, action);
-        break;
-    case ACTION_DELETE:
-        apply_delete(edit, action);
-        break;
-    case ACTION_HASH:
-        apply_hash(edit, action);
-        break;
-    case ACTION_EXTRACT:
-        apply_extract(edit, action);
-        break;
-    case ACTION_CONVERT:
-        apply_convert(edit, action);
-        break;
-    }
-}
-
-void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
-                            uint32_t number, struct arena *arena, const struct context *context)
-{
-    struct edit edit = {editor, message, number, arena, context};
-    for (size_t i = 0; i < editor->action_count; i++)
-        apply(&edit, &editor->actions[i]);
 }

@@ -3,6 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/base/worker.h"
+#include "core/pipeline/queue.h"
 #include "core/pipeline/reservation.h"
 
 #include <assert.h>
@@ -151,6 +152,14 @@ void batch_append(struct batch *batch, struct batch *other)
     batch_free(other);
 }
 
+void batch_copy_way(struct batch *to, const struct batch *from)
+{
+    to->acknowledged = from->acknowledged;
+    to->branch = from->branch;
+    to->refused_ns = from->refused_ns;
+    to->backoff_ns = from->backoff_ns;
+}
+
 bool batch_is_changed(const struct batch *batch)
 {
     for (size_t i = 0; i < batch->part_count; i++)
@@ -232,6 +241,21 @@ size_t batch_memory(const struct batch *batch)
     for (size_t i = 0; i < batch->part_count; i++)
         size += batch->parts[i].buffer->capacity;
     return size;
+}
+
+uint64_t batch_queued_size(struct batch *batch, const struct queue *queue)
+{
+    switch (queue->sizer) {
+    case QUEUE_SIZER_REQUESTS:
+        return 1;
+    case QUEUE_SIZER_ITEMS:
+        return batch->items;
+    case QUEUE_SIZER_BYTES:
+        return batch_size(batch);
+    case QUEUE_SIZER_NONE:
+        break;
+    }
+    return 0;
 }
 
 const char *signal_name(enum signal signal)

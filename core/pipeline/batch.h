@@ -22,6 +22,7 @@
 #include "core/pipeline/receipt.h"
 
 struct branch;
+struct queue;
 struct reservation;
 struct worker;
 
@@ -66,7 +67,7 @@ struct batch {
     struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
     struct batch *next;            /* for whoever holds it in a list */
     bool acknowledged;             /* its sender was told success, so nobody sends it again */
-    /* The outlet's (outlet.h): */
+    /* The outlet's (node.h): */
     struct branch *branch;           /* by which it came last */
     struct reservation *reservation; /* of room for it behind that; one reference, or NULL */
     uint64_t refused_ns;             /* when it was handed back first; 0: never */
@@ -88,6 +89,8 @@ void batch_compact(struct batch *batch);
 /* Appends the parts of `other`, a traces batch, and frees it (its receipt must be settled or NULL).
  * If the peers differ, the batch has none. */
 void batch_append(struct batch *batch, struct batch *other);
+/* Copies what the outlet knows of a batch to one that is made of it. */
+void batch_copy_way(struct batch *to, const struct batch *from);
 /* Whether something in the batch was changed since it was made or flattened. */
 bool batch_is_changed(const struct batch *batch);
 
@@ -112,6 +115,8 @@ void batch_gather(struct batch *batch, struct slice_list *out);
 size_t batch_size(struct batch *batch);
 /* Returns the bytes that it keeps in memory: the capacities of its buffers plus its arena. */
 size_t batch_memory(const struct batch *batch);
+/* Returns its size in the unit of the queue; 0 if that has none. */
+uint64_t batch_queued_size(struct batch *batch, const struct queue *queue);
 
 const char *signal_name(enum signal signal); /* "traces" */
 const char *signal_item_name(

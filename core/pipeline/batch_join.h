@@ -1,60 +1,20 @@
 /*
- * batch_join: merges several batches into one, and splits one into several.
+ * batch_join: merges several batches into one.
  *
- * Traces are concatenated; profiles get one dictionary
- * (core/data/profiles_merge.h). A part contains only the entries that its items refer to.
+ * Traces are concatenated; profiles get one dictionary (core/data/profiles_merge.h). The opposite
+ * is in batch_cut.h.
  *
- * Owner: lists are linked by batch->next; the functions take ownership of their arguments.
+ * Owner: the list is linked by batch->next; the function takes ownership of it.
  *
  * Thread: the batches' worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_BATCH_JOIN_H
 #define PROFCOL_CORE_PIPELINE_BATCH_JOIN_H
 
-#include "core/pipeline/batch.h"
+struct batch;
 
 /* Returns one batch with the items of all batches, in order. They must have the same signal, and
  * their receipts be settled or NULL. The context is that of the first one. */
 struct batch *batch_join(struct batch *list);
-/* How many bytes the parts of a split request may repeat (resource, scope, dictionary), plus
- * 512 bytes for each part: 31 times its size, but no more than 16 MiB. So its parts, and a rest
- * that is not split, are together no larger than the request plus that. */
-struct cut_room {
-    size_t left;
-    size_t
-        last; /* the bytes that the last part repeated: the next one is expected to do the same */
-};
-struct cut_room cut_room_of(size_t size_bytes);
-/* A part was made. part_bytes: what it has, or what was read for it, if more; item_bytes: of its
- * items themselves. */
-void cut_room_use(struct cut_room *room, size_t part_bytes, size_t item_bytes);
-static inline bool cut_room_is_used_up(const struct cut_room *room)
-{
-    return room->left <= room->last;
-}
-/* Splits the batch into parts of at most max_items each, in order; each has its part of the
- * receipt. When the room is used up, the rest stays in one part. */
-struct batch *batch_cut(struct batch *batch, uint32_t max_items);
-/* The same where smaller parts are wanted to save memory: what stands in several of them takes no
- * more than the request itself. */
-struct batch *batch_cut_sparingly(struct batch *batch, uint32_t max_items);
-
-/* Either of them in three calls, the second of which may run beside the loop (core/base/job.h). The
- * batch has more than max_items, and nobody changes it until the last. */
-struct batch_cutter {
-    struct batch *whole;
-    uint32_t max_items;
-    bool is_sparing;
-    struct cut_part *parts; /* as bytes */
-    size_t part_count;
-};
-void batch_cutter_init(struct batch_cutter *cutter, struct batch *whole, uint32_t max_items,
-                       bool is_sparing);
-/* Any thread: reads the bytes of the batch, and charges its budget. */
-void batch_cutter_run(struct batch_cutter *cutter);
-/* The last call: the parts as batches. The whole is gone. */
-struct batch *batch_cutter_finish(struct batch_cutter *cutter);
-/* Instead: the parts are gone, if there are any, and the whole stays. */
-void batch_cutter_cancel(struct batch_cutter *cutter);
 
 #endif

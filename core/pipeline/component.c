@@ -1,25 +1,22 @@
 #include "core/pipeline/component.h"
 
+#include "core/base/memory.h"
+
 #include <assert.h>
 
-void node_forward(struct node *node, struct batch *batch)
+struct node *component_node_new(struct component *component, struct worker *worker,
+                                enum signal signal, const char *pipeline)
 {
-    assert(worker_is_current(node->worker) && batch->owner == node->worker);
-    outlet_forward(&node->outlets[batch->signal], batch);
-}
-
-void node_begin_piece(const struct node *node, const struct batch *batch,
-                      struct worker_piece *piece)
-{
-    enum { PARTS = 16 };
-    assert(batch->part_count > 0);
-    bool is_large = batch->part_count > PARTS || batch->parts[0].buffer->size >= WORKER_PIECE_BYTES;
-    worker_begin_piece(node->worker, piece, is_large ? node->component->label : NULL);
-}
-
-void node_drained(struct node *node)
-{
-    assert(worker_is_current(node->worker));
-    assert(node->draining && !node->drained);
-    node->drained = true;
+    const struct component_type *type = component->type;
+    assert(type->node_size == 0 || type->node_size >= sizeof(struct node));
+    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof *node);
+    node->component = component;
+    node->worker = worker;
+    node->signal = signal;
+    node->pipeline = pipeline;
+    node->consume = type->consume;
+    node->holds = type->holds;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        outlet_init(&node->outlets[s], node, (enum signal)s);
+    return node;
 }

@@ -1,5 +1,6 @@
 /*
- * component: the contract between a component and the rest.
+ * component: the contract between a component and the rest, and all that a component includes of
+ * the pipelines.
  *
  * Each component is one file with one constant `struct component_type`. From its tables come
  * parsing, reference and errors (config/field.h); from its functions its life: init (once per id,
@@ -21,10 +22,8 @@
 #include "core/base/metrics.h"
 #include "core/base/worker.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/node.h"
 #include "core/pipeline/outlet.h"
-
-struct component;
-struct delivery;
 
 struct component_type {
     struct config_type config; /* name, section, stability, fields, check; first, so that a
@@ -33,6 +32,8 @@ struct component_type {
     /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
      * before init. */
     size_t component_size;
+    /* Before the first `init`: may change the limits of the process. May be NULL. */
+    void (*prepare)(struct component *component);
     /* Checks what only the running process can know, and binds listeners. May be NULL. */
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
@@ -63,58 +64,10 @@ struct component_type {
     void (*node_stop)(struct node *node);
 };
 
-/* What a component sees of the process. */
-struct process {
-    struct worker *workers;
-    unsigned worker_count;
-    struct metrics *metrics;
-    struct budget *budget;            /* the process-wide one */
-    struct source_accounts *accounts; /* of it, one for each client; NULL: none */
-    size_t memory_limit_bytes;        /* of the cgroup or the machine */
-    const char *version;
-    _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
-};
-
-struct component {
-    const struct component_type *type;
-    const char *id; /* "otlphttp/traces" */
-    char label[96]; /* "exporter otlphttp/traces": for log_ functions */
-    const void *settings;
-    struct process *process;
-    size_t pipeline_count[SIGNAL_COUNT]; /* in how many pipelines of each signal it stands */
-    /* Of exporters: memory of what is queued, being sent or kept for it, over all workers. The
-     * limit is this exporter's share of half the process's budget (graph.h). */
-    struct budget held[SIGNAL_COUNT];
-};
-
-struct node {
-    struct component *component;
-    struct worker *worker;
-    enum signal signal;   /* of processors and exporters */
-    const char *pipeline; /* of processors: "profiles/slow"; else NULL */
-    struct outlet outlets[SIGNAL_COUNT];
-    struct delivery *delivery; /* of an exporter that has one */
-    bool draining;
-    bool drained;
-    bool stopped;
-};
-
-/* Passes the batch to the next nodes for its signal, and takes ownership. Called once for each
- * batch, whatever happens to it there (outlet.h). */
-void node_forward(struct node *node, struct batch *batch);
-/* Refuses a batch that consume got. True: the batch was acknowledged to its
- * sender and may be accepted later, so the outlet before this node keeps it and offers it again.
- * False: its receipt was settled with the verdict; the node then counts it as refused.
- * In both cases the node no longer owns the batch. */
-bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
-                 const struct verdict *verdict);
-/* Marks the beginning of the node's work on the batch, so that the log can name the component that
- * blocked the loop; does nothing for a small batch. End it with worker_end_piece. */
-void node_begin_piece(const struct node *node, const struct batch *batch,
-                      struct worker_piece *piece);
-/* A component without is_idle calls this once, after node_drain, when it no longer holds anything.
- */
-void node_drained(struct node *node);
+/* Creates a node of the component, with outlets that have no branches yet. Before it is freed, its
+ * outlets are (outlet_deinit). */
+struct node *component_node_new(struct component *component, struct worker *worker,
+                                enum signal signal, const char *pipeline);
 
 static inline const struct component_type *component_type_of(const struct config_type *type)
 {

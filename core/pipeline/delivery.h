@@ -2,8 +2,9 @@
  * delivery: sending_queue, retry_on_failure and timeout for any exporter that talks to a backend.
  *
  * An exporter embeds `struct delivery` in its node, puts the three settings blocks into its table
- * and implements `send`; the rest (queue bounds over all workers, consumers, back-off, receipts,
- * metrics, drain) is here. Like the Collector's exporterhelper, see docs/architecture.md. With a
+ * and implements `send`; the rest (limits of the queue over all workers, consumers, back-off,
+ * receipts, metrics, drain) is here. delivery_queue.c has what waits, delivery_attempts.c what is
+ * being sent. Like the Collector's exporterhelper, see docs/architecture.md. With a
  * queue, the receipt is settled when the queue has the batch (wait_for_result: when the backend has
  * it); without one, when the backend has it, after retries if necessary. queue_size and, in bytes,
  * component->held limit the data that is queued or being sent; a single request may exceed
@@ -26,62 +27,17 @@
 #include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/pipeline/component.h"
-#include "core/pipeline/reservation.h"
-
-/* exporters::X::sending_queue::batch */
-struct queue_batch_settings {
-    bool enabled;
-    int64_t flush_timeout;
-    uint64_t min_size;
-    uint64_t max_size;
-    int sizer;                           /* enum batch_sizer */
-    const struct config_node *partition; /* not there yet */
-};
-enum batch_sizer { BATCH_SIZER_AUTO, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
-
-/* exporters::X::sending_queue; FIELD_OPTIONAL with fallback "true" */
-struct sending_queue_settings {
-    bool enabled;
-    uint64_t num_consumers;
-    uint64_t queue_size;
-    int sizer; /* enum queue_sizer */
-    bool wait_for_result;
-    bool block_on_overflow;
-    struct queue_batch_settings batch;
-    const struct config_node *storage; /* not there yet: refused with a text that says so */
-};
-enum queue_sizer { QUEUE_SIZER_REQUESTS, QUEUE_SIZER_ITEMS, QUEUE_SIZER_BYTES };
-extern const struct field sending_queue_fields[];
-
-/* exporters::X::retry_on_failure; FIELD_OPTIONAL with fallback "true" */
-struct retry_settings {
-    bool enabled;
-    int64_t initial_interval;
-    double randomization_factor;
-    double multiplier;
-    int64_t max_interval;
-    int64_t max_elapsed_time;
-};
-extern const struct field retry_fields[];
-/* key: where the block stands, "sending_queue". */
-void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
-                         const char *key);
-void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key);
+#include "core/pipeline/delivery_settings.h"
+#include "core/pipeline/queue.h"
 
 /* The part of a component and signal that all workers share. */
 struct delivery_shared {
-    _Atomic uint64_t
-        queued; /* in the sizer's unit, over all workers, what is being sent included */
-    uint64_t capacity;
-    struct budget *held;         /* of the component: bytes of what is queued, being sent or kept */
-    atomic_size_t sending_bytes; /* of that: what is queued or being sent */
-    struct budget encoding;      /* what attempts make of their batches and need while they last */
+    struct queue queue;
+    struct budget encoding; /* what attempts make of their batches and need while they last */
     _Atomic(const struct shipment *) encoding_next; /* waits for room in it before all others */
-    struct budget waiting; /* bytes of requests whose senders wait for room (block_on_overflow) */
     struct metrics *metrics;
     struct counter *sent;
     struct counter *send_failed;
-    struct counter *enqueue_failed;
     struct gauge *in_flight;
 };
 
@@ -106,6 +62,7 @@ struct shipment {
     uint64_t first_attempt_ns; /* 0: none yet */
     int64_t backoff_ns;        /* of the next failure */
     bool attempting;
+    bool is_full; /* split off by max_size: not merged with the next one */
     struct timer timer;
     struct list_link link;   /* of waiting or active */
     struct cutting *cutting; /* beside the loop, while it waits; NULL: it is as it will be sent */
@@ -153,17 +110,6 @@ void delivery_consume(struct delivery *delivery, struct batch *batch);
  * retry before that time (at most 5 minutes). The verdict belongs to the caller and must not be
  * part of exporter_data: it is read after `release`. */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
-/* Whether senders wait for room when the queue is full (block_on_overflow). */
-bool delivery_blocks(const struct delivery *delivery);
-/* Reserves room for the batch; false: there is none now. A batch that could never fit passes, so
- * that delivery_consume refuses it. */
-bool delivery_reserve(struct delivery *delivery, struct batch *batch, struct room *room_out);
-/* Whether nothing else is queued or being sent, over all workers. */
-bool delivery_has_only(const struct room *room);
-/* Gives back what delivery_reserve reserved. */
-void delivery_release(const struct room *room);
-/* Counts items for which the queue had no room and which are not offered again. */
-void delivery_count_overflow(struct delivery *delivery, uint64_t items);
 /* The exporter's node_drain: sends at once all requests that wait for their next attempt. */
 void delivery_drain(struct delivery *delivery);
 /* The exporter's is_idle, where node->delivery is set. */

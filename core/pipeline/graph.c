@@ -132,6 +132,13 @@ static void deinit_components(struct graph *graph, size_t count)
             graph->components[count]->type->deinit(graph->components[count]);
 }
 
+static void prepare_components(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->component_count; i++)
+        if (graph->components[i]->type->prepare)
+            graph->components[i]->type->prepare(graph->components[i]);
+}
+
 static bool init_components(struct graph *graph, struct error *err)
 {
     assert(!graph->components_ready);
@@ -151,15 +158,7 @@ static bool init_components(struct graph *graph, struct error *err)
 static struct node *add_node(struct worker_graph *target, struct component *component,
                              enum signal signal, const char *pipeline, size_t stage)
 {
-    const struct component_type *type = component->type;
-    assert(type->node_size == 0 || type->node_size >= sizeof(struct node));
-    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof *node);
-    node->component = component;
-    node->worker = target->worker;
-    node->signal = signal;
-    node->pipeline = pipeline;
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        outlet_init(&node->outlets[s], node, (enum signal)s);
+    struct node *node = component_node_new(component, target->worker, signal, pipeline);
     size_t at = target->count;
     target->nodes = memory_grow(target->nodes, target->count + 1, sizeof(struct node *));
     target->stage = memory_grow(target->stage, target->count + 1, sizeof(size_t));
@@ -282,6 +281,7 @@ struct graph *graph_new(const struct config *config, struct process *process, st
     pthread_cond_init(&graph->all_drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
     collect_components(graph);
+    prepare_components(graph);
     share_memory(graph);
     if (!init_components(graph, err)) {
         graph_free(graph);

@@ -175,3 +175,12 @@ bool item_remove_attribute(struct items *items, struct slice key)
     return write_if(items,
                     sample_attributes_remove(&items->sample_attributes, item_read(items), key));
 }
+
+size_t items_values_room(const struct batch *batch)
+{
+    enum { GROWTH_MAX = 4, SPARE_BYTES = 1 << 20 };
+    size_t room = SPARE_BYTES;
+    for (size_t i = 0; i < batch->part_count; i++)
+        room += GROWTH_MAX * batch->parts[i].root.raw.size;
+    return room;
+}

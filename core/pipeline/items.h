@@ -60,4 +60,9 @@ bool item_set_attribute(struct items *items, struct slice key, struct slice valu
 /* Removes an attribute; returns false if there is none. */
 bool item_remove_attribute(struct items *items, struct slice key);
 
+/* Returns how many bytes of values the items of a batch may gain together, whatever their number: 4
+ * times its size and 1 MiB. Without such a limit, many small items could gain the same large value.
+ */
+size_t items_values_room(const struct batch *batch);
+
 #endif

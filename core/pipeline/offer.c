@@ -1,94 +1,40 @@
 #include "core/pipeline/offer.h"
 
 #include "core/base/container_of.h"
-#include "core/pipeline/component.h"
+#include "core/base/worker.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/node.h"
+#include "core/pipeline/outlet.h"
 #include "core/pipeline/reservation.h"
 
 #include <assert.h>
 
-int64_t retry_after_of(const struct verdict *verdict)
+static bool next_of(struct pace *pace)
 {
-    if (verdict->retry_after_ns <= 0)
-        return 0;
-    return verdict->retry_after_ns < RETRY_AFTER_MAX_NS ? verdict->retry_after_ns
-                                                        : RETRY_AFTER_MAX_NS;
-}
-
-int64_t backoff_next(struct backoff *backoff, int64_t min_ns, int64_t max_ns, int64_t asked_ns)
-{
-    assert(min_ns > 0 && min_ns <= max_ns);
-    int64_t delay = backoff->next_ns < min_ns ? min_ns : backoff->next_ns;
-    backoff->next_ns = delay < max_ns / 2 ? delay * 2 : max_ns;
-    return delay > asked_ns ? delay : asked_ns;
-}
-
-void backoff_reset(struct backoff *backoff)
-{
-    backoff->next_ns = 0;
-}
-
-static void on_timer(struct timer *timer)
-{
-    offers_pump(container_of(timer, struct offers, timer));
+    struct offers *offers = container_of(pace, struct offers, pace);
+    return offers->next(offers);
 }
 
 void offers_init(struct offers *offers, struct node *node, bool (*next)(struct offers *offers))
 {
-    *offers = (struct offers){.node = node, .next = next, .timer.on_timer = on_timer};
-}
-
-/* Whether one more may be handed on in this turn of the loop; else the next turn is waited for. */
-static bool has_share(struct offers *offers)
-{
-    struct worker *worker = offers->node->worker;
-    if (offers->turn != worker->turn) {
-        offers->turn = worker->turn;
-        offers->in_turn = 0;
-    }
-    if (offers->in_turn < OFFERS_PER_TURN)
-        return true;
-    worker_set_timer(worker, &offers->timer, 0);
-    return false;
+    *offers = (struct offers){.node = node, .next = next};
+    pace_init(&offers->pace, node->worker, next_of);
 }
 
 void offers_pump(struct offers *offers)
 {
-    assert(worker_is_current(offers->node->worker));
-    if (offers->pumping)
-        return;
-    offers->pumping = true;
-    while (!timer_is_set(&offers->timer) && has_share(offers) && offers->next(offers))
-        offers->in_turn++;
-    offers->pumping = false;
-}
-
-void offers_pause(struct offers *offers, int64_t delay_ns)
-{
-    assert(delay_ns >= 0);
-    worker_set_timer(offers->node->worker, &offers->timer, (uint64_t)delay_ns);
-}
-
-bool offers_are_paused(const struct offers *offers)
-{
-    return timer_is_set(&offers->timer);
-}
-
-void offers_resume(struct offers *offers)
-{
-    worker_cancel_timer(offers->node->worker, &offers->timer);
-    offers_pump(offers);
+    pace_pump(&offers->pace);
 }
 
 void offers_count_work(struct offers *offers, size_t bytes)
 {
-    offers->in_turn += bytes / (OFFER_BYTES / 4);
+    pace_count_work(&offers->pace, bytes);
 }
 
 void offers_stop(struct offers *offers)
 {
     assert(offers->under_way == 0);
-    if (offers->node)
-        worker_cancel_timer(offers->node->worker, &offers->timer);
+    pace_stop(&offers->pace);
 }
 
 static void on_receipt_settled(struct receipt *receipt, const struct verdict *verdict)
@@ -114,7 +60,7 @@ void offer_send(struct offer *offer, struct offers *offers, struct batch *batch,
     offer->offers = offers;
     offer->on_settled = on_settled;
     offers->under_way++;
-    offers->in_turn += batch_memory(batch) / OFFER_BYTES;
+    pace_count_bytes(&offers->pace, batch_memory(batch));
     reservation_unref(batch->reservation); /* what it came with led here, and no further */
     batch->reservation = NULL;
     batch->refused_ns = 0;

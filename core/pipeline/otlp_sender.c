@@ -173,7 +173,7 @@ void otlp_place_labels(const struct endpoint *endpoint, struct text *labels)
 /* ---- one request and its attempts ---- */
 
 struct attempt {
-    struct client_request request; /* first */
+    struct client_request request;
     struct shipment *shipment;
     struct slice_list message; /* encoded message of the batch */
     struct buffer *packed;     /* NULL: the bytes of the batch are sent */
@@ -184,17 +184,21 @@ struct attempt {
     uint8_t prefix[GRPC_PREFIX_BYTES];
 };
 
-static struct otlp_sender *sender_of(struct shipment *shipment)
+static void send_shipment(struct node *node, struct shipment *shipment);
+
+/* A delivery is one of ours if it sends with our function. */
+static const struct otlp_sender *sender_of(const struct delivery *delivery)
 {
-    return (struct otlp_sender *)shipment->delivery; /* its first member */
+    assert(delivery->send == send_shipment);
+    return container_of(delivery, const struct otlp_sender, delivery);
 }
 
 static void on_answer(struct client_request *request, const struct client_answer *answer)
 {
-    struct attempt *attempt = (struct attempt *)request;
+    struct attempt *attempt = container_of(request, struct attempt, request);
     struct shipment *shipment = attempt->shipment;
     assert(shipment->exporter_data == attempt && !attempt->is_packing);
-    const struct otlp_target *target = sender_of(shipment)->target;
+    const struct otlp_target *target = sender_of(shipment->delivery)->target;
     struct otlp_answer meaning;
     if (target->grpc)
         otlp_answer_grpc(answer, &meaning);
@@ -262,7 +266,7 @@ static void make_body(struct attempt *attempt, const struct otlp_target *target)
 
 static void make_request(struct attempt *attempt)
 {
-    const struct otlp_target *target = sender_of(attempt->shipment)->target;
+    const struct otlp_target *target = sender_of(attempt->shipment->delivery)->target;
     assert(!attempt->is_packed);
     attempt->is_packed = true;
     make_body(attempt, target);
@@ -282,7 +286,7 @@ static void make_request(struct attempt *attempt)
 static void pack_beside_loop(struct job *job)
 {
     struct attempt *attempt = container_of(job, struct attempt, job);
-    pack(attempt, sender_of(attempt->shipment)->target);
+    pack(attempt, sender_of(attempt->shipment->delivery)->target);
 }
 
 static void on_packed(struct job *job, bool did_run)
@@ -291,7 +295,7 @@ static void on_packed(struct job *job, bool did_run)
     assert(did_run && attempt->is_packing);
     attempt->is_packing = false;
     make_request(attempt);
-    client_send(sender_of(attempt->shipment)->client, &attempt->request);
+    client_send(sender_of(attempt->shipment->delivery)->client, &attempt->request);
 }
 
 /* Returns the size of the encoded form of a batch; for a large one, from its buffers, without
@@ -299,7 +303,7 @@ static void on_packed(struct job *job, bool did_run)
 static size_t encoded_size(const struct delivery *delivery, const struct batch *batch)
 {
     enum { SMALL_BYTES = 16 * 1024 };
-    const struct otlp_target *target = ((const struct otlp_sender *)delivery)->target;
+    const struct otlp_target *target = sender_of(delivery)->target;
     size_t size = batch_memory(batch);
     bool is_packed = target->json || target->compression != COMPRESSION_NONE;
     if (!is_packed || size < SMALL_BYTES)
@@ -318,7 +322,7 @@ static struct attempt *new_attempt(struct shipment *shipment)
 
 static void start_packing(struct node *node, struct shipment *shipment)
 {
-    const struct otlp_target *target = sender_of(shipment)->target;
+    const struct otlp_target *target = sender_of(shipment->delivery)->target;
     struct attempt *attempt = shipment->exporter_data;
     if (packing_takes_long(target->json, target->compression, attempt->message.size)) {
         attempt->is_packing = true;
@@ -328,7 +332,7 @@ static void start_packing(struct node *node, struct shipment *shipment)
     }
     pack(attempt, target);
     make_request(attempt);
-    client_send(sender_of(shipment)->client, &attempt->request);
+    client_send(sender_of(shipment->delivery)->client, &attempt->request);
 }
 
 static void send_shipment(struct node *node, struct shipment *shipment)
@@ -336,7 +340,7 @@ static void send_shipment(struct node *node, struct shipment *shipment)
     struct attempt *attempt = shipment->exporter_data;
     assert(!attempt || (!attempt->is_packing && !attempt->request.exchange));
     if (attempt && attempt->is_packed) {
-        client_send(sender_of(shipment)->client, &attempt->request);
+        client_send(sender_of(shipment->delivery)->client, &attempt->request);
         return;
     }
     if (!attempt)

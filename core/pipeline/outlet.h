@@ -12,7 +12,7 @@
  * - with several, if none accepted it: the same; each is offered it again.
  * - with several, if one accepted it: a full branch loses it, counted and logged; but at the end
  *   of the process the outlet waits for the branch instead. A branch that could not deliver it
- * keeps it for five minutes, within its own limit (component.h). While a branch waits for room in
+ * keeps it for five minutes, within its own limit (node.h). While a branch waits for room in
  * its queue with block_on_overflow, the batch is not settled.
  *
  * A batch whose sender still waits for the answer is never kept: the sender is refused if no
@@ -29,14 +29,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_OUTLET_H
 #define PROFCOL_CORE_PIPELINE_OUTLET_H
 
-#include "core/base/list.h"
-#include "core/base/log.h"
-#include "core/base/metrics.h"
-#include "core/pipeline/batch.h"
-#include "core/pipeline/offer.h"
-
-struct node;
-struct outlet;
+#include "core/pipeline/node.h"
 
 /* How long a sender waits for room behind block_on_overflow before it is refused. */
 #define ROOM_WAIT_NS INT64_C(5000000000)
@@ -50,34 +43,15 @@ enum refusal {
     REFUSED_BLOCKED, /* the same, and the queue's owner wants whoever offers to wait */
 };
 
-struct branch {
-    struct outlet *outlet;
-    struct node *to;
-    struct offers offers;   /* of `ready` */
-    struct list ready;      /* of kept: offered in this order */
-    struct list later;      /* of kept: each waits for its own timer */
-    struct backoff backoff; /* while it is full */
-    struct verdict refusal; /* the last "try later" */
-    struct counter *lost;
-    struct gauge *kept;
-    struct verdict loss; /* why the last one was lost */
-    struct log_interval losses;
-};
-
-struct outlet {
-    struct node *from;
-    enum signal signal;
-    struct branch **branches;
-    size_t count;
-    bool blocks;         /* a queue behind it has block_on_overflow */
-    struct offers rooms; /* of `waiting` */
-    struct list waiting; /* of kept, for room in all branches, in order */
-    struct node *full;   /* where there was no room last */
-    size_t fanouts;      /* batches of which a branch has not settled its part */
-    struct log_interval rejections;
-    bool draining;
-    bool stopped;
-};
+/* Passes the batch to the next nodes for its signal, and takes ownership. Called once for each
+ * batch, whatever happens to it there. */
+void node_forward(struct node *node, struct batch *batch);
+/* Refuses a batch that consume got. True: the batch was acknowledged to its
+ * sender and may be accepted later, so the outlet before this node keeps it and offers it again.
+ * False: its receipt was settled with the verdict; the node then counts it as refused.
+ * In both cases the node no longer owns the batch. */
+bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
+                 const struct verdict *verdict);
 
 /* Initialises an outlet without branches. */
 void outlet_init(struct outlet *outlet, struct node *from, enum signal signal);
@@ -86,8 +60,6 @@ void outlet_add(struct outlet *outlet, struct node *to);
 /* Starts the outlet, after all nodes behind it have started. */
 void outlet_start(struct outlet *outlet);
 
-/* Passes on a batch that was not offered before. Takes ownership. */
-void outlet_forward(struct outlet *outlet, struct batch *batch);
 /* Retries at once all batches that wait for a later attempt, and from now on at least every second.
  */
 void outlet_drain(struct outlet *outlet);

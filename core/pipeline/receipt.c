@@ -1,5 +1,6 @@
 #include "core/pipeline/receipt.h"
 
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 
 #include <assert.h>
@@ -42,14 +43,14 @@ bool receipt_is_abandoned(const struct receipt *receipt)
 }
 
 struct receipt_group {
-    struct receipt receipt; /* first */
+    struct receipt receipt;
     struct receipt **members;
     size_t count;
 };
 
 static void on_group_settled(struct receipt *receipt, const struct verdict *verdict)
 {
-    struct receipt_group *group = (struct receipt_group *)receipt;
+    struct receipt_group *group = container_of(receipt, struct receipt_group, receipt);
     assert(group->count > 0 && receipt->open == 0);
     for (size_t i = 0; i < group->count; i++)
         receipt_settle(group->members[i], verdict);
@@ -59,7 +60,7 @@ static void on_group_settled(struct receipt *receipt, const struct verdict *verd
 
 static bool is_group_abandoned(const struct receipt *receipt)
 {
-    const struct receipt_group *group = (const struct receipt_group *)receipt;
+    const struct receipt_group *group = container_of(receipt, const struct receipt_group, receipt);
     for (size_t i = 0; i < group->count; i++)
         if (!receipt_is_abandoned(group->members[i]))
             return false;
@@ -93,7 +94,7 @@ void receipt_visit(const struct receipt *receipt,
         visit(receipt, context);
         return;
     }
-    const struct receipt_group *group = (const struct receipt_group *)receipt;
+    const struct receipt_group *group = container_of(receipt, const struct receipt_group, receipt);
     for (size_t i = 0; i < group->count; i++)
         receipt_visit(group->members[i], visit, context);
 }

@@ -1,7 +1,7 @@
 #include "core/pipeline/reservation.h"
 
 #include "core/base/memory.h"
-#include "core/pipeline/delivery.h"
+#include "core/pipeline/queue.h"
 
 #include <assert.h>
 
@@ -13,90 +13,30 @@ struct reservation {
     size_t count;
 };
 
-/* Calls `visit` for every queue that a batch reaches from here without being held before. Ends with
- * the first that says no. */
-struct visitor {
-    bool (*visit)(struct visitor *visitor, struct delivery *delivery);
-};
-
-static bool visit_outlet(struct visitor *visitor, const struct outlet *outlet);
-
-static bool visit_node(struct visitor *visitor, const struct node *node, enum signal signal)
+struct reservation *reservation_new(void)
 {
-    if (node->delivery)
-        return visitor->visit(visitor, node->delivery);
-    return node->component->type->holds || visit_outlet(visitor, &node->outlets[signal]);
+    struct reservation *reservation = memory_zalloc(sizeof *reservation);
+    reservation->references = 1;
+    return reservation;
 }
 
-static bool visit_outlet(struct visitor *visitor, const struct outlet *outlet)
+void reservation_add(struct reservation *reservation, const struct room *room)
 {
-    for (size_t i = 0; i < outlet->count; i++)
-        if (!visit_node(visitor, outlet->branches[i]->to, outlet->signal))
-            return false;
-    return true;
+    assert(!reservation->is_closed);
+    reservation->rooms =
+        memory_grow(reservation->rooms, reservation->count + 1, sizeof *reservation->rooms);
+    reservation->rooms[reservation->count++] = *room;
 }
 
-static bool is_unblocked(struct visitor *visitor, struct delivery *delivery)
+bool reservation_has_all_of(const struct reservation *reservation, struct queue *queue)
 {
-    (void)visitor;
-    return !delivery_blocks(delivery);
-}
-
-bool reservation_is_needed(const struct outlet *outlet)
-{
-    struct visitor visitor = {is_unblocked};
-    return !visit_outlet(&visitor, outlet);
-}
-
-struct reserving {
-    struct visitor visitor; /* first */
-    struct reservation *reservation;
-    struct batch *batch;
-    struct node *full;
-};
-
-/* Whether a queue that is reached twice is full of this batch alone: waiting would not help. */
-static bool is_in_its_own_way(const struct reservation *reservation, struct delivery *delivery)
-{
-    struct room own = {.delivery = delivery};
+    struct room own = {.queue = queue};
     for (size_t i = 0; i < reservation->count; i++)
-        if (reservation->rooms[i].delivery == delivery) {
+        if (reservation->rooms[i].queue == queue) {
             own.queued_size += reservation->rooms[i].queued_size;
             own.bytes += reservation->rooms[i].bytes;
         }
-    return own.bytes > 0 && delivery_has_only(&own);
-}
-
-static bool reserve(struct visitor *visitor, struct delivery *delivery)
-{
-    struct reserving *reserving = (struct reserving *)visitor;
-    struct reservation *reservation = reserving->reservation;
-    struct room room = {.delivery = delivery};
-    if (!delivery_blocks(delivery))
-        return true;
-    if (!delivery_reserve(delivery, reserving->batch, &room)) {
-        reserving->full = delivery->node;
-        return is_in_its_own_way(reservation, delivery);
-    }
-    reservation->rooms =
-        memory_grow(reservation->rooms, reservation->count + 1, sizeof *reservation->rooms);
-    reservation->rooms[reservation->count++] = room;
-    return true;
-}
-
-struct reservation *reservation_new(const struct outlet *outlet, struct batch *batch,
-                                    struct node **full_out)
-{
-    struct reserving reserving = {.visitor = {reserve}, .batch = batch};
-    reserving.reservation = memory_zalloc(sizeof *reserving.reservation);
-    reserving.reservation->references = 1;
-    if (visit_outlet(&reserving.visitor, outlet))
-        return reserving.reservation;
-    assert(reserving.full); /* only reserve() says no */
-    *full_out = reserving.full;
-    reservation_close(reserving.reservation);
-    reservation_unref(reserving.reservation);
-    return NULL;
+    return own.bytes > 0 && queue_has_only(&own);
 }
 
 struct reservation *reservation_ref(struct reservation *reservation)
@@ -118,11 +58,11 @@ void reservation_unref(struct reservation *reservation)
     free(reservation);
 }
 
-bool reservation_take(struct reservation *reservation, struct delivery *delivery,
+bool reservation_take(struct reservation *reservation, const struct queue *queue,
                       struct room *room_out)
 {
     for (size_t i = 0; reservation && i < reservation->count; i++) {
-        if (reservation->rooms[i].delivery != delivery)
+        if (reservation->rooms[i].queue != queue)
             continue;
         assert(reservation->references > 0);
         *room_out = reservation->rooms[i];
@@ -138,7 +78,7 @@ void reservation_close(struct reservation *reservation)
         return;
     reservation->is_closed = true;
     while (reservation->keepers == 0 && reservation->count > 0)
-        delivery_release(&reservation->rooms[--reservation->count]);
+        queue_release(&reservation->rooms[--reservation->count]);
 }
 
 struct reservation *reservation_keep(struct reservation *reservation)

@@ -13,7 +13,7 @@
 #include "core/base/container_of.h"
 #include "core/base/job_queue.h"
 #include "core/base/memory.h"
-#include "core/pipeline/component.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/exporter_counter.h"
 #include "core/pipeline/packing.h"
 #include "exporters/file/file_sink.h"
@@ -89,6 +89,18 @@ struct file_node {
     struct counter *sent;
     struct counter *send_failed;
 };
+
+extern const struct component_type file_exporter_type;
+
+static struct file_exporter *exporter_of(struct component *component)
+{
+    return component_as(struct file_exporter, component, &file_exporter_type);
+}
+
+static struct file_node *node_of(struct node *node)
+{
+    return node_as(struct file_node, node, &file_exporter_type);
+}
 
 /* A batch that is being written. */
 struct file_export {
@@ -255,7 +267,7 @@ static void hand_over(struct file_export *export)
     node->unwritten_bytes += file_record_size(&export->record);
     if (node->unwritten_bytes >= UNWRITTEN_MAX)
         job_queue_hold(&node->encoding);
-    file_sink_write(((struct file_exporter *)node->node.component)->sink, &export->record);
+    file_sink_write(exporter_of(node->node.component)->sink, &export->record);
 }
 
 static void on_encoded(struct queued_job *encoding, bool did_run)
@@ -295,7 +307,7 @@ static void file_consume(struct node *node, struct batch *batch)
                                            .is_wanted = is_wanted,
                                            .size_bytes = size,
                                            .is_large = takes_long(node->component->settings, size)};
-    export->node = (struct file_node *)node;
+    export->node = node_of(node);
     export->batch = batch;
     list_append(&export->node->exports, &export->link);
     job_queue_add(&export->node->encoding, &export->encoding);
@@ -306,7 +318,7 @@ static void file_consume(struct node *node, struct batch *batch)
 static bool file_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct file_node *file = (struct file_node *)node;
+    struct file_node *file = node_of(node);
     file->encoding.worker = node->worker;
     file->sent = exporter_counter(node, "sent", "Items that were written.");
     file->send_failed = exporter_counter(node, "send_failed", "Items that could not be written.");
@@ -315,15 +327,15 @@ static bool file_node_start(struct node *node, struct error *err)
 
 static bool file_is_idle(const struct node *node)
 {
-    return ((const struct file_node *)node)->exports.count == 0;
+    return node_as(const struct file_node, node, &file_exporter_type)->exports.count == 0;
 }
 
 static void file_node_stop(struct node *node)
 {
-    struct file_node *file = (struct file_node *)node;
+    struct file_node *file = node_of(node);
     job_queue_stop(&file->encoding);
     if (node->worker->index == 0)
-        file_sink_stop(((struct file_exporter *)node->component)->sink);
+        file_sink_stop(exporter_of(node->component)->sink);
     while (file->exports.count > 0) /* worker 0 returns them later, and they are freed then */
         settle_batch(container_of(file->exports.first, struct file_export, link),
                      &verdict_shutting_down);
@@ -342,17 +354,16 @@ static bool file_init(struct component *component, struct error *err)
     if (settings->create_directory &&
         !create_directories(settings->path, settings->directory_mode, err))
         return false;
-    struct file_exporter *exporter = (struct file_exporter *)component;
+    struct file_exporter *exporter = exporter_of(component);
     exporter->sink = file_sink_open(&options, err);
     return exporter->sink;
 }
 
 static void file_deinit(struct component *component)
 {
-    file_sink_unref(((struct file_exporter *)component)->sink);
+    file_sink_unref(exporter_of(component)->sink);
 }
 
-extern const struct component_type file_exporter_type;
 const struct component_type file_exporter_type = {
     .config =
         {

@@ -1,6 +1,7 @@
 #include "exporters/pyroscope/label_limits.h"
 
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 
@@ -17,8 +18,8 @@ enum {
     ENTRIES_FREE = ENTRIES_MAX / 2,
     SERVICES_MAX = 500,
     SERVICE_ENTRIES = 256,
-    SLOTS_MIN = 1024,
-    AGED_AT_ONCE = 4, /* number of slots that each call checks at least */
+    ENTRIES_MIN = 512,
+    AGED_AT_ONCE = 4, /* number of entries that each call checks at least */
 };
 _Static_assert((SERVICES_MAX + 1) * (SERVICE_ENTRIES + 1) <= ENTRIES_MAX - ENTRIES_FREE,
                "what is promised to services is there");
@@ -29,7 +30,10 @@ struct entry {
     uint64_t parent;  /* hash of the label or service that it belongs to; 0: this is a service */
     uint64_t seen_ns; /* last use */
     uint32_t count;   /* of a label: its values; of a service: all labels and values */
-    bool is_folded;
+    union {
+        bool is_folded;     /* of a label */
+        uint32_t next_free; /* of a free entry: the next one */
+    };
 };
 
 /* The services beyond the limit. */
@@ -40,15 +44,79 @@ struct label_limits {
     struct counter *folded; /* used under the lock, so one of its cells is enough */
     const char *label;
     pthread_mutex_t lock;
-    struct entry *slots;
-    size_t slots_mask;
-    size_t used;
+    struct entry *entries;
+    uint32_t capacity;   /* of entries */
+    uint32_t first_free; /* of them; capacity: none */
+    struct index_table by_hash;
     size_t services;
-    size_t hand;      /* the slot whose age is checked next */
+    uint32_t hand; /* the entry whose age was looked at last; it goes down, since most values stand
+                      behind their label and service */
     uint64_t aged_ns; /* when `hand` moved last */
     bool is_told;     /* logged that a service has used up its share */
     uint64_t told_ns; /* when that was logged */
 };
+
+/* ---- the table ---- */
+
+/* The lowest bit of all hashes is set. */
+static uint32_t index_hash(uint64_t hash)
+{
+    return (uint32_t)(hash >> 32);
+}
+
+/* Returns the entry; NULL if it is absent. */
+static struct entry *find(const struct label_limits *limits, uint64_t hash)
+{
+    struct index_probe probe = index_table_probe(&limits->by_hash, index_hash(hash));
+    for (uint32_t number; index_table_next(&limits->by_hash, &probe, &number);)
+        if (limits->entries[number].hash == hash)
+            return &limits->entries[number];
+    return NULL;
+}
+
+static struct entry *find_known(const struct label_limits *limits, uint64_t hash)
+{
+    struct entry *entry = find(limits, hash);
+    assert(entry);
+    return entry;
+}
+
+/* There are as many entries as the table may have items. */
+static void grow(struct label_limits *limits)
+{
+    size_t bytes = index_table_growth(&limits->by_hash, limits->capacity ? 1 : ENTRIES_MIN);
+    uint32_t capacity = (uint32_t)(bytes / sizeof(struct index_slot) / 2);
+    assert(capacity > limits->capacity && limits->first_free == limits->capacity);
+    limits->entries = memory_grow(limits->entries, capacity, sizeof *limits->entries);
+    for (uint32_t i = limits->capacity; i < capacity; i++)
+        limits->entries[i] = (struct entry){.next_free = i + 1};
+    limits->capacity = capacity;
+    free(index_table_move(&limits->by_hash, memory_zalloc(bytes), bytes));
+}
+
+/* Adds an entry. Other entries may move. */
+static void insert(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t now_ns)
+{
+    assert(limits->by_hash.count < ENTRIES_MAX && hash != 0);
+    if (index_table_is_full(&limits->by_hash))
+        grow(limits);
+    uint32_t number = limits->first_free;
+    struct entry *entry = &limits->entries[number];
+    assert(number < limits->capacity && entry->hash == 0);
+    limits->first_free = entry->next_free;
+    *entry = (struct entry){.hash = hash, .parent = parent, .seen_ns = now_ns};
+    index_table_add_new(&limits->by_hash, index_hash(hash), number);
+}
+
+static void erase(struct label_limits *limits, uint32_t number)
+{
+    struct entry *entry = &limits->entries[number];
+    index_table_remove(&limits->by_hash, index_hash(entry->hash), number);
+    *entry = (struct entry){.next_free = limits->first_free};
+    limits->first_free = number;
+}
+
+/* ---- start and end ---- */
 
 struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
                                       const char *label)
@@ -57,9 +125,8 @@ struct label_limits *label_limits_new(uint64_t max_values, struct counter *folde
     limits->max_values = max_values;
     limits->folded = folded;
     limits->label = label;
-    limits->slots = memory_zalloc(SLOTS_MIN * sizeof *limits->slots);
-    limits->slots_mask = SLOTS_MIN - 1;
     pthread_mutex_init(&limits->lock, NULL);
+    grow(limits);
     return limits;
 }
 
@@ -68,64 +135,9 @@ void label_limits_free(struct label_limits *limits)
     if (!limits)
         return;
     pthread_mutex_destroy(&limits->lock);
-    free(limits->slots);
+    free(limits->entries);
+    free(limits->by_hash.slots);
     free(limits);
-}
-
-/* ---- the table ---- */
-
-/* Returns the entry, or the free slot where it would be added. */
-static struct entry *find(struct label_limits *limits, uint64_t hash)
-{
-    size_t at = hash & limits->slots_mask;
-    while (limits->slots[at].hash != 0 && limits->slots[at].hash != hash)
-        at = (at + 1) & limits->slots_mask;
-    return &limits->slots[at];
-}
-
-static struct entry *find_known(struct label_limits *limits, uint64_t hash)
-{
-    struct entry *entry = find(limits, hash);
-    assert(entry->hash == hash);
-    return entry;
-}
-
-static void grow(struct label_limits *limits)
-{
-    struct entry *old = limits->slots;
-    size_t count = limits->slots_mask + 1;
-    limits->slots = memory_zalloc(2 * count * sizeof *limits->slots);
-    limits->slots_mask = 2 * count - 1;
-    for (size_t i = 0; i < count; i++)
-        if (old[i].hash != 0)
-            *find(limits, old[i].hash) = old[i];
-    free(old);
-}
-
-/* Adds an entry. Other entries may move. */
-static void insert(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t now_ns)
-{
-    assert(limits->used < ENTRIES_MAX);
-    if (limits->used++ >= limits->slots_mask / 2)
-        grow(limits);
-    struct entry *entry = find(limits, hash);
-    assert(entry->hash == 0);
-    *entry = (struct entry){.hash = hash, .parent = parent, .seen_ns = now_ns};
-}
-
-/* Frees a slot and moves later entries up, so that no search stops early. */
-static void erase(struct label_limits *limits, size_t hole)
-{
-    size_t mask = limits->slots_mask;
-    for (size_t at = (hole + 1) & mask; limits->slots[at].hash != 0; at = (at + 1) & mask) {
-        size_t home = limits->slots[at].hash & mask;
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            limits->slots[hole] = limits->slots[at];
-            hole = at;
-        }
-    }
-    limits->slots[hole] = (struct entry){0};
-    limits->used--;
 }
 
 /* ---- expiry ---- */
@@ -142,25 +154,24 @@ static void uncount(struct label_limits *limits, uint64_t parent)
 
 static void age_one(struct label_limits *limits, uint64_t now_ns)
 {
-    size_t at = limits->hand & limits->slots_mask;
-    const struct entry *entry = &limits->slots[at];
-    if (entry->hash == 0 || entry->count > 0 || now_ns < entry->seen_ns + HOUR_NS) {
-        limits->hand = at + 1;
+    uint32_t number = (limits->hand > 0 ? limits->hand : limits->capacity) - 1;
+    const struct entry *entry = &limits->entries[number];
+    limits->hand = number;
+    if (entry->hash == 0 || entry->count > 0 || now_ns < entry->seen_ns + HOUR_NS)
         return;
-    }
     limits->services -= entry->parent == 0;
     uncount(limits, entry->parent);
-    erase(limits, at);
+    erase(limits, number);
 }
 
 static void age(struct label_limits *limits, uint64_t now_ns)
 {
-    size_t slots = limits->slots_mask + 1, most = slots;
+    size_t most = limits->capacity;
     uint64_t since_ns = now_ns > limits->aged_ns ? now_ns - limits->aged_ns : 0;
     if (since_ns < ROUND_NS)
-        most = (size_t)((double)slots * (double)since_ns / (double)ROUND_NS) + AGED_AT_ONCE;
+        most = (size_t)(limits->capacity * since_ns / ROUND_NS) + AGED_AT_ONCE;
     limits->aged_ns = now_ns;
-    for (size_t i = 0; i < most && limits->used > 0; i++)
+    for (size_t i = 0; i < most && limits->by_hash.count > 0; i++)
         age_one(limits, now_ns);
 }
 
@@ -198,10 +209,10 @@ static uint64_t hash_of(const uint64_t *parts, size_t count)
 /* Returns the hash of the service, or OTHER_SERVICES if there are too many. */
 static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64_t now_ns)
 {
-    bool is_known = find(limits, service)->hash != 0;
+    bool is_known = find(limits, service);
     if (!is_known && limits->services >= SERVICES_MAX) {
         service = OTHER_SERVICES;
-        is_known = find(limits, service)->hash != 0;
+        is_known = find(limits, service);
     }
     if (!is_known) {
         insert(limits, service, 0, now_ns);
@@ -215,7 +226,8 @@ static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64
 static bool add(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t service,
                 uint64_t now_ns)
 {
-    if (limits->used >= ENTRIES_FREE && find_known(limits, service)->count >= SERVICE_ENTRIES)
+    if (limits->by_hash.count >= ENTRIES_FREE &&
+        find_known(limits, service)->count >= SERVICE_ENTRIES)
         return false;
     insert(limits, hash, parent, now_ns);
     find_known(limits, service)->count++;
@@ -230,14 +242,14 @@ static bool admit(struct label_limits *limits, struct slice service, struct slic
     const uint64_t parts[] = {hash_bytes(service), hash_bytes(label), hash_bytes(value)};
     uint64_t value_hash = hash_of(parts, 3), label_hash = hash_of(parts, 2);
     struct entry *known = find(limits, value_hash);
-    if (known->hash != 0) {
+    if (known) {
         known->seen_ns = now_ns;
         return true;
     }
-    bool has_label = find(limits, label_hash)->hash != 0;
-    uint64_t of_service = has_label ? find(limits, label_hash)->parent
-                                    : service_of(limits, hash_of(parts, 1), now_ns);
-    if (!has_label && !add(limits, label_hash, of_service, of_service, now_ns)) {
+    const struct entry *known_label = find(limits, label_hash);
+    uint64_t of_service =
+        known_label ? known_label->parent : service_of(limits, hash_of(parts, 1), now_ns);
+    if (!known_label && !add(limits, label_hash, of_service, of_service, now_ns)) {
         note_share(limits, service, now_ns);
         return false;
     }

@@ -6,6 +6,8 @@
 #include "core/base/memory.h"
 #include "exporters/pyroscope/push_answer.h"
 
+#include <assert.h>
+
 enum push_state {
     PUSH_FREE,
     PUSH_WAITS,
@@ -15,7 +17,7 @@ enum push_state {
 
 /* A request in progress, or one that will be sent again. */
 struct push {
-    struct client_request request; /* must be the first member */
+    struct client_request request;
     struct attempt *attempt;
     struct buffer *buffer; /* NULL: free */
     struct slice body;
@@ -39,9 +41,13 @@ struct attempt {
     struct timer timer;
 };
 
+static void send_shipment(struct node *node, struct shipment *shipment);
+
+/* Returns the sender of a delivery, which is ours if it sends with our function. */
 static struct push_sender *sender_of(const struct shipment *shipment)
 {
-    return (struct push_sender *)shipment->delivery; /* delivery is its first member */
+    assert(shipment->delivery->send == send_shipment);
+    return container_of(shipment->delivery, struct push_sender, delivery);
 }
 
 static const struct push_target *target_of(const struct attempt *attempt)
@@ -152,7 +158,7 @@ static void note(struct attempt *attempt, struct push *push, const struct verdic
 
 static void on_answer(struct client_request *request, const struct client_answer *answer)
 {
-    struct push *push = (struct push *)request;
+    struct push *push = container_of(request, struct push, request);
     struct attempt *attempt = push->attempt;
     struct verdict verdict = push_answer(answer, target_of(attempt)->url, clock_wall_ns());
     note(attempt, push, &verdict);

@@ -1,6 +1,7 @@
 #include "exporters/pyroscope/pushes.h"
 
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
@@ -57,8 +58,6 @@ struct column {
 
 /* Profiles that become one pprof, or several if it is large. */
 struct group {
-    struct group *next; /* in the order of their first Profile */
-    uint64_t hash;
     struct slice service;
     struct slice series;    /* encoded labels, without __name__ */
     struct slice type_name; /* of the profile type */
@@ -82,16 +81,16 @@ struct pushes {
                                    none needed yet */
     bool *has_metric_name;      /* by index in the attribute_table: metric_names has been set */
     struct arena reading,
-        filling;          /* memory for the scope being read, for the group being written */
-    size_t room;          /* bytes left for complete pprofs */
-    struct slice service; /* the service whose samples are being written */
-    struct group *groups, *last_group;
-    struct group **slots; /* groups by hash; at most half are in use */
-    uint32_t group_count, slot_mask;
+        filling;           /* memory for the scope being read, for the group being written */
+    size_t room;           /* bytes left for complete pprofs */
+    struct slice service;  /* the service whose samples are being written */
+    struct group **groups; /* in the order of their first Profile */
+    uint32_t group_count, group_capacity;
+    struct index_table groups_by_hash; /* groups that may have room for another column */
     struct wire_writer encoder;
-    const struct group *next_group; /* not yet in the writer */
-    const struct group *group;      /* in the writer */
-    uint32_t part;                  /* number of its next part */
+    uint32_t next_group;       /* not yet in the writer */
+    const struct group *group; /* in the writer */
+    uint32_t part;             /* number of its next part */
     uint64_t id, push_count;
 };
 
@@ -230,26 +229,13 @@ static bool is_for(const struct group *group, struct slice series, const struct 
            texts_are_equal(header->period_unit, type->period_unit);
 }
 
-static uint64_t group_hash(struct slice series, const struct profile_type *type,
+static uint32_t group_hash(struct slice series, const struct profile_type *type,
                            const struct otlp_profile *profile)
 {
     const uint64_t parts[] = {(uint64_t)(uintptr_t)series.data, texts_hash(type->name),
                               profile->time_unix_nano, profile->duration_nano,
                               (uint64_t)profile->period};
-    return hash_bytes(slice_of(parts, sizeof parts));
-}
-
-static void grow_slots(struct pushes *pushes)
-{
-    uint32_t count = pushes->slots ? (pushes->slot_mask + 1) * 2 : 64;
-    pushes->slots = arena_array(&pushes->arena, count, sizeof(struct group *));
-    pushes->slot_mask = count - 1;
-    for (struct group *group = pushes->groups; group; group = group->next) {
-        uint64_t at = group->hash;
-        while (pushes->slots[at & pushes->slot_mask])
-            at++;
-        pushes->slots[at & pushes->slot_mask] = group;
-    }
+    return (uint32_t)hash_bytes(slice_of(parts, sizeof parts));
 }
 
 static struct group *new_group(struct pushes *pushes, const struct owner *owner,
@@ -264,9 +250,9 @@ static struct group *new_group(struct pushes *pushes, const struct owner *owner,
     group->header.period_unit = type->period_unit;
     group->columns = &group->only;
     group->column_capacity = 1;
-    *(pushes->last_group ? &pushes->last_group->next : &pushes->groups) = group;
-    pushes->last_group = group;
-    pushes->group_count++;
+    pushes->groups = arena_grow(&pushes->arena, pushes->groups, pushes->group_count,
+                                &pushes->group_capacity, sizeof(struct group *));
+    pushes->groups[pushes->group_count++] = group;
     return group;
 }
 
@@ -287,24 +273,25 @@ static bool find_column(struct pushes *pushes, struct group *group, const struct
 }
 
 /* Finds or adds a group by its hash, because a request may have 100,000 resources. A group without
- * room for another sample type is not found any more: a new group takes its slot. */
+ * room for another sample type is not found any more: a new group takes its place. */
 static struct group *find_group(struct pushes *pushes, const struct owner *owner,
                                 const struct profile_type *type, const struct otlp_profile *profile,
                                 uint32_t *column)
 {
-    if (pushes->group_count * 2 >= pushes->slot_mask)
-        grow_slots(pushes);
-    uint64_t hash = group_hash(owner->series, type, profile), at = hash;
-    for (struct group *group; (group = pushes->slots[at & pushes->slot_mask]) != NULL; at++)
-        if (group->hash == hash && is_for(group, owner->series, type, profile)) {
-            if (find_column(pushes, group, type, column))
-                return group;
-            break;
-        }
+    index_table_reserve(&pushes->groups_by_hash, 1, &pushes->arena);
+    uint32_t hash = group_hash(owner->series, type, profile);
+    struct index_probe probe = index_table_probe(&pushes->groups_by_hash, hash);
+    for (uint32_t i; index_table_next(&pushes->groups_by_hash, &probe, &i);) {
+        if (!is_for(pushes->groups[i], owner->series, type, profile))
+            continue;
+        if (find_column(pushes, pushes->groups[i], type, column))
+            return pushes->groups[i];
+        index_table_remove(&pushes->groups_by_hash, hash, i);
+        break;
+    }
+    index_table_add_new(&pushes->groups_by_hash, hash, pushes->group_count);
     struct group *group = new_group(pushes, owner, type, profile);
-    group->hash = hash;
     find_column(pushes, group, type, column);
-    pushes->slots[at & pushes->slot_mask] = group;
     return group;
 }
 
@@ -524,7 +511,6 @@ struct pushes *pushes_new(struct batch *batch, const struct push_options *option
     pushes->writer = pprof_writer_new(pushes->dictionary, &pushes->arena, &labels);
     for (size_t i = 0; i < batch->part_count; i++)
         add_request(pushes, &batch->parts[i].root);
-    pushes->next_group = pushes->groups;
     return pushes;
 }
 
@@ -552,10 +538,10 @@ struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out)
     struct pprof_limits limits = limits_of(pushes);
     struct slice pprof;
     while (!pushes->group || !pprof_writer_next(pushes->writer, &limits, &pprof)) {
-        pushes->group = pushes->next_group;
-        if (!pushes->group)
+        bool is_last = pushes->next_group == pushes->group_count;
+        pushes->group = is_last ? NULL : pushes->groups[pushes->next_group++];
+        if (is_last)
             return NULL;
-        pushes->next_group = pushes->group->next;
         pushes->part = 0;
         fill_writer(pushes, pushes->group);
     }

@@ -10,6 +10,7 @@
  *
  * Thread: each node on its worker.
  */
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/endpoint.h"
 #include "core/pipeline/otlp_sender.h"
 #include "exporters/pyroscope/push_sender.h"
@@ -59,6 +60,18 @@ struct pyroscope_node {
     struct node node;
     struct push_sender sender;
 };
+
+extern const struct component_type pyroscope_exporter_type;
+
+static struct pyroscope_exporter *exporter_of(struct component *component)
+{
+    return component_as(struct pyroscope_exporter, component, &pyroscope_exporter_type);
+}
+
+static struct pyroscope_node *node_of(struct node *node)
+{
+    return node_as(struct pyroscope_node, node, &pyroscope_exporter_type);
+}
 
 /* ---- settings ---- */
 
@@ -226,7 +239,7 @@ static struct counter *folded_counter(const struct component *component)
 static bool pyroscope_init(struct component *component, struct error *err)
 {
     (void)err;
-    struct pyroscope_exporter *exporter = (struct pyroscope_exporter *)component;
+    struct pyroscope_exporter *exporter = exporter_of(component);
     const struct pyroscope_settings *settings = component->settings;
     struct text labels = {0};
     arena_init(&exporter->arena, NULL);
@@ -242,7 +255,7 @@ static bool pyroscope_init(struct component *component, struct error *err)
 
 static void pyroscope_deinit(struct component *component)
 {
-    struct pyroscope_exporter *exporter = (struct pyroscope_exporter *)component;
+    struct pyroscope_exporter *exporter = exporter_of(component);
     delivery_shared_deinit(&exporter->shared);
     label_limits_free(exporter->limits);
     arena_deinit(&exporter->arena);
@@ -252,7 +265,7 @@ static void pyroscope_deinit(struct component *component)
 
 static bool pyroscope_node_start(struct node *node, struct error *err)
 {
-    struct pyroscope_exporter *exporter = (struct pyroscope_exporter *)node->component;
+    struct pyroscope_exporter *exporter = exporter_of(node->component);
     const struct pyroscope_settings *settings = node->component->settings;
     struct client_options options = otlp_client_options(&settings->place, node->component->label);
     options.protocol = CLIENT_HTTP1;
@@ -263,25 +276,24 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
     struct client *client = client_new(node->worker, &options, err);
     if (!client)
         return false;
-    push_sender_start(&((struct pyroscope_node *)node)->sender, node, &exporter->target,
-                      &settings->sending_queue, &settings->retry_on_failure, &exporter->shared,
-                      client);
+    push_sender_start(&node_of(node)->sender, node, &exporter->target, &settings->sending_queue,
+                      &settings->retry_on_failure, &exporter->shared, client);
     return true;
 }
 
 static void pyroscope_consume(struct node *node, struct batch *batch)
 {
-    delivery_consume(&((struct pyroscope_node *)node)->sender.delivery, batch);
+    delivery_consume(&node_of(node)->sender.delivery, batch);
 }
 
 static void pyroscope_node_drain(struct node *node)
 {
-    delivery_drain(&((struct pyroscope_node *)node)->sender.delivery);
+    delivery_drain(&node_of(node)->sender.delivery);
 }
 
 static void pyroscope_node_stop(struct node *node)
 {
-    push_sender_stop(&((struct pyroscope_node *)node)->sender);
+    push_sender_stop(&node_of(node)->sender);
 }
 
 const struct component_type pyroscope_exporter_type = {

@@ -2,50 +2,34 @@
 
 #include "core/base/hash.h"
 
-struct text_slot {
-    uint64_t hash;
-    struct slice text; /* data NULL: a free slot */
-};
-
-static struct text_slot *find(const struct texts *texts, struct slice text, uint64_t hash)
+/* False: there is none. */
+static bool find(const struct texts *texts, struct slice text, struct index_probe *probe,
+                 struct slice *found_out)
 {
-    uint64_t at = hash;
-    for (;; at++) {
-        struct text_slot *slot = &texts->slots[at & texts->mask];
-        if (!slot->text.data || (slot->hash == hash && slice_equal(slot->text, text)))
-            return slot;
-    }
-}
-
-static void grow(struct texts *texts)
-{
-    struct text_slot *old = texts->slots;
-    uint32_t old_count = old ? texts->mask + 1 : 0, count = old ? old_count * 2 : 64;
-    texts->slots = arena_array(texts->arena, count, sizeof *texts->slots);
-    texts->mask = count - 1;
-    for (uint32_t i = 0; i < old_count; i++) {
-        uint64_t at = old[i].hash;
-        if (!old[i].text.data)
-            continue;
-        while (texts->slots[at & texts->mask].text.data)
-            at++;
-        texts->slots[at & texts->mask] = old[i];
-    }
+    for (uint32_t i; index_table_next(&texts->by_hash, probe, &i);)
+        if (slice_equal(texts->items[i], text)) {
+            *found_out = texts->items[i];
+            return true;
+        }
+    return false;
 }
 
 static struct slice add(struct texts *texts, struct slice text, bool is_copied)
 {
     if (text.size == 0)
         return text;
-    if (texts->count * 2 >= texts->mask)
-        grow(texts);
-    uint64_t hash = hash_bytes(text);
-    struct text_slot *slot = find(texts, text, hash);
-    if (!slot->text.data) {
-        *slot = (struct text_slot){hash, is_copied ? arena_copy(texts->arena, text) : text};
-        texts->count++;
-    }
-    return slot->text;
+    if (index_table_is_full(&texts->by_hash))
+        index_table_reserve(&texts->by_hash, 1, texts->arena);
+    struct index_probe probe = index_table_probe(&texts->by_hash, (uint32_t)hash_bytes(text));
+    struct slice found;
+    if (find(texts, text, &probe, &found))
+        return found;
+    uint32_t count = texts->by_hash.count;
+    texts->items =
+        arena_grow(texts->arena, texts->items, count, &texts->capacity, sizeof *texts->items);
+    texts->items[count] = is_copied ? arena_copy(texts->arena, text) : text;
+    index_table_add(&texts->by_hash, &probe, count);
+    return texts->items[count];
 }
 
 struct slice texts_of(struct texts *texts, struct slice text)
@@ -60,8 +44,11 @@ struct slice texts_copy_of(struct texts *texts, struct slice text)
 
 struct slice texts_find(const struct texts *texts, struct slice text)
 {
-    return texts->slots && text.size > 0 ? find(texts, text, hash_bytes(text))->text
-                                         : (struct slice){0};
+    if (texts->by_hash.count == 0 || text.size == 0)
+        return (struct slice){0};
+    struct index_probe probe = index_table_probe(&texts->by_hash, (uint32_t)hash_bytes(text));
+    struct slice found;
+    return find(texts, text, &probe, &found) ? found : (struct slice){0};
 }
 
 uint64_t texts_hash(struct slice text)

@@ -3,7 +3,7 @@
  *
  * A text is read once, when it is added; for equal texts, the first one is returned.
  *
- * Owner: the slots live in the arena; texts are not copied, except by texts_copy_of.
+ * Owner: the tables live in the arena; texts are not copied, except by texts_copy_of.
  *
  * Thread: the batch's worker.
  */
@@ -11,11 +11,13 @@
 #define PROFCOL_PYROSCOPE_TEXTS_H
 
 #include "core/base/arena.h"
+#include "core/base/index_table.h"
 
 struct texts {
     struct arena *arena;
-    struct text_slot *slots;
-    uint32_t count, mask;
+    struct index_table by_hash;
+    struct slice *items;
+    uint32_t capacity; /* of items */
 };
 
 /* Adds a text, and returns the first equal one. The text must live as long as the arena. struct

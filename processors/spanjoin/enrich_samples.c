@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/data/any_value.h"
+#include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/sample_view.h"
 
@@ -384,7 +385,7 @@ static bool resource_changes(const struct sample_plan *plan, const struct resour
 void sample_plan_apply(struct sample_plan *plan)
 {
     struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
-    plan->room = joined_values_room(plan->batch);
+    plan->room = items_values_room(plan->batch);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         if (plan->keys[k].match)
             plan->keys[k].gain = find_gain(plan, &gains, plan->keys[k].match);

@@ -1,6 +1,7 @@
 #include "processors/spanjoin/enrich_spans.h"
 
 #include "core/data/any_value.h"
+#include "core/pipeline/items.h"
 
 #include <assert.h>
 
@@ -214,7 +215,7 @@ uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_setting
                                   .settings = settings,
                                   .next = spans->seen,
                                   .end = spans->seen + spans->seen_count,
-                                  .room = joined_values_room(batch)};
+                                  .room = items_values_room(batch)};
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field field;

@@ -1,5 +1,6 @@
 #include "processors/spanjoin/join_steps.h"
 
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "processors/spanjoin/hold.h"
 
@@ -26,7 +27,7 @@ struct wake_post {
 
 static void on_wake(struct worker *worker, struct post *post)
 {
-    struct wake_post *wake = (struct wake_post *)post;
+    struct wake_post *wake = container_of(post, struct wake_post, post);
     for (size_t i = 0; i < wake->count; i++) {
         struct spanjoin_node *node = wake->join->nodes[worker->index][wake->items[i].signal];
         if (node)
@@ -97,7 +98,7 @@ static void add_lag(struct learned_spans *learned, int64_t lag_ns, struct arena 
 static void learn_block(struct span_reader *reader, struct span_put *puts, size_t count,
                         struct arena *arena)
 {
-    struct learning *learning = (struct learning *)reader;
+    struct learning *learning = container_of(reader, struct learning, reader);
     struct learned_spans *learned = learning->learned;
     span_index_put_many(learning->join->index, learning->now_ns, puts, count, learning->waiter,
                         arena, &learned->wakeups);
@@ -151,7 +152,7 @@ struct collecting {
 static void collect_block(struct span_reader *reader, struct span_put *puts, size_t count,
                           struct arena *arena)
 {
-    struct collecting *collecting = (struct collecting *)reader;
+    struct collecting *collecting = container_of(reader, struct collecting, reader);
     for (size_t i = 0; i < count; i++)
         puts[i].place = waiting_keys_place(collecting->keys, collecting->count + (uint32_t)i);
     collecting->count += (uint32_t)count;

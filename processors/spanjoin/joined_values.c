@@ -109,15 +109,6 @@ bool span_view_key(const struct span_view *span, struct span_key *key_out)
            copy_id(key_out->trace_id, TRACE_ID_SIZE, span->trace_id);
 }
 
-size_t joined_values_room(const struct batch *batch)
-{
-    enum { GROWTH_MAX = 4, SPARE_BYTES = 1 << 20 };
-    size_t room = SPARE_BYTES;
-    for (size_t i = 0; i < batch->part_count; i++)
-        room += GROWTH_MAX * batch->parts[i].root.raw.size;
-    return room;
-}
-
 struct slice attribute_value(struct slice message, uint32_t number, struct slice key)
 {
     struct message_iter it = message_iter_bytes(message);

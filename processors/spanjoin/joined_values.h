@@ -46,10 +46,6 @@ void span_place_set_resource(struct span_place *place, const struct spanjoin_sid
                              struct slice resource);
 void span_place_set_scope(struct span_place *place, struct slice scope);
 
-/* Returns how many bytes of values the spans or samples of a request may gain together, whatever
- * their number. Without this limit, many small spans could gain the same large value. */
-size_t joined_values_room(const struct batch *batch);
-
 /* Returns the value of an attribute among the KeyValue fields `number` of a message; empty if it is
  * absent or has no value. */
 struct slice attribute_value(struct slice message, uint32_t number, struct slice key);

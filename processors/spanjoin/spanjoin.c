@@ -83,17 +83,20 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
 
 static double read_entries(void *context)
 {
-    return (double)span_index_entries(((struct spanjoin *)context)->index);
+    const struct spanjoin *join = context;
+    return (double)span_index_entries(join->index);
 }
 
 static double read_sources(void *context)
 {
-    return (double)span_index_sources(((struct spanjoin *)context)->index);
+    const struct spanjoin *join = context;
+    return (double)span_index_sources(join->index);
 }
 
 static double read_held_bytes(void *context)
 {
-    return (double)budget_used(&((struct spanjoin *)context)->held);
+    const struct spanjoin *join = context;
+    return (double)budget_used(&join->held);
 }
 
 static void make_gauges(struct component *component, struct spanjoin *join)

@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/span_index.h"
+#include "core/pipeline/component_as.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/hold.h"
@@ -31,6 +32,18 @@ struct spanjoin_component {
     struct component component;
     struct spanjoin *join;
 };
+
+extern const struct component_type spanjoin_processor_type;
+
+static struct spanjoin_component *component_of(struct component *component)
+{
+    return component_as(struct spanjoin_component, component, &spanjoin_processor_type);
+}
+
+static struct spanjoin_node *node_of(struct node *node)
+{
+    return node_as(struct spanjoin_node, node, &spanjoin_processor_type);
+}
 
 static uint64_t now_of(const struct spanjoin_node *node)
 {
@@ -225,7 +238,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
 
 static void spanjoin_consume(struct node *base, struct batch *batch)
 {
-    struct spanjoin_node *node = (struct spanjoin_node *)base;
+    struct spanjoin_node *node = node_of(base);
     batch_flatten(batch);
     if (spanjoin_is_large(node->join, batch))
         large_request_start(node, batch);
@@ -280,8 +293,7 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
 
 static void on_sweep(struct timer *timer)
 {
-    struct spanjoin_node *node =
-        (struct spanjoin_node *)(void *)((char *)timer - offsetof(struct spanjoin_node, sweep));
+    struct spanjoin_node *node = container_of(timer, struct spanjoin_node, sweep);
     uint64_t every = (uint64_t)node->join->settings->window / 8;
     every = every < SWEEP_MIN_NS ? SWEEP_MIN_NS : every > SWEEP_MAX_NS ? SWEEP_MAX_NS : every;
     span_index_sweep(node->join->index, now_of(node));
@@ -291,8 +303,8 @@ static void on_sweep(struct timer *timer)
 static bool spanjoin_node_start(struct node *base, struct error *err)
 {
     (void)err;
-    struct spanjoin_node *node = (struct spanjoin_node *)base;
-    node->join = ((struct spanjoin_component *)base->component)->join;
+    struct spanjoin_node *node = node_of(base);
+    node->join = component_of(base->component)->join;
     unsigned worker = base->worker->index;
     bool is_first = worker == 0 && !node->join->nodes[0][SIGNAL_TRACES] &&
                     !node->join->nodes[0][SIGNAL_PROFILES];
@@ -306,18 +318,19 @@ static bool spanjoin_node_start(struct node *base, struct error *err)
 
 static void spanjoin_node_drain(struct node *node)
 {
-    holds_drain((struct spanjoin_node *)node);
+    holds_drain(node_of(node));
 }
 
 static bool spanjoin_is_idle(const struct node *node)
 {
-    const struct spanjoin_node *join_node = (const struct spanjoin_node *)node;
+    const struct spanjoin_node *join_node =
+        node_as(const struct spanjoin_node, node, &spanjoin_processor_type);
     return join_node->large.count == 0 && holds_are_idle(join_node);
 }
 
 static void spanjoin_node_stop(struct node *base)
 {
-    struct spanjoin_node *node = (struct spanjoin_node *)base;
+    struct spanjoin_node *node = node_of(base);
     worker_cancel_timer(base->worker, &node->sweep);
     node->join->nodes[base->worker->index][base->signal] = NULL;
     uint64_t lost = large_requests_give_up(node);
@@ -340,13 +353,13 @@ static bool spanjoin_init(struct component *component, struct error *err)
                              "is in %zu %s pipelines, but only one is allowed: samples would be "
                              "counted once for each",
                              component->pipeline_count[signal], signal_name((enum signal)signal));
-    ((struct spanjoin_component *)component)->join = spanjoin_new(component);
+    component_of(component)->join = spanjoin_new(component);
     return true;
 }
 
 static void spanjoin_deinit(struct component *component)
 {
-    struct spanjoin *join = ((struct spanjoin_component *)component)->join;
+    struct spanjoin *join = component_of(component)->join;
     metrics_forget(component->process->metrics, join);
     spanjoin_unref(join);
 }

@@ -8,6 +8,7 @@
  *
  * Thread: each node on its worker.
  */
+#include "core/pipeline/component_as.h"
 #include "receivers/pprof/files.h"
 #include "receivers/pprof/push.h"
 #include "receivers/pprof/scrape.h"
@@ -27,6 +28,18 @@ struct pprof_node {
     size_t undrained;
 };
 
+extern const struct component_type pprof_receiver_type;
+
+static struct pprof_receiver *receiver_of(struct component *component)
+{
+    return component_as(struct pprof_receiver, component, &pprof_receiver_type);
+}
+
+static struct pprof_node *node_of(struct node *node)
+{
+    return node_as(struct pprof_node, node, &pprof_receiver_type);
+}
+
 static const struct pprof_settings *settings_of(const struct component *component)
 {
     return component->settings;
@@ -34,7 +47,7 @@ static const struct pprof_settings *settings_of(const struct component *componen
 
 static bool pprof_init(struct component *component, struct error *err)
 {
-    struct pprof_receiver *receiver = (struct pprof_receiver *)component;
+    struct pprof_receiver *receiver = receiver_of(component);
     const struct pprof_settings *settings = settings_of(component);
     if (settings->scrape.enabled)
         received_counters_init(&receiver->scraped, component, "scrape", SIGNAL_PROFILES);
@@ -45,13 +58,13 @@ static bool pprof_init(struct component *component, struct error *err)
 
 static void pprof_deinit(struct component *component)
 {
-    pusher_free(((struct pprof_receiver *)component)->pusher);
+    pusher_free(receiver_of(component)->pusher);
 }
 
 static bool pprof_node_start(struct node *node, struct error *err)
 {
-    struct pprof_receiver *receiver = (struct pprof_receiver *)node->component;
-    struct pprof_node *self = (struct pprof_node *)node;
+    struct pprof_receiver *receiver = receiver_of(node->component);
+    struct pprof_node *self = node_of(node);
     const struct pprof_settings *settings = settings_of(node->component);
     assert(!self->scraper && !self->folder);
     if (settings->scrape.enabled) {
@@ -79,8 +92,8 @@ static void on_part_drained(void *context)
 
 static void pprof_node_drain(struct node *node)
 {
-    struct pprof_node *self = (struct pprof_node *)node;
-    struct pusher *pusher = ((struct pprof_receiver *)node->component)->pusher;
+    struct pprof_node *self = node_of(node);
+    struct pusher *pusher = receiver_of(node->component)->pusher;
     assert(self->undrained == 0);
     self->undrained = 1; /* one for this function, while the parts are called */
     if (self->scraper) {
@@ -100,8 +113,8 @@ static void pprof_node_drain(struct node *node)
 
 static void pprof_node_stop(struct node *node)
 {
-    struct pprof_node *self = (struct pprof_node *)node;
-    struct pusher *pusher = ((struct pprof_receiver *)node->component)->pusher;
+    struct pprof_node *self = node_of(node);
+    struct pusher *pusher = receiver_of(node->component)->pusher;
     scraper_free(self->scraper);
     folder_free(self->folder);
     if (pusher)

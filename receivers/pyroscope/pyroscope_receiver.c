@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/utf8.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
@@ -54,6 +55,13 @@ struct pyroscope_receiver {
     struct node *nodes[WORKERS_MAX];
     bool started; /* the server is started; set by the last worker before it answers main */
 };
+
+extern const struct component_type pyroscope_receiver_type;
+
+static struct pyroscope_receiver *receiver_of(struct component *component)
+{
+    return component_as(struct pyroscope_receiver, component, &pyroscope_receiver_type);
+}
 
 /* A request without an answer yet. */
 struct pyroscope_request {
@@ -488,7 +496,7 @@ static void explain_taken_port(struct error *err)
 
 static bool pyroscope_init(struct component *component, struct error *err)
 {
-    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)component;
+    struct pyroscope_receiver *receiver = receiver_of(component);
     const struct pyroscope_settings *settings = settings_of(receiver);
     struct process *process = component->process;
     struct server_options options =
@@ -507,14 +515,14 @@ static bool pyroscope_init(struct component *component, struct error *err)
 
 static void pyroscope_deinit(struct component *component)
 {
-    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)component;
+    struct pyroscope_receiver *receiver = receiver_of(component);
     server_free(receiver->server);
 }
 
 static bool pyroscope_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    struct pyroscope_receiver *receiver = receiver_of(node->component);
     assert(node->worker->index < WORKERS_MAX && !receiver->started);
     receiver->nodes[node->worker->index] = node;
     /* Workers start one after the other. Connections may arrive only when the last one has its
@@ -535,13 +543,13 @@ static void on_server_drained(void *context)
 
 static void pyroscope_node_drain(struct node *node)
 {
-    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    struct pyroscope_receiver *receiver = receiver_of(node->component);
     server_drain(receiver->server, node->worker, on_server_drained, node);
 }
 
 static void pyroscope_node_stop(struct node *node)
 {
-    struct pyroscope_receiver *receiver = (struct pyroscope_receiver *)node->component;
+    struct pyroscope_receiver *receiver = receiver_of(node->component);
     if (receiver->started) /* false if another worker could not start its nodes */
         server_stop(receiver->server, node->worker);
 }

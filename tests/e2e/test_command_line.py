@@ -132,6 +132,17 @@ service:
         self.assertEqual(tree["service"]["pipelines"]["traces"]["exporters"], ["nop", "debug"])
         self.assertIn("timeout", self.fails("validate", "--config", config, "--set", "processors.batch.timeout=soon"))
 
+    def test_signals(self):
+        config = self.file(GOOD.replace("{pipelines: {", "{pipelines: {metrics: {receivers: [hostmetrics], exporters: [nop]}, "))
+        self.assertIn("--signals traces,profiles leaves out", self.fails("validate", "--config", config))
+        result = run("print-config", "--config", config, "--signals", "traces")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("warning: service: --signals traces leaves out: pipeline metrics\n", result.stderr)
+        self.assertEqual(list(yaml.safe_load(result.stdout)["service"]["pipelines"]), ["traces"])
+        self.assertIn("must be a list of traces and profiles", self.fails("validate", "--config", config, "--signals", "trace"))
+        self.assertIn("leaves out all there is: pipelines metrics, traces",
+                      self.fails("validate", "--config", config, "--signals", "profiles"))
+
     def test_several_files_are_merged(self):
         more = self.file("processors: {batch: {send_batch_size: 7}}", "more.yaml")
         tree = yaml.safe_load(self.fine("print-config", "--config", self.file(GOOD), "--config", more))

@@ -1,7 +1,7 @@
 /*
  * Loads a configuration from any bytes: with a table that has every kind of field, whose printed
  * form must load again and print the same, and with the tables of all components, whose own checks
- * run, too.
+ * run, too. The latter is repeated with the pipelines of one signal (--signals).
  */
 #include "config/config.h"
 #include "config/load.h"
@@ -100,10 +100,16 @@ static const char *environment(const char *name)
     return NULL;
 }
 
+static struct slice document; /* the file "d" */
+
 static bool read_file(struct arena *arena, const char *path, size_t max_bytes,
                       struct slice *content_out, struct error *err)
 {
     (void)max_bytes;
+    if (strcmp(path, "d") == 0) {
+        *content_out = arena_copy(arena, document);
+        return true;
+    }
     if (strcmp(path, "f") != 0)
         return error_set(err, "there is no file \"%s\"", path);
     *content_out = arena_copy(arena, SLICE("- a: ${env:N}\n"));
@@ -152,11 +158,25 @@ static void load(const struct config_type *const *types, struct slice yaml, bool
     text_deinit(&report);
 }
 
+static void load_traces(struct slice yaml)
+{
+    static const char *const uris[] = {"file:d"};
+    struct text report = {0};
+    document = yaml;
+    struct config *config =
+        config_load_from(&inputs, component_types, uris, 1,
+                         (struct config_options){.signals = 1u << CONFIG_TRACES}, &report);
+    demand(config || report.size, "no configuration, and no reason why", &report);
+    config_free(config);
+    text_deinit(&report);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     load(own_types, slice_of(data, size), true);
     load(component_types, slice_of(data, size), false);
+    load_traces(slice_of(data, size));
     return 0;
 }

@@ -5,6 +5,7 @@
  * The first byte has flags (see the enum), the second is the seed of the splits, the rest is the
  * input of the client.
  */
+#include "core/base/container_of.h"
 #include "core/base/source_accounts.h"
 #include "core/net/server_private.h"
 
@@ -117,7 +118,8 @@ static void answer_one(struct target *target)
 /* Returns the only connection; NULL if the server has closed it. */
 static struct connection *only_connection(struct target *target)
 {
-    return target->server->parts->connections;
+    struct list_link *link = target->server->parts->connections.first;
+    return link ? container_of(link, struct connection, link) : NULL;
 }
 
 /* Copies bytes directly into the places that the server offers. Returns the rest. */

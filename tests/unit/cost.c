@@ -92,8 +92,10 @@ static int run_named(const struct cost_case *cases, size_t count, char **words, 
         size_t i = 0;
         while (i < count && strcmp(words[k], cases[i].name) != 0)
             i++;
-        if (i == count)
+        if (i == count) {
+            fprintf(stderr, "no case \"%s\"; `list` prints their names\n", words[k]);
             return 1;
+        }
         struct cost cost = measure(&cases[i], strtoul(words[k + 1], NULL, 10));
         cost_print(&cost);
     }

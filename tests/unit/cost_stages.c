@@ -3,6 +3,8 @@
 #include "core/data/any_value.h"
 #include "core/data/describe.h"
 #include "core/data/json.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/items.h"
 #include "core/pipeline/otlp_request.h"
@@ -92,9 +94,10 @@ static void stage_resource(enum signal signal, struct buffer *request, uint32_t 
     fixture_clear_recorded(&fixture);
 }
 
-static void cut(enum signal signal, struct buffer *request, uint32_t items, uint32_t max_items)
+static void cut(enum signal signal, struct buffer *request, uint32_t items,
+                const struct cut_limits *limits)
 {
-    struct batch *parts = items ? batch_cut(batch_of(signal, request, items), max_items) : NULL;
+    struct batch *parts = items ? batch_cut(batch_of(signal, request, items), limits) : NULL;
     while (parts) {
         struct batch *next = parts->next;
         parts->next = NULL;
@@ -118,12 +121,17 @@ static void stage_items(enum signal signal, struct buffer *request, uint32_t cou
 
 static void stage_cut_1(enum signal signal, struct buffer *request, uint32_t items)
 {
-    cut(signal, request, items, 1);
+    cut(signal, request, items, &(struct cut_limits){.max_items = 1});
 }
 
 static void stage_cut_100(enum signal signal, struct buffer *request, uint32_t items)
 {
-    cut(signal, request, items, 100);
+    cut(signal, request, items, &(struct cut_limits){.max_items = 100});
+}
+
+static void stage_cut_bytes(enum signal signal, struct buffer *request, uint32_t items)
+{
+    cut(signal, request, items, &(struct cut_limits){.max_items = UINT32_MAX, .max_bytes = 4096});
 }
 
 static void stage_merge(enum signal signal, struct buffer *request, uint32_t items)
@@ -181,6 +189,7 @@ const struct cost_stage cost_stages[COST_STAGE_COUNT] = {
     {"items", stage_items, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
     {"cut_100", stage_cut_100, false, PEAK_MORE},
+    {"cut_bytes", stage_cut_bytes, false, PEAK_MORE},
     {"merge", stage_merge, false, PEAK_MORE},
     {"json", stage_json, false, PEAK_MORE},
     {"describe", stage_describe, false, DESCRIPTION_BYTES},

@@ -7,7 +7,7 @@
  *
  * Thread: that of the node.
  */
-#include "core/pipeline/component.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/items.h"
 
 enum { VALUE_MAX = 64 }; /* bytes that an item may gain */
@@ -18,9 +18,16 @@ struct example_settings {
 };
 
 struct example_node {
-    struct node node; /* first: a node is cast to it */
+    struct node node; /* first */
     struct counter *changed;
 };
+
+extern const struct component_type example_processor_type;
+
+static struct example_node *node_of(struct node *node)
+{
+    return node_as(struct example_node, node, &example_processor_type);
+}
 
 static const struct field example_fields[] = {
     FIELD_STRING(example_settings, key, "Key of the attribute.", .required = true),
@@ -39,7 +46,7 @@ static void check_settings(void *config, struct config_check *check)
 static bool example_node_start(struct node *node, struct error *err)
 {
     (void)err;
-    struct example_node *example = (struct example_node *)node;
+    struct example_node *example = node_of(node);
     struct text name = {0}, labels = {0};
     text_printf(&name, "profcol_example_changed_%s", signal_item_name(node->signal));
     metrics_label(&labels, "processor", node->component->id);
@@ -71,11 +78,10 @@ static void example_consume(struct node *node, struct batch *batch)
     struct any_value text = any_value_string(slice_of_string(settings->value));
     struct slice value = any_value_encode(&batch->arena, text);
     uint32_t changed = set_missing(batch, slice_of_string(settings->key), value);
-    counter_add(((struct example_node *)node)->changed, node->worker->index, changed);
+    counter_add(node_of(node)->changed, node->worker->index, changed);
     node_forward(node, batch); /* takes over the batch, which must not be used any more */
 }
 
-extern const struct component_type example_processor_type;
 const struct component_type example_processor_type = {
     .config =
         {

@@ -1,5 +1,6 @@
 #include "tests/unit/pipeline_fixture.h"
 
+#include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 
@@ -85,6 +86,7 @@ void fixture_init(struct fixture *fixture, unsigned workers)
         .worker_count = workers,
         .metrics = metrics_new(workers),
         .budget = &fixture->budget,
+        .system_memory_bytes = (size_t)1 << 30,
         .memory_limit_bytes = (size_t)1 << 30,
         .version = "test",
     };
@@ -94,11 +96,10 @@ void fixture_init(struct fixture *fixture, unsigned workers)
                                                      .label = "exporter recorder",
                                                      .process = &fixture->process};
     for (unsigned i = 0; i < workers; i++) {
-        struct recorder_node *node = memory_zalloc(sizeof *node);
-        node->node.component = &fixture->recorder_component;
-        node->node.worker = &fixture->workers[i];
-        node->fixture = fixture;
-        fixture->recorder_nodes[i] = &node->node;
+        struct node *node = component_node_new(&fixture->recorder_component, &fixture->workers[i],
+                                               SIGNAL_TRACES, NULL);
+        container_of(node, struct recorder_node, node)->fixture = fixture;
+        fixture->recorder_nodes[i] = node;
     }
 }
 
@@ -188,6 +189,8 @@ static struct component *make_component(struct fixture *fixture, const struct co
     component->pipeline_count[SIGNAL_TRACES] = component->pipeline_count[SIGNAL_PROFILES] = 1;
     snprintf(component->label, sizeof component->label, "component %s", id);
     struct error err;
+    if (type->prepare)
+        type->prepare(component);
     if (type->init && !type->init(component, &err)) {
         fprintf(stderr, "fixture: init of %s: %s\n", id, err.text);
         abort();
@@ -199,13 +202,7 @@ static struct node *make_node(struct fixture *fixture, struct component *compone
                               const char *pipeline, enum signal signal, struct node *behind)
 {
     const struct component_type *type = component->type;
-    struct node *node = memory_zalloc(type->node_size ? type->node_size : sizeof *node);
-    node->component = component;
-    node->worker = &fixture->workers[worker];
-    node->signal = signal;
-    node->pipeline = pipeline;
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        outlet_init(&node->outlets[s], node, (enum signal)s);
+    struct node *node = component_node_new(component, &fixture->workers[worker], signal, pipeline);
     for (int s = 0; s < SIGNAL_COUNT; s++) {
         outlet_add(&node->outlets[s], behind);
         outlet_start(&node->outlets[s]);

@@ -111,7 +111,7 @@ void fixture_consume(struct fixture *fixture, struct node *node, struct slice re
 void fixture_consume_json(struct fixture *fixture, struct node *node, const char *json,
                           uint32_t items, struct probe *probe);
 /* Moves all workers forward by delta_ns, step by step in lock-step, and delivers messages between
- * them. */
+ * them. With 0, what has become due now happens: a large batch leaves its job (core/base/job.h). */
 void fixture_advance(struct fixture *fixture, uint64_t delta_ns);
 uint64_t fixture_now(const struct fixture *fixture);
 /* Answers all batches that the recorder holds. */

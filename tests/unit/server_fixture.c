@@ -164,11 +164,10 @@ static void settle(struct raw_client *client)
 
 static bool is_listed(const struct raw_client *client)
 {
-    const struct connection *c = client->fixture->server->parts->connections;
-    for (; c; c = c->next)
-        if (c == client->connection)
-            return true;
-    return false;
+    const struct list_link *link = client->fixture->server->parts->connections.first;
+    while (link && link != &client->connection->link) /* which may be freed */
+        link = link->next;
+    return link != NULL;
 }
 
 bool raw_client_is_closed(const struct raw_client *client)

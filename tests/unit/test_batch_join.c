@@ -3,6 +3,8 @@
 #include "core/base/worker.h"
 #include "core/data/normalise.h"
 #include "core/data/scan.h"
+#include "core/pipeline/batch.h"
+#include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "tests/unit/captures.h"
 
@@ -97,7 +99,7 @@ static void join_and_cut(const struct capture *capture, void *context)
     batch_free(joined);
 
     uint32_t left = items, size = items / 3;
-    struct batch *part = batch_cut(whole, size);
+    struct batch *part = batch_cut(whole, &(struct cut_limits){.max_items = size});
     while (part) {
         struct batch *next = part->next;
         assert_int_equal(part->items, left > size ? size : left);
@@ -109,6 +111,55 @@ static void join_and_cut(const struct capture *capture, void *context)
     }
     assert_int_equal(left, 0);
     assert_int_equal(probe.settled, 1);
+}
+
+/* Each part of the request, which was cut to max_bytes, is at most so large or has one item. On
+ * average a part is filled by a third, unless items are large. */
+static void check_parts(struct batch *part, size_t max_bytes, uint32_t items)
+{
+    size_t total = 0, count = 0;
+    uint32_t left = items;
+    while (part) {
+        struct batch *next = part->next;
+        check_whole(part);
+        if (part->items > 1)
+            assert_in_range(batch_size(part), 1, max_bytes);
+        total += batch_size(part);
+        count++;
+        left -= part->items;
+        batch_drop(part, &verdict_ok);
+        part = next;
+    }
+    assert_int_equal(left, 0);
+    if (count < items / 4)
+        assert_true(total >= count * max_bytes / 3);
+}
+
+static void cut_to_bytes(const struct capture *capture, void *context)
+{
+    static const size_t sizes[] = {4000, 20000, 100000};
+    unsigned *seen = context;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && !capture->json; i++) {
+        struct probe probe;
+        struct batch *whole = make_batch(capture, &probe);
+        uint32_t items = whole->items;
+        struct cut_limits limits = {.max_items = UINT32_MAX, .max_bytes = sizes[i]};
+        if (items < 2 || batch_size(whole) <= sizes[i]) {
+            batch_drop(whole, &verdict_ok);
+            continue;
+        }
+        (*seen)++;
+        check_parts(batch_cut(whole, &limits), sizes[i], items);
+        assert_int_equal(probe.settled, 1);
+    }
+}
+
+static void parts_of_recorded_requests_keep_a_limit_in_bytes(void **state)
+{
+    (void)state;
+    unsigned seen = 0;
+    captures_each(cut_to_bytes, &seen);
+    assert_true(seen > 20);
 }
 
 static void every_recorded_request(void **state)
@@ -126,16 +177,18 @@ static void what_fits_stays_as_it_is(void **state)
     struct buffer *buffer = buffer_new(sizeof(request), NULL);
     buffer_append(buffer, request, sizeof(request), sizeof(request));
     struct batch *batch = batch_new(&worker, SIGNAL_TRACES, buffer, 1, NULL, NULL);
-    assert_ptr_equal(batch_cut(batch, 1), batch);
+    assert_ptr_equal(batch_cut(batch, &(struct cut_limits){.max_items = 1}), batch);
     assert_ptr_equal(batch_join(batch), batch);
     batch_free(batch);
 }
 
+enum { SPANS = 1000 };
+
 /* A resource of 10 kB over 1000 spans: one span a part would make 10 MB of it. Returns how often
  * the whole stands in the parts. */
-static size_t blow_up(struct batch *(*cut)(struct batch *, uint32_t))
+static size_t blow_up(const struct cut_limits *limits)
 {
-    enum { SPANS = 1000, RESOURCE = 10000 };
+    enum { RESOURCE = 10000 };
     uint8_t *name = memory_alloc(RESOURCE);
     memset(name, 'r', RESOURCE);
     struct buffer *buffer = buffer_new(RESOURCE + 4 * SPANS + 100, NULL);
@@ -150,7 +203,8 @@ static size_t blow_up(struct batch *(*cut)(struct batch *, uint32_t))
         buffer_append(buffer, span, sizeof(span), SIZE_MAX);
     size_t total = 0, whole = buffer->size;
     uint32_t items = 0;
-    struct batch *part = cut(batch_new(&worker, SIGNAL_TRACES, buffer, SPANS, NULL, NULL), 1);
+    struct batch *part =
+        batch_cut(batch_new(&worker, SIGNAL_TRACES, buffer, SPANS, NULL, NULL), limits);
     while (part) {
         struct batch *next = part->next;
         check_whole(part);
@@ -167,8 +221,9 @@ static size_t blow_up(struct batch *(*cut)(struct batch *, uint32_t))
 static void cutting_does_not_blow_up(void **state)
 {
     (void)state;
-    assert_in_range(blow_up(batch_cut), 20, 69);
-    assert_in_range(blow_up(batch_cut_sparingly), 1, 2);
+    assert_in_range(blow_up(&(struct cut_limits){.max_items = 1}), 20, 69);
+    assert_in_range(blow_up(&(struct cut_limits){.max_items = 1, .is_sparing = true}), 1, 2);
+    assert_in_range(blow_up(&(struct cut_limits){.max_items = SPANS, .max_bytes = 1}), 20, 69);
 }
 
 static int set_up(void **state)
@@ -191,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_recorded_request),
+        cmocka_unit_test(parts_of_recorded_requests_keep_a_limit_in_bytes),
         cmocka_unit_test(what_fits_stays_as_it_is),
         cmocka_unit_test(cutting_does_not_blow_up),
     };

@@ -140,7 +140,7 @@ static void large_requests_take_turns(void **state)
     struct fixture_place *place = start(&f, SIGNAL_TRACES, "{send_batch_size: 1}");
     for (unsigned i = 0; i < 4; i++) {
         struct probe probe;
-        struct buffer *request = make_spans(i, 1, (size_t)OFFERS_PER_TURN / 2 * OFFER_BYTES);
+        struct buffer *request = make_spans(i, 1, (size_t)PACE_PER_TURN / 2 * PACE_BYTES);
         fixture_consume(&f, place->nodes[0], buffer_slice(request), 1, &probe);
         buffer_unref(request);
         assert_int_equal(probe.settled, 1);

@@ -412,8 +412,8 @@ static bool backend_init(struct component *component, struct error *err)
 static void backend_deinit(struct component *component)
 {
     struct backend *backend = (struct backend *)component;
-    check(atomic_load(&backend->shared.queued) == 0);
-    check(budget_used(&backend->shared.waiting) == 0);
+    check(atomic_load(&backend->shared.queue.queued) == 0);
+    check(budget_used(&backend->shared.queue.waiting) == 0);
     check(budget_used(&component->held[SIGNAL_TRACES]) == 0);
     delivery_shared_deinit(&backend->shared);
 }
@@ -790,12 +790,12 @@ static void judge_bounds(void)
         const struct component *component = schedule.backends[i].component;
         const struct delivery_shared *shared = &((const struct backend *)component)->shared;
         const struct budget *held = &component->held[SIGNAL_TRACES];
-        check(atomic_load(&shared->queued) <= shared->capacity);
+        check(atomic_load(&shared->queue.queued) <= shared->queue.capacity);
         if (limit == 0)
             continue;
         check(held->limit_bytes == limit / 2 / BACKENDS);
         check(budget_used(held) <= held->limit_bytes + REQUEST_BYTES_MAX);
-        check(budget_used(&shared->waiting) <= held->limit_bytes / 4);
+        check(budget_used(&shared->queue.waiting) <= held->limit_bytes / 4);
         all += held->limit_bytes + REQUEST_BYTES_MAX + held->limit_bytes / 4;
     }
     for (unsigned p = 0; p < schedule.pipeline_count; p++)

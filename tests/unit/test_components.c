@@ -27,6 +27,7 @@ static const struct {
      "files: {directory: /nonexistent}}"},
     {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
     {CONFIG_PROCESSORS, "batch", ""},
+    {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
     {CONFIG_EXPORTERS, "debug", ""},
@@ -35,6 +36,7 @@ static const struct {
     {CONFIG_EXPORTERS, "otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
     {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_EXTENSIONS, "health_check", "{endpoint: '127.0.0.1:0'}"},
 };
 
 static const char *minimal_of(const struct config_type *type)
@@ -141,6 +143,7 @@ static void begin_life(struct life *life, const struct config_type *type, unsign
                                       .worker_count = workers,
                                       .metrics = metrics_new(workers),
                                       .budget = &life->budget,
+                                      .system_memory_bytes = (size_t)1 << 30,
                                       .memory_limit_bytes = (size_t)1 << 30,
                                       .version = "test"}};
     life->config = configure(type); /* before there are threads, because it may fail the test */

@@ -43,7 +43,8 @@ static struct config *load(const char *const *uris, struct text *report)
     size_t count = 0;
     while (uris[count])
         count++;
-    return config_load_from(&fixture_inputs, fixture_types, uris, count, report);
+    return config_load_from(&fixture_inputs, fixture_types, uris, count, (struct config_options){0},
+                            report);
 }
 
 static void later_maps_add_and_later_lists_replace(void **state)
@@ -146,22 +147,23 @@ static void real_files_and_variables_are_read(void **state)
     setenv("TEST_CONFIG_MERGE", "processors: {kinds: {count: 3}}", 1);
     const char *const uris[] = {path, "env:TEST_CONFIG_MERGE"};
     struct text report = {0};
-    struct config *config = config_load(fixture_types, uris, 2, &report);
+    struct config *config =
+        config_load(fixture_types, uris, 2, (struct config_options){0}, &report);
     assert_string_equal(text_string(&report), "");
     assert_int_equal(fixture_kinds(config)->count, 3);
     config_free(config);
 
     assert_int_equal(truncate(path, (1 << 20) + 1), 0);
-    assert_null(config_load(fixture_types, uris, 1, &report));
+    assert_null(config_load(fixture_types, uris, 1, (struct config_options){0}, &report));
     assert_non_null(strstr(report.data, "is larger than 1048576 bytes\n"));
     unlink(path);
     text_clear(&report);
-    assert_null(config_load(fixture_types, uris, 1, &report));
+    assert_null(config_load(fixture_types, uris, 1, (struct config_options){0}, &report));
     assert_non_null(strstr(report.data, "No such file or directory\n"));
     text_deinit(&report);
 
     const char *const directory[] = {"/tmp"};
-    assert_null(config_load(fixture_types, directory, 1, &report));
+    assert_null(config_load(fixture_types, directory, 1, (struct config_options){0}, &report));
     assert_string_equal(text_string(&report),
                         "/tmp: error: unable to read the file \"/tmp\": Is a directory\n");
     text_deinit(&report);

@@ -32,10 +32,10 @@ static const char *const pipelines[][2] = {
     {"traces: {receivers: [otlp], processors: , exporters: [nop]}", ""},
     {"metrics: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"metrics\" id: profcol carries traces and "
-     "profiles, not metrics\n"},
+     "profiles, not metrics; the option --signals traces,profiles leaves out such pipelines\n"},
     {"logs/x: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"logs/x\" id: profcol carries traces and "
-     "profiles, not logs\n"},
+     "profiles, not logs; the option --signals traces,profiles leaves out such pipelines\n"},
     {"trace: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"trace\" id: unknown pipeline signal: \"trace\", "
      "did you mean "
@@ -117,7 +117,8 @@ static const char *const files[][2] = {
     {COMPONENTS SERVICE "connectors:\n", ""},
     {COMPONENTS SERVICE "connectors: {}\n", ""},
     {COMPONENTS SERVICE "connectors: {forward: }\n",
-     "t.yaml:7:1: error: connectors: profcol has no connectors; use processors instead\n"},
+     "t.yaml:7:1: error: connectors: profcol has no connectors; the option --signals "
+     "traces,profiles leaves out those that lead to metrics or logs\n"},
     {COMPONENTS SERVICE "x-anchors: 1\n",
      "t.yaml:7:1: error: unknown key \"x-anchors\"; the keys are receivers, processors, exporters, "
      "extensions, service\n"},
@@ -160,21 +161,15 @@ static const char *const files[][2] = {
      "mean \"health_check\"?\n"},
     {COMPONENTS SERVICE "  extensions: health_check\nextensions: {health_check: }\n",
      "t.yaml:7:15: error: service::extensions: expected a list of extensions, got text\n"},
-    /* what nobody uses */
-    {COMPONENTS SERVICE "extensions: {health_check: }\n",
-     "t.yaml:7:14: warning: extensions::health_check: is not started: it is not in "
-     "service::extensions\n"},
-    {COMPONENTS "service: {pipelines: {traces: {receivers: [otlp], processors: [batch, kinds], "
-                "exporters: [nop]}}}\n",
-     "t.yaml:1:21: warning: receivers::otlp/2: is not used by any pipeline\n"
-     "t.yaml:2:32: warning: processors::kinds/slow: is not used by any pipeline\n"
-     "t.yaml:3:20: warning: exporters::otlp_grpc: is not used by any pipeline\n"},
+    /* what nobody uses is silent, as in the Collector; see strict_reports_what_nobody_uses */
+    {COMPONENTS SERVICE "extensions: {health_check: }\n", ""},
     /* ids and types */
     {COMPONENTS SERVICE "extensions: {health_chek: }\n",
      "t.yaml:7:14: error: extensions: unknown extension type \"health_chek\", did you mean "
      "\"health_check\"?\n"},
     {COMPONENTS SERVICE "extensions: {zebra: }\n",
-     "t.yaml:7:14: error: extensions: unknown extension type \"zebra\"; there are health_check\n"},
+     "t.yaml:7:14: error: extensions: unknown extension type \"zebra\"; there is only "
+     "health_check\n"},
     {COMPONENTS SERVICE
      "extensions: {health_check/: , /a: , 'health-check': , 9a: , '': , health_check/a|b: }\n",
      "t.yaml:7:14: error: extensions: in \"health_check/\" id: the part after / should not be "
@@ -407,6 +402,30 @@ static void mistakes_in_telemetry(void **state)
     }
 }
 
+static void strict_reports_what_nobody_uses(void **state)
+{
+    (void)state;
+    static const struct fixture_variable unused[] = {
+        {"t.yaml", COMPONENTS "service: {pipelines: {traces: {receivers: [otlp], processors: "
+                              "[batch, kinds], exporters: [nop]}}}\n"
+                              "extensions: {health_check: }\n"},
+        {NULL, NULL},
+    };
+    const char *const uris[] = {"t.yaml"};
+    struct text report = {0};
+    fixture_files = unused;
+    assert_null(config_load_from(&fixture_inputs, fixture_types, uris, 1,
+                                 (struct config_options){.strict = true}, &report));
+    assert_string_equal(
+        text_string(&report),
+        "t.yaml:1:21: warning: receivers::otlp/2: is not used by any pipeline\n"
+        "t.yaml:2:32: warning: processors::kinds/slow: is not used by any pipeline\n"
+        "t.yaml:3:20: warning: exporters::otlp_grpc: is not used by any pipeline\n"
+        "t.yaml:5:14: warning: extensions::health_check: is not started: it is not in "
+        "service::extensions\n");
+    text_deinit(&report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +435,7 @@ int main(void)
         cmocka_unit_test(ids_follow_the_collector),
         cmocka_unit_test(telemetry_is_the_collectors),
         cmocka_unit_test(mistakes_in_telemetry),
+        cmocka_unit_test(strict_reports_what_nobody_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -895,8 +895,10 @@ static int run_named(char **words, int word_count)
         size_t i = 0;
         while (i < case_count && strcmp(words[k], cases[i].name) != 0)
             i++;
-        if (i == case_count)
+        if (i == case_count) {
+            fprintf(stderr, "no case \"%s\"; `list` prints their names\n", words[k]);
             return 1;
+        }
         struct cost cost = measure(&cases[i], strtoul(words[k + 1], NULL, 10));
         cost_print(&cost);
     }

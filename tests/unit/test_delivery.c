@@ -1,5 +1,6 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/json.h"
 #include "core/data/wire_writer.h"
 #include "core/pipeline/delivery.h"
 
@@ -129,7 +130,7 @@ static int tear_down(void **state)
             delivery_stop(&lanes[i].delivery);
         worker_deinit(&workers[i]);
     }
-    assert_int_equal(atomic_load(&shared.queued), 0);
+    assert_int_equal(atomic_load(&shared.queue.queued), 0);
     assert_int_equal(metrics_value(metrics, "otelcol_exporter_in_flight_requests",
                                    "exporter=\"otlp\",data_type=\"traces\""),
                      0);
@@ -264,7 +265,7 @@ static void the_sizer_is_the_unit(void **state)
     assert_false(verdict_is_retryable(&probe.verdict));
     assert_string_equal(probe.verdict.text, "element size too large");
     answer(0, verdict_ok);
-    queue.sizer = QUEUE_SIZER_BYTES;
+    shared.queue.sizer = QUEUE_SIZER_BYTES;
     consume(0, 9, &probe);
     assert_int_equal(queue_size(), 4);
 }
@@ -278,14 +279,15 @@ static void room_is_reserved_over_all_workers(void **state)
     queue.queue_size = 2;
     start();
     struct batch *batch = new_batch(0, 1, NULL);
-    assert_true(delivery_reserve(&lanes[0].delivery, batch, &room[0]));
-    assert_true(delivery_reserve(&lanes[1].delivery, batch, &room[1]));
-    assert_false(delivery_reserve(&lanes[1].delivery, batch, &room[2]));
+    size_t bytes = batch_memory(batch);
+    assert_true(queue_reserve(lanes[0].node.queue, 1, bytes, &room[0]));
+    assert_true(queue_reserve(lanes[1].node.queue, 1, bytes, &room[1]));
+    assert_false(queue_reserve(lanes[1].node.queue, 1, bytes, &room[2]));
     assert_int_equal(queue_size(), 2);
-    delivery_release(&room[0]);
-    assert_true(delivery_reserve(&lanes[1].delivery, batch, &room[2]));
-    delivery_release(&room[1]);
-    delivery_release(&room[2]);
+    queue_release(&room[0]);
+    assert_true(queue_reserve(lanes[1].node.queue, 1, bytes, &room[2]));
+    queue_release(&room[1]);
+    queue_release(&room[2]);
     assert_int_equal(queue_size(), 0);
     batch_free(batch);
 }
@@ -774,7 +776,7 @@ static void bytes_can_be_the_unit(void **state)
     queue.sizer = QUEUE_SIZER_BYTES;
     queue.queue_size = 1000;
     start_batching(40, 64);
-    queue.queue_size = shared.capacity = 1000;
+    queue.queue_size = shared.queue.capacity = 1000;
     consume_spans(0, 10, NULL); /* 24 bytes */
     assert_int_equal(lanes[0].sent_count, 0);
     consume_spans(0, 10, NULL);
@@ -782,6 +784,88 @@ static void bytes_can_be_the_unit(void **state)
     consume_spans(0, 50, NULL); /* 104 bytes: 30 of the 50 spans fit */
     assert_int_equal(sent_items(1), 30);
     assert_true(batch_size(lanes[0].sent[1]->batch) <= 64);
+}
+
+/* A request of `samples` samples, each with an attribute of its own whose key is long, to which it
+ * refers 20 times. */
+static struct batch *profiles_of(const char *prefix, uint32_t samples)
+{
+    struct text json = {0};
+    text_printf(&json,
+                "{\"resourceProfiles\": [{\"scopeProfiles\": [{\"profiles\": [{\"samples\": [");
+    for (uint32_t i = 1; i <= samples; i++) {
+        text_printf(&json, "%s{\"values\": [1], \"attributeIndices\": [%u", i > 1 ? "," : "", i);
+        for (int j = 1; j < 20; j++)
+            text_printf(&json, ", %u", i);
+        text_printf(&json, "]}");
+    }
+    text_printf(&json, "]}]}]}], \"dictionary\": {");
+    static const char *const empty[] = {"mappingTable", "locationTable", "functionTable",
+                                        "linkTable", "stackTable"};
+    for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++)
+        text_printf(&json, "\"%s\": [{}], ", empty[i]);
+    text_printf(&json, "\"stringTable\": [\"\"");
+    for (uint32_t i = 1; i <= samples; i++)
+        text_printf(&json, ", \"%s%060u\"", prefix, i);
+    text_printf(&json, "], \"attributeTable\": [{}");
+    for (uint32_t i = 1; i <= samples; i++)
+        text_printf(&json, ", {\"keyStrindex\": %u}", i);
+    text_printf(&json, "]}}");
+    struct error err = {0};
+    struct buffer *buffer = json_to_protobuf(
+        JSON_PROFILES_REQUEST, slice_of_string(text_string(&json)), NULL, &(bool){false}, &err);
+    assert_non_null(buffer);
+    text_deinit(&json);
+    return batch_new(&workers[0], SIGNAL_PROFILES, buffer, samples, NULL, NULL);
+}
+
+static void start_batching_bytes(uint64_t min_size, uint64_t max_size)
+{
+    queue.sizer = QUEUE_SIZER_BYTES;
+    start_batching(min_size, max_size);
+    queue.queue_size = shared.queue.capacity = 10000000;
+}
+
+/* Answers everything; returns how many requests there were, none larger than max_size. */
+static size_t answer_all(uint64_t max_size, uint32_t *items_out)
+{
+    size_t count = 0;
+    *items_out = 0;
+    advance(SECOND);
+    for (; lanes[0].sent_count > 0; count++) {
+        assert_in_range(batch_size(lanes[0].sent[0]->batch), 1, max_size);
+        *items_out += lanes[0].sent[0]->batch->items;
+        answer(0, verdict_ok);
+    }
+    assert_true(delivery_is_idle(&lanes[0].node));
+    return count;
+}
+
+static void what_the_parts_of_profiles_repeat_counts(void **state)
+{
+    enum { MAX = 5000 };
+    (void)state;
+    uint32_t items;
+    start_batching_bytes(10, MAX);
+    struct batch *batch = profiles_of("a", 1000);
+    size_t size = batch_size(batch);
+    delivery_consume(&lanes[0].delivery, batch);
+    size_t requests = answer_all(MAX, &items);
+    assert_in_range(requests, size / MAX * 3 / 4, size / MAX * 5 / 4);
+    assert_int_equal(items, 1000);
+}
+
+static void merged_profiles_keep_the_limit(void **state)
+{
+    (void)state;
+    uint32_t items;
+    struct batch *a = profiles_of("a", 100), *b = profiles_of("b", 100);
+    size_t sum = batch_size(a) + batch_size(b);
+    start_batching_bytes(sum, sum);
+    delivery_consume(&lanes[0].delivery, a);
+    delivery_consume(&lanes[0].delivery, b);
+    assert_int_equal(answer_all(sum, &items), 2);
+    assert_int_equal(items, 200);
 }
 
 /* ---- what attempts encode ---- */
@@ -974,6 +1058,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(stopping_while_it_is_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(joined_ones_share_a_result, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_can_be_the_unit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_parts_of_profiles_repeat_counts, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(merged_profiles_keep_the_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoding_waits_for_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_large_one_is_encoded_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_encodes_to_too_much_is_cut, set_up, tear_down),

@@ -2,6 +2,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/delivery.h"
+#include "core/pipeline/offer.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/graph_bench.h"
 
@@ -228,8 +229,8 @@ static bool backend_init(struct component *component, struct error *err)
 static void backend_deinit(struct component *component)
 {
     struct delivery_shared *shared = &((struct backend_component *)component)->shared;
-    assert(atomic_load(&shared->queued) == 0 && budget_used(&shared->waiting) == 0);
-    assert(budget_used(shared->held) == 0);
+    assert(atomic_load(&shared->queue.queued) == 0 && budget_used(&shared->queue.waiting) == 0);
+    assert(budget_used(shared->queue.held) == 0);
     delivery_shared_deinit(shared);
 }
 

@@ -565,7 +565,7 @@ static void hold_many(struct join *join, struct turns *turns, bool one_id)
 static void end_many(struct join *join, const struct turns *turns)
 {
     assert_int_equal(join->fixture.recorder.count, MANY);
-    assert_in_range(turns->most, 1, OFFERS_PER_TURN);
+    assert_in_range(turns->most, 1, PACE_PER_TURN);
     assert_int_equal(METRIC(join, "held_requests"), 0);
     assert_int_equal(METRIC(join, "held_bytes"), 0);
     fixture_deinit(&join->fixture);
@@ -620,8 +620,8 @@ static void test_many_make_room_for_one(void **state)
     assert_true(METRIC(&join, "held_bytes") <= 10 << 20);
     fixture_advance(&join.fixture, 1);
     assert_true(METRIC(&join, "held_bytes") <= 8 << 20);
-    assert_true(join.fixture.recorder.count > (size_t)5 * OFFERS_PER_TURN);
-    assert_in_range(turns.most, 1, OFFERS_PER_TURN);
+    assert_true(join.fixture.recorder.count > (size_t)5 * PACE_PER_TURN);
+    assert_in_range(turns.most, 1, PACE_PER_TURN);
     fixture_deinit(&join.fixture);
 }
 

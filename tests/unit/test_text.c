@@ -179,6 +179,37 @@ static void json_of_random_bytes_parses(void **state)
     }
 }
 
+static void check_duration(uint64_t ms, const char *expected)
+{
+    struct text text = {0};
+    text_append_duration(&text, ms * 1000000 + 999999);
+    assert_string_equal(text_string(&text), expected);
+    text_deinit(&text);
+}
+
+static void durations_look_like_gos(void **state)
+{
+    (void)state;
+    check_duration(0, "0s");
+    check_duration(7, "7ms");
+    check_duration(1000, "1s");
+    check_duration(1500, "1.5s");
+    check_duration(59999, "59.999s");
+    check_duration(60000, "1m0s");
+    check_duration(3600000, "1h0m0s");
+    check_duration(3723040, "1h2m3.04s");
+    check_duration(90000000, "25h0m0s");
+}
+
+static void times_are_utc(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    text_append_utc(&text, UINT64_C(1767323045000000006));
+    assert_string_equal(text_string(&text), "2026-01-02T03:04:05.000000006Z");
+    text_deinit(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +220,8 @@ int main(void)
         cmocka_unit_test(json_is_escaped),
         cmocka_unit_test(json_of_long_texts_is_escaped),
         cmocka_unit_test(json_of_random_bytes_parses),
+        cmocka_unit_test(durations_look_like_gos),
+        cmocka_unit_test(times_are_utc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,8 @@ static const struct target targets[] = {
     SEQUENCE(batch, cost_sequence_batch),
     OTLP(items_traces, "items", SIGNAL_TRACES),
     OTLP(items_profiles, "items", SIGNAL_PROFILES),
+    OTLP(cut_bytes_traces, "cut_bytes", SIGNAL_TRACES),
+    OTLP(cut_bytes_profiles, "cut_bytes", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

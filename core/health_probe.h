@@ -1,0 +1,21 @@
+/*
+ * health_probe: asks a running profcol whether it takes data (`profcol healthcheck`), for
+ * containers that have no other program to do it.
+ *
+ * Owner: nothing outlives the call.
+ *
+ * Thread: main, without workers. Blocks for 5 s at most per address.
+ */
+#ifndef PROFCOL_CORE_HEALTH_PROBE_H
+#define PROFCOL_CORE_HEALTH_PROBE_H
+
+#include "core/base/error.h"
+
+/* Where the extension health_check listens by default. */
+#define HEALTH_PROBE_URL "http://localhost:13133/"
+
+/* Sends GET to an http:// URL. Returns whether the answer's status is 200 to 299; else err says
+ * what happened. */
+bool health_probe(const char *url, struct error *err);
+
+#endif

@@ -1,0 +1,246 @@
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/pipeline/delivery_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define BACKOFF_MIN_NS INT64_C(10000000)
+#define BACKOFF_DRAINING_NS INT64_C(1000000000)
+#define ENCODING_WAIT_NS UINT64_C(5000000) /* between two looks whether there is room to encode */
+
+/* ---- room to encode ---- */
+
+/* Who found no room comes first when there is some, so that a large one is not kept waiting by
+ * small ones; `wanted` says whether that is still so. */
+static void stand_first(struct shipment *shipment, bool wanted)
+{
+    struct delivery_shared *shared = shipment->delivery->shared;
+    const struct shipment *from = wanted ? NULL : shipment;
+    atomic_compare_exchange_strong_explicit(&shared->encoding_next, &from, wanted ? shipment : NULL,
+                                            memory_order_relaxed, memory_order_relaxed);
+}
+
+static bool has_encoding_turn(const struct shipment *shipment)
+{
+    const struct shipment *next =
+        atomic_load_explicit(&shipment->delivery->shared->encoding_next, memory_order_relaxed);
+    return !next || next == shipment;
+}
+
+/* For the attempt that begins now; false: there is no room. */
+static bool reserve_encoding(struct shipment *shipment)
+{
+    const struct delivery *delivery = shipment->delivery;
+    struct budget *encoding = &delivery->shared->encoding;
+    assert(shipment->encoding_bytes == 0);
+    size_t size = delivery->encoded_size ? delivery->encoded_size(delivery, shipment->batch) : 0;
+    if (size == 0)
+        return true;
+    if (!has_encoding_turn(shipment) ||
+        !(budget_reserve(encoding, size) || budget_reserve_alone(encoding, size))) {
+        stand_first(shipment, true);
+        return false;
+    }
+    stand_first(shipment, false);
+    shipment->encoding_bytes = size;
+    return true;
+}
+
+/* Others of this worker look at once; those of other workers do when their time has come. */
+static void wake_who_waits(struct delivery *delivery)
+{
+    for (struct list_link *link = delivery->active.first; link; link = link->next)
+        if (shipment_of(link)->waits_to_encode)
+            worker_set_timer(delivery->node->worker, &shipment_of(link)->timer, 0);
+}
+
+/* What was encoded is gone, or the turn is given up. */
+static void release_encoding(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    if (shipment->encoding_bytes == 0 && !shipment->waits_to_encode)
+        return;
+    budget_release(&delivery->shared->encoding, shipment->encoding_bytes);
+    shipment->encoding_bytes = 0;
+    shipment->waits_to_encode = false;
+    stand_first(shipment, false);
+    wake_who_waits(delivery);
+}
+
+/* ---- the end of a shipment ---- */
+
+struct batch *delivery_shipment_release(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct batch *batch = shipment->batch;
+    if (shipment->exporter_data && delivery->release)
+        delivery->release(delivery->node, shipment);
+    release_encoding(shipment);
+    queue_release(&shipment->room);
+    free(shipment);
+    return batch;
+}
+
+static struct batch *take_active(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    list_remove(&delivery->active, &shipment->link);
+    return delivery_shipment_release(shipment);
+}
+
+static void finish(struct shipment *shipment, const struct verdict *verdict)
+{
+    struct delivery *delivery = shipment->delivery;
+    batch_drop(take_active(shipment), verdict);
+    delivery_pump(delivery);
+}
+
+/* As the Collector logs a status. */
+static const char *describe(const struct verdict *verdict, char *out, size_t size)
+{
+    snprintf(out, size, "rpc error: code = %s desc = %s", grpc_code_go_name(verdict->code),
+             verdict->text);
+    return out;
+}
+
+static void fail(struct shipment *shipment, const char *why, const struct verdict *verdict)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct batch *batch = take_active(shipment);
+    uint32_t items = batch->items;
+    bool acknowledged = !batch->receipt; /* by the queue */
+    char error[400];
+    delivery_count(delivery, delivery->shared->send_failed, items);
+    describe(verdict, error, sizeof(error));
+    if (node_refuse(delivery->node, batch, REFUSED_FAILED, verdict))
+        log_info(delivery->node->component->label,
+                 "Exporting failed. Will try again. (error: %s%s, items: %u)", why, error,
+                 (unsigned)items);
+    else if (acknowledged)
+        delivery_log_dropped(delivery, why, error, items);
+    else
+        delivery_log_rejected(delivery, why, error, items);
+    delivery_pump(delivery);
+}
+
+/* ---- attempts ---- */
+
+static void attempt(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct worker_piece piece;
+    assert(!shipment->attempting);
+    shipment->waits_to_encode = !reserve_encoding(shipment);
+    if (shipment->waits_to_encode) {
+        worker_set_timer(delivery->node->worker, &shipment->timer, ENCODING_WAIT_NS);
+        return;
+    }
+    if (shipment->first_attempt_ns == 0)
+        shipment->first_attempt_ns = worker_now(delivery->node->worker);
+    shipment->attempting = true;
+    gauge_add(delivery->shared->in_flight, 1);
+    node_begin_piece(delivery->node, shipment->batch, &piece);
+    delivery->send(delivery->node, shipment);
+    worker_end_piece(delivery->node->worker, &piece);
+}
+
+static void on_retry(struct timer *timer)
+{
+    struct shipment *shipment = container_of(timer, struct shipment, timer);
+    if (shipment_is_abandoned(shipment))
+        finish(shipment, &verdict_sender_is_gone);
+    else
+        attempt(shipment);
+}
+
+struct shipment *delivery_shipment_new(struct delivery *delivery, struct batch *batch,
+                                       const struct room *room)
+{
+    struct shipment *shipment = memory_zalloc(sizeof(*shipment));
+    shipment->batch = batch;
+    shipment->delivery = delivery;
+    shipment->room = *room;
+    shipment->timer.on_timer = on_retry;
+    return shipment;
+}
+
+void delivery_activate(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    list_append(&delivery->active, &shipment->link);
+    attempt(shipment);
+}
+
+/* ---- retries ---- */
+
+static double random_unit(const struct delivery *delivery)
+{
+    uint64_t bits = delivery->random ? delivery->random() : random_u64();
+    return (double)(bits >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+/* Exponential, randomized. */
+static int64_t next_backoff(struct shipment *shipment)
+{
+    const struct retry_settings *retry = shipment->delivery->retry;
+    if (shipment->backoff_ns == 0)
+        shipment->backoff_ns = retry->initial_interval;
+    double delay = (double)shipment->backoff_ns;
+    double grown = delay * retry->multiplier;
+    shipment->backoff_ns =
+        grown > (double)retry->max_interval ? retry->max_interval : (int64_t)grown;
+    double spread = retry->randomization_factor;
+    delay *= 1 - spread + 2 * spread * random_unit(shipment->delivery);
+    return delay < (double)BACKOFF_MIN_NS ? BACKOFF_MIN_NS : (int64_t)delay;
+}
+
+static int64_t retry_delay(struct shipment *shipment, const struct verdict *verdict)
+{
+    int64_t delay = next_backoff(shipment);
+    if (shipment->delivery->draining && delay > BACKOFF_DRAINING_NS)
+        delay = BACKOFF_DRAINING_NS;
+    int64_t asked = retry_after_of(verdict);
+    return delay < asked ? asked : delay;
+}
+
+static void retry_later(struct shipment *shipment, const struct verdict *verdict)
+{
+    struct delivery *delivery = shipment->delivery;
+    struct worker *worker = delivery->node->worker;
+    int64_t delay = retry_delay(shipment, verdict);
+    uint64_t next = worker_now(worker) + (uint64_t)delay;
+    int64_t limit = delivery->retry->max_elapsed_time;
+    if (limit > 0 && next > shipment->first_attempt_ns + (uint64_t)limit) {
+        fail(shipment, "no more retries left: ", verdict);
+        return;
+    }
+    if (shipment->encoding_bytes > 0) {
+        delivery->drop_encoded(shipment);
+        release_encoding(shipment);
+    }
+    char error[400];
+    log_info(
+        delivery->node->component->label,
+        "Exporting failed. Will retry the request after interval. (error: %s, interval: %.3fs)",
+        describe(verdict, error, sizeof(error)), (double)delay / 1e9);
+    worker_set_timer(worker, &shipment->timer, (uint64_t)delay);
+}
+
+void delivery_done(struct shipment *shipment, const struct verdict *verdict)
+{
+    struct delivery *delivery = shipment->delivery;
+    assert(shipment->attempting);
+    shipment->attempting = false;
+    gauge_add(delivery->shared->in_flight, -1);
+    if (verdict_is_ok(verdict)) {
+        delivery_count(delivery, delivery->shared->sent, shipment->batch->items);
+        finish(shipment, verdict);
+    } else if (!verdict_is_retryable(verdict)) {
+        fail(shipment, "not retryable error: Permanent error: ", verdict);
+    } else if (!delivery->retry->enabled) {
+        fail(shipment, "", verdict);
+    } else {
+        retry_later(shipment, verdict);
+    }
+}

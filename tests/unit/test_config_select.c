@@ -1,0 +1,151 @@
+#include "config_fixture.h"
+
+static struct fixture_variable files[] = {{"collector.yaml", NULL}, {NULL, NULL}};
+
+static const struct fixture_variable variables[] = {
+    {"EXPORTERS", "[nop, spanmetrics]"}, {"NAME", "nop"}, {NULL, NULL}};
+
+enum { TRACES = 1 << CONFIG_TRACES, PROFILES = 1 << CONFIG_PROFILES };
+
+static struct config *load(const char *yaml, unsigned signals, struct text *report)
+{
+    const char *const uris[] = {"collector.yaml"};
+    files[0].value = yaml;
+    fixture_files = files;
+    fixture_environment = variables;
+    return config_load_from(&fixture_inputs, fixture_types, uris, 1,
+                            (struct config_options){.signals = signals}, report);
+}
+
+static void says(const char *yaml, unsigned signals, bool is_valid, const char *expected)
+{
+    struct text report = {0};
+    struct config *config = load(yaml, signals, &report);
+    assert_string_equal(text_string(&report), expected);
+    assert_int_equal(config != NULL, is_valid);
+    config_free(config);
+    text_deinit(&report);
+}
+
+static const char collector[] =
+    "receivers: {otlp: , hostmetrics: {interval: 1m}, otlp/unused: {protocl: }}\n"
+    "processors: {kinds: , k8s_attributes: {auth_type: '${file:token}'}}\n"
+    "exporters: {nop: , prometheus: {endpoint: '${env:UNSET}'}}\n"
+    "connectors: {spanmetrics: {histogram: {unit: s}}}\n"
+    "extensions: {zpages: , health_check: }\n"
+    "service:\n"
+    "  extensions: [zpages]\n"
+    "  pipelines:\n"
+    "    traces: {receivers: [otlp], processors: [kinds], exporters: [nop, spanmetrics]}\n"
+    "    metrics: {receivers: [hostmetrics, spanmetrics], exporters: [prometheus]}\n"
+    "    logs/all: {receivers: [otlp], processors: [k8s_attributes], exporters: [nop]}\n";
+
+static void what_other_signals_need_is_left_out(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    struct config *config = load(collector, TRACES | PROFILES, &report);
+    assert_string_equal(
+        text_string(&report),
+        "collector.yaml:9:5: warning: service: --signals traces,profiles leaves out: pipelines "
+        "metrics, logs/all; receivers hostmetrics, otlp/unused; processor k8s_attributes; exporter "
+        "prometheus; connector spanmetrics; extensions zpages, health_check\n");
+    assert_non_null(config);
+    assert_int_equal(config->pipeline_count, 1);
+    assert_int_equal(config->pipelines[0].exporter_count, 1);
+    assert_int_equal(config->component_count[CONFIG_RECEIVERS], 1);
+    assert_int_equal(config->extension_count, 0);
+    config_free(config);
+    text_deinit(&report);
+}
+
+static void without_it_everything_is_checked(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    assert_null(load(collector, 0, &report));
+    assert_non_null(strstr(text_string(&report), "unknown receiver type \"hostmetrics\""));
+    text_deinit(&report);
+}
+
+static void ids_behind_placeholders_are_found(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: , kafka: }\n"
+         "service: {pipelines: {traces: {receivers: [otlp], exporters: ['${env:NAME}']}}}\n",
+         TRACES, true,
+         "collector.yaml:3:22: warning: service: --signals traces leaves out: exporter kafka\n");
+}
+
+static void nothing_left_out_is_silent(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "service: {pipelines: {traces: {receivers: [otlp], exporters: [nop]}}}\n",
+         TRACES, true, "");
+}
+
+/* Both ends are in pipelines that stay. */
+static void a_connector_in_use_stays(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "connectors: {forward: }\n"
+         "service:\n"
+         "  pipelines:\n"
+         "    traces/in: {receivers: [otlp], exporters: [forward]}\n"
+         "    traces/out: {receivers: [forward], exporters: [nop]}\n",
+         TRACES, false,
+         "collector.yaml:3:1: error: connectors: profcol has no connectors; the option --signals "
+         "traces,profiles leaves out those that lead to metrics or logs\n"
+         "collector.yaml:6:48: error: service::pipelines::traces/in: references exporter "
+         "\"forward\" which is not configured; it needs an entry under exporters\n"
+         "collector.yaml:7:30: error: service::pipelines::traces/out: references receiver "
+         "\"forward\" which is not configured; it needs an entry under receivers\n");
+}
+
+static void some_pipeline_must_be_left(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "service: {pipelines: {metrics: {receivers: [otlp], exporters: [nop]}}}\n",
+         PROFILES, false,
+         "collector.yaml:3:22: error: service::pipelines: --signals profiles leaves out all there "
+         "is: pipeline metrics\n");
+}
+
+static void what_is_no_map_is_told_as_ever(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "service: {pipelines: [traces]}\n",
+         TRACES, false,
+         "collector.yaml:3:22: error: service::pipelines: expected a map of pipelines, got a "
+         "list\n");
+    says(
+        "receivers: {otlp: }\n"
+        "exporters: {nop: }\n"
+        "service: {pipelines: {traces: {receivers: otlp, exporters: [nop]}}}\n",
+        TRACES, false,
+        "collector.yaml:3:43: error: service::pipelines::traces: expected a list of receivers, got "
+        "text\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_other_signals_need_is_left_out),
+        cmocka_unit_test(without_it_everything_is_checked),
+        cmocka_unit_test(ids_behind_placeholders_are_found),
+        cmocka_unit_test(nothing_left_out_is_silent),
+        cmocka_unit_test(a_connector_in_use_stays),
+        cmocka_unit_test(some_pipeline_must_be_left),
+        cmocka_unit_test(what_is_no_map_is_told_as_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

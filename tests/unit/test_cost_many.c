@@ -1,0 +1,163 @@
+/*
+ * What many small requests cost together: each is held, and their number is the sender's choice.
+ *
+ * The "request" of a case is a list of OTLP requests (cost.h has the rest). Twice as many must cost
+ * twice as much, whatever is already held.
+ */
+#include "core/pipeline/component.h"
+#include "tests/unit/cost.h"
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <assert.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { LIST_TRACES = 1, LIST_PROFILES = 2 }; /* fields of the list; each request has one item */
+enum { TRACE = 7, SPAN = 9, WAIT_S = 5 };
+
+/* ---- lists ---- */
+
+static void add_request(struct wire_writer *out, struct request *request)
+{
+    assert(request->items == 1);
+    wire_writer_bytes(out, request->traces ? LIST_TRACES : LIST_PROFILES, request_encode(request));
+    request_free(request);
+}
+
+static void add_sample(struct wire_writer *out, uint64_t span)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, span);
+    sample_value(&request, sample, 30);
+    add_request(out, &request);
+}
+
+static void add_span(struct wire_writer *out, uint64_t span)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_span(&request, TRACE, span, WALL, WALL + SECOND, "pay");
+    add_request(out, &request);
+}
+
+static void samples_of_many_spans(struct wire_writer *out, size_t size)
+{
+    for (uint64_t span = SPAN; out->size < size; span++)
+        add_sample(out, span);
+}
+
+static void samples_of_one_span(struct wire_writer *out, size_t size)
+{
+    while (out->size < size)
+        add_sample(out, SPAN);
+}
+
+/* The span that all wait for comes last. */
+static void samples_then_their_span(struct wire_writer *out, size_t size)
+{
+    samples_of_one_span(out, size);
+    add_span(out, SPAN);
+}
+
+static void many_spans(struct wire_writer *out, size_t size)
+{
+    for (uint64_t span = SPAN; out->size < size; span++)
+        add_span(out, span);
+}
+
+/* ---- the join ---- */
+
+struct join {
+    struct fixture fixture;
+    struct fixture_place *places[SIGNAL_COUNT];
+    size_t sent;
+};
+
+static void start(struct join *join)
+{
+    static const char yaml[] = "processors: {spanjoin: {max_held_mib: 1000, samples: {wait: 5s}, "
+                               "spans: {wait: 5s}}}";
+    *join = (struct join){.sent = 0};
+    fixture_init(&join->fixture, 1);
+    join->fixture.budget.limit_bytes = SIZE_MAX / 4;
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        join->places[signal] =
+            fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                          signal_name((enum signal)signal), (enum signal)signal);
+}
+
+static void send_all(struct join *join, struct slice list)
+{
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    while (wire_next(&cursor, &field) && field.type == WIRE_BYTES) {
+        enum signal signal = field.number == LIST_TRACES ? SIGNAL_TRACES : SIGNAL_PROFILES;
+        fixture_consume(&join->fixture, join->places[signal]->nodes[0], field.bytes, 1, NULL);
+        join->sent++;
+    }
+}
+
+static size_t held(const struct join *join)
+{
+    return (size_t)metrics_value(join->fixture.process.metrics, "profcol_spanjoin_held_requests",
+                                 "spanjoin=\"spanjoin\"");
+}
+
+/* All wait at the same time, and leave when they have waited. */
+static bool send_and_wait(struct slice list, struct verdict *why)
+{
+    struct join join;
+    start(&join);
+    send_all(&join, list);
+    *why = verdict_ok;
+    bool were_held = held(&join) == join.sent;
+    fixture_advance(&join.fixture, WAIT_S * SECOND);
+    fixture_advance(&join.fixture, SECOND); /* a few leave in each turn */
+    bool have_left = held(&join) == 0 && join.fixture.recorder.count == join.sent;
+    fixture_deinit(&join.fixture);
+    return were_held && have_left;
+}
+
+/* All have what they wait for once the last request has come, but that itself waits. */
+static bool send_and_find(struct slice list, struct verdict *why)
+{
+    struct join join;
+    start(&join);
+    send_all(&join, list);
+    *why = verdict_ok;
+    fixture_advance(&join.fixture, SECOND);
+    bool have_left = join.fixture.recorder.count >= join.sent - 1;
+    fixture_deinit(&join.fixture);
+    return have_left;
+}
+
+/* All leave because the process ends. */
+static bool send_and_drain(struct slice list, struct verdict *why)
+{
+    struct join join;
+    start(&join);
+    send_all(&join, list);
+    *why = verdict_ok;
+    bool were_held = held(&join) == join.sent;
+    fixture_drain(join.places[SIGNAL_PROFILES]->nodes[0]);
+    fixture_advance(&join.fixture, SECOND);
+    bool have_left = held(&join) == 0 && join.fixture.recorder.count == join.sent;
+    fixture_deinit(&join.fixture);
+    return were_held && have_left;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct cost_case cases[] = {
+        {"held_samples", samples_of_many_spans, send_and_wait, GRPC_OK},
+        {"held_samples_one_span", samples_of_one_span, send_and_wait, GRPC_OK},
+        {"held_samples_found", samples_then_their_span, send_and_find, GRPC_OK},
+        {"held_samples_drained", samples_of_many_spans, send_and_drain, GRPC_OK},
+        {"held_spans", many_spans, send_and_wait, GRPC_OK},
+    };
+    return cost_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}
