@@ -35,7 +35,7 @@ void span_shares_begin(struct span_shares *shares, const struct span_source *sou
     shares->of[source->number].group = 0;
 }
 
-/* Returns twice the load of a source, plus 1 for the newcomer, which so is the largest of equal
+/* Returns twice the load of a source, plus 1 for the newcomer, so that it is the largest of equal
  * ones. */
 static uint64_t load_of(const struct span_shares *shares, uint32_t number, enum span_load load,
                         uint16_t newcomer)

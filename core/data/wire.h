@@ -115,7 +115,7 @@ static inline struct slice wire_last_bytes(struct slice message, uint32_t number
 }
 
 /* Read the next number of a packed (or, one at a time, unpacked) repeated varint or fixed64 field.
- * Return false at the end. */
+ * Return false at the end, or if the bytes are broken. */
 bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out);
 static inline bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
 {

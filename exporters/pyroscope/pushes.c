@@ -111,7 +111,7 @@ static bool keep_label(void *context, struct pprof_label *label)
     }
     if (!label_is_wanted(options->labels, label->name))
         return false;
-    struct slice value = label->text; /* the longest value that Pyroscope accepts */
+    struct slice value = label->text; /* truncated to what Pyroscope accepts */
     value.size = value.size < SERIES_VALUE_MAX ? value.size : SERIES_VALUE_MAX;
     if (!label_limits_admit(options->limits, pushes->service, label->name, value, options->now_ns))
         label->text = SLICE("other");

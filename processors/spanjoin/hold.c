@@ -251,7 +251,8 @@ void holds_wake(struct spanjoin_node *node, uint64_t id)
 
 /* ---- memory ---- */
 
-/* Charges memory. Requests that will be sent on in the next turns of the loop count as free. */
+/* Charges memory. Requests that will be sent on in the next turns of the loop count as free, up to
+ * a quarter of the limit. */
 static bool reserve(struct spanjoin_node *node, size_t size)
 {
     struct budget *held = &node->join->held;
