@@ -46,13 +46,13 @@ static bool request(uint16_t port, struct slice body)
     if (fd < 0)
         return false;
     char head[200], answer[200] = "";
-    int size = snprintf(head, sizeof(head),
+    int size = snprintf(head, sizeof head,
                         "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n"
                         "Content-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
                         body.size);
     struct pollfd readable = {.fd = fd, .events = POLLIN};
     bool fine = send_all(fd, head, (size_t)size) && send_all(fd, body.data, body.size) &&
-                poll(&readable, 1, 5000) == 1 && recv(fd, answer, sizeof(answer) - 1, 0) > 0 &&
+                poll(&readable, 1, 5000) == 1 && recv(fd, answer, sizeof answer - 1, 0) > 0 &&
                 strncmp(answer, "HTTP/1.1 200", 12) == 0;
     close(fd);
     return fine;

@@ -396,7 +396,7 @@ static void flush_connection(struct connection *connection)
 static void on_readable(struct connection *connection)
 {
     uint8_t data[16 * 1024];
-    ssize_t got = recv(connection->fd, data, sizeof(data), 0);
+    ssize_t got = recv(connection->fd, data, sizeof data, 0);
     if (got == 0 || (got < 0 && errno != EAGAIN))
         die("recv: the server closed a connection");
     if (got < 0)

@@ -89,7 +89,7 @@ static void measure(const struct job *job)
             best = rate;
     }
     print(job->name, best * job->payload->items, "items/s");
-    snprintf(name, sizeof(name), "%s, bytes", job->name);
+    snprintf(name, sizeof name, "%s, bytes", job->name);
     print(name, best * (double)job->payload->size / 1e6, "MB/s");
 }
 
@@ -192,9 +192,9 @@ static void measure_compressions(void)
     for (int i = COMPRESSION_GZIP; i < COMPRESSION_COUNT; i++) {
         char names[3][64];
         struct slice bytes = payload_slice(&traces);
-        snprintf(names[0], sizeof(names[0]), "compress %s", compression_names[i]);
-        snprintf(names[1], sizeof(names[1]), "decompress %s", compression_names[i]);
-        snprintf(names[2], sizeof(names[2]), "compress %s, ratio", compression_names[i]);
+        snprintf(names[0], sizeof names[0], "compress %s", compression_names[i]);
+        snprintf(names[1], sizeof names[1], "decompress %s", compression_names[i]);
+        snprintf(names[2], sizeof names[2], "compress %s, ratio", compression_names[i]);
         if (!wanted(names[0]) && !wanted(names[1]))
             continue;
         measure(&(struct job){names[0], run_compress, &traces, i});
@@ -225,7 +225,7 @@ static void put_spans(struct span_index *index, uint64_t first)
     for (uint64_t i = 0; i < AT_ONCE; i++) {
         puts[i].key = key_of(first + i);
         puts[i].facts = (struct span_facts){.start_ns = 1, .end_ns = 2, .kind = 2};
-        puts[i].facts.values = slice_of(values, sizeof(values) - 1);
+        puts[i].facts.values = slice_of(values, sizeof values - 1);
     }
     span_index_put_many(index, SECOND_NS, puts, AT_ONCE, NULL, &arena, &wakeups);
     span_wakeups_deinit(&wakeups);
@@ -459,7 +459,7 @@ int main(int argc, char **argv)
         {"JSON from profiles", run_print_json, &profiles, 0},
         {"JSON to profiles", run_read_json, &profiles, 0},
     };
-    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         measure(&jobs[i]);
     measure_compressions();
     measure_span_index();

@@ -97,8 +97,8 @@ static void put_ids(struct text *out, uint32_t i)
 {
     uint8_t trace_id[TRACE_ID_SIZE], span_id[SPAN_ID_SIZE];
     payload_ids(0, i, trace_id, span_id);
-    put_bytes(out, SPAN_TRACE_ID, slice_of(trace_id, sizeof(trace_id)));
-    put_bytes(out, SPAN_SPAN_ID, slice_of(span_id, sizeof(span_id)));
+    put_bytes(out, SPAN_TRACE_ID, slice_of(trace_id, sizeof trace_id));
+    put_bytes(out, SPAN_SPAN_ID, slice_of(span_id, sizeof span_id));
 }
 
 /* ---- traces ---- */
@@ -113,11 +113,11 @@ static void put_span(struct text *out, uint32_t i, uint64_t *random)
     uint8_t parent[SPAN_ID_SIZE], trace_id[TRACE_ID_SIZE];
     payload_ids(UINT64_C(1) << 40, i, trace_id, parent);
     uint64_t start = START_NS + pick(random, 1000000000);
-    snprintf(path, sizeof(path), "/api/v1/orders/%08u/items", pick(random, 100000000));
-    snprintf(address, sizeof(address), "10.%u.%u.%u", pick(random, 256), pick(random, 256),
+    snprintf(path, sizeof path, "/api/v1/orders/%08u/items", pick(random, 100000000));
+    snprintf(address, sizeof address, "10.%u.%u.%u", pick(random, 256), pick(random, 256),
              pick(random, 256));
     put_ids(&span, i);
-    put_bytes(&span, SPAN_PARENT_SPAN_ID, slice_of(parent, sizeof(parent)));
+    put_bytes(&span, SPAN_PARENT_SPAN_ID, slice_of(parent, sizeof parent));
     put_string(&span, SPAN_NAME, route);
     put_varint(&span, SPAN_KIND, 2);
     put_fixed64(&span, SPAN_START_TIME_UNIX_NANO, start);
@@ -185,7 +185,7 @@ static void put_strings(struct text *dictionary)
         put_string(dictionary, DICTIONARY_STRING_TABLE, first[i]);
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         char name[64];
-        snprintf(name, sizeof(name), "github.com/example/shop/module%02u.(*Type%u).Method%u",
+        snprintf(name, sizeof name, "github.com/example/shop/module%02u.(*Type%u).Method%u",
                  i / 100, i / 10, i);
         put_string(dictionary, DICTIONARY_STRING_TABLE, name);
     }
@@ -249,7 +249,7 @@ static void put_links_and_attributes(struct text *dictionary, uint32_t links)
     put_message(dictionary, DICTIONARY_ATTRIBUTE_TABLE, &entry);
     for (unsigned i = 0; i < THREADS; i++) {
         char name[32];
-        snprintf(name, sizeof(name), "worker-%u", i);
+        snprintf(name, sizeof name, "worker-%u", i);
         put_string(&value, ANY_VALUE_STRING, name);
         put_varint(&entry, KEY_VALUE_AND_UNIT_KEY_STRINDEX, STRING_THREAD);
         put_message(&entry, KEY_VALUE_AND_UNIT_VALUE, &value);
@@ -280,7 +280,7 @@ static void put_sample(struct text *profile, uint32_t stack, uint32_t link, uint
     text_append_slice(&packed, slice_of(value, (size_t)(end - value)));
     put_message(&sample, SAMPLE_VALUES, &packed);
     uint64_t time = START_NS + pick(random, 1000000000);
-    text_append_slice(&packed, slice_of((uint8_t *)&time, sizeof(time)));
+    text_append_slice(&packed, slice_of((uint8_t *)&time, sizeof time));
     put_message(&sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &packed);
     put_message(profile, PROFILE_SAMPLES, &sample);
     text_deinit(&sample);

@@ -29,7 +29,7 @@ static int poll_fd;
 
 static struct end *end_new(int fd)
 {
-    struct end *end = memory_zalloc(sizeof(*end));
+    struct end *end = memory_zalloc(sizeof *end);
     end->fd = fd;
     end->buffer = memory_alloc(BUFFER_BYTES);
     end->events = EPOLLIN;

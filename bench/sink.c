@@ -247,7 +247,7 @@ static bool take(struct connection *connection, size_t size)
 static bool on_readable(struct connection *connection)
 {
     bool skips = connection->in_body && !counting;
-    size_t room = sizeof(buffer) / 2;
+    size_t room = sizeof buffer / 2;
     if (skips && connection->body_left < room)
         room = connection->body_left;
     ssize_t got = recv(connection->fd, skips ? NULL : buffer, room, skips ? MSG_TRUNC : 0);
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
             struct connection *connection = events[i].data.ptr;
             struct signalfd_siginfo info;
             if (!connection) {
-                if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+                if (read(signals, &info, sizeof info) != (ssize_t)sizeof info)
                     die("signalfd");
                 if (info.ssi_signo == SIGUSR2) {
                     counting = false;
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
                 if (info.ssi_signo != SIGUSR1)
                     return 0;
             } else if (events[i].data.ptr == &listener) {
-                connection = memory_zalloc(sizeof(*connection));
+                connection = memory_zalloc(sizeof *connection);
                 connection->fd = socket_accept(listener);
                 poll_add(poll_fd, connection->fd, EPOLLIN, connection);
             } else if (events[i].events & ~(uint32_t)EPOLLOUT && !on_readable(connection)) {

@@ -31,7 +31,7 @@ static struct sockaddr_in loopback(uint16_t port)
 static void set_up(int fd)
 {
     int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         die("fcntl");
 }
@@ -40,7 +40,7 @@ int socket_listen(uint16_t port, uint16_t *port_out)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_in address = loopback(port);
-    socklen_t size = sizeof(address);
+    socklen_t size = sizeof address;
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0 || listen(fd, 128) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         die("listen");
@@ -54,7 +54,7 @@ int socket_connect(uint16_t port)
     struct sockaddr_in address = loopback(port);
     if (fd < 0)
         die("socket");
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
         close(fd);
         return -1;
     }

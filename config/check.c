@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-/* The place of "protocols::grpc::endpoint" below the component, or of as much of it as was written.
- */
+/* Returns the position of "protocols::grpc::endpoint" in the component, or of the longest prefix
+ * that was written. */
 static struct config_place locate(const struct config_check *check, const char *key)
 {
     const struct config_node *node = check->component->node;
@@ -30,7 +30,7 @@ static struct config_place locate(const struct config_check *check, const char *
         }
         key += end ? size + 2 : size;
     }
-    /* Of a value its own place, of a block that of its key. */
+    /* The position of a scalar is its own; that of a map or list is its key's. */
     return node && node != check->component->node && node->kind == CONFIG_NODE_SCALAR ? node->place
                                                                                       : place;
 }
@@ -73,7 +73,7 @@ struct arena *config_check_arena(struct config_check *check)
     return check->arena;
 }
 
-/* "::actions::0" when node is there below root; NULL when it is not below root. */
+/* Returns the path of a node below root, such as "::actions::0"; NULL if it is not below root. */
 static const char *path_below(struct arena *arena, const struct config_node *root,
                               const struct config_node *node)
 {

@@ -4,8 +4,8 @@
 
 enum { TYPE_MAX = 63, NAME_MAX_BYTES = 1024 };
 
-/* What the Collector refuses in a name outside ASCII: separators, control characters, symbols. The
- * large blocks of Unicode, not each of its symbols. */
+/* Characters outside ASCII that the Collector refuses in a name: separators, control characters,
+ * symbols. The table has whole blocks of Unicode, not each symbol. */
 static const struct {
     uint32_t first, last;
 } refused[] = {
@@ -17,7 +17,7 @@ static const struct {
     {0xd800, 0xf8ff}, {0xfeff, 0xfeff}, {0xfff0, 0xffff}, {0x1f000, 0x1faff}, {0xe0000, 0x10ffff},
 };
 
-/* One character of UTF-8; 0 when it is none. */
+/* Takes one character of UTF-8; returns 0 if it is invalid. */
 static uint32_t take_character(const char **text)
 {
     const uint8_t *at = (const uint8_t *)*text;
@@ -43,7 +43,7 @@ static bool is_refused(uint32_t character)
 {
     if (character < 0x80)
         return character <= ' ' || character == 0x7f || strchr("$+<=>^`|~", (int)character);
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (character >= refused[i].first && character <= refused[i].last)
             return true;
     return false;

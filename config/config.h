@@ -1,11 +1,11 @@
 /*
  * config: loads and checks a configuration.
  *
- * Sources (files, env:, yaml:) are read into a tree of nodes that remember file, line and column,
- * placeholders are expanded, trees merged, and every section decoded by the typed tables of the
- * components it names (field.h). All errors are gathered, not only the first.
+ * Sources (files, env:, yaml:) are read into trees of nodes that remember file, line and column.
+ * Placeholders are expanded, the trees are merged, and every section is decoded by the tables of
+ * the components that it names (field.h). All errors are reported, not only the first.
  *
- * Owner: struct config owns its arena and everything below.
+ * Owner: struct config owns its arena and everything in it.
  *
  * Thread: built by main, read-only afterwards, shared by all workers.
  */
@@ -23,30 +23,30 @@ struct config_options {
     /* A bit 1 << CONFIG_TRACES and so on for each signal whose pipelines are read, with what they
      * use (--signals); 0: all of it. */
     unsigned signals;
-    /* Also reports what no pipeline uses, and takes warnings for errors (validate --strict). */
+    /* Also report components that no pipeline uses, and treat warnings as errors (validate
+     * --strict). */
     bool strict;
 };
 
-/* types: NULL-terminated. uris: as given with --config: a path, "file:PATH", "env:NAME",
- * "yaml:TEXT" (`a::b::c: v`). Merged left to right. NULL when
- * there are errors; `report` then holds all of them, and in any case the warnings, one a line:
- * FILE:LINE:COLUMN: error: PATH: TEXT
- */
+/* Loads and merges the sources, left to right. types: NULL-terminated. uris: as given with
+ * --config: a path, "file:PATH", "env:NAME", "yaml:TEXT" (`a::b::c: v`). Returns NULL if there are
+ * errors. Appends all errors and warnings to `report`, one a line: FILE:LINE:COLUMN: error: PATH:
+ * TEXT */
 struct config *config_load(const struct config_type *const *types, const char *const *uris,
                            size_t uri_count, struct config_options options, struct text *report);
-/* The same from one text that is not in a file; name stands for it in messages ("embedded
- * default"). */
+/* Loads a configuration from one text that is not in a file. Messages show `name` as its file name
+ * ("embedded default"). */
 struct config *config_load_text(const struct config_type *const *types, const char *name,
                                 struct slice yaml, struct text *report);
 /* Frees the configuration with everything in it. NULL is allowed. */
 void config_free(struct config *config);
 
-/* The configuration with all defaults written out, as YAML; secrets as [REDACTED]. */
+/* Prints the configuration as YAML with all defaults written out; secrets as [REDACTED]. */
 void config_print(const struct config *config, struct text *out);
-/* docs/reference.md, and the JSON schema of a configuration file. */
+/* Print docs/reference.md, and the JSON schema of a configuration file. */
 void config_print_reference(const struct config_type *const *types, struct text *out);
 void config_print_schema(const struct config_type *const *types, struct text *out);
-/* `profcol components`: name, signals with their stability. */
+/* Prints the output of `profcol components`: names, and signals with their stability. */
 void config_print_components(const struct config_type *const *types, struct text *out);
 
 /* Checks a table for mistakes: help without a full stop, a default that does not parse or is out of

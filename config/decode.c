@@ -19,8 +19,8 @@ static bool read_block(const struct decoding *at, void *member)
     return true;
 }
 
-/* `enabled` is the first member, whether or not the table has it; writing the block at all is
- * enough. */
+/* The first member is `enabled`, even if the table does not have it. A block that is written is
+ * enabled. */
 static bool read_optional(const struct decoding *at, void *member)
 {
     bool *enabled = member;
@@ -59,7 +59,7 @@ static bool (*const readers[])(const struct decoding *at, void *member) = {
 
 /* ---- unknown keys ---- */
 
-/* The field of a name, also in inlined blocks; *offset_out is where its member is in the outermost
+/* Finds a field by name, also in inlined blocks. *offset_out: offset of its member in the outermost
  * struct. */
 static const struct field *find_field(const struct field *fields, const char *name,
                                       size_t *offset_out)
@@ -90,13 +90,13 @@ static void collect_keys(struct known_keys *keys, const struct field *fields)
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
         if (field->inlined)
             collect_keys(keys, field->block);
-        else if (keys->count < sizeof(keys->names) / sizeof(keys->names[0]) &&
-                 !field->replaced_by && !field->ignored)
+        else if (keys->count < sizeof keys->names / sizeof keys->names[0] && !field->replaced_by &&
+                 !field->ignored)
             keys->names[keys->count++] = field->name;
     }
 }
 
-/* The path of a key that is known further in: people forget a level. */
+/* Returns the path of a nested field with this name, for users who forgot a level. */
 static const char *find_deeper(struct arena *arena, const struct field *fields, const char *name)
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
@@ -119,7 +119,7 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
     const char *written = config_quote(arena, key->text);
     struct known_keys known = {0};
     collect_keys(&known, fields);
-    if (optional && known.count < sizeof(known.names) / sizeof(known.names[0]))
+    if (optional && known.count < sizeof known.names / sizeof known.names[0])
         known.names[known.count++] = "enabled";
     const char *near = config_suggest(key->text, known.names, known.count);
     if (!near)
@@ -138,7 +138,7 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
 
 /* ---- the map of a table ---- */
 
-/* A value of any kind that a field without effect can have, to see whether it is the default. */
+/* A value of any kind that an ignored field can have, for comparison with its default. */
 union value {
     bool boolean;
     uint64_t natural;
@@ -186,7 +186,7 @@ static bool same_value(enum field_kind kind, const union value *a, const union v
     return size > 0 && memcmp(a, b, size) == 0;
 }
 
-/* Reads a value. What is without effect needs no warning when it says what is the case anyway. */
+/* Reads a value. An ignored field with its default value gives no warning. */
 static void read_value(const struct decoding *at, void *member)
 {
     const struct field *field = at->field;
@@ -228,8 +228,8 @@ static void decode_keys(struct config_check *check, const struct config_path *pa
     }
 }
 
-/* Required fields that are not written in node, nor in blocks that are there without being written.
- */
+/* Reports required fields that are missing in node, and in blocks that are enabled without being
+ * written. */
 static void tell_missing(struct config_check *check, const struct config_path *path,
                          const struct config_node *key, const struct config_node *node,
                          const struct field *fields)
@@ -252,7 +252,7 @@ static void tell_missing(struct config_check *check, const struct config_path *p
     }
 }
 
-/* enabled: not NULL for an optional block. */
+/* Decodes a map. enabled: not NULL for an optional block. */
 static void decode_map(struct config_check *check, const struct config_path *path,
                        const struct config_node *key, const struct config_node *node,
                        const struct field *fields, void *out, bool *enabled)
@@ -291,7 +291,7 @@ static void read_fallback(struct config_check *check, const struct field *field,
     readers[field->kind](&at, member);
 }
 
-/* Of a field that is kept as written, the default is YAML too. */
+/* Returns the default of a FIELD_KIND_NODE field, which is YAML. */
 static const struct config_node *fallback_node(struct config_check *check,
                                                const struct field *field)
 {

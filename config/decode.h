@@ -1,10 +1,10 @@
 /*
  * decode: fills a struct from nodes, according to a table of fields.
  *
- * Fills in defaults, checks kinds, bounds and required fields, and reports all errors.
- * A field with an error keeps its default.
+ * It sets defaults, checks kinds, bounds and required fields, and reports all errors. A field with
+ * an error keeps its default.
  *
- * Owner: what strings and lists point to lives in the check's arena.
+ * Owner: strings and list items live in the check's arena.
  *
  * Thread: one at a time.
  */
@@ -13,19 +13,20 @@
 
 #include "config/loading.h"
 
-/* The map of a table, written under key; node may be NULL or a null node: all defaults. */
+/* Decodes the map under `key` by the table `fields`. If node is NULL or null, all fields get their
+ * defaults. */
 void config_decode_block(struct config_check *check, const struct config_path *path,
                          const struct config_node *key, const struct config_node *node,
                          const struct field *fields, void *out);
 
-/* Only the defaults. fields may be NULL: none. */
+/* Sets all fields to their defaults. fields may be NULL: there are none. */
 void config_decode_defaults(struct arena *arena, const struct field *fields, void *out);
 
-/* What is wrong with a text as the value of a field (its kind, its bounds), or NULL. Scalars only.
- */
+/* Returns what is wrong with a text as the value of a scalar field (its kind, its bounds); NULL if
+ * nothing is. */
 const char *config_scalar_problem(struct arena *arena, const struct field *field, const char *text);
 
-/* The member of a struct that belongs to a field. */
+/* Returns the address of the member of `object` that belongs to a field. */
 static inline void *config_member(void *object, const struct field *field)
 {
     return (char *)object + field->offset;

@@ -20,7 +20,7 @@ bool decode_fail(const struct decoding *at, const char *format, ...)
 
 /* ---- numbers ---- */
 
-/* The text of a number, with null as zero. */
+/* Returns the text of a number; "0" for null. */
 static const char *number_text(const struct config_node *node)
 {
     return node->kind == CONFIG_NODE_NULL ? "0" : node->text;
@@ -32,7 +32,7 @@ static bool fail_bounds(const struct decoding *at)
     if (at->check->lenient)
         return true;
     const char *least = field->min ? field->min : field->kind == FIELD_KIND_UINT ? "0" : NULL;
-    assert(least || field->max); /* else nothing is out of range */
+    assert(least || field->max); /* otherwise no value is out of range */
     const char *value =
         at->node->kind == CONFIG_NODE_NULL ? "no value means 0, which" : config_node_text(at->node);
     if (least && field->max)
@@ -76,7 +76,7 @@ static bool is_plain(const struct config_node *node)
            (node->kind == CONFIG_NODE_SCALAR && node->style == CONFIG_STYLE_PLAIN);
 }
 
-/* Bounds are written in tables; that they parse is for config_table_check. */
+/* Parses a bound from a table. config_table_check checks that bounds are valid. */
 static uint64_t uint_bound(const char *text, uint64_t otherwise)
 {
     uint64_t bound;
@@ -93,7 +93,7 @@ static int64_t duration_bound(const char *text, int64_t otherwise)
 {
     int64_t bound;
     char why[128];
-    return text && config_parse_duration(slice_of_string(text), &bound, why, sizeof(why))
+    return text && config_parse_duration(slice_of_string(text), &bound, why, sizeof why)
                ? bound
                : otherwise;
 }
@@ -158,7 +158,7 @@ bool decode_read_duration(const struct decoding *at, void *member)
     char why[256];
     if (at->node->kind == CONFIG_NODE_LIST || at->node->kind == CONFIG_NODE_MAP)
         return fail_kind(at, "a duration like 5s");
-    if (!config_parse_duration(slice_of_string(number_text(at->node)), &value, why, sizeof(why)))
+    if (!config_parse_duration(slice_of_string(number_text(at->node)), &value, why, sizeof why))
         return decode_fail(at, "%s", why);
     if (value < duration_bound(at->field->min, INT64_MIN) ||
         value > duration_bound(at->field->max, INT64_MAX))
@@ -225,7 +225,7 @@ bool decode_read_enum(const struct decoding *at, void *member)
         return false;
     int found = find_name(names, text);
     if (found < 0 && at->node->kind == CONFIG_NODE_NULL && at->field->fallback)
-        return true; /* the default is there already */
+        return true; /* the member has its default already */
     if (found < 0) {
         const char *near = config_suggest(text, names, count_names(names));
         return decode_fail(at, "%s is not one of %s%s%s%s", config_quote(arena, text),

@@ -18,7 +18,7 @@ static struct slice trim(struct slice text)
     return text;
 }
 
-/* "a,b" */
+/* Splits "a,b". */
 static struct config_strings split(struct arena *arena, const char *text)
 {
     struct config_strings strings = {0};
@@ -102,7 +102,7 @@ static void read_pairs_map(const struct decoding *at, struct config_pairs *pairs
     }
 }
 
-/* {name: a, value: b} */
+/* Reads {name: a, value: b}. */
 static bool read_pair(const struct decoding *at, struct config_pairs *pairs)
 {
     const struct config_node *node = at->node;
@@ -179,7 +179,7 @@ bool decode_read_list(const struct decoding *at, void *member)
 bool decode_read_node(const struct decoding *at, void *member)
 {
     const struct config_node *node = at->node->kind == CONFIG_NODE_NULL ? NULL : at->node;
-    if (node || !at->field->fallback) /* nothing keeps the default, as for lists and maps */
+    if (node || !at->field->fallback) /* null keeps the default, as for lists and maps */
         *(const struct config_node **)member = node;
     return !at->field->required || node || at->check->lenient ||
            decode_fail(at, "is required and cannot be empty");

@@ -1,10 +1,10 @@
 /*
- * decode_value: one value of a field, read into its member.
+ * decode_value: reads one value of a field into its member.
  *
- * A reader for each kind; they return false when they told an error, and then the member is as it
- * was or partly read.
+ * There is a function for each kind. Each returns false after reporting an error; the member may
+ * then be partly written.
  *
- * Owner: texts and lists live in the check's arena.
+ * Owner: strings and list items live in the check's arena.
  *
  * Thread: one at a time.
  */
@@ -13,7 +13,7 @@
 
 #include "config/loading.h"
 
-/* Where decoding is: one value, its key and its path. */
+/* The value being decoded, with its key and its path. */
 struct decoding {
     struct config_check *check;
     const struct config_path *path;
@@ -22,15 +22,15 @@ struct decoding {
     const struct field *field;
 };
 
-/* Reports an error at this place, and returns false. */
+/* Reports an error at the position of the value, and returns false. */
 bool decode_fail(const struct decoding *at, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The text of a value; NULL: it has none, and that was told. */
+/* Returns the text of a value. NULL: it has no text; the error was reported. */
 const char *decode_take_text(const struct decoding *at);
 
-/* Read the value into `member`, which has the C type of the kind (field.h). False: an error was
- * reported. */
+/* Read the value into `member`, which has the C type of the kind (field.h). Return false after
+ * reporting an error. */
 bool decode_read_bool(const struct decoding *at, void *member);
 bool decode_read_uint(const struct decoding *at, void *member);
 bool decode_read_int(const struct decoding *at, void *member);

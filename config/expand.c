@@ -6,19 +6,19 @@
 #include <assert.h>
 #include <ctype.h>
 
-/* Where expansion is: the value, its path, and how deep what it became is nested. */
+/* The value being expanded, its path, and the depth of the placeholders in it. */
 struct expansion {
     struct config_check *check;
     const struct config_path *path;
     struct config_place place;
     size_t depth;
-    bool quiet; /* says nothing, because the same was expanded before */
+    bool quiet; /* report nothing, because the same text was expanded before */
 };
 
-/* What a placeholder stands for. */
+/* The value of a placeholder. */
 struct provided {
     const char *text;
-    bool is_text; /* never read as YAML */
+    bool is_text; /* not read as YAML */
 };
 
 static bool fail(const struct expansion *at, const char *format, ...)
@@ -92,7 +92,7 @@ static bool provide_file(const struct expansion *at, const char *argument, struc
     if (content.size && memchr(content.data, '\0', content.size))
         return fail(at, "the file %s contains a NUL byte",
                     config_quote(at->check->arena, argument));
-    /* Nobody means the end of the last line to be part of a password. */
+    /* A newline at the end of a file is not meant to be part of a password. */
     while (content.size &&
            (content.data[content.size - 1] == '\n' || content.data[content.size - 1] == '\r'))
         content.size--;
@@ -116,7 +116,7 @@ static const struct {
     {"yaml", provide_yaml},
 };
 
-/* What stands after the scheme is not shown: it may be a default that is a secret. */
+/* The text after the scheme is not shown, because it may be a secret default. */
 static bool fail_scheme(const struct expansion *at, const char *scheme, const char *argument)
 {
     struct arena *arena = at->check->arena;
@@ -138,7 +138,7 @@ static bool fail_scheme(const struct expansion *at, const char *scheme, const ch
                 near ? near : "", near ? "\"?" : "");
 }
 
-/* uri: what stands between the braces. */
+/* Gets the value of a placeholder. uri: the text between the braces. */
 static bool provide(const struct expansion *at, const char *uri, struct provided *out)
 {
     struct arena *arena = at->check->arena;
@@ -149,7 +149,7 @@ static bool provide(const struct expansion *at, const char *uri, struct provided
     if (!colon)
         return provide_environment(at, uri, out);
     const char *scheme = arena_string(arena, slice_of(uri, (size_t)(colon - uri)));
-    for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++)
+    for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++)
         if (strcmp(scheme, providers[i].scheme) == 0)
             return providers[i].provide(at, colon + 1, out);
     return fail_scheme(at, scheme, colon + 1);
@@ -170,8 +170,8 @@ static bool is_escaped(const char *text, size_t dollar)
     return count % 2 == 1;
 }
 
-/* The innermost placeholder that closes first at or after *from, which is moved past those that are
- * escaped. */
+/* Finds the innermost placeholder that ends first at or after *from. Moves *from past escaped
+ * ones. */
 static bool find_placeholder(const char *text, size_t *from, struct placeholder *out)
 {
     for (const char *close; (close = strchr(text + *from, '}')); *from = out->end) {
@@ -188,7 +188,7 @@ static bool find_placeholder(const char *text, size_t *from, struct placeholder 
     return false;
 }
 
-/* A copy in which `$$` is `$`. */
+/* Returns a copy in which `$$` is replaced by `$`. */
 static const char *unescape(struct arena *arena, const char *text)
 {
     char *out = arena_strdup(arena, text);
@@ -207,7 +207,7 @@ static const char *unescape(struct arena *arena, const char *text)
 
 static void expand_node(const struct expansion *at, struct config_node **slot);
 
-/* A node for text that came from outside and is text; unescaped. */
+/* Returns a node for the unescaped text of a placeholder that is not read as YAML. */
 static struct config_node *text_node(const struct expansion *at, const char *text)
 {
     struct arena *arena = at->check->arena;
@@ -217,7 +217,7 @@ static struct config_node *text_node(const struct expansion *at, const char *tex
 static bool expand_text(const struct expansion *at, struct text *text,
                         struct config_node **whole_out);
 
-/* The text behind a list or map, for the case that the field wants text: expanded like any text. */
+/* Returns the expanded text of a placeholder that is a list or map in YAML, for fields of text. */
 static const char *expand_verbatim(const struct expansion *at, const char *verbatim)
 {
     struct expansion quiet = *at;
@@ -231,8 +231,8 @@ static const char *expand_verbatim(const struct expansion *at, const char *verba
     return verbatim;
 }
 
-/* The value of a scalar that is one placeholder: a node when YAML sees more than a string in it,
- * else NULL. */
+/* Returns the node for a scalar that is a single placeholder, if its text is more than a string in
+ * YAML; otherwise NULL. */
 static struct config_node *typed_node(const struct expansion *at, const struct provided *provided)
 {
     if (provided->is_text)
@@ -272,7 +272,7 @@ static void splice(struct text *text, struct placeholder where, const char *inse
     *text = result;
 }
 
-/* Expands until nothing is left to expand. *whole_out: set when all of it became a typed value. */
+/* Expands a text completely. *whole_out: set if the whole text became a typed value. */
 static bool expand_text(const struct expansion *at, struct text *text,
                         struct config_node **whole_out)
 {
@@ -332,7 +332,7 @@ static void expand_node(const struct expansion *at, struct config_node **slot)
     struct expansion here = *at;
     here.place = (*slot)->place;
     if (here.depth > CONFIG_MAX_DEPTH) {
-        here.path = NULL; /* nobody wants to read that one */
+        here.path = NULL; /* paths are not shown for inserted values */
         stop(&here, "nested more than %d levels deep", CONFIG_MAX_DEPTH);
     } else if ((*slot)->kind == CONFIG_NODE_SCALAR) {
         *slot = expand_scalar(&here, *slot);

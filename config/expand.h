@@ -1,11 +1,11 @@
 /*
- * expand: placeholders in values become what they stand for.
+ * expand: replaces the placeholders in values.
  *
- * The Collector's rules: ${env:X}, ${env:X:-default}, ${X}, ${file:path}, ${yaml:text}; innermost
- * first; what is inserted is expanded again; `$$` is a dollar sign, and an odd number of dollar
- * signs before `${` keeps it as text. A value that is one placeholder takes the type of what it
- * stands for, read as YAML, and fields that want text take that text as it is. Keys are not
- * expanded. A variable that is not set is a warning and null.
+ * It follows the Collector's rules: ${env:X}, ${env:X:-default}, ${X}, ${file:path}, ${yaml:text};
+ * innermost first; inserted text is expanded again; `$$` is a dollar sign, and an odd number of
+ * dollar signs before `${` keeps it as text. If a value is a single placeholder, its text is read
+ * as YAML and has the type found there; fields of text take the text unchanged. Keys are not
+ * expanded. A variable that is not set gives a warning and null.
  *
  * Owner: new nodes live in the check's arena.
  *
@@ -16,7 +16,7 @@
 
 #include "config/loading.h"
 
-/* Expands everything below root and returns what root became. */
+/* Expands all values below root, and returns the node that replaces root. */
 struct config_node *config_expand(struct config_check *check, struct config_node *root);
 
 #endif

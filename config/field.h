@@ -2,8 +2,8 @@
  * field: the table that describes a component's settings.
  *
  * One constant array per component (and per block that several share: server, client, TLS, queue,
- * retry), ended by FIELD_END. From it come parsing, defaults, bounds, errors with "did you mean",
- * print-config, the JSON schema and docs/reference.md. YAML keys equal the C member names and the
+ * retry), ended by FIELD_END. Parsing, defaults, bounds, errors with "did you mean", print-config,
+ * the JSON schema and docs/reference.md all use it. YAML keys equal the C member names and the
  * Collector's keys. The macros check that the member has the C type of the kind.
  *
  * Owner: static data. Values read from YAML live in the configuration's arena.
@@ -22,22 +22,22 @@ struct config_node;
 enum field_kind {
     FIELD_KIND_END,
     FIELD_KIND_BOOL,     /* bool */
-    FIELD_KIND_UINT,     /* uint64_t; a plain integer, the unit is in the name */
+    FIELD_KIND_UINT,     /* uint64_t; a plain integer; the name contains the unit */
     FIELD_KIND_INT,      /* int64_t */
     FIELD_KIND_DOUBLE,   /* double */
     FIELD_KIND_DURATION, /* int64_t, nanoseconds; Go syntax, a unit is required (0 may stand alone)
                           */
     FIELD_KIND_STRING,   /* const char *, NULL when not given and without a default */
     FIELD_KIND_SECRET,   /* const char *, never printed */
-    FIELD_KIND_ENUM,     /* int: position in names */
+    FIELD_KIND_ENUM,     /* int: index in `names` */
     FIELD_KIND_STRINGS,  /* struct config_strings */
     FIELD_KIND_PAIRS, /* struct config_pairs: a map, or a list of {name, value}; values are secret
                        */
-    FIELD_KIND_BLOCK, /* a nested struct, always there */
+    FIELD_KIND_BLOCK, /* a nested struct, always present */
     FIELD_KIND_OPTIONAL, /* a nested struct whose first member is `bool enabled`: the Collector's
                             optional blocks */
     FIELD_KIND_LIST,     /* struct config_list of a nested struct */
-    FIELD_KIND_NODE,     /* const struct config_node *: kept as written, the component reads it in
+    FIELD_KIND_NODE,     /* const struct config_node *: kept as written; the component reads it in
                             `check` */
 };
 
@@ -67,21 +67,24 @@ struct field {
     size_t offset;
     const char *help;     /* one sentence, ends with a full stop */
     const char *fallback; /* default, as a user would write it; NULL: zero, absent, empty. For
-                             FIELD_KIND_OPTIONAL: "true" when it is on without being written;
-                             for FIELD_KIND_NODE: YAML */
+                             FIELD_KIND_OPTIONAL: "true" if the block is on by default; for
+                             FIELD_KIND_NODE: YAML */
     const char *min;      /* bounds, as a user would write them; NULL: none */
     const char *max;
-    const char *const *names;  /* of an enum, NULL-terminated; compared without case */
+    const char *const *names;  /* of an enum, NULL-terminated; letter case is ignored */
     const struct field *block; /* of BLOCK, OPTIONAL, LIST */
     size_t block_size;         /* sizeof the nested struct */
     bool required;             /* must be written, and not empty */
-    bool inlined; /* a BLOCK whose keys stand directly in the parent (the Collector's "squash") */
-    const char *replaced_by; /* deprecated: warn once, name the new key; still obeyed */
-    bool ignored; /* accepted because the Collector has it, and typed, but without effect: reference
-                     and a warning say so */
+    bool inlined; /* a BLOCK whose keys are written in the parent itself (the Collector's "squash")
+                   */
+    const char *replaced_by; /* the new key of a deprecated one, which still works: a warning names
+                                the new key once */
+    bool ignored; /* accepted and checked because the Collector has it, but without effect; the
+                     reference and a warning say so */
 };
 
-/* The offset of a member; a size of -1 stops the compiler when its type is another. */
+/* The offset of a member. If the member has another type than CTYPE, the array size of -1 stops the
+ * compiler. */
 /* clang-format off */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FIELD_CHECKED_OFFSET(STRUCT, MEMBER, CTYPE)                                                \

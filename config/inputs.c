@@ -13,7 +13,7 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
-/* Reads to the end of the file; false when it does not fit. */
+/* Reads to the end of the file. Returns false if it is larger than the buffer. */
 static bool read_all(int fd, uint8_t *buffer, size_t capacity, size_t *size_out)
 {
     size_t size = 0;

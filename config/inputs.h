@@ -1,7 +1,7 @@
 /*
  * inputs: the environment variables and files that placeholders in a configuration can use.
  *
- * They are behind two functions, so that a test or a fuzzer can replace them.
+ * Two functions provide them, so that a test or a fuzzer can replace them.
  *
  * Owner: static data.
  *
@@ -14,10 +14,10 @@
 #include "core/base/error.h"
 
 struct config_inputs {
-    /* NULL: not set. */
+    /* Returns the value of a variable; NULL if it is not set. */
     const char *(*environment)(const char *name);
-    /* The content, in the arena with a NUL after it; false when it cannot be read or is larger than
-     * max_bytes. */
+    /* Reads a file into the arena, with a NUL after its content. Returns false, with err set, if it
+     * cannot be read or is larger than max_bytes. */
     bool (*read_file)(struct arena *arena, const char *path, size_t max_bytes,
                       struct slice *content_out, struct error *err);
 };

@@ -16,14 +16,14 @@
 
 /* ---- sources ---- */
 
-/* A source as given, read: its text, and the name that messages call it. */
+/* A source that was read: its text, and its name in messages. */
 struct source_text {
     struct config_source *source;
     struct slice yaml;
     bool has_paths; /* its keys may be "a::b::c" */
 };
 
-/* Of "yaml:processors::batch::timeout: 3s" the part that cannot hold a secret. */
+/* Returns the part of "yaml:processors::batch::timeout: 3s" that cannot contain a secret. */
 static const char *yaml_name(struct arena *arena, const char *text)
 {
     size_t size = 0;
@@ -62,7 +62,7 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* One of --config. */
+/* Reads one source of --config. */
 static bool read_source(struct config_check *check, const char *uri, struct source_text *out)
 {
     const struct config_place place = {out->source, 0, 0};
@@ -87,7 +87,7 @@ static bool read_source(struct config_check *check, const char *uri, struct sour
     return read_path(check, uri, out);
 }
 
-/* NULL: nothing to merge; what is wrong was told. */
+/* Reads a source into a tree. Returns NULL if there is nothing to merge; errors were reported. */
 static struct config_node *read_tree(struct config_check *check, const struct source_text *text)
 {
     struct config_node *root = yaml_tree_read(check, text->source, text->yaml);
@@ -107,7 +107,7 @@ static void check_sections(struct config_check *check, const struct config_node 
 {
     static const char *const known[] = {"receivers",  "processors", "exporters",
                                         "extensions", "connectors", "service"};
-    enum { KNOWN = sizeof(known) / sizeof(known[0]) };
+    enum { KNOWN = sizeof known / sizeof known[0] };
     for (size_t i = 0; i < root->count; i++) {
         const struct config_node *key = root->keys[i];
         const char *near = config_suggest(key->text, known, KNOWN);
@@ -132,7 +132,7 @@ static void refuse_connectors(struct config_check *check, const struct config_no
                     "leaves out those that lead to metrics or logs");
 }
 
-/* Without these nothing would run. */
+/* Reports missing sections without which no pipeline can run. */
 static void require_sections(struct config_check *check, const struct config_node *root)
 {
     static const enum config_section required[] = {CONFIG_RECEIVERS, CONFIG_EXPORTERS};
@@ -192,7 +192,7 @@ static void load(struct config_check *check, const struct source_text *texts, si
         root = config_expand(check, root);
     if (check->stopped)
         return;
-    assert(root->kind == CONFIG_NODE_MAP); /* read_tree lets nothing else through */
+    assert(root->kind == CONFIG_NODE_MAP); /* read_tree returns nothing else */
     check->config->root = root;
     decode(check, root);
     if (options.strict && check->error_count == 0)
@@ -213,7 +213,7 @@ static struct config *finish(struct config_check *check, struct text *report)
 static struct config_check new_check(const struct config_inputs *inputs,
                                      const struct config_type *const *types)
 {
-    struct config *config = memory_zalloc(sizeof(*config));
+    struct config *config = memory_zalloc(sizeof *config);
     arena_init(&config->arena, NULL);
     return (struct config_check){
         .arena = &config->arena, .types = types, .inputs = inputs, .config = config};
@@ -225,8 +225,8 @@ struct config *config_load_from(const struct config_inputs *inputs,
                                 struct text *report)
 {
     struct config_check check = new_check(inputs, types);
-    struct source_text *texts = arena_array(check.arena, uri_count, sizeof(*texts));
-    struct config_source *sources = arena_array(check.arena, uri_count, sizeof(*sources));
+    struct source_text *texts = arena_array(check.arena, uri_count, sizeof *texts);
+    struct config_source *sources = arena_array(check.arena, uri_count, sizeof *sources);
     bool read = true;
     for (size_t i = 0; i < uri_count; i++) {
         sources[i].order = (unsigned)i;
@@ -243,7 +243,7 @@ struct config *config_load_text_from(const struct config_inputs *inputs,
                                      struct slice yaml, struct text *report)
 {
     struct config_check check = new_check(inputs, types);
-    struct config_source *source = arena_zalloc(check.arena, sizeof(*source));
+    struct config_source *source = arena_zalloc(check.arena, sizeof *source);
     source->name = arena_strdup(check.arena, name);
     struct source_text text = {.source = source, .yaml = yaml};
     load(&check, &text, 1, (struct config_options){0});

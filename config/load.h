@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "config/inputs.h"
 
-/* The same as config_load and config_load_text, with these inputs. */
+/* Like config_load and config_load_text, with these inputs. */
 struct config *config_load_from(const struct config_inputs *inputs,
                                 const struct config_type *const *types, const char *const *uris,
                                 size_t uri_count, struct config_options options,

@@ -116,7 +116,8 @@ static int compare_messages(const void *a, const void *b)
     return left->order < right->order ? -1 : 1;
 }
 
-/* Nothing that a user wrote may break a line or reach the terminal as a control sequence. */
+/* Escapes control characters: a user's text must not break a line or send control sequences to the
+ * terminal. */
 static void append_printable(struct text *out, const char *text)
 {
     for (; *text; text++) {
@@ -154,7 +155,7 @@ void config_report(const struct config_check *check, struct text *report)
     assert(check->message_count <= check->error_count + check->warning_count);
     if (check->message_count == 0)
         return;
-    qsort(check->messages, check->message_count, sizeof(check->messages[0]), compare_messages);
+    qsort(check->messages, check->message_count, sizeof check->messages[0], compare_messages);
     for (size_t i = 0; i < check->message_count; i++)
         print_message(&check->messages[i], report);
     size_t found = check->error_count + check->warning_count;

@@ -1,10 +1,9 @@
 /*
- * loading: the state that the steps of loading share: their position, the errors found, the
- * resources used.
+ * loading: the state that all steps of loading share: position, errors found, resources used.
  *
- * Loading does not stop at the first error: messages are collected and shown sorted by place. Each
- * step leaves out messages that would only repeat an earlier error. Reaching a limit
- * stops the loading.
+ * Loading does not stop at the first error: messages are collected and shown sorted by position.
+ * Each step leaves out messages that would only repeat an earlier error. Reaching a limit stops the
+ * loading.
  *
  * Owner: config_load, on its stack; messages live in the configuration's arena.
  *
@@ -20,23 +19,23 @@
 
 #include <stdarg.h>
 
-/* A place in the tree, linked through the stacks of those who walk it, printed as
- * "receivers::otlp::protocols". */
+/* A path in the tree, printed as "receivers::otlp::protocols". Each function that walks the tree
+ * has one part of it on its stack. */
 struct config_path {
     const struct config_path *parent;
-    const char *name; /* NULL: position in a list */
+    const char *name; /* NULL: an item of a list, at `position` */
     size_t position;
 };
 
 struct config_message {
     struct config_place place;
     bool is_error;
-    size_t order;     /* of being told */
+    size_t order;     /* in which messages were reported */
     const char *path; /* "" at the root */
     const char *text;
 };
 
-/* What a configuration may cost, however it is written. */
+/* Limits on the time and memory that a configuration may need, however it is written. */
 enum {
     CONFIG_MAX_SOURCE_BYTES = 1 << 20,
     CONFIG_MAX_DEPTH = 64,
@@ -55,26 +54,26 @@ struct config_check {
 
     struct config_message *messages;
     size_t message_count;
-    size_t error_count; /* counts on when messages are full */
+    size_t error_count; /* includes errors beyond CONFIG_MAX_MESSAGES */
     size_t warning_count;
 
     size_t node_count;
     size_t alias_count;
     size_t expanded_bytes;
-    bool stopped; /* a limit was hit, or there is nothing to go on with */
+    bool stopped; /* a limit was reached, or nothing is left to check */
 
     bool is_refused; /* because of errors, or of warnings (--strict) */
 
     unsigned
         lenient; /* > 0 inside a block with `enabled: false`: kinds are checked, values are not */
 
-    /* Whose `check` runs. */
+    /* The component whose `check` is running. */
     const struct config_component *component;
     const struct config_path *component_path;
 };
 
-/* One message; path may be NULL. They return false, so that `return config_error_at(...)` reads
- * well. */
+/* Report one message; path may be NULL. config_error_at returns false, so that callers can write
+ * `return config_error_at(...)`. */
 bool config_error_at(struct config_check *check, struct config_place place,
                      const struct config_path *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -14,7 +14,8 @@ struct config_node *config_merge(struct arena *arena, struct config_node *earlie
             continue;
         }
         earlier->items[same] = config_merge(arena, earlier->items[same], later->items[i]);
-        earlier->keys[same] = later->keys[i]; /* same text; messages name the place that counts */
+        earlier->keys[same] = later->keys[i]; /* the same text, but messages then show the position
+                                                 of the later value */
     }
     return earlier;
 }
@@ -34,7 +35,7 @@ static struct config_node *unfold_key(struct arena *arena, struct config_node *k
     }
     config_node_put(arena, map, config_node_scalar(arena, key->place, part, CONFIG_STYLE_QUOTED),
                     value);
-    assert(outermost->count == 1); /* so does each map inside it have one key */
+    assert(outermost->count == 1); /* and each nested map has one key, too */
     return outermost;
 }
 

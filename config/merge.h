@@ -1,10 +1,10 @@
 /*
- * merge: several sources become one tree, left to right.
+ * merge: merges the trees of several sources, left to right.
  *
- * As the Collector does it: maps are merged key by key, anything else (lists too, and null) is
+ * As in the Collector, maps are merged key by key. Any other value (also a list or null) is
  * replaced by the later one.
  *
- * Owner: the result shares nodes with both.
+ * Owner: the result shares nodes with both trees.
  *
  * Thread: one at a time.
  */
@@ -13,12 +13,12 @@
 
 #include "config/tree.h"
 
-/* earlier may be NULL. */
+/* Returns the merged tree. Changes `earlier`, which may be NULL. */
 struct config_node *config_merge(struct arena *arena, struct config_node *earlier,
                                  struct config_node *later);
 
-/* The keys of the outermost map that are paths, "processors::batch::timeout", become the maps that
- * they stand for. */
+/* Returns a tree in which each key of the outermost map that is a path
+ * ("processors::batch::timeout") is replaced by nested maps. */
 struct config_node *config_unfold_paths(struct arena *arena, struct config_node *root);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * model: a loaded configuration, and what it needs to know about component types.
+ * model: a loaded configuration, and the description of a component type that loading needs.
  *
- * Owner: struct config owns its arena and everything below.
+ * Owner: struct config owns its arena and everything in it.
  *
  * Thread: built by main, read-only afterwards, shared by all workers.
  */
@@ -14,8 +14,8 @@
 struct config_check;
 struct config_node;
 
-/* What the configuration has to know of a component type. Every `struct component_type` starts with
- * one of these (core/pipeline/component.h). */
+/* The description of a component type is a `struct config_type`. Every `struct component_type`
+ * starts with one (core/pipeline/component.h). */
 enum config_section {
     CONFIG_RECEIVERS,
     CONFIG_PROCESSORS,
@@ -45,8 +45,8 @@ struct config_type {
     /* An id of this type may be used in at most one pipeline of each signal, because its nodes
      * share their state. */
     bool one_pipeline_per_signal;
-    /* Cross-field rules, after decoding without errors. Reports through config_check_error; may
-     * fill derived members of config. */
+    /* Checks rules between several fields, after decoding has succeeded. Reports through
+     * config_check_error; may set derived members of config. */
     void (*check)(void *config, struct config_check *check);
 };
 
@@ -54,13 +54,13 @@ struct config_component {
     const struct config_type *type;
     const char *id;   /* as written, trimmed: "otlphttp/traces" */
     void *settings;   /* the type's struct */
-    bool used;        /* by a pipeline, or in service::extensions */
-    const char *file; /* where it stands */
+    bool used;        /* in a pipeline, or in service::extensions */
+    const char *file; /* its position in the configuration */
     unsigned line;
     unsigned column;
     const struct config_node *key; /* as written, after expansion */
     const struct config_node *node;
-    bool is_decoded; /* without errors */
+    bool is_decoded; /* and without errors */
 };
 
 struct config_pipeline {
@@ -74,15 +74,15 @@ struct config_pipeline {
     size_t exporter_count;
 };
 
-/* service::telemetry, as far as profcol obeys it. */
+/* The settings of service::telemetry that profcol implements. */
 struct config_telemetry {
     int log_level;            /* enum log_level */
     int log_encoding;         /* enum log_encoding */
     bool metrics_enabled;     /* level is not none, and there is a pull reader */
     const char *metrics_host; /* "localhost" */
     uint64_t metrics_port;    /* 8888 */
-    /* Names as the Collector's default has them; a reader that a user writes has suffixes unless
-     * told otherwise. */
+    /* Which parts metric names lack. Without a configured reader, names are as in the Collector's
+     * default; a configured reader adds suffixes unless its settings say otherwise. */
     bool metrics_without_units;       /* _seconds, _bytes */
     bool metrics_without_type_suffix; /* _total */
     bool metrics_without_scope_info;  /* otel_scope_* labels */

@@ -1,5 +1,5 @@
 /*
- * node: reads a part of the configuration that a component gets as it was written
+ * node: read access to the part of a configuration that a component gets unparsed
  * (FIELD_KIND_NODE). Implemented in tree.c.
  *
  * Owner: the configuration's arena owns all nodes and their texts.
@@ -15,14 +15,17 @@
 struct config_node;
 
 enum config_node_kind { CONFIG_NODE_NULL, CONFIG_NODE_SCALAR, CONFIG_NODE_LIST, CONFIG_NODE_MAP };
+/* Returns the kind of a node. */
 enum config_node_kind config_node_kind(const struct config_node *node);
-/* The text of a scalar ("" for null). */
+/* Returns the text of a scalar; "" for null. */
 const char *config_node_text(const struct config_node *node);
-/* Whether it was written in quotes (then it is a string whatever it looks like). */
+/* Whether the scalar was written in quotes, and so is a string even if it looks like a number. */
 bool config_node_quoted(const struct config_node *node);
-size_t config_node_count(const struct config_node *node); /* of a list or map */
-const struct config_node *config_node_at(const struct config_node *node, size_t i); /* value */
-const char *config_node_key(const struct config_node *node, size_t i);              /* of a map */
-const struct config_node *config_node_get(const struct config_node *node,
-                                          const char *key); /* NULL: not there */
+/* Returns the number of items of a list or map. */
+size_t config_node_count(const struct config_node *node);
+/* Returns the value at index i of a list or map, and the key at index i of a map. */
+const struct config_node *config_node_at(const struct config_node *node, size_t i);
+const char *config_node_key(const struct config_node *node, size_t i);
+/* Returns the value of a key of a map; NULL if the key is absent. */
+const struct config_node *config_node_get(const struct config_node *node, const char *key);
 #endif

@@ -9,17 +9,16 @@
 
 #define REDACTED "[REDACTED]"
 
-/* Where printing is. Left out are fields without effect, and deprecated ones that have their
- * defaults. */
+/* The state of printing. Ignored fields, and deprecated ones with their defaults, are left out. */
 struct printer {
     struct text *out;
-    struct arena *arena; /* for defaults */
+    struct arena *arena; /* for decoding defaults */
     int indent;
 };
 
 /* ---- scalars ---- */
 
-/* Whether a text needs no quotes to be read as this text. */
+/* Whether YAML reads a text without quotes as this text. */
 static bool is_plain_text(const char *text)
 {
     static const char safe[] =
@@ -30,7 +29,7 @@ static bool is_plain_text(const char *text)
     return !config_text_is_typed(text);
 }
 
-/* The size of the UTF-8 character at text, 0 when there is none. */
+/* Returns the size of the UTF-8 character at text; 0 if it is invalid. */
 static size_t character_size(const uint8_t *text)
 {
     static const struct {
@@ -52,7 +51,8 @@ static size_t character_size(const uint8_t *text)
     return 0;
 }
 
-/* Of several bytes: those that YAML does not take as they are, or takes as the end of a line. */
+/* Returns the escape of a multi-byte character that YAML does not allow unescaped, or reads as the
+ * end of a line. */
 static const char *escape_of(const uint8_t *character, size_t size)
 {
     static const struct {
@@ -61,7 +61,7 @@ static const char *escape_of(const uint8_t *character, size_t size)
         {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xef\xbb\xbf", "\\uFEFF"},
         {"\xef\xbf\xbe", "\\uFFFE"}, {"\xef\xbf\xbf", "\\uFFFF"},
     };
-    for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
         if (size == 3 && memcmp(character, special[i].character, 3) == 0)
             return special[i].escape;
     return NULL;
@@ -100,7 +100,7 @@ static void append_quoted(struct text *out, const char *text)
     text_append_char(out, '"');
 }
 
-/* A text as a key: keys are not expanded. */
+/* Prints a text as a key. `$` is not doubled, because keys are not expanded. */
 static void append_key(struct text *out, const char *text)
 {
     if (is_plain_text(text))
@@ -109,7 +109,7 @@ static void append_key(struct text *out, const char *text)
         append_quoted(out, text);
 }
 
-/* A text as a value: `$` is doubled, so that it is a text again when it is loaded. */
+/* Prints a text as a value. `$` is doubled, so that loading gives the same text. */
 static void append_value(struct text *out, const char *text)
 {
     if (!strchr(text, '$')) {
@@ -141,7 +141,7 @@ static void append_duration(struct text *out, int64_t ns)
         text_append(out, "0s");
     if (ns < 0)
         text_append_char(out, '-');
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (rest >= units[i].ns)
             text_printf(out, "%llu%s", (unsigned long long)(rest / units[i].ns), units[i].name);
         rest %= units[i].ns;
@@ -153,7 +153,7 @@ static void append_double(struct text *out, double value)
     char shown[40];
     for (int digits = 1; digits <= 17; digits++) {
         double back;
-        snprintf(shown, sizeof(shown), "%.*g", digits, value);
+        snprintf(shown, sizeof shown, "%.*g", digits, value);
         if (config_parse_double(slice_of_string(shown), &back) && !(back < value) &&
             !(back > value))
             break;
@@ -177,7 +177,7 @@ static struct printer inside(const struct printer *printer)
     return inner;
 }
 
-/* What was printed since `start` becomes an item of a list: its first line gets the dash. */
+/* Makes the text printed since `start` an item of a list: its first line gets the dash. */
 static void make_item(const struct printer *printer, size_t start)
 {
     size_t dash = start + (size_t)printer->indent;
@@ -279,7 +279,7 @@ static void cut(struct text *text, size_t size)
     text->size = size;
 }
 
-/* False, and nothing printed, when all of it is left out. */
+/* Prints a block. Returns false, and prints nothing, if all its fields are left out. */
 static bool print_block(const struct printer *printer, const struct field *field,
                         const void *object, const void *defaults)
 {
@@ -328,7 +328,7 @@ static void append_scalar(struct text *out, const struct field *field, const voi
     }
 }
 
-/* Texts and nodes that were not given have nothing to print. */
+/* Whether a text or node was not given, so that there is nothing to print. */
 static bool is_absent(const struct field *field, const void *member)
 {
     switch (field->kind) {
@@ -407,7 +407,7 @@ static void print_fields(const struct printer *printer, const struct field *fiel
     }
 }
 
-/* The value of a key that was started: a struct. */
+/* Prints a struct as the value of a key that was printed. */
 static void print_struct(const struct printer *printer, const struct field *fields,
                          const void *object, size_t size)
 {

@@ -36,7 +36,7 @@ static const char introduction[] =
     "content of a file in any value; `$$` is a dollar sign. Several `--config` are merged\n"
     "from left to right: maps key by key, anything else is replaced.\n";
 
-/* Text for a cell of a table. */
+/* Appends text, escaped for a cell of a table. */
 static void append_cell(struct text *out, const char *text)
 {
     for (; *text; text++) {
@@ -81,7 +81,7 @@ static void append_kind(struct text *out, const struct field *field)
     }
 }
 
-/* What a field without a default is; NULL: not given, which is not a value. */
+/* Returns the value of a field without a default; NULL if it has none. */
 static const char *zero_of(enum field_kind kind)
 {
     switch (kind) {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /*
- * The JSON schema (draft 2020-12) of a configuration file, for editors. Durations and numbers may
- * also be written as placeholders, which no schema can look into.
+ * The JSON schema (draft 2020-12) of a configuration file, for editors. Any value may also be a
+ * placeholder, whose content a schema cannot check.
  */
 
 static json_t *reference(const char *name)
@@ -17,7 +17,7 @@ static json_t *reference(const char *name)
     return json_pack("{s:s}", "$ref", name);
 }
 
-/* A value of this schema, or a placeholder for it, or nothing. */
+/* Allows a value of this schema, a placeholder, or null. */
 static json_t *or_placeholder(json_t *schema)
 {
     assert(schema);
@@ -27,7 +27,7 @@ static json_t *or_placeholder(json_t *schema)
 
 static void set(json_t *object, const char *key, json_t *value)
 {
-    assert(value); /* json_pack understood its format */
+    assert(value); /* NULL only for an invalid format of json_pack */
     json_object_set_new(object, key, value);
 }
 
@@ -99,7 +99,7 @@ static json_t *kind_schema(const struct field *field)
     return json_object();
 }
 
-/* The default as JSON, where that is more than its text. */
+/* Returns the default as JSON of the field's type. */
 static json_t *default_json(const struct field *field)
 {
     bool boolean;
@@ -148,7 +148,8 @@ static void add_fields(json_t *properties, json_t *required, const struct field 
     }
 }
 
-/* What is required in an optional block is not when it says `enabled: false`. */
+/* Returns the schema of a block. Fields of an optional block with `enabled: false` are not
+ * required. */
 static json_t *block_schema(const struct field *fields, bool optional)
 {
     json_t *properties = json_object();

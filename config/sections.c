@@ -79,12 +79,13 @@ const char *config_suggest_component(const struct config_check *check, enum conf
                                      const struct config_id *id)
 {
     size_t count = check->config->component_count[section];
-    const char **names = arena_array(check->arena, count, sizeof(*names));
+    const char **names = arena_array(check->arena, count, sizeof *names);
     const struct config_component *components = check->config->components[section];
     for (size_t i = 0; i < count; i++)
         names[i] = components[i].id;
     const char *near = config_suggest(id->text, names, count);
-    /* Or another of the same type: its alias, or one with another name. */
+    /* Otherwise suggest another component of the same type: with the alias, or with another
+     * name. */
     const struct config_type *type = find_type(check->types, section, id->type);
     for (size_t i = 0; i < count && !near && type; i++)
         if (components[i].type == type)
@@ -92,7 +93,7 @@ const char *config_suggest_component(const struct config_check *check, enum conf
     return near;
 }
 
-/* Whether a placeholder in it was told about. */
+/* Whether an error was reported for a node or one below it. */
 static bool has_broken(const struct config_node *node)
 {
     for (size_t i = 0; i < node->count; i++)
@@ -173,7 +174,8 @@ void config_run_checks(struct config_check *check)
     for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
         for (size_t i = 0; i < check->config->component_count[section]; i++) {
             const struct config_component *component = &check->config->components[section][i];
-            /* With defaults in place of what is wrong, the rules would tell about those. */
+            /* A component with errors has defaults in their place; the rules would report errors
+             * about these. */
             if (!component->is_decoded || !component->type->check)
                 continue;
             struct config_path section_path = {.name = config_section_names[section]};

@@ -1,8 +1,8 @@
 /*
- * sections: receivers, processors, exporters and extensions, each a map of ids to what a component
- * type's table says.
+ * sections: receivers, processors, exporters and extensions: each maps ids to settings, decoded by
+ * the component type's table.
  *
- * Also the rules for ids, and the context in which a component's own `check` runs.
+ * This file also has the rules for ids, and calls each component's own `check`.
  *
  * Owner: settings live in the configuration's arena.
  *
@@ -16,27 +16,28 @@
 /* "receivers" */
 extern const char *const config_section_names[CONFIG_SECTION_COUNT];
 
-/* "type" or "type/name", cleaned of white space around the parts. */
+/* "type" or "type/name", without white space around the parts. */
 struct config_id {
-    const char *text; /* both parts */
+    const char *text; /* the whole id */
     const char *type;
     const char *name; /* "" */
 };
-/* NULL, or what is wrong with it. */
+/* Splits an id as written. Returns what is wrong with it; NULL if nothing is. */
 const char *config_id_parse(struct arena *arena, const char *written, struct config_id *out);
 
-/* Decodes the components of a section; key and node may be NULL: there is no such section. */
+/* Decodes the components of a section. key and node are NULL if the configuration does not have the
+ * section. */
 void config_decode_section(struct config_check *check, enum config_section section,
                            const struct config_node *key, const struct config_node *node);
 
-/* NULL: not configured. */
+/* Returns the component with this id; NULL if it is not configured. */
 struct config_component *config_find_component(const struct config *config,
                                                enum config_section section, const char *id);
-/* The id that was probably meant, or NULL. */
+/* Returns the id that was probably meant, or NULL. */
 const char *config_suggest_component(const struct config_check *check, enum config_section section,
                                      const struct config_id *id);
 
-/* Runs the types' own rules over all components. */
+/* Calls `check` of the type of each component that was decoded without errors. */
 void config_run_checks(struct config_check *check);
 
 #endif

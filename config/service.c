@@ -63,8 +63,8 @@ static bool contains(const struct members *members, const struct config_componen
     return false;
 }
 
-/* Twice in one pipeline would do the work twice for a processor; for the others once is what is
- * meant. */
+/* Reports a component that occurs twice in a list. A processor would do its work twice; for others,
+ * once must be meant. */
 static bool tell_repeated(struct config_check *check, const struct config_node *item,
                           const struct config_path *path, const struct config_component *component,
                           enum config_section section)
@@ -77,7 +77,7 @@ static bool tell_repeated(struct config_check *check, const struct config_node *
     return false;
 }
 
-/* A list of ids; path is that of the pipeline, or of service::extensions. */
+/* Reads a list of ids. path: of the pipeline, or of service::extensions. */
 static struct members read_members(struct config_check *check, const struct config_node *list,
                                    const struct config_path *path, enum config_section section)
 {
@@ -174,8 +174,7 @@ static void check_signals(struct config_check *check, const struct config_path *
     }
 }
 
-/* The pipeline of the same signal, above this one, in which the component stands already; NULL:
- * none. */
+/* Returns an earlier pipeline of the same signal that has this component; NULL if there is none. */
 static const struct config_pipeline *other_pipeline(const struct config *config,
                                                     const struct config_component *component,
                                                     enum config_signal signal)
@@ -195,7 +194,7 @@ static void check_single_places(struct config_check *check, const struct config_
 {
     for (size_t i = 0; i < pipeline->processor_count; i++) {
         const struct config_component *component = pipeline->processors[i];
-        assert(component->used); /* read_members found it */
+        assert(component->used); /* read_members has set it */
         if (!component->type || !component->type->one_pipeline_per_signal)
             continue;
         const struct config_pipeline *other =

@@ -18,7 +18,8 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours between the two, case apart. */
+/* Returns the number of insertions, deletions, replacements and swaps of neighbours between two
+ * words, ignoring case. */
 static unsigned distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     assert(a_size <= LONGEST && b_size <= LONGEST);
@@ -40,7 +41,7 @@ static unsigned distance(const char *a, size_t a_size, const char *b, size_t b_s
     return rows[a_size % 3][b_size];
 }
 
-/* How wrong a word may be: about one letter in three. */
+/* Returns the largest distance of a suggestion: about one letter in three. */
 static unsigned tolerance(size_t size)
 {
     if (size <= 2)
@@ -60,7 +61,7 @@ const char *config_suggest(const char *written, const char *const *names, size_t
         if (name_size == 0 || name_size > LONGEST)
             continue;
         unsigned d = distance(written, size, names[i], name_size);
-        /* Not when hardly a letter stays. */
+        /* At least one letter must be the same. */
         if (d < best_distance && d < name_size && d < size + 1) {
             best = names[i];
             best_distance = d;

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* Closest of names to what was written, for "did you mean"; NULL when none is near. */
+/* Returns the name closest to the written text, for "did you mean"; NULL if none is close. */
 const char *config_suggest(const char *written, const char *const *names, size_t count);
 
 #endif

@@ -2,7 +2,7 @@
 #include "config/yaml_tree.h"
 
 /*
- * What a table can get wrong without the compiler noticing. A test runs it over all components.
+ * Finds mistakes in a table that the compiler does not notice. A test runs it for all components.
  */
 struct table_check {
     struct arena arena;
@@ -129,7 +129,7 @@ static void check_block(struct table_check *check, const struct config_path *pat
     check_fields(check, path, field->block, field->inlined ? outermost : field->block);
 }
 
-/* outermost: the table that an inlined block stands in, for names that are taken. */
+/* outermost: the table that contains an inlined block, to find duplicate names. */
 static void check_fields(struct table_check *check, const struct config_path *parent,
                          const struct field *fields, const struct field *outermost)
 {

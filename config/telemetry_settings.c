@@ -7,9 +7,9 @@
 #include <assert.h>
 
 /*
- * service::telemetry. profcol obeys the level and the encoding of the log, the level of the
- * metrics, and the address of the first pull reader. The Collector's other keys are known, so that
- * its files can be used as they are.
+ * service::telemetry. profcol uses the level and the encoding of the log, the level of the metrics,
+ * and the address of the first pull reader. It accepts the Collector's other keys, so that files of
+ * the Collector can be used unchanged.
  */
 struct log_sampling_settings {
     bool enabled;
@@ -76,7 +76,7 @@ struct telemetry_settings {
     const struct config_node *resource;
 };
 
-/* enum log_level, enum log_encoding */
+/* in the order of enum log_level, enum log_encoding */
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_encodings[] = {"console", "json", NULL};
 enum { METRICS_NONE };
@@ -191,7 +191,7 @@ const struct field config_telemetry_fields[] = {
 
 const size_t config_telemetry_size = sizeof(struct telemetry_settings);
 
-/* The first reader that is a Prometheus endpoint; NULL: there is none. */
+/* Returns the first reader that is a Prometheus endpoint; NULL if there is none. */
 static const struct prometheus_settings *first_endpoint(const struct metrics_settings *metrics)
 {
     const struct reader_settings *readers = metrics->readers.items;
@@ -201,10 +201,10 @@ static const struct prometheus_settings *first_endpoint(const struct metrics_set
     return NULL;
 }
 
-/* What the Collector has when nobody writes readers. */
+/* Adds the reader that the Collector has by default. */
 static void add_default_reader(struct arena *arena, struct metrics_settings *metrics)
 {
-    struct reader_settings *reader = arena_zalloc(arena, sizeof(*reader));
+    struct reader_settings *reader = arena_zalloc(arena, sizeof *reader);
     config_decode_defaults(arena, reader_fields, reader);
     struct prometheus_settings *prometheus = &reader->pull.exporter.prometheus;
     reader->pull.enabled = true;
@@ -224,7 +224,7 @@ static bool has_readers(const struct config_node *telemetry)
 void config_telemetry_apply(struct config_check *check, const struct config_path *path,
                             const struct config_node *key, const struct config_node *node)
 {
-    struct telemetry_settings *settings = arena_zalloc(check->arena, sizeof(*settings));
+    struct telemetry_settings *settings = arena_zalloc(check->arena, sizeof *settings);
     config_decode_block(check, path, key, node, config_telemetry_fields, settings);
     if (!has_readers(node))
         add_default_reader(check->arena, &settings->metrics);
@@ -236,7 +236,7 @@ void config_telemetry_apply(struct config_check *check, const struct config_path
     telemetry->metrics_enabled = endpoint && settings->metrics.level != METRICS_NONE;
     if (!endpoint)
         return;
-    assert(endpoint->port <= UINT16_MAX); /* the table's bound */
+    assert(endpoint->port <= UINT16_MAX); /* bound in the table of fields */
     telemetry->metrics_host = endpoint->host;
     telemetry->metrics_port = endpoint->port;
     telemetry->metrics_without_units = endpoint->without_units;

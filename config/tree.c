@@ -5,13 +5,13 @@
 
 #include <assert.h>
 
-/* Below this many keys, looking at each is cheaper than an index. */
+/* With fewer keys, a linear search is faster than an index. */
 #define INDEX_FROM 16
 
 struct config_node *config_node_new(struct arena *arena, enum config_node_kind kind,
                                     struct config_place place)
 {
-    struct config_node *node = arena_zalloc(arena, sizeof(*node));
+    struct config_node *node = arena_zalloc(arena, sizeof *node);
     node->kind = kind;
     node->place = place;
     node->text = "";
@@ -22,7 +22,7 @@ struct config_node *config_node_new(struct arena *arena, enum config_node_kind k
 static bool means_null(const char *text)
 {
     static const char *const spellings[] = {"", "~", "null", "Null", "NULL"};
-    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
+    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++)
         if (strcmp(text, spellings[i]) == 0)
             return true;
     return false;

@@ -1,8 +1,8 @@
 /*
- * tree: the nodes that a configuration is while it is being loaded.
+ * tree: a configuration as a tree of nodes while it is being loaded.
  *
- * Every node knows where it was written, so that whatever is found wrong later can be shown to the
- * user. What a placeholder turned into stands at the place of the placeholder.
+ * Every node knows the position where it was written, so that later errors can show it. The nodes
+ * that replace a placeholder have the position of the placeholder.
  *
  * Owner: the configuration's arena owns all nodes.
  *
@@ -27,46 +27,46 @@ struct config_place {
 };
 
 enum config_style {
-    CONFIG_STYLE_PLAIN,  /* may be a number, a boolean */
+    CONFIG_STYLE_PLAIN,  /* may be a number or a boolean */
     CONFIG_STYLE_QUOTED, /* a string, because it was written in quotes */
-    CONFIG_STYLE_JOINED, /* a string, because a placeholder gave text or a part of it */
+    CONFIG_STYLE_JOINED, /* a string, because it contains the text of a placeholder */
 };
 
 struct config_node {
     enum config_node_kind kind;
     enum config_style style;
-    bool broken; /* an error was told about it; whoever meets it says nothing more */
+    bool broken; /* an error was reported for it; report no other */
     struct config_place place;
-    const char *text;     /* of a scalar; "" of a null */
-    const char *verbatim; /* the text behind a placeholder that was read as YAML, for fields that
-                             want text */
-    struct config_node **keys; /* of a map: scalars */
+    const char *text;     /* of a scalar; "" for null */
+    const char *verbatim; /* the text of a placeholder that was read as YAML, for fields of text */
+    struct config_node **keys; /* of a map; all are scalars */
     struct config_node **items;
     size_t count;
     size_t capacity;
     struct index_table index; /* of the keys of a large map, by their hash */
 };
 
+/* Creates an empty node. */
 struct config_node *config_node_new(struct arena *arena, enum config_node_kind kind,
                                     struct config_place place);
-/* A plain text that spells null makes a node of that kind. */
+/* Creates a scalar. A plain text that means null in YAML creates a null node. */
 struct config_node *config_node_scalar(struct arena *arena, struct config_place place,
                                        const char *text, enum config_style style);
 
+/* Appends an item to a list. */
 void config_node_append(struct arena *arena, struct config_node *list, struct config_node *item);
-/* False when the key is there already; the map is then unchanged. */
+/* Adds a key to a map. Returns false, and changes nothing, if the key exists already. */
 bool config_node_put(struct arena *arena, struct config_node *map, struct config_node *key,
                      struct config_node *value);
-/* Position of a key in a map; SIZE_MAX when it is not there or node is no map. */
+/* Returns the index of a key in a map; SIZE_MAX if it is absent or node is not a map. */
 size_t config_node_find(const struct config_node *node, const char *key);
 
-/* The text behind a scalar for fields that take text: what was written, or what the placeholder
- * stood for. */
+/* Returns the text of a scalar for fields of text: as written, or as the placeholder's value. */
 const char *config_node_verbatim(const struct config_node *node);
-/* "a map", "a list", "nothing", "text", for messages. */
+/* Returns "a map", "a list", "nothing" or "text", for messages. */
 const char *config_node_describe(const struct config_node *node);
 
-/* Whether a plain text is more than a string in YAML: a number, a boolean, null. */
+/* Whether YAML reads a plain text as something other than a string: a number, a boolean, null. */
 bool config_text_is_typed(const char *text);
 
 #endif

@@ -24,7 +24,7 @@ static unsigned digit_value(uint8_t c)
     return 99;
 }
 
-/* "0x1F", "0o17", "0b1", "10": the prefix is cut off. */
+/* Returns the base of "0x1F", "0o17", "0b1" or "10", and removes the prefix. */
 static unsigned take_base(struct slice *digits)
 {
     if (digits->size < 3 || digits->data[0] != '0')
@@ -51,8 +51,8 @@ static unsigned take_base(struct slice *digits)
     return base;
 }
 
-/* Digits, with single underscores between them as in YAML. A leading zero could mean octal or not,
- * so it means nothing. */
+/* Parses digits, with single underscores between them as in YAML. A leading zero is refused,
+ * because it could mean octal. */
 static bool parse_digits(struct slice digits, uint64_t *out)
 {
     unsigned base = take_base(&digits);
@@ -86,7 +86,7 @@ static bool take_sign(struct slice *text)
     return negative;
 }
 
-/* "12.0" and "1e4" are whole numbers too, as far as a double is exact. */
+/* Parses "12.0" and "1e4", which are whole numbers, too, within the exact range of a double. */
 static bool parse_whole_double(struct slice text, int64_t *out)
 {
     double value;
@@ -136,7 +136,7 @@ static size_t count_digits(struct slice text, size_t from)
     return at - from;
 }
 
-/* [+-] digits [. digits] [e [+-] digits] */
+/* Whether it is [+-] digits [. digits] [e [+-] digits]. */
 static bool looks_like_double(struct slice text)
 {
     take_sign(&text);
@@ -166,7 +166,7 @@ static bool looks_like_double(struct slice text)
 bool config_parse_double(struct slice text, double *out)
 {
     char copy[64];
-    if (text.size >= sizeof(copy) || !looks_like_double(text))
+    if (text.size >= sizeof copy || !looks_like_double(text))
         return false;
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
@@ -224,7 +224,7 @@ static bool explain(const struct duration_text *text, const char *format, ...)
     return false;
 }
 
-/* For messages: no more of a text than anybody wants to read. */
+/* Truncates a text for messages. */
 static struct slice shown(struct slice text)
 {
     if (text.size > 40)
@@ -254,7 +254,7 @@ static bool explain_missing_unit(const struct duration_text *text, struct slice 
                    SLICE_ARG(shown(text->whole)), SLICE_ARG(number));
 }
 
-/* The unit that stands after number. */
+/* Takes the unit after a number. */
 static const struct unit *take_unit(struct duration_text *text, struct slice number)
 {
     struct slice unit = {text->rest.data, 0};
@@ -265,7 +265,7 @@ static const struct unit *take_unit(struct duration_text *text, struct slice num
         explain_missing_unit(text, number);
         return NULL;
     }
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (slice_is(unit, units[i].name)) {
             text->rest = slice_of(unit.data + unit.size, text->rest.size - unit.size);
             return &units[i];
@@ -274,11 +274,12 @@ static const struct unit *take_unit(struct duration_text *text, struct slice num
     return NULL;
 }
 
-/* One "12.5" of a duration: whole part and the fraction in units of 10^-fraction_digits. */
+/* One number of a duration, such as "12.5": the whole part, and the fraction in units of 1 /
+ * fraction_unit. */
 struct amount {
     uint64_t whole;
     uint64_t fraction;
-    uint64_t fraction_unit; /* 10^digits, as many as matter */
+    uint64_t fraction_unit; /* 10 to the number of significant digits of the fraction */
 };
 
 static bool take_amount(struct duration_text *text, struct amount *out)
@@ -337,7 +338,7 @@ bool config_parse_duration(struct slice text, int64_t *ns_out, char *why, size_t
         if (!unit || !add_amount(&duration, amount, unit, &total))
             return false;
     } while (duration.rest.size);
-    assert(total <= INT64_MAX); /* add_amount */
+    assert(total <= INT64_MAX); /* add_amount checks it */
     *ns_out = negative ? -(int64_t)total : (int64_t)total;
     return true;
 }

@@ -8,21 +8,22 @@ struct anchor {
     struct anchor *next;
     const char *name;
     struct config_node *node;
-    bool complete; /* an alias inside its own anchor would never end */
+    bool complete; /* false while its node is being read: an alias inside its own anchor would never
+                      end */
 };
 
-/* A list or map that has not ended yet. */
+/* A list or map that is being read. */
 struct frame {
     struct config_node *node;
-    struct config_node *key;    /* of a map: waits for its value */
-    struct config_node *merges; /* of a map: list of the maps under `<<` */
-    struct anchor *anchor;      /* its own, or NULL */
+    struct config_node *key;    /* of a map: a key whose value comes next */
+    struct config_node *merges; /* of a map: the maps under `<<` */
+    struct anchor *anchor;      /* its anchor, or NULL */
 };
 
 struct reader {
     struct config_check *check;
-    const struct config_source *source; /* NULL: a value, read quietly */
-    struct config_place place;          /* of a value */
+    const struct config_source *source; /* NULL: a placeholder's value; errors are not reported */
+    struct config_place place;          /* position of all nodes of a placeholder's value */
     struct slice yaml;
     struct frame frames[CONFIG_MAX_DEPTH];
     size_t depth;
@@ -38,7 +39,7 @@ static struct config_place place_of(const struct reader *reader, yaml_mark_t mar
                                  (unsigned)mark.column + 1};
 }
 
-/* Of values, what is wrong is not told: they are text then. */
+/* Reports an error, except in the value of a placeholder, which is then text. */
 static bool fail(struct reader *reader, struct config_place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static bool fail(struct reader *reader, struct config_place place, const char *format, ...)
@@ -52,7 +53,7 @@ static bool fail(struct reader *reader, struct config_place place, const char *f
     return false;
 }
 
-/* A limit is told in any case, and ends the loading. */
+/* Reports that a limit was reached, and ends the loading. */
 static bool stop(struct reader *reader, struct config_place place, const char *what, int limit)
 {
     reader->check->stopped = true;
@@ -72,7 +73,7 @@ static char char_at(const struct reader *reader, size_t line, size_t column)
     return (char)(at && column < (size_t)(end - at) ? at[column] : '\0');
 }
 
-/* libyaml's words for the commonest mistakes, and better ones. */
+/* Replaces libyaml's texts for the most common mistakes by clearer ones. */
 static const char *problem_text(const struct reader *reader, const yaml_parser_t *parser)
 {
     static const struct {
@@ -89,7 +90,7 @@ static const char *problem_text(const struct reader *reader, const yaml_parser_t
     yaml_mark_t mark = parser->problem_mark;
     if (char_at(reader, mark.line, mark.column) == '\t')
         return "tabs are not allowed; YAML is indented with spaces";
-    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++)
+    for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++)
         if (strcmp(parser->problem, problems[i].problem) == 0)
             return problems[i].text;
     return parser->problem;
@@ -116,7 +117,7 @@ static bool fail_syntax(struct reader *reader, const yaml_parser_t *parser)
         return fail(reader, place_of(reader, parser->mark), "not valid YAML");
     struct config_place place = place_of(reader, parser->problem_mark);
     const char *text = problem_text(reader, parser);
-    /* Where the map, list or text starts that it is in, when that is another line. */
+    /* Add where the map, list or text started, if that is on another line. */
     if (parser->context && parser->context_mark.line != parser->problem_mark.line)
         return fail(reader, place, "not valid YAML: %s (%s from line %zu)", text, parser->context,
                     parser->context_mark.line + 1);
@@ -142,7 +143,7 @@ static bool complete_pair(struct reader *reader, struct frame *frame, struct con
     size_t first = config_node_find(frame->node, key->text);
     fail(reader, key->place, "the key %s is already given at line %u",
          config_quote(arena, key->text), frame->node->keys[first]->place.line);
-    return reader->source != NULL; /* go on, there may be more to tell */
+    return reader->source != NULL; /* continue, because there may be more errors */
 }
 
 static bool add_node(struct reader *reader, struct config_node *node)
@@ -170,7 +171,7 @@ static struct anchor *add_anchor(struct reader *reader, const yaml_char_t *name,
 {
     if (!name)
         return NULL;
-    struct anchor *anchor = arena_zalloc(reader->check->arena, sizeof(*anchor));
+    struct anchor *anchor = arena_zalloc(reader->check->arena, sizeof *anchor);
     anchor->next = reader->anchors;
     anchor->name = arena_strdup(reader->check->arena, (const char *)name);
     anchor->node = node;
@@ -192,8 +193,8 @@ static bool depth_allows(struct reader *reader, struct config_place place)
            stop(reader, place, "nested more than %d levels deep", CONFIG_MAX_DEPTH);
 }
 
-/* Copies, because what an alias stands for is expanded and merged like anything else. Depth is
- * bounded by the reader. */
+/* Copies a node, because the nodes of an alias are expanded and merged separately. The reader
+ * limits the depth. */
 static struct config_node *copy_node(struct reader *reader, const struct config_node *from,
                                      size_t depth)
 {
@@ -237,7 +238,7 @@ static bool on_alias(struct reader *reader, const yaml_event_t *event)
     return copy && add_node(reader, copy);
 }
 
-/* "!!str" makes a string; the other core tags say nothing new; local tags mean nothing here. */
+/* Reads a tag. "!!str" makes a string; other core tags change nothing; local tags are ignored. */
 static bool read_tag(struct reader *reader, struct config_place place, const yaml_char_t *tag,
                      enum config_style *style)
 {
@@ -250,13 +251,13 @@ static bool read_tag(struct reader *reader, struct config_place place, const yam
         *style = CONFIG_STYLE_QUOTED;
         return true;
     }
-    if (strncmp(name, prefix, sizeof(prefix) - 1) == 0) {
-        name += sizeof(prefix) - 1;
+    if (strncmp(name, prefix, sizeof prefix - 1) == 0) {
+        name += sizeof prefix - 1;
         if (strcmp(name, "str") == 0) {
             *style = CONFIG_STYLE_QUOTED;
             return true;
         }
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
             if (strcmp(name, known[i]) == 0)
                 return true;
     }
@@ -297,7 +298,7 @@ static bool on_start(struct reader *reader, enum config_node_kind kind, yaml_mar
     return true;
 }
 
-/* What is written in the map itself wins, then earlier maps over later ones. */
+/* Merges one map of `<<`. Keys of the map itself take precedence, then those of earlier maps. */
 static bool merge_one(struct reader *reader, struct config_node *into,
                       const struct config_node *from)
 {

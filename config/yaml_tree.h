@@ -1,9 +1,9 @@
 /*
- * yaml_tree: from the text of a YAML document to a tree of nodes.
+ * yaml_tree: reads a YAML document into a tree of nodes.
  *
- * On libyaml's events, because its documents know no places and its flow nesting costs quadratic
- * time: depth is checked as the events come. Anchors, aliases and merge keys (`<<`) are resolved
- * here; duplicate keys are errors.
+ * It uses libyaml's events: its document API keeps no line numbers, and takes quadratic time for
+ * nested flow collections, so depth is checked with each event. Anchors, aliases and merge keys
+ * (`<<`) are resolved here; duplicate keys are errors.
  *
  * Owner: nodes live in the check's arena.
  *
@@ -14,13 +14,13 @@
 
 #include "config/loading.h"
 
-/* The document of a source, with places; NULL after errors (which are in check). An empty document
- * is a null node. */
+/* Parses the document of a source. Returns NULL after reporting errors to `check`. An empty
+ * document gives a null node. */
 struct config_node *yaml_tree_read(struct config_check *check, const struct config_source *source,
                                    struct slice yaml);
 
-/* The value of a placeholder, all of it at the placeholder's place. NULL when it is not YAML, which
- * is no error, or when a limit was hit, which is one. */
+/* Parses the value of a placeholder; every node in it gets the placeholder's position. Returns NULL
+ * if it is not YAML, which is no error, or if a limit was reached, which is reported as one. */
 struct config_node *yaml_tree_read_value(struct config_check *check, struct config_place place,
                                          struct slice yaml);
 

@@ -1,5 +1,5 @@
 /*
- * components: the one list of what is built in.
+ * components: the list of all component types.
  *
  * Owner: static data.
  *
@@ -10,7 +10,7 @@
 
 #include "config/config.h"
 
-/* NULL-terminated, as config_load wants it. */
+/* NULL-terminated, as config_load requires. */
 extern const struct config_type *const component_types[];
 
 #endif

@@ -9,14 +9,14 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 enum {
-    ARENAS = 2, /* of the allocator */
+    ARENAS = 2, /* of malloc */
     KEEP_PART = 64,
     KEEP_MIN_BYTES = 512 * 1024,
     KEEP_MAX_BYTES = 8 * 1024 * 1024,
     LARGE_PART = 1024,
     LARGE_MIN_BYTES = 64 * 1024,
     BUSY_LOOKS_PER_S = 10,
-    QUIET_SHARE = 100, /* less than a hundredth of a processor */
+    QUIET_SHARE = 100, /* the process is idle below a hundredth of a processor */
     QUIET_S = 10,
 };
 
@@ -47,7 +47,8 @@ static uint64_t read_clock(clockid_t clock)
     return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* Without the files that are mapped: the kernel takes those back by itself. 0: not known. */
+/* Returns the resident memory in bytes, without mapped files, which the kernel can reclaim itself;
+ * 0 if it is not known. */
 static size_t resident_bytes(void)
 {
     char text[128] = {0}, *at = text;
@@ -57,23 +58,23 @@ static size_t resident_bytes(void)
         close(file);
     if (size <= 0)
         return 0;
-    strtoul(at, &at, 10); /* all pages */
+    strtoul(at, &at, 10); /* skips the total number of pages */
     unsigned long resident = strtoul(at, &at, 10), shared = strtoul(at, &at, 10);
     return resident > shared ? (resident - shared) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* glibc gives the end of a heap back as soon as 128 KiB there are free, and asks for it again, page
- * by page, for the next request. */
+/* By default, glibc returns the end of a heap to the system as soon as 128 KiB are free there, and
+ * gets it back page by page for the next request. */
 void kept_memory_init(struct kept_memory *kept, size_t limit_bytes)
 {
     *kept = (struct kept_memory){.limit_bytes = limit_bytes};
     mallopt(M_ARENA_MAX, ARENAS);
-    mallopt(M_TRIM_THRESHOLD, (int)(keep_bytes(limit_bytes) / ARENAS)); /* of each */
+    mallopt(M_TRIM_THRESHOLD, (int)(keep_bytes(limit_bytes) / ARENAS)); /* of each arena */
     mallopt(M_MMAP_THRESHOLD, (int)kept_memory_large_bytes(limit_bytes));
 }
 
-/* Whether there was nothing to do for so long that what a burst has left behind may go: looking
- * through the heaps holds up those who use them. Once for each pause. */
+/* Whether the process has been idle long enough to return the memory that a burst left: malloc_trim
+ * locks the heaps. Returns true once for each idle period. */
 static bool has_been_quiet(struct kept_memory *kept, uint64_t now, bool is_busy)
 {
     if (is_busy) {
@@ -94,6 +95,6 @@ uint64_t kept_memory_look(struct kept_memory *kept)
         (is_busy && kept_memory_is_short(resident_bytes(), kept->limit_bytes)))
         malloc_trim(0);
     kept->looked_ns = now;
-    kept->looked_cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID); /* not what it took itself */
+    kept->looked_cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID); /* excludes the time of this call */
     return is_busy ? SECOND_NS / BUSY_LOOKS_PER_S : SECOND_NS;
 }

@@ -1,7 +1,7 @@
 /*
  * main: the command line.
  *
- * Commands, options and exit codes follow the Collector's (0: fine, 1: any error).
+ * Commands, options and exit codes are those of the Collector (0: success, 1: any error).
  */
 #include "core/base/hash.h"
 #include "core/base/memory.h"
@@ -46,11 +46,11 @@ static const char usage[] =
     "  --help, -h              print this\n";
 
 struct arguments {
-    const char *command; /* NULL: run */
+    const char *command; /* NULL: run the pipelines */
     const char *url;     /* of healthcheck; NULL: none */
     const char **uris;
     size_t uri_count;
-    const char **sets; /* as yaml: URIs, behind the uris when loading */
+    const char **sets; /* as yaml: URIs, loaded after `uris` */
     size_t set_count;
     struct config_options options;
     struct run_options run;
@@ -93,7 +93,7 @@ static void add(const char ***list, size_t *count, const char *item)
     (*list)[(*count)++] = item;
 }
 
-/* "a.b.c=v" -> "yaml:a::b::c: v" */
+/* Converts "a.b.c=v" to "yaml:a::b::c: v". */
 static bool add_set(struct arguments *arguments, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -108,7 +108,7 @@ static bool add_set(struct arguments *arguments, const char *text)
             text_append_char(&uri, *c);
     }
     text_printf(&uri, ": %s", equals + 1);
-    add(&arguments->sets, &arguments->set_count, uri.data); /* lives as long as the process */
+    add(&arguments->sets, &arguments->set_count, uri.data); /* never freed */
     return true;
 }
 
@@ -151,15 +151,14 @@ static bool take_option(struct arguments *arguments, int option)
         return true;
     case OPTION_DRAIN:
         if (!config_parse_duration(slice_of_string(optarg), &arguments->run.drain_timeout_ns, why,
-                                   sizeof(why)) ||
+                                   sizeof why) ||
             arguments->run.drain_timeout_ns < 0)
             return complain("--drain-timeout %s: must be a duration like 20s", optarg);
         return true;
     case OPTION_GATES:
         return true;
     default:
-        fprintf(stderr,
-                "Run `profcol --help` for the usage.\n"); /* getopt has said what is wrong */
+        fprintf(stderr, "Run `profcol --help` for the usage.\n"); /* getopt has printed the error */
         return false;
     }
 }
@@ -188,7 +187,7 @@ static bool parse_arguments(struct arguments *arguments, int argc, char **argv)
     return true;
 }
 
-/* Prints warnings and errors. NULL: there were errors. */
+/* Loads the configuration, and prints warnings and errors. Returns NULL if there were errors. */
 static struct config *load(struct arguments *arguments)
 {
     struct text report = {0};
@@ -290,13 +289,13 @@ static int run_command(struct arguments *arguments)
 {
     if (!arguments->command)
         return command_run(arguments);
-    const char *names[sizeof(commands) / sizeof(commands[0])];
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    const char *names[sizeof commands / sizeof commands[0]];
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         names[i] = commands[i].name;
         if (strcmp(arguments->command, commands[i].name) == 0)
             return commands[i].run(arguments);
     }
-    const char *near = config_suggest(arguments->command, names, sizeof(names) / sizeof(names[0]));
+    const char *near = config_suggest(arguments->command, names, sizeof names / sizeof names[0]);
     fprintf(stderr, "Error: unknown command \"%s\"%s%s%s\nRun `profcol --help` for the usage.\n",
             arguments->command, near ? ", did you mean \"" : "", near ? near : "",
             near ? "\"?" : "");

@@ -11,7 +11,7 @@ static size_t machine_bytes(void)
     return pages > 0 && page_size > 0 ? (size_t)pages * (size_t)page_size : (size_t)1 << 30;
 }
 
-/* SIZE_MAX: no limit there ("max", or no such file). */
+/* Reads a limit in bytes; SIZE_MAX if there is none ("max", or no such file). */
 static size_t read_limit(const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -28,15 +28,15 @@ static size_t lower(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The lowest limit of the group and all groups around it, up to the root of the mount: there a
- * container finds its own. Cuts `group` up. */
+/* Returns the lowest limit of the group and its ancestors, up to the root of the mount, which is
+ * the group of a container. Modifies `group`. */
 static size_t lowest_of_group(const char *root, const char *mount, char *group, const char *name)
 {
     size_t lowest = SIZE_MAX;
     for (;;) {
         char path[1024];
-        int size = snprintf(path, sizeof(path), "%s%s%s/%s", root, mount, group, name);
-        if (size > 0 && (size_t)size < sizeof(path))
+        int size = snprintf(path, sizeof path, "%s%s%s/%s", root, mount, group, name);
+        if (size > 0 && (size_t)size < sizeof path)
             lowest = lower(lowest, read_limit(path));
         char *slash = strrchr(group, '/');
         if (!slash)
@@ -55,7 +55,8 @@ static size_t limit_v1(const char *root, char *group)
     return lowest_of_group(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
 }
 
-/* The group of this process: "0::/path" (v2) or "N:...,memory,...:/path" (v1). */
+/* Returns the limit of a group of this process, from a line "0::/path" (v2) or
+ * "N:...,memory,...:/path" (v1). */
 static size_t limit_of_line(const char *root, char *line)
 {
     char *controllers = strchr(line, ':');
@@ -73,9 +74,9 @@ size_t memory_limit_under(const char *root)
 {
     char none[] = "", line[512], path[512];
     size_t limit = lower(limit_v2(root, none), limit_v1(root, none));
-    snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *groups = fopen(path, "re");
-    while (groups && fgets(line, sizeof(line), groups))
+    while (groups && fgets(line, sizeof line, groups))
         limit = lower(limit, limit_of_line(root, line));
     if (groups)
         fclose(groups);

@@ -10,10 +10,11 @@
 
 #include <stddef.h>
 
-/* Bytes: the lowest limit of the cgroup (v2, v1) and those around it, else the machine's memory. */
+/* Returns bytes: the lowest limit of the cgroup (v2, v1) and its ancestors, at most the machine's
+ * memory. */
 size_t memory_limit_bytes(void);
-/* For tests: of the cgroups alone, with proc and sys in `root` ("": the real ones); SIZE_MAX when
- * nothing limits. */
+/* For tests: returns the limit of the cgroups alone, with proc and sys in `root` ("": the real
+ * ones); SIZE_MAX if there is none. */
 size_t memory_limit_under(const char *root);
 
 #endif

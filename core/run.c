@@ -30,11 +30,12 @@ struct server_process {
 
 static unsigned count_workers(unsigned wanted)
 {
-    unsigned count = wanted ? wanted : uv_available_parallelism(); /* those this process may use */
+    unsigned count =
+        wanted ? wanted : uv_available_parallelism(); /* the processors that this process may use */
     return count > WORKERS_MAX ? WORKERS_MAX : count;
 }
 
-/* Blocked everywhere (threads inherit it); wait_for_signal takes them. */
+/* Blocks the signals in all threads, which inherit the mask; wait_for_signal receives them. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
@@ -70,7 +71,7 @@ static void wait_for_signal(const sigset_t *signals, struct kept_memory *kept)
     }
 }
 
-/* As many descriptors as the hard limit allows: connections are bounded by max_connections. */
+/* Raises the limit on descriptors to the hard limit; max_connections limits connections. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -89,7 +90,7 @@ static struct histogram *make_lag(struct metrics *metrics)
         bounds, sizeof bounds / sizeof *bounds);
 }
 
-/* Before the first use of libuv's pool. Who has set it knows why. */
+/* Sets the size of libuv's pool, before its first use, unless the user has set it. */
 static void size_pool(unsigned workers)
 {
     char size[16];
@@ -141,8 +142,8 @@ static void drain(struct server_process *self, int64_t timeout_ns)
         log_error(NULL, "Could not deliver everything within --drain-timeout");
 }
 
-/* After graph_stop: true when nothing is lost that was acknowledged and that no exporter's own
- * policy dropped. */
+/* After graph_stop: whether no acknowledged data was lost, except data that an exporter dropped by
+ * its own settings. */
 static bool kept_promises(struct server_process *self)
 {
     uint64_t lost = atomic_load(&self->process.lost_items);
@@ -214,7 +215,7 @@ int run(const struct config *config, const struct run_options *options)
     size_pool(self.process.worker_count);
     if (!start_workers(&self.process, &err)) {
         log_error(NULL, "%s", err.text);
-        return 1; /* threads may run already: the process ends as it is */
+        return 1; /* threads may run already, so nothing is freed */
     }
     bool fine = start_pipelines(&self, config, &err);
     if (fine) {

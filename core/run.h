@@ -1,7 +1,7 @@
 /*
- * run: the process from a checked configuration to a drained end.
+ * run: runs the process from a checked configuration until everything is drained.
  *
- * Owner: the configuration stays the caller's; everything else is made and freed within.
+ * Owner: the configuration belongs to the caller; run() creates and frees everything else.
  *
  * Thread: main. Blocks until SIGINT or SIGTERM; the workers are threads of their own.
  */
@@ -12,11 +12,12 @@
 
 struct run_options {
     unsigned workers;         /* 0: one per core */
-    int64_t drain_timeout_ns; /* after a signal; what remains then is counted, logged and lost */
+    int64_t drain_timeout_ns; /* time to drain after a signal; data that remains then is counted,
+                                 logged and lost */
 };
 
-/* The process' exit status: 0 after a clean end, 1 when it could not start or could not deliver
- * everything in time. */
+/* Runs until SIGINT or SIGTERM. Returns the exit status of the process: 0 after a clean end, 1 if
+ * it could not start or could not deliver everything in time. */
 int run(const struct config *config, const struct run_options *options);
 
 #endif

@@ -104,9 +104,9 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
 }
 
-/* A page in a browser can have its own name resolve to this machine and then read what is served
- * here; its name is what tells it. A listener on all addresses has no name of its own: it is
- * reached by whatever the network calls it. */
+/* Checks the Host, against DNS rebinding: a web page can make its own name resolve to this machine
+ * and then read the metrics, but its requests have its own name as Host. A listener on all
+ * addresses accepts any name, because it may be reached by any. */
 static bool accepts_host(const struct telemetry *telemetry, struct slice authority)
 {
     const char *own = telemetry->settings->metrics_host;
@@ -117,7 +117,7 @@ static bool accepts_host(const struct telemetry *telemetry, struct slice authori
     const uint8_t *end =
         authority.size > 0 ? memrchr(authority.data, bracketed ? ']' : ':', authority.size) : NULL;
     size_t size = end ? (size_t)(end - authority.data) : authority.size;
-    snprintf(host, sizeof(host), "%.*s", (int)(size - bracketed),
+    snprintf(host, sizeof host, "%.*s", (int)(size - bracketed),
              size > bracketed ? (const char *)authority.data + bracketed : "");
     return size == 0 || is_address(host) || strcasecmp(host, "localhost") == 0 ||
            strcasecmp(host, own) == 0;
@@ -160,7 +160,7 @@ static struct server *open_server(struct telemetry *telemetry,
                                   const struct config_telemetry *settings, struct error *err)
 {
     char endpoint[300];
-    snprintf(endpoint, sizeof(endpoint), strchr(settings->metrics_host, ':') ? "[%s]:%u" : "%s:%u",
+    snprintf(endpoint, sizeof endpoint, strchr(settings->metrics_host, ':') ? "[%s]:%u" : "%s:%u",
              settings->metrics_host, (unsigned)settings->metrics_port);
     struct server_options options = {
         .endpoint = endpoint,
@@ -170,7 +170,7 @@ static struct server *open_server(struct telemetry *telemetry,
         .compression_mask = 1u << COMPRESSION_NONE,
         .max_connections = 64,
         .label = "telemetry",
-        .budget = NULL, /* it has to answer above all when nothing else may */
+        .budget = NULL, /* none, because metrics are needed most when memory is short */
         .uses_reserve = true,
         .metrics = telemetry->process->metrics,
     };
@@ -185,7 +185,7 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings, struct 
                                 struct error *err)
 {
     assert(process->metrics && process->worker_count > 0);
-    struct telemetry *telemetry = memory_zalloc(sizeof(*telemetry));
+    struct telemetry *telemetry = memory_zalloc(sizeof *telemetry);
     telemetry->settings = settings;
     telemetry->process = process;
     telemetry->started_ns = clock_monotonic_ns();

@@ -1,12 +1,12 @@
 /*
- * telemetry: profcol's own metrics for Prometheus, on the Collector's port.
+ * telemetry: serves profcol's own metrics to Prometheus, on the Collector's port.
  *
- * GET /metrics in the text format 0.0.4, read-only, on a listener of its own
+ * It answers GET /metrics in the text format 0.0.4, on a listener of its own
  * (service::telemetry::metrics, localhost:8888).
  *
  * Owner: main.
  *
- * Thread: made and freed on main, serves on worker 0.
+ * Thread: created and freed on main; serves on worker 0.
  */
 #ifndef PROFCOL_CORE_TELEMETRY_H
 #define PROFCOL_CORE_TELEMETRY_H
@@ -16,12 +16,13 @@
 
 struct telemetry;
 
-/* NULL with err set: the address cannot be had. When metrics are switched off: a telemetry that
- * does nothing. */
+/* Starts listening. Returns NULL, with err set, if the address cannot be used. If metrics are
+ * switched off, returns a telemetry that does nothing. */
 struct telemetry *telemetry_new(const struct config_telemetry *settings, struct process *process,
                                 struct error *err);
-/* On worker 0, before its loop ends. */
+/* Stops serving. Call it on worker 0 before its loop ends. */
 void telemetry_stop(struct telemetry *telemetry);
+/* Frees the telemetry; call it after telemetry_stop. */
 void telemetry_free(struct telemetry *telemetry);
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * debug_exporter: shows what passes, for people who set up a pipeline.
+ * debug_exporter: prints the data that it gets, for people who set up a pipeline.
  *
  * basic logs one line per batch with its counts, normal adds a line per span or profile, detailed
- * adds everything in it. A batch that was shown is delivered. Batches are shown in the order in
- * which they came to a node, large ones beside the loop (core/base/job_queue.h).
+ * adds everything in it. A batch is delivered once it is printed. Each node prints batches in the
+ * order in which they arrive, large ones in a job (core/base/job_queue.h).
  *
- * Owner: the component owns its output descriptors, a node the batches that are not shown yet.
+ * Owner: the component owns its output descriptors; a node owns the batches that are not printed
+ * yet.
  *
  * Thread: each node on its worker, and `show` also in a job; the text of a batch is written in one
- * piece under a lock, because several workers may show theirs at the same time.
+ * piece under a lock, because several workers may print at the same time.
  */
 #include "core/base/container_of.h"
 #include "core/base/job_queue.h"
@@ -26,7 +27,8 @@
 
 #define SAMPLING_WINDOW_NS UINT64_C(1000000000)
 
-/* A job from here on: everything in it takes 20 ns a byte and more to print. */
+/* A batch of this size or more is printed by a job: `detailed` takes 20 ns for each byte and
+ * more. */
 enum { LARGE_BYTES = 64 * 1024 };
 
 enum verbosity { VERBOSITY_BASIC, VERBOSITY_NORMAL, VERBOSITY_DETAILED };
@@ -67,7 +69,7 @@ static struct debug_node *node_of(struct node *node)
     return node_as(struct debug_node, node, &debug_exporter_type);
 }
 
-/* A batch that is to be shown. */
+/* A batch that waits to be printed. */
 struct debug_batch {
     struct queued_job showing;
     struct debug_node *node;
@@ -152,7 +154,7 @@ static bool debug_node_start(struct node *node, struct error *err)
     return true;
 }
 
-/* As zap's sampler does it: the first `initial` of each second, then every `thereafter`-th. */
+/* Like zap's sampler: the first `initial` of each second, then every `thereafter`-th. */
 static bool is_sampled(struct debug_node *debug)
 {
     const struct debug_settings *settings = debug->node.component->settings;
@@ -176,7 +178,7 @@ static uint32_t count_resources(struct batch *batch)
     return count;
 }
 
-/* Of profiles: with its dictionary. */
+/* Describes a batch of profiles or traces. */
 static void describe_batch(struct batch *batch, enum describe_detail detail, struct text *out)
 {
     uint32_t first = 0;
@@ -198,7 +200,7 @@ static void write_all(int fd, struct slice bytes)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* nobody is listening: there is nowhere to say so */
+            return; /* the output is closed, and there is no other to report that to */
         bytes.data += n;
         bytes.size -= (size_t)n;
     }
@@ -270,13 +272,13 @@ static bool is_wanted(const struct queued_job *showing)
     return !receipt_is_abandoned(shown->batch->receipt);
 }
 
-/* A batch that is described. */
+/* Queues a batch for normal or detailed output. */
 static void queue_batch(struct debug_node *debug, struct batch *batch)
 {
     struct debug_batch *shown = memory_zalloc(sizeof *shown);
     size_t size = batch_size(batch);
     if (batch->signal == SIGNAL_PROFILES)
-        batch_dictionary(batch); /* which only the worker may ask for */
+        batch_dictionary(batch); /* only the worker may create it */
     shown->node = debug;
     shown->batch = batch;
     shown->showing = (struct queued_job){.run = run_show,

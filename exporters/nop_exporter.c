@@ -1,7 +1,8 @@
 /*
- * nop_exporter: takes everything and does nothing with it.
+ * nop_exporter: accepts all data and does nothing with it.
  *
- * For pipelines that only need an end: tests, measurements, a receiver whose data nobody wants yet.
+ * For pipelines that only need an exporter: tests, measurements, a receiver whose data is not
+ * needed yet.
  *
  * Owner: nothing is kept.
  *

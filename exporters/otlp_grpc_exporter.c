@@ -2,12 +2,12 @@
  * otlp_grpc_exporter: sends traces and profiles to an OTLP backend over gRPC, like the Collector's
  * exporter of the same name.
  *
- * Where and how is in core/pipeline/otlp_sender.h, queue and retries in core/pipeline/delivery.h.
+ * core/pipeline/otlp_sender.h sends requests; core/pipeline/delivery.h queues and retries them.
  *
  * Owner: the component owns targets and, per worker, one HTTP/2 client that the nodes of both
  * signals share.
  *
- * Thread: each client is touched only by its worker.
+ * Thread: only its worker uses a client.
  */
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
@@ -193,7 +193,7 @@ static void grpc_deinit(struct component *component)
     arena_deinit(&exporter->arena);
 }
 
-/* As grpc-go and configtls decide it. */
+/* Whether TLS is used, by the rules of grpc-go and configtls. */
 static bool uses_tls(const struct grpc_settings *settings)
 {
     if (settings->place.scheme != ENDPOINT_NO_SCHEME)

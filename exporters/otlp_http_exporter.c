@@ -2,7 +2,7 @@
  * otlp_http_exporter: sends traces and profiles to an OTLP backend over HTTP, as protobuf or JSON,
  * like the Collector's exporter of the same name.
  *
- * Where and how is in core/pipeline/otlp_sender.h, queue and retries in core/pipeline/delivery.h.
+ * core/pipeline/otlp_sender.h sends requests; core/pipeline/delivery.h queues and retries them.
  *
  * Owner: the component owns targets, each node its client.
  *
@@ -155,7 +155,7 @@ static void check_level(const struct http_settings *settings, struct config_chec
                            (long long)level, compression_names[compression]);
 }
 
-/* The base with the path that OTLP gives the signal. */
+/* Returns the base URL with OTLP's path for the signal. */
 static const char *join_url(struct arena *arena, const char *base, enum signal signal)
 {
     bool slash = base[strlen(base) - 1] == '/';

@@ -1,8 +1,9 @@
 /*
  * resource_processor: edits the attributes of resources, in traces and in profiles.
  *
- * The Collector's `resource` processor: a list of actions (core/pipeline/attribute_actions.h). A
- * resource that is already as the actions want it passes as the bytes it came in.
+ * It is the Collector's `resource` processor: a list of actions
+ * (core/pipeline/attribute_actions.h). A resource that the actions do not change keeps its received
+ * bytes.
  *
  * Owner: each node has an editor; nothing is kept of a batch.
  *
@@ -41,7 +42,7 @@ static void check_settings(void *config, struct config_check *check)
     attribute_actions_check(&settings->attributes, check, "attributes");
 }
 
-/* A group without a resource gets one if the actions put something into it. */
+/* Gives a group without a resource one, if the actions add an attribute to it. */
 static void edit_missing_resource(struct resource_node *node, struct message *group,
                                   struct batch *batch)
 {

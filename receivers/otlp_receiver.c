@@ -1,12 +1,12 @@
 /*
- * otlp_receiver: OTLP over gRPC and HTTP, in protobuf and JSON.
+ * otlp_receiver: receives OTLP over gRPC and HTTP, in protobuf and JSON.
  *
- * https://opentelemetry.io/docs/specs/otlp/ . The network side (framing, compression, limits) is
- * core/net/server.h; here a request is recognised, checked once (core/data/scan.h), brought into
- * the one form that the rest reads, and handed on with a receipt; when that settles, the client
- * gets its answer.
+ * https://opentelemetry.io/docs/specs/otlp/ . core/net/server.h does framing, decompression and
+ * limits. This file recognises a request, has it checked and normalised
+ * (core/pipeline/otlp_request.h), and passes it on with a receipt. When the receipt is settled, the
+ * client gets its answer.
  *
- * Owner: an `otlp_request` lives from the whole request to the answer.
+ * Owner: an `otlp_request` lives from the complete request to the answer.
  *
  * Thread: the exchange's worker.
  */
@@ -69,8 +69,8 @@ struct otlp_receiver {
     struct server *servers[TRANSPORT_COUNT];
     struct received_counters counters[TRANSPORT_COUNT][SIGNAL_COUNT];
     struct node *nodes[WORKERS_MAX];
-    bool started; /* the servers; written by the last worker before it answers main, so all others
-                     see it */
+    bool started; /* the servers are started. The last worker sets it before it answers main, so all
+                     others see it */
 };
 
 struct otlp_node {
@@ -90,7 +90,7 @@ static struct otlp_node *node_of(struct node *node)
     return node_as(struct otlp_node, node, &otlp_receiver_type);
 }
 
-/* A request on its way to its answer. */
+/* A request without an answer yet. */
 struct otlp_request {
     struct received received;
     struct otlp_receiver *receiver;
@@ -123,7 +123,7 @@ static bool is_used(const struct otlp_receiver *receiver, enum signal signal)
     return receiver->component.pipeline_count[signal] > 0;
 }
 
-/* With the slash that a user may have left out. */
+/* Whether it is the configured path, whose first slash users may leave out. */
 static bool is_traces_path(const struct otlp_receiver *receiver, struct slice path)
 {
     const char *configured = settings_of(receiver)->protocols.http.traces_url_path;
@@ -132,7 +132,7 @@ static bool is_traces_path(const struct otlp_receiver *receiver, struct slice pa
     return slice_is(path, configured);
 }
 
-/* -1: none of ours. */
+/* Returns the signal of a path; -1 if the path is unknown. */
 static int signal_of_http_path(const struct otlp_receiver *receiver, struct slice path)
 {
     if (is_used(receiver, SIGNAL_TRACES) && is_traces_path(receiver, path))
@@ -217,8 +217,8 @@ static bool on_head(void *context, struct exchange *exchange)
                                                      : accept_http_head(context, exchange);
 }
 
-/* What the server itself refuses (a body too large, a broken encoding), said in the terms of OTLP.
- */
+/* Answers requests that the server itself refuses (a body too large, invalid compression), in the
+ * form of OTLP. */
 static void on_error(void *context, struct exchange *exchange, int http_status,
                      const struct verdict *verdict)
 {
@@ -261,11 +261,11 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct batch *batch = batch_new(worker, request->signal, body, request->items,
                                     &request->received.receipt, metadata);
     batch->peer = exchange_peer_key(exchange);
-    *request_io = NULL; /* the receipt's from here on */
+    *request_io = NULL; /* the receipt owns it from here on */
     node_forward(receiver->nodes[worker->index], batch);
 }
 
-/* body: what the pipelines get; NULL: *why says why not. */
+/* body: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct otlp_request *request, struct exchange *exchange,
                            struct buffer *body, const struct verdict *why)
 {
@@ -276,9 +276,9 @@ static void finish_reading(struct otlp_request *request, struct exchange *exchan
         forward(receiver, exchange, &request, body);
         return;
     }
-    /* Refused, or nothing in it: no pipeline is bothered. */
+    /* Refused or empty: answer without passing it on. */
     buffer_unref(body);
-    if (why->code == GRPC_INVALID_ARGUMENT) /* not what only came at a bad time */
+    if (why->code == GRPC_INVALID_ARGUMENT) /* not requests that were only refused for now */
         counter_add(counters->invalid, exchange_worker(exchange)->index, 1);
     otlp_request_respond(exchange, request->is_json, why);
     free(request);
@@ -326,7 +326,7 @@ static void on_request(void *context, struct exchange *exchange)
     struct otlp_receiver *receiver = context;
     struct budget *budget = exchange_budget(exchange);
     bool is_grpc = exchange_dialect(exchange) == SERVER_GRPC;
-    struct otlp_request *request = memory_zalloc(sizeof(*request));
+    struct otlp_request *request = memory_zalloc(sizeof *request);
     *request = (struct otlp_request){
         .receiver = receiver,
         .transport = is_grpc ? TRANSPORT_GRPC : TRANSPORT_HTTP,
@@ -393,8 +393,8 @@ static bool otlp_node_start(struct node *node, struct error *err)
     struct otlp_receiver *receiver = receiver_of(node->component);
     assert(node->worker->index < WORKERS_MAX && !receiver->started);
     receiver->nodes[node->worker->index] = node;
-    /* Workers start one after the other: only when the last has its node may a connection arrive
-     * anywhere. */
+    /* Workers start one after the other. Connections may arrive only when the last one has its
+     * node. */
     if (node->worker->index + 1 < receiver->component.process->worker_count)
         return true;
     static const char *const starting[] = {"Starting GRPC server", "Starting HTTP server"};
@@ -422,7 +422,7 @@ static void otlp_node_drain(struct node *node)
     struct otlp_receiver *receiver = receiver_of(node->component);
     struct otlp_node *self = node_of(node);
     assert(self->undrained_servers == 0);
-    self->undrained_servers = 1; /* ours, while the loop runs */
+    self->undrained_servers = 1; /* one for this function, while the loop below runs */
     for (int i = 0; i < TRANSPORT_COUNT; i++)
         if (receiver->servers[i]) {
             self->undrained_servers++;
@@ -434,7 +434,7 @@ static void otlp_node_drain(struct node *node)
 static void otlp_node_stop(struct node *node)
 {
     struct otlp_receiver *receiver = receiver_of(node->component);
-    /* Never started when another worker could not start its nodes. */
+    /* The servers were not started if another worker could not start its nodes. */
     for (int i = 0; i < TRANSPORT_COUNT && receiver->started; i++)
         if (receiver->servers[i])
             server_stop(receiver->servers[i], node->worker);

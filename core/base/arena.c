@@ -40,7 +40,7 @@ void arena_set_budget(struct arena *arena, struct budget *budget)
     arena->budget = budget;
 }
 
-/* Blocks double, so that a small batch stays small and a large one makes few. */
+/* Block sizes double, so that a small batch stays small and a large one has few blocks. */
 static size_t next_block_size(const struct arena *arena, size_t need)
 {
     size_t size = arena->reserved_bytes < BLOCK_MIN   ? BLOCK_MIN
@@ -52,7 +52,8 @@ static size_t next_block_size(const struct arena *arena, size_t need)
 static void add_block(struct arena *arena, size_t need)
 {
     size_t size = next_block_size(arena, need);
-    budget_charge(arena->budget, size); /* first: others are refused sooner */
+    budget_charge(arena->budget,
+                  size); /* charged before the allocation, so that others are refused early */
     struct arena_block *block = memory_alloc(size);
     block->older = arena->blocks;
     block->size = size;

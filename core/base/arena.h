@@ -49,11 +49,14 @@ void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *cap
 char *arena_strdup(struct arena *arena, const char *text);
 /* Returns a copy in which A to Z are a to z. */
 char *arena_lower_case(struct arena *arena, const char *text);
-char *arena_string(struct arena *arena, struct slice text); /* adds the NUL */
+char *arena_string(struct arena *arena,
+                   struct slice text); /* Returns a copy of the bytes with a NUL after them. */
+/* Returns a copy of the bytes. */
 struct slice arena_copy(struct arena *arena, struct slice bytes);
 /* Returns the formatted text, NUL-terminated. */
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Like arena_printf, with a va_list. */
 char *arena_vprintf(struct arena *arena, const char *format, va_list args);
 
 #endif

@@ -41,20 +41,20 @@ static bool add_within(struct budget *budget, size_t size_bytes, size_t limit_by
     return true;
 }
 
-/* Of the whole, for accounts. */
+/* Returns the limit of a parent for its accounts, including the spare. */
 static size_t limit_with_spare(const struct budget *parent)
 {
     size_t limit = most(parent->limit_bytes), spare = limit / BUDGET_SPARE_PART;
     return limit < SIZE_MAX - spare ? limit + spare : SIZE_MAX;
 }
 
-/* How much of the limit is left when that much is taken. */
+/* Returns the bytes of the limit that are left after taking size_bytes. */
 static size_t free_after(size_t used_bytes, size_t size_bytes, size_t limit_bytes)
 {
     return fits(used_bytes, size_bytes, limit_bytes) ? limit_bytes - used_bytes - size_bytes : 0;
 }
 
-/* What an account may hold when it takes that much more. 0: there is no room for it. */
+/* Returns how much an account may hold after taking size_bytes more; 0 if there is no room. */
 static size_t account_limit(const struct budget *account, size_t size_bytes)
 {
     const struct budget *parent = account->parent;
@@ -69,7 +69,8 @@ static size_t account_limit(const struct budget *account, size_t size_bytes)
     return share > spare ? share : spare;
 }
 
-/* The account first: a source that is refused takes nothing from the others, not for a moment. */
+/* Reserves in the account first, so that a refused source never takes room from others, even
+ * briefly. */
 static bool reserve_in_account(struct budget *account, size_t size_bytes)
 {
     if (!add_within(account, size_bytes, account_limit(account, size_bytes)))

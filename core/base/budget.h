@@ -2,9 +2,9 @@
  * budget: how many bytes something may hold, shared by all workers.
  *
  * Memory for data from outside (bodies, decompressed output, held requests) is reserved before it
- * grows; if the reservation fails, the request is refused. Arenas of an admitted request charge
- * the budget without asking: the request bounds their size, and it was admitted only because there
- * was room for them (core/data/unfold.h).
+ * grows; if the reservation fails, the request is refused. Arenas of an admitted request charge the
+ * budget without asking: the request bounds their size, and it was admitted only because there was
+ * room for them (core/data/unfold.h).
  *
  * A budget may have a parent, and is then the account of one source (source_accounts.h): what it
  * holds counts at both. An account reserves only up to BUDGET_ACCOUNT_FACTOR times what is free at
@@ -14,7 +14,8 @@
  *
  * What hogs hold is not taken from them, and what is charged without asking comes out of what they
  * leave. So there is a spare quarter of the limit above it, for accounts that hold no more than is
- * left of it: beside three hogs a fourth source gets a sixth of the limit, beside thirty a 25th.
+ * left of it: beside three hogs, a fourth source gets a sixth of the limit; beside thirty hogs, it
+ * gets a 25th.
  *
  * Owner: the process or a component.
  *
@@ -41,9 +42,10 @@ struct budget {
 /* Reserves size_bytes. Returns false, and reserves nothing, if this would exceed the limit. NULL
  * has no limit: true. */
 bool budget_reserve(struct budget *budget, size_t size_bytes);
-/* The same with another limit than the budget's own; 0: no limit. Not for an account. */
+/* Like budget_reserve, with limit_bytes instead of the budget's own limit; 0: no limit. Not for an
+ * account. */
 bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limit_bytes);
-/* Reserves also more than the limit allows if nothing else is reserved: for work that must
+/* Like budget_reserve, but may exceed the limit if nothing else is reserved: for work that must
  * continue, however large it is. Not for an account. */
 bool budget_reserve_alone(struct budget *budget, size_t size_bytes);
 /* Whether budget_reserve would succeed now. For memory that will be charged later. */

@@ -7,7 +7,7 @@
 
 struct buffer *buffer_new_charged(size_t capacity, struct budget *budget)
 {
-    struct buffer *buffer = memory_zalloc(sizeof(*buffer));
+    struct buffer *buffer = memory_zalloc(sizeof *buffer);
     atomic_init(&buffer->references, 1);
     buffer->budget = budget;
     buffer->capacity = capacity;
@@ -78,7 +78,7 @@ bool buffer_reserve(struct buffer *buffer, size_t more, size_t max_capacity)
     if (capacity > max_capacity)
         capacity = max_capacity;
     if (!budget_reserve(buffer->budget, capacity - buffer->capacity)) {
-        capacity = need; /* room to grow is a comfort; what is needed may still fit */
+        capacity = need; /* without room to grow, the required size may still fit */
         if (!budget_reserve(buffer->budget, capacity - buffer->capacity))
             return false;
     }

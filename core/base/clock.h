@@ -10,11 +10,12 @@
 
 #include <stdint.h>
 
-/* Returns the monotonic time in nanoseconds, where the time of a worker's turn is too coarse. */
+/* Returns the monotonic time in nanoseconds. For measurements for which the time of a worker's turn
+ * is too coarse. */
 uint64_t clock_monotonic_ns(void);
 /* Returns the time in nanoseconds since 1970, as OTLP uses it. */
 uint64_t clock_wall_ns(void);
-/* Fixes the wall clock for a test; 0: the real one again. */
+/* Sets the wall clock to a fixed time for a test; 0: back to the real time. */
 void clock_fix_wall(uint64_t wall_ns);
 
 #endif

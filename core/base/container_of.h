@@ -1,9 +1,9 @@
 /*
- * container_of: from an embedded timer, message or list link back to the struct that holds it.
+ * container_of: converts a pointer to an embedded timer, message or list link to the struct that
+ * contains it.
  *
- * A pointer to anything but that member does not compile. Whether this member is part of such a
- * struct only the caller knows; of a component and its nodes, core/pipeline/component_as.h checks
- * it.
+ * A pointer to anything but that member does not compile. Only the caller knows whether the member
+ * is part of such a struct. For a component and its nodes, core/pipeline/component_as.h checks it.
  *
  * Owner: nothing is owned.
  *
@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-/* 0, if the pointer has the type of a pointer to `member`; else an error of the compiler. */
+/* 0 if the pointer has the type of a pointer to `member`; otherwise a compile error. */
 #define CONTAINER_OF_CHECK(pointer, type, member)                                                  \
     (0 * sizeof(struct {                                                                           \
          _Static_assert(__builtin_types_compatible_p(__typeof__(*(pointer)),                       \
@@ -23,7 +23,8 @@
          char unused;                                                                              \
      }))
 
-/* pointer: to `member` of a `type`, as container_of(timer, struct shipment, timer). */
+/* Returns the `type` whose `member` the pointer points to: container_of(timer, struct job_queue,
+ * turn). */
 #define container_of(pointer, type, member)                                                        \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member) +                                   \
                       CONTAINER_OF_CHECK(pointer, type, member)))

@@ -8,7 +8,7 @@ void error_set_text(struct error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(err->text, sizeof(err->text), format, args);
+    vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     err->system = 0;
 }
@@ -25,10 +25,10 @@ bool error_prefix(struct error *err, const char *format, ...)
     struct error rest = *err;
     va_list args;
     va_start(args, format);
-    int used = vsnprintf(err->text, sizeof(err->text), format, args);
+    int used = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    if (used >= 0 && (size_t)used < sizeof(err->text)) {
-        size_t room = sizeof(err->text) - (size_t)used;
+    if (used >= 0 && (size_t)used < sizeof err->text) {
+        size_t room = sizeof err->text - (size_t)used;
         snprintf(err->text + used, room, ": %.*s", (int)room, rest.text);
     }
     return false;

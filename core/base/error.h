@@ -18,7 +18,7 @@ struct error {
     int system; /* errno of the system call that failed; 0: none did */
 };
 
-/* Sets the text (truncated to its size) and is false, so that callers can write `return
+/* Sets the text (truncated to its size) and evaluates to false, so that callers can write `return
  * error_set(err, ...)`. It is a macro, so that analysers see the false and do not follow a call
  * that failed. */
 #define error_set(...) error_false((error_set_text(__VA_ARGS__), 0))
@@ -32,7 +32,8 @@ static inline bool error_false(int nothing)
     return false;
 }
 
-/* The same with the system's text for errno `number`, which is also stored in `system`. */
+/* Sets the text to the system's text for errno `number`, and `system` to the number. Returns
+ * false. */
 bool error_set_system(struct error *err, int number);
 
 /* Puts "prefix: " in front of the existing text; returns false. */

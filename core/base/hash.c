@@ -12,7 +12,7 @@ static uint64_t key;
 uint64_t random_u64(void)
 {
     uint64_t value;
-    if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
+    if (getrandom(&value, sizeof value, 0) != sizeof value) {
         fprintf(stderr, "profcol: the kernel provides no random numbers\n");
         abort();
     }
@@ -36,5 +36,5 @@ uint64_t hash_bytes(struct slice bytes)
 
 uint64_t hash_u64(uint64_t value)
 {
-    return XXH3_64bits_withSeed(&value, sizeof(value), key);
+    return XXH3_64bits_withSeed(&value, sizeof value, key);
 }

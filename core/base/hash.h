@@ -4,7 +4,7 @@
  * The key is random, chosen once per process and never printed. The order of a hash table must
  * never be visible in an output.
  *
- * Owner: the key is the process'; nothing else is kept.
+ * Owner: the key belongs to the process; nothing else is kept.
  *
  * Thread: hash_init once at start, then any.
  */

@@ -63,7 +63,7 @@ void index_table_reserve(struct index_table *table, uint32_t more, struct arena 
         index_table_move(table, arena_zalloc(arena, bytes), bytes);
 }
 
-/* Where the item is. */
+/* Returns the slot of an item. */
 static uint32_t slot_of(const struct index_table *table, uint32_t hash, uint32_t number)
 {
     uint32_t at = hash & table->mask;
@@ -74,7 +74,7 @@ static uint32_t slot_of(const struct index_table *table, uint32_t hash, uint32_t
     return at;
 }
 
-/* What stands behind the hole moves up where its own probe would end there. */
+/* Later slots move up if their own probes would otherwise end at the free slot. */
 void index_table_remove(struct index_table *table, uint32_t hash, uint32_t number)
 {
     uint32_t mask = table->mask, hole = slot_of(table, hash, number);

@@ -46,11 +46,11 @@ size_t index_table_bytes(uint32_t count);
 /* Bytes that the slots need for `more` items more; 0: there is room. */
 size_t index_table_growth(const struct index_table *table, uint32_t more);
 /* Moves the items to zeroed memory of index_table_growth bytes, and returns the old slots, which
- * the caller frees. Probes end. */
+ * the caller frees. Existing probes become invalid. */
 struct index_slot *index_table_move(struct index_table *table, void *slots, size_t bytes);
-/* Room for `more` items more, from an arena; probes end. */
+/* Makes room for `more` items, with memory from the arena. Existing probes become invalid. */
 void index_table_reserve(struct index_table *table, uint32_t more, struct arena *arena);
-/* Takes an item out that is in the table; probes end. */
+/* Removes an item, which must be in the table. Existing probes become invalid. */
 void index_table_remove(struct index_table *table, uint32_t hash, uint32_t number);
 
 /* Whether it has no room for one item more. */
@@ -71,7 +71,8 @@ static inline struct index_probe index_table_probe(const struct index_table *tab
     return (struct index_probe){hash, hash & table->mask};
 }
 
-/* The next item of this hash; false: there is none, and the probe stands where it belongs. */
+/* Finds the next item with this hash. Returns false if there is none; the probe is then at the slot
+ * where the item would be added. */
 static inline bool index_table_next(const struct index_table *table, struct index_probe *probe,
                                     uint32_t *number_out)
 {
@@ -98,7 +99,7 @@ static inline void index_table_add(struct index_table *table, const struct index
     table->count++;
 }
 
-/* Adds an item that is known to be none of those there. */
+/* Adds an item known not to be in the table. */
 static inline void index_table_add_new(struct index_table *table, uint32_t hash, uint32_t number)
 {
     struct index_probe probe = index_table_probe(table, hash);

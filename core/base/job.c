@@ -5,12 +5,12 @@
 
 #include <assert.h>
 
-/* What libuv holds; a cancelled job is gone before it. */
+/* The struct that libuv uses. It may outlive a cancelled job. */
 struct job_run {
     uv_work_t work;
     struct worker *worker;
     struct job *job;   /* NULL: cancelled */
-    uv_sem_t returned; /* `run` has */
+    uv_sem_t returned; /* posted when `run` has returned */
 };
 
 unsigned job_pool_size(unsigned workers)

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* Of a turn. */
+/* Limits of one turn. */
 enum { PIECES_MAX = 16, BYTES_MAX = 4 << 20 };
 
 static void go_on(struct job_queue *queue);
@@ -57,7 +57,7 @@ static void on_turn(struct timer *timer)
     go_on(container_of(timer, struct job_queue, turn));
 }
 
-/* As much of what waits as a turn allows. */
+/* Does as many waiting pieces as a turn allows. */
 static void go_on(struct job_queue *queue)
 {
     size_t size_bytes = 0;

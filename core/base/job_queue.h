@@ -1,14 +1,16 @@
 /*
- * job_queue: work that is done in order, small pieces on the loop and large ones as jobs
+ * job_queue: pieces of work that are done in order: small ones on the loop, large ones as jobs
  * (core/base/job.h).
  *
- * A small piece is done inside job_queue_add when nothing is before it. One that comes while a
- * large one is under way waits for it, so that results appear in the order of job_queue_add. Of
- * what has waited, 16 pieces or 4 MiB and one are done in a turn of the loop.
+ * A small piece is done inside job_queue_add if nothing is queued before it. If a large one is in
+ * progress, it waits, so that results appear in the order of job_queue_add. One turn of the loop
+ * does at most 16 waiting pieces, and starts no other once they add up to 4 MiB.
  *
- * Owner: the queue and its pieces are the caller's structs; a piece may be freed from `done` on.
+ * Owner: the queue and its pieces are the caller's structs; a piece may be freed in or after
+ * `done`.
  *
- * Thread: the worker's, except `run` of a large piece, which is what job.h says of a job's.
+ * Thread: the worker's, except `run` of a large piece, which follows the rules for a job's `run`
+ * (job.h).
  */
 #ifndef PROFCOL_CORE_BASE_JOB_QUEUE_H
 #define PROFCOL_CORE_BASE_JOB_QUEUE_H
@@ -18,39 +20,43 @@
 struct job_queue;
 
 struct queued_job {
-    /* The caller's, before job_queue_add: */
+    /* Set by the caller before job_queue_add: */
     void (*run)(struct queued_job *queued);
-    /* The last call, once for each piece. did_run: false when nobody wanted the result any more
-     * when its turn came, or at the stop. */
+    /* Called last, once for each piece. did_run: false if is_wanted returned false when its turn
+     * came, or if the queue was stopped. */
     void (*done)(struct queued_job *queued, bool did_run);
-    /* Asked of a piece that has waited, when its turn comes. NULL: always. */
+    /* Called for a piece that has waited, when its turn comes. Returns false if nobody wants the
+     * result any more. NULL: always wanted. */
     bool (*is_wanted)(const struct queued_job *queued);
-    size_t size_bytes; /* of what it works on */
+    size_t size_bytes; /* of the data that it works on */
     bool is_large;     /* takes milliseconds */
-    /* The queue's: */
+    /* Set by job_queue.c: */
     struct job_queue *queue;
     struct list_link link; /* of `waiting` */
     struct job job;
 };
 
-/* All but `worker` is zero at first. */
+/* The caller sets `worker`, and all other members to zero. */
 struct job_queue {
     struct worker *worker;
     struct list waiting;      /* oldest first */
-    struct queued_job *begun; /* the large one under way; NULL: none */
+    struct queued_job *begun; /* the large one in progress; NULL: none */
     bool is_held;
-    struct timer turn; /* goes on with what waits */
+    struct timer turn; /* continues with the waiting pieces */
 };
 
+/* Adds a piece, and does it at once if it is small and nothing is queued before it. */
 void job_queue_add(struct job_queue *queue, struct queued_job *queued);
-/* Whether nothing waits and nothing is under way. */
+/* Whether nothing waits and no large piece is in progress. */
 bool job_queue_is_empty(const struct job_queue *queue);
-/* In `done`: begins nothing more until job_queue_release, because what came out of this piece takes
- * memory that is not free yet. */
+/* Call it in `done` while the result still occupies memory: the queue starts nothing more until
+ * job_queue_release. */
 void job_queue_hold(struct job_queue *queue);
+/* Ends the hold, and continues with the waiting pieces. */
 void job_queue_release(struct job_queue *queue);
-/* Gives up what waits and what is under way (`done` without a result), waiting for what has begun.
- * Nothing is added after it. A manual worker must have come to an end with large pieces. */
+/* Stops the queue: calls `done` with did_run false for the large piece in progress, after waiting
+ * for its `run` to return, and for each waiting piece. Nothing may be added afterwards. On a manual
+ * worker, all large pieces must have finished before this call. */
 void job_queue_stop(struct job_queue *queue);
 
 #endif

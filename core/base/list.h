@@ -5,7 +5,7 @@
  *     list_append(&list, &item->link);
  *     struct item *first = container_of(list.first, struct item, link);
  *
- * An item is in at most one list by one link. Every function takes constant time. All-zero is an
+ * Each link can be in only one list at a time. Every function takes constant time. All-zero is an
  * empty list.
  *
  * Owner: the list owns nothing; remove an item before you free it.

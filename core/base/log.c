@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Like the Collector's sampler: of one text, the first 10 in 10 s and every 100th after them. */
+/* Like the Collector's sampler: logs the first 10 messages with the same text in 10 s, then every
+ * 100th. */
 enum { SAMPLE_SLOTS = 256, SAMPLE_FIRST = 10, SAMPLE_EVERY = 100 };
 #define SAMPLE_TICK_NS 10000000000u
 
@@ -57,7 +58,7 @@ static void append_time(struct text *line)
     struct tm utc;
     gmtime_r(&seconds, &utc);
     char date[32];
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
     text_printf(line, "%s.%03uZ", date, (unsigned)(now_ns / 1000000u % 1000u));
 }
 
@@ -68,7 +69,7 @@ static void append_member(struct text *line, const char *key, const char *value)
     text_append_char(line, '"');
 }
 
-/* "exporter otlp/x" -> the Collector's two members. */
+/* Converts "exporter otlp/x" to the Collector's two members. */
 static void append_component(struct text *line, const char *component)
 {
     const char *space = strchr(component, ' ');
@@ -77,7 +78,7 @@ static void append_component(struct text *line, const char *component)
         return;
     }
     char kind[32];
-    snprintf(kind, sizeof(kind), "%.*s", (int)(space - component), component);
+    snprintf(kind, sizeof kind, "%.*s", (int)(space - component), component);
     append_member(line, "otelcol.component.id", space + 1);
     text_append_char(line, ',');
     append_member(line, "otelcol.component.kind", kind);
@@ -122,7 +123,7 @@ static void write_line(enum log_level level, const char *component, const char *
     else
         format_console(&line, level, component, text_string(&message));
     ssize_t written = write(STDERR_FILENO, line.data, line.size);
-    (void)written; /* nowhere left to complain */
+    (void)written; /* a failure cannot be reported */
     text_deinit(&line);
     text_deinit(&message);
 }

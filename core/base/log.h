@@ -25,8 +25,7 @@ void log_init(enum log_level level, enum log_encoding encoding);
 /* Whether messages of this level are written. */
 bool log_enabled(enum log_level level);
 
-/* component: the id as written in the configuration ("otlp/profiles", with its kind before it:
- * "exporter otlp"), or NULL for the process itself. */
+/* component: kind and id, "exporter otlp/profiles", or NULL for the process itself. */
 void log_write(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes without sampling, for records that are a component's output (exporter debug). */

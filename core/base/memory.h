@@ -19,9 +19,10 @@ void *memory_zalloc(size_t size); /* zeroed */
 void *memory_realloc(void *old, size_t size);
 /* Returns a copy of the text, which the caller frees. */
 char *memory_strdup(const char *text);
-char *memory_strndup(const void *text, size_t size); /* adds the NUL */
-/* Allocate or resize an array of count elements, not zeroed. Both abort if the product overflows.
- */
+/* Returns a copy of the bytes with a NUL after them, which the caller frees. */
+char *memory_strndup(const void *text, size_t size);
+/* Allocate or resize an array of count elements. New elements are not zeroed. Both abort if the
+ * product overflows. */
 void *memory_array(size_t count, size_t element_size);
 void *memory_grow(void *old, size_t count, size_t element_size);
 

@@ -37,7 +37,7 @@ struct histogram {
     const double *bounds;
     size_t bound_count;
     unsigned workers;
-    size_t stride; /* in uint64_t */
+    size_t stride; /* of a worker's cells, in uint64_t */
     _Atomic uint64_t *cells;
 };
 
@@ -68,7 +68,7 @@ struct metrics {
 
 struct metrics *metrics_new(unsigned workers)
 {
-    struct metrics *metrics = memory_zalloc(sizeof(*metrics));
+    struct metrics *metrics = memory_zalloc(sizeof *metrics);
     pthread_mutex_init(&metrics->lock, NULL);
     metrics->workers = workers;
     return metrics;
@@ -130,7 +130,7 @@ static struct family *get_family(struct metrics *metrics, const char *name, cons
         assert(family->kind == kind);
         return family;
     }
-    family = memory_zalloc(sizeof(*family));
+    family = memory_zalloc(sizeof *family);
     family->name = memory_strdup(name);
     family->help = memory_strdup(help);
     family->kind = kind;
@@ -142,8 +142,8 @@ static struct family *get_family(struct metrics *metrics, const char *name, cons
     return family;
 }
 
-/* The series, new ones last; *made says whether it has to be filled in. Called with the lock held.
- */
+/* Finds or appends a series. *made: it is new, and must be initialised. Called with the lock
+ * held. */
 static struct series *get_series(struct family *family, const char *labels, bool *made)
 {
     struct series **link = &family->first;
@@ -280,14 +280,14 @@ int64_t gauge_read(const struct gauge *gauge)
 static double as_double(uint64_t bits)
 {
     double value;
-    memcpy(&value, &bits, sizeof(value));
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 
 static uint64_t as_bits(double value)
 {
     uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
+    memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 

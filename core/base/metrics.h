@@ -1,8 +1,8 @@
 /*
  * metrics: profcol's own metrics, printed in Prometheus' text format.
  *
- * A counter has one cell per worker, on its own cache line: adding takes no lock and shares
- * nothing; reading sums the cells. Series are created at start (or at the first event of their
+ * A counter has one cell per worker, on its own cache line: adding takes no lock and shares no
+ * cache line; reading sums the cells. Series are created at start (or at the first event of their
  * kind) and live as long as the registry. Callers pass complete names, with one of the two prefixes
  * below.
  *
@@ -18,9 +18,9 @@
 
 #include <stdint.h>
 
-/* Where the Collector has the metric: "otelcol_receiver_accepted_spans". */
+/* Prefix of metrics that the Collector has, too: "otelcol_receiver_accepted_spans". */
 #define METRICS_COLLECTOR "otelcol_"
-/* All others. */
+/* Prefix of all others. */
 #define METRICS_OWN "profcol_"
 
 struct metrics;
@@ -34,7 +34,7 @@ struct metrics *metrics_new(unsigned workers);
 void metrics_free(struct metrics *metrics);
 
 /* labels: as printed between the braces, `receiver="otlp",transport="grpc"`, or "" (values escaped
- * by metrics_label). The same name and labels give the same series. */
+ * by metrics_label). Calls with the same name and labels return the same series. */
 struct counter *metrics_counter(struct metrics *metrics, const char *name, const char *help,
                                 const char *labels);
 struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
@@ -44,7 +44,7 @@ struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const cha
 void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
                         const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);
-/* bounds: ascending upper bounds, kept by reference (static data). */
+/* bounds: ascending upper bounds. The histogram keeps the pointer, so they must be static data. */
 struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
                                     const char *labels, const double *bounds, size_t bound_count);
 
@@ -52,14 +52,14 @@ struct histogram *metrics_histogram(struct metrics *metrics, const char *name, c
 void counter_add(struct counter *counter, unsigned worker, uint64_t n);
 /* Returns the sum over all workers. */
 uint64_t counter_read(const struct counter *counter);
-/* Sets the gauge, or adds to it; on any thread. */
+/* Set the gauge, add to it, and return its value; on any thread. */
 void gauge_set(struct gauge *gauge, int64_t value);
 void gauge_add(struct gauge *gauge, int64_t delta);
 int64_t gauge_read(const struct gauge *gauge);
 /* Counts one value in the histogram, in the cell of this worker. */
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
 
-/* Appends all metrics, families sorted by name, with HELP and TYPE once each. with_type_suffix:
+/* Appends all metrics, sorted by name, with HELP and TYPE once for each name. with_type_suffix:
  * adds _total to names of counters that lack it, as in OpenMetrics. */
 void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out);
 /* Appends key="value" to labels, with a comma when needed, escaped. */

@@ -1,5 +1,5 @@
 /*
- * saturate: sums and products that stop at the limits of their type instead of overflowing.
+ * saturate: sums and products that stop at INT64_MIN and INT64_MAX instead of overflowing.
  *
  * Values of profiles come from outside, and signed overflow is undefined in C.
  *

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum { PLACES = 16 }; /* that are looked at for a source */
+enum { PLACES = 16 }; /* slots that are checked for a source */
 
 void source_accounts_init(struct source_accounts *accounts, struct budget *parent)
 {
@@ -25,7 +25,7 @@ static bool is_free(const struct source_account *account)
     return account->connections == 0 && budget_used(&account->budget) == 0;
 }
 
-/* Its own, else one that is free, else one that is not. */
+/* Returns the account of a source, otherwise a free one, otherwise one that it shares. */
 static struct source_account *find(struct source_accounts *accounts, uint64_t key)
 {
     size_t first = (size_t)(hash_u64(key) % SOURCE_ACCOUNTS);

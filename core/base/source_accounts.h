@@ -4,9 +4,9 @@
  * A source is a client as distinguished by core/net/peer_key.h. An account is a budget whose parent
  * is the budget of the process; budget.h says how much it may reserve. The table has a fixed size,
  * so no number of sources makes it grow. A source keeps its account while it has connections, and
- * until everything charged to it is released; a new source takes a free account. If none
- * is free near its place, sources share one. The places are hashed with a key, so no client can
- * choose whom it shares with.
+ * until everything charged to it is released; a new source takes a free account. If no account near
+ * its hash slot is free, it shares one. The hash is keyed, so no client can choose whom it shares
+ * with.
  *
  * Owner: the process; it outlives every buffer and arena that is charged to an account.
  *
@@ -39,7 +39,8 @@ void source_accounts_init(struct source_accounts *accounts, struct budget *paren
 void source_accounts_deinit(struct source_accounts *accounts);
 /* Returns the account for a new connection of this source. Never NULL. */
 struct budget *source_accounts_enter(struct source_accounts *accounts, uint64_t key);
-/* The connection has ended. Memory still charged to the account may be released later. */
+/* Call it when the connection has ended. Memory still charged to the account may be released
+ * later. */
 void source_accounts_leave(struct source_accounts *accounts, struct budget *account);
 /* Returns the bytes held by the source that holds most. */
 size_t source_accounts_most_used(const struct source_accounts *accounts);

@@ -31,7 +31,7 @@ void text_append_slice(struct text *text, struct slice bytes)
 void text_append_again(struct text *text, size_t start, size_t size)
 {
     assert(start <= text->size && size <= text->size - start);
-    char *to = room(text, size); /* which moves what is there */
+    char *to = room(text, size); /* may move the text */
     memcpy(to, text->data + start, size);
     text->size += size;
     text->data[text->size] = '\0';
@@ -52,7 +52,7 @@ void text_append_char(struct text *text, char c)
 
 void text_vprintf(struct text *text, const char *format, va_list args)
 {
-    enum { USUAL_SIZE = 64 }; /* of most; others are printed twice */
+    enum { USUAL_SIZE = 64 }; /* enough for most texts; longer ones are printed twice */
     va_list again;
     va_copy(again, args);
     char *to = room(text, USUAL_SIZE);
@@ -73,7 +73,7 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(args);
 }
 
-/* Bytes of the well-formed UTF-8 sequence at the start; 0: none (Unicode 15, table 3-7). */
+/* By table 3-7 of Unicode 15. */
 size_t text_utf8_length(const uint8_t *p, size_t size)
 {
     if (p[0] < 0x80)
@@ -95,7 +95,8 @@ size_t text_utf8_length(const uint8_t *p, size_t size)
 /* The most bytes that one byte of input becomes: \u001f. */
 enum { ESCAPED_MAX = 6 };
 
-/* Of ASCII: 0 stands for itself, the letter behind a backslash, or 'u' for \u00XX. */
+/* For each ASCII character: 0 if it is not escaped, the letter after the backslash, or 'u' for
+ * \u00XX. */
 static const char escapes[128] = {
     [0x00] = 'u', [0x01] = 'u', [0x02] = 'u', [0x03] = 'u', [0x04] = 'u',  [0x05] = 'u',
     [0x06] = 'u', [0x07] = 'u', [0x08] = 'u', ['\t'] = 't', ['\n'] = 'n',  [0x0b] = 'u',
@@ -128,8 +129,7 @@ static char *write_ascii(char *to, uint8_t c)
     return to;
 }
 
-/* Of more than one byte, what a terminal or a reader of lines could take for more than text: C1,
- * U+2028, U+2029. */
+/* Whether a multi-byte character could control a terminal or end a line: C1, U+2028, U+2029. */
 static bool is_control(const uint8_t *p, size_t length)
 {
     if (length == 2)
@@ -137,7 +137,8 @@ static bool is_control(const uint8_t *p, size_t length)
     return length == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
 }
 
-/* The sequence that begins with p[0], which is no ASCII; *length_out bytes of it were read. */
+/* Writes the sequence that begins with p[0], which is not ASCII. *length_out: number of bytes
+ * read. */
 static char *write_sequence(char *to, const uint8_t *p, size_t size, size_t *length_out)
 {
     static const uint8_t replacement[] = {0xef, 0xbf, 0xbd}; /* U+FFFD */
@@ -153,8 +154,8 @@ static char *write_sequence(char *to, const uint8_t *p, size_t size, size_t *len
     return to + length;
 }
 
-/* The characters that begin in front of `end`; the last may reach behind it, up to `limit`. Returns
- * what is left. */
+/* Appends the characters that begin before `end`; the last may extend past it, up to `limit`.
+ * Returns the rest. */
 static const uint8_t *append_escaped(struct text *text, const uint8_t *p, const uint8_t *end,
                                      const uint8_t *limit)
 {
@@ -175,7 +176,10 @@ static const uint8_t *append_escaped(struct text *text, const uint8_t *p, const 
 
 void text_append_json(struct text *text, struct slice bytes)
 {
-    enum { AT_ONCE = 512 }; /* room is asked for the dearest, and most texts are not */
+    enum {
+        AT_ONCE = 512
+    }; /* text is appended in parts, because room is made for the worst case, and most texts need
+          less */
     room(text, 0)[0] = '\0';
     if (bytes.size == 0)
         return;

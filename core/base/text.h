@@ -19,36 +19,40 @@ struct text {
     char *data; /* NULL while empty */
     size_t size;
     size_t capacity;
-    size_t limit; /* for who prints, who asks text_is_full; 0: none */
+    size_t limit; /* bytes, for code that stops printing when text_is_full; 0: none */
 };
 
-/* Append a string, bytes, a character or formatted text. */
+/* Append a string, or bytes. */
 void text_append(struct text *text, const char *string);
 void text_append_slice(struct text *text, struct slice bytes);
-/* What stands in the text already, once more. */
+/* Appends bytes [start, start + size) of the text itself once more. */
 void text_append_again(struct text *text, size_t start, size_t size);
+/* Append a character, or formatted text. */
 void text_append_char(struct text *text, char c);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);
 /* Appends the bytes as the content of a JSON string: quotes, backslashes, control characters (C0,
  * DEL, C1) and the line separators U+2028 and U+2029 are escaped, invalid UTF-8 becomes U+FFFD. */
 void text_append_json(struct text *text, struct slice bytes);
-/* Returns the length in bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0: there
+/* Returns the length in bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0 if there
  * is none. */
 size_t text_utf8_length(const uint8_t *p, size_t size);
-/* Returns the value of a hex digit of either case, 0 to 15; -1: it is none. */
+/* Returns the value of a hex digit of either case, 0 to 15; -1 if it is not one. */
 int text_hex_digit(uint8_t c);
 /* Appends the bytes as lower-case hex digits. */
 void text_append_hex(struct text *text, struct slice bytes);
-/* Appends a wall-clock time in UTC, as RFC 3339 has it: 2026-01-02T03:04:05.000000006Z. */
+/* Appends a wall-clock time in UTC, in the format of RFC 3339: 2026-01-02T03:04:05.000000006Z. */
 void text_append_utc(struct text *text, uint64_t wall_ns);
-/* Appends a duration as Go prints it, cut off at milliseconds: 1h2m3.004s, 250ms. */
+/* Appends a duration in Go's format, truncated to milliseconds: 1h2m3.004s, 250ms. */
 void text_append_duration(struct text *text, uint64_t ns);
+/* Whether the text is longer than its limit. Appending does not check the limit. */
 static inline bool text_is_full(const struct text *text)
 {
     return text->limit > 0 && text->size > text->limit;
 }
-const char *text_string(const struct text *text); /* "" when empty */
+/* Returns the text, NUL-terminated; "" if it is empty. Valid until the text changes. */
+const char *text_string(const struct text *text);
+/* Makes the text empty and keeps its memory. */
 void text_clear(struct text *text);
 /* Frees the memory; the text is empty again. */
 void text_deinit(struct text *text);

@@ -54,7 +54,7 @@ static void insert(struct timer_queue *queue, struct timer *timer)
 {
     if (queue->count + 1 >= queue->capacity) {
         queue->capacity = queue->capacity ? queue->capacity * 2 : 64;
-        queue->heap = memory_grow(queue->heap, queue->capacity, sizeof(*queue->heap));
+        queue->heap = memory_grow(queue->heap, queue->capacity, sizeof *queue->heap);
     }
     put(queue, ++queue->count, timer);
 }
@@ -88,7 +88,7 @@ void timer_queue_cancel(struct timer_queue *queue, struct timer *timer)
 size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
 {
     assert(queue->run_ns == 0);        /* not from within a timer */
-    uint64_t latest = queue->sequence; /* what is set from now on waits for the next run */
+    uint64_t latest = queue->sequence; /* timers set from now on wait for the next run */
     size_t called = 0;
     queue->run_ns = now_ns;
     while (queue->count > 0) {

@@ -11,8 +11,8 @@ const struct verdict verdict_shutting_down = {
 const struct verdict verdict_sender_is_gone = {
     .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
 
-/* The text goes into protobuf strings, which must be UTF-8: what is not, or was cut, becomes a
- * question mark. */
+/* Replaces invalid or truncated characters by question marks, because the text is used in protobuf
+ * strings, which must be UTF-8. */
 static void make_utf8(char *text)
 {
     size_t size = strlen(text);
@@ -29,7 +29,7 @@ static struct verdict make(enum grpc_code code, int64_t retry_after_ns, const ch
                            va_list args)
 {
     struct verdict verdict = {.code = code, .retry_after_ns = retry_after_ns};
-    vsnprintf(verdict.text, sizeof(verdict.text), format, args);
+    vsnprintf(verdict.text, sizeof verdict.text, format, args);
     make_utf8(verdict.text);
     return verdict;
 }
@@ -73,7 +73,7 @@ bool verdict_is_retryable(const struct verdict *verdict)
 int verdict_http_status(const struct verdict *verdict)
 {
     if (verdict->code == GRPC_RESOURCE_EXHAUSTED)
-        return verdict->retry_after_ns >= 0 ? 429 : 413; /* 429 is sent again */
+        return verdict->retry_after_ns >= 0 ? 429 : 413; /* a client retries 429 */
     if (verdict_is_retryable(verdict))
         return 503;
     switch (verdict->code) {
@@ -148,10 +148,10 @@ static const struct {
     [GRPC_UNAUTHENTICATED] = {"UNAUTHENTICATED", "Unauthenticated"},
 };
 
-/* Backends may send any number. */
+/* Returns GRPC_UNKNOWN for a code that does not exist: a backend may send any number. */
 static unsigned known_code(enum grpc_code code)
 {
-    return (unsigned)code < sizeof(codes) / sizeof(codes[0]) ? (unsigned)code : GRPC_UNKNOWN;
+    return (unsigned)code < sizeof codes / sizeof codes[0] ? (unsigned)code : GRPC_UNKNOWN;
 }
 
 const char *grpc_code_name(enum grpc_code code)

@@ -4,7 +4,7 @@
  * A component that takes responsibility for a batch, or refuses it, settles its receipt with a
  * verdict. verdict_http_status is the only place where a verdict becomes an HTTP status.
  *
- * Owner: plain value, which contains its text.
+ * Owner: a plain value, which contains its text.
  *
  * Thread: plain data.
  */
@@ -37,7 +37,8 @@ enum grpc_code {
 
 struct verdict {
     enum grpc_code code;
-    int64_t retry_after_ns; /* "try again, not before"; -1: nothing said (RetryInfo, Retry-After) */
+    int64_t retry_after_ns; /* the sender should wait so long (RetryInfo, Retry-After); -1: no time
+                               given */
     char text[256];
 };
 
@@ -60,16 +61,17 @@ static inline bool verdict_is_ok(const struct verdict *verdict)
     return verdict->code == GRPC_OK;
 }
 
-/* OTLP's rule for clients: CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE,
- * DATA_LOSS, and RESOURCE_EXHAUSTED with a delay. */
+/* Whether a client may send the data again, by OTLP's rule: CANCELLED, DEADLINE_EXCEEDED, ABORTED,
+ * OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS, and RESOURCE_EXHAUSTED with a delay. */
 bool verdict_is_retryable(const struct verdict *verdict);
 /* Returns the HTTP status: 200, 400, 401, 403, 404, 413 (permanent RESOURCE_EXHAUSTED), 429, 500 or
  * 503, as in the Collector's internal/httphelper. */
 int verdict_http_status(const struct verdict *verdict);
-/* Returns the meaning of a backend's HTTP status: OTLP/HTTP retries 429, 502, 503, 504; all others
- * are permanent. */
+/* Returns the verdict for a backend's HTTP status: OTLP/HTTP retries 429, 502, 503, 504; all other
+ * errors are permanent. */
 struct verdict verdict_from_http(int status, int64_t retry_after_ns);
-/* Return "UNAVAILABLE", and "Unavailable" as Go prints it, which people search for in logs. */
+/* Return the name of a code: "UNAVAILABLE", or "Unavailable" as Go prints it, which people search
+ * for in logs. */
 const char *grpc_code_name(enum grpc_code code);
 const char *grpc_code_go_name(enum grpc_code code);
 

@@ -20,7 +20,7 @@ uint64_t worker_now(struct worker *worker)
     return worker->now_ns;
 }
 
-/* Messages come out of the inbox newest first; runs them in the order they were posted. */
+/* Runs all messages in the order they were posted; the inbox has the newest first. */
 static size_t run_messages(struct worker *worker)
 {
     struct post *newest = atomic_exchange_explicit(&worker->inbox, NULL, memory_order_acquire);
@@ -49,7 +49,7 @@ static void on_mail(uv_async_t *mail)
 
 /* ---- how long turns take ---- */
 
-enum { HELD_MS = 1000 }; /* is worth a line in the log */
+enum { HELD_MS = 1000 }; /* a turn of this length is logged */
 
 void worker_begin_timed_piece(struct worker *worker, struct worker_piece *piece)
 {
@@ -86,9 +86,9 @@ static void log_held(const struct worker *worker, uint64_t turn_ms)
                  worker->index, (double)turn_ms / 1e3);
 }
 
-/* From the wake-up to before the next sleep, in milliseconds. By the loop's own clock, which libuv
- * reads at the wake-up and again before the handles that prepare for the next sleep, so that no
- * turn needs one more look at it; what those do (they write answers) is not in it. */
+/* Records the duration of a turn, from the wake-up to before the next sleep, in milliseconds. It
+ * uses the loop's clock, which libuv reads at the wake-up and again before the prepare handles, so
+ * no extra call is needed. The work of the prepare handles (writing answers) is not included. */
 static void end_turn(struct worker *worker)
 {
     assert(!worker->piece);
@@ -107,7 +107,7 @@ static void on_wake(uv_timer_t *wake)
     worker->wake_ns = UINT64_MAX;
 }
 
-/* After polling: a new round, so a new now; then what is due. */
+/* After polling: sets now_ns for the new turn, then handles messages and due timers. */
 static void on_check(uv_check_t *check)
 {
     struct worker *worker = check->data;
@@ -115,8 +115,8 @@ static void on_check(uv_check_t *check)
     timer_queue_run(&worker->timers, worker_now(worker));
 }
 
-/* Before polling, after all others that prepare (libuv calls the first one started last): make the
- * loop wake for the earliest timer. One libuv timer stands for all of ours. */
+/* Before polling, after all other prepare handles (libuv calls the first one started last): makes
+ * the loop wake up for the earliest timer. One libuv timer serves all of ours. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
@@ -189,7 +189,7 @@ void worker_deinit(struct worker *worker)
         uv_close((uv_handle_t *)&worker->wake, NULL);
         uv_close((uv_handle_t *)&worker->prepare, NULL);
         uv_close((uv_handle_t *)&worker->check, NULL);
-        /* Handles that components closed end here too. */
+        /* Handles closed by components are finished here, too. */
         uv_run(&worker->loop, UV_RUN_DEFAULT);
         int rc = uv_loop_close(&worker->loop);
         assert(rc == 0);
@@ -197,7 +197,7 @@ void worker_deinit(struct worker *worker)
     timer_queue_deinit(&worker->timers);
 }
 
-/* From here on the worker is this thread's. */
+/* From here on, the worker belongs to this thread. */
 static void begin_run(struct worker *worker)
 {
     assert(!worker->manual);
@@ -224,7 +224,7 @@ static void *thread_main(void *context)
     struct thread_start *start = context;
     struct worker *worker = start->worker;
     begin_run(worker);
-    uv_sem_post(&start->begun); /* start is gone from here on */
+    uv_sem_post(&start->begun); /* `start` is invalid from here on */
     run_loop(worker);
     return NULL;
 }
@@ -235,8 +235,8 @@ bool worker_start(struct worker *worker, struct error *err)
     struct thread_start start = {.worker = worker};
     uv_sem_init(&start.begun, 0);
     int rc = pthread_create(&worker->thread, NULL, thread_main, &start);
-    /* Until it has begun, worker_is_current would let the caller touch what the thread is about to
-     * use. */
+    /* Wait: until the thread has begun, worker_is_current would allow the caller to touch the
+     * worker. */
     if (rc == 0)
         uv_sem_wait(&start.begun);
     uv_sem_destroy(&start.begun);
@@ -263,7 +263,7 @@ void worker_post(struct worker *worker, struct post *post)
         post->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&worker->inbox, &head, post,
                                                     memory_order_release, memory_order_relaxed));
-    /* Whoever finds the inbox empty wakes the worker; those after need not. */
+    /* Only the first message in an empty inbox has to wake the worker. */
     if (!head && !worker->manual)
         uv_async_send(&worker->mail);
 }
@@ -294,7 +294,7 @@ static void on_call(struct worker *worker, struct post *post)
     (void)worker;
     struct call *call = container_of(post, struct call, post);
     call->run(call->context);
-    uv_sem_post(&call->done); /* call is gone from here on */
+    uv_sem_post(&call->done); /* `call` is invalid from here on */
 }
 
 void worker_call(struct worker *worker, void (*run)(void *context), void *context)
@@ -325,7 +325,7 @@ void worker_cancel_timer(struct worker *worker, struct timer *timer)
 void worker_advance(struct worker *worker, uint64_t now_ns)
 {
     assert(worker->manual && now_ns >= worker->now_ns);
-    /* Step from deadline to deadline, so that what fires sees the time it was set for. */
+    /* Step from deadline to deadline, so that each timer sees the time it was set for. */
     for (;;) {
         worker->turn++;
         while (run_messages(worker) > 0)

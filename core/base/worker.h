@@ -1,9 +1,8 @@
 /*
  * worker: one thread with one event loop, its timers and its mailbox.
  *
- * Everything that a request touches belongs to one worker: its connection, its batch, its place in
- * the pipelines. Workers meet only through messages (worker_post), shared atomics and the sharded
- * span index.
+ * Everything that a request touches belongs to one worker: its connection, its batch, its nodes.
+ * Workers share only messages (worker_post), atomics and the sharded span index.
  *
  * Owner: main owns the workers.
  *
@@ -25,8 +24,8 @@
 struct histogram;
 struct worker;
 
-/* A message: embedded in the sender's struct, handed over with worker_post, run once on the
- * receiving worker. */
+/* A message: embedded in the sender's struct, sent with worker_post, run once on the receiving
+ * worker. */
 struct post {
     struct post *next;
     void (*on_post)(struct worker *worker, struct post *post);
@@ -38,29 +37,29 @@ struct post {
 struct worker_piece {
     struct worker_piece *outer;
     const char *label;   /* of the component: "exporter otlp"; lives as long as the worker runs */
-    uint64_t resumed_ns; /* since when it is the innermost */
-    uint64_t spent_ns;   /* before that */
+    uint64_t resumed_ns; /* when it became the innermost again */
+    uint64_t spent_ns;   /* before resumed_ns */
 };
-/* Smaller ones are not worth two looks at the clock. */
+/* Smaller work is not worth reading the clock twice. */
 #define WORKER_PIECE_BYTES ((size_t)64 * 1024)
 
 struct worker {
     unsigned index;
     uv_loop_t loop;  /* not running in a worker made for tests */
-    bool manual;     /* driven by worker_advance */
+    bool manual;     /* no thread; worker_advance drives it */
     uint64_t now_ns; /* monotonic; fresh in timers, messages and after worker_now, which batch_new
                         calls */
     uint64_t turn;   /* of the loop: counts how often it has polled, or been advanced by hand */
     struct timer_queue timers;
     uv_timer_t wake;  /* at timer_queue_next */
-    uint64_t wake_ns; /* what `wake` is set to */
+    uint64_t wake_ns; /* the time that `wake` is set to */
     uv_async_t mail;
     _Atomic(struct post *) inbox; /* newest first */
     uv_prepare_t prepare;
     uv_check_t check;
-    struct list jobs_waiting; /* job.h's, as is the next */
+    struct list jobs_waiting; /* of job.h, like the next member */
     unsigned jobs_begun;
-    struct histogram *lag;       /* how long turns take, in seconds; NULL: not measured */
+    struct histogram *lag;       /* durations of turns, in seconds; NULL: not measured */
     uint64_t woke_ms;            /* when this turn began, by the loop's clock */
     struct worker_piece *piece;  /* the innermost; NULL: none */
     struct worker_piece longest; /* of this turn; without a label: none */
@@ -73,22 +72,26 @@ struct worker {
 /* Initialises a worker and its loop. Returns false, with err set, if libuv cannot create the loop.
  */
 bool worker_init(struct worker *worker, unsigned index, struct error *err);
-/* Without a running loop, for tests: time starts at now_ns and moves with worker_advance. */
+/* Initialises a worker without a running loop, for tests. Its time starts at now_ns and moves with
+ * worker_advance. */
 void worker_init_manual(struct worker *worker, unsigned index, uint64_t now_ns);
 /* Closes the loop and frees its memory. The worker must not run. */
 void worker_deinit(struct worker *worker);
 
-/* Runs the loop on a new thread (it has begun when this returns) until worker_stop. */
+/* Runs the loop on a new thread until worker_stop. The loop has begun when this returns. Returns
+ * false, with err set, if there is no thread. */
 bool worker_start(struct worker *worker, struct error *err);
-void worker_stop(struct worker *worker); /* any thread */
+/* Asks the worker to end its loop. Any thread. */
+void worker_stop(struct worker *worker);
+/* Waits until the worker's thread has ended. */
 void worker_join(struct worker *worker);
 /* Delivers the remaining messages between workers, waits for jobs and finishes closed handles,
  * until nothing is left. Call it when no worker runs any more, before the first worker_deinit: a
  * message must not reach a worker that no longer exists. */
 void workers_settle(struct worker *workers, unsigned count);
 
-/* Any thread. Runs post->on_post on the worker, never inside this call. Messages from one sender
- * keep their order. */
+/* Runs post->on_post on the worker, never inside this call. Messages from one sender keep their
+ * order. Any thread. */
 void worker_post(struct worker *worker, struct post *post);
 
 /* For manual workers: takes back a message that has not been delivered yet. */
@@ -102,11 +105,11 @@ void worker_call(struct worker *worker, void (*run)(void *context), void *contex
  * the start, after the end, manual). */
 bool worker_is_current(const struct worker *worker);
 
-/* Reads the clock into worker->now_ns (not of a manual worker) and returns it. For I/O callbacks:
- * the loop may have slept since now_ns was set. */
+/* Reads the clock into worker->now_ns (except on a manual worker) and returns it. For I/O
+ * callbacks: the loop may have slept since now_ns was set. */
 uint64_t worker_now(struct worker *worker);
 
-/* Workings of the two below, for a piece with a label. */
+/* Internals of the two below, for a piece with a label. */
 void worker_begin_timed_piece(struct worker *worker, struct worker_piece *piece);
 void worker_end_timed_piece(struct worker *worker, struct worker_piece *piece);
 
@@ -126,12 +129,12 @@ static inline void worker_end_piece(struct worker *worker, struct worker_piece *
         worker_end_timed_piece(worker, piece);
 }
 
-/* Sets the timer delay_ns from now (moves it when set). */
+/* Sets the timer to delay_ns from now, or moves it if it is set. */
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns);
 /* Cancels the timer; does nothing if it is not set. */
 void worker_cancel_timer(struct worker *worker, struct timer *timer);
 
-/* Manual workers: sets the time, runs messages and due timers until nothing is due. */
+/* For manual workers: sets the time, then handles messages and due timers until nothing is due. */
 void worker_advance(struct worker *worker, uint64_t now_ns);
 
 #endif

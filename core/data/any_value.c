@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 static bool take_varint(struct any_value *value, uint32_t kind, uint64_t number)
 {
@@ -28,7 +28,7 @@ static bool take_bytes(struct any_value *value, uint32_t kind, struct slice byte
     return true;
 }
 
-/* False: the field is no member, and the value stays as it is. */
+/* Reads a member. Returns false, and does not change the value, if the field is not a member. */
 static bool take_member(struct any_value *value, const struct wire_field *field)
 {
     if (field->type == WIRE_BYTES)
@@ -67,7 +67,7 @@ struct slice any_value_last_member(struct slice payload)
     return last;
 }
 
-/* --- writing --- */
+/* ---- writing ---- */
 
 size_t any_value_size(const struct any_value *value)
 {

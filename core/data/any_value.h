@@ -1,12 +1,12 @@
 /*
  * any_value: OTLP's AnyValue, KeyValue and KeyValueAndUnit, read from and written to the wire.
  *
- * The value of an AnyValue is a oneof: the last member on the wire counts, whichever it is. Other
- * fields that are there more than once count with their last occurrence too. What is read was
- * scanned (scan.h), which refuses the one case that protobuf would merge: the same message twice
- * (`value`, `array_value`, `kvlist_value`). A member with another wire type is an unknown field.
+ * The value of an AnyValue is a oneof: the last member on the wire counts, whichever it is. Of
+ * other repeated fields, too, the last occurrence counts. The bytes were scanned (scan.h). The scan
+ * refuses the one case that protobuf would merge: the same message twice (`value`, `array_value`,
+ * `kvlist_value`). A member with another wire type is an unknown field.
  *
- * Owner: slices point into the bytes that were read; what is encoded lives in the given arena.
+ * Owner: slices point into the bytes that were read; encoded values live in the given arena.
  *
  * Thread: plain data.
  */
@@ -28,24 +28,25 @@ struct any_value {
         bool truth;         /* BOOL */
         int64_t integer;    /* INT */
         double real;        /* DOUBLE */
-        uint64_t reference; /* STRING_STRINDEX: only any_value_read_received has it */
+        uint64_t reference; /* STRING_STRINDEX: only any_value_read_received returns it */
     };
 };
 
-/* --- reading --- */
+/* ---- reading ---- */
 
-/* Reads any value, with the members up to number last_kind. */
+/* Reads an AnyValue whose members have numbers up to last_kind. */
 struct any_value any_value_read_members(struct slice payload, uint32_t last_kind);
 
-/* One string and nothing else, which is what most values are: they need no call. */
+/* Whether the payload is one short string and nothing else. Most values are, and so need no
+ * function call. */
 static inline bool any_value_is_short_string(struct slice payload)
 {
     return payload.size >= 2 && payload.data[0] == (ANY_VALUE_STRING << 3 | WIRE_BYTES) &&
            payload.data[1] < 0x80 && payload.data[1] == payload.size - 2;
 }
 
-/* From the payload of an AnyValue. A string_value_strindex counts as absent: normalise.h puts the
- * text in its place, and in traces it means nothing. */
+/* Reads the payload of an AnyValue. A string_value_strindex counts as absent: normalise.h has
+ * replaced it with its text, and in traces it has no meaning. */
 static inline struct any_value any_value_read(struct slice payload)
 {
     if (any_value_is_short_string(payload))
@@ -54,7 +55,8 @@ static inline struct any_value any_value_read(struct slice payload)
     return any_value_read_members(payload, ANY_VALUE_BYTES);
 }
 
-/* The same before normalise.h, where STRING_STRINDEX is a member like the others. */
+/* Reads the payload of an AnyValue before normalise.h, when STRING_STRINDEX is a member like the
+ * others. */
 static inline struct any_value any_value_read_received(struct slice payload)
 {
     if (any_value_is_short_string(payload))
@@ -62,8 +64,8 @@ static inline struct any_value any_value_read_received(struct slice payload)
     return any_value_read_members(payload, ANY_VALUE_STRING_STRINDEX);
 }
 
-/* The field of the member that counts, which reads like the whole payload; empty when there is
- * none. A payload may repeat members without end. */
+/* Returns the field of the member that counts, empty if there is none. Reading it gives the same
+ * value as the whole payload, which may repeat members any number of times. */
 struct slice any_value_last_member(struct slice payload);
 
 struct key_value {
@@ -71,7 +73,7 @@ struct key_value {
     struct slice value; /* the payload of an AnyValue; empty when there is none */
 };
 
-/* From the payload of a KeyValue. */
+/* Reads the payload of a KeyValue. */
 static inline struct key_value key_value_read(struct slice payload)
 {
     struct wire_cursor cursor = wire_cursor(payload);
@@ -88,7 +90,7 @@ static inline struct key_value key_value_read(struct slice payload)
     return pair;
 }
 
-/* The key_strindex of a KeyValue before normalise.h; 0: it has none. */
+/* Returns the key_strindex of a KeyValue before normalise.h; 0 if it has none. */
 static inline uint64_t key_value_reference(struct slice payload)
 {
     struct wire_cursor cursor = wire_cursor(payload);
@@ -106,7 +108,7 @@ struct key_value_and_unit {
     struct slice value; /* the payload of an AnyValue; empty when there is none */
 };
 
-/* From the payload of a KeyValueAndUnit, an entry of the attribute_table. */
+/* Reads the payload of a KeyValueAndUnit, an entry of the attribute_table. */
 static inline struct key_value_and_unit key_value_and_unit_read(struct slice payload)
 {
     struct wire_cursor cursor = wire_cursor(payload);
@@ -123,8 +125,9 @@ static inline struct key_value_and_unit key_value_and_unit_read(struct slice pay
     return entry;
 }
 
-/* --- writing --- */
+/* ---- writing ---- */
 
+/* Return a value of one kind. The text of a string is borrowed. */
 static inline struct any_value any_value_string(struct slice text)
 {
     return (struct any_value){.kind = ANY_VALUE_STRING, .bytes = text};
@@ -145,24 +148,26 @@ static inline struct any_value any_value_double(double real)
     return (struct any_value){.kind = ANY_VALUE_DOUBLE, .real = real};
 }
 
-/* To memory: the payload of an AnyValue; returns behind what was written. */
+/* any_value_size returns the size of the payload in bytes. any_value_write writes it to memory of
+ * that size, and returns the address after it. */
 size_t any_value_size(const struct any_value *value);
 uint8_t *any_value_write(uint8_t *to, const struct any_value *value);
 
-/* To an arena: the payload of an AnyValue or KeyValue, or a KeyValue as field `number`. `value` is
- * the payload of an AnyValue. */
+/* Encode into an arena: the payload of an AnyValue, the payload of a KeyValue, a KeyValue as field
+ * `number`. The slice `value` is the payload of an AnyValue. */
 struct slice any_value_encode(struct arena *arena, struct any_value value);
 struct slice key_value_encode(struct arena *arena, struct slice key, struct slice value);
 struct slice key_value_encode_field(struct arena *arena, uint32_t number, struct slice key,
                                     struct slice value);
 
-/* To a writer: a KeyValue as field `number`; the fields of a KeyValueAndUnit. */
+/* Append to a writer: a KeyValue as field `number`; the fields of a KeyValueAndUnit. */
 void key_value_append(struct wire_writer *writer, uint32_t number, struct slice key,
                       struct any_value value);
 void key_value_and_unit_append(struct wire_writer *writer, uint32_t key, struct any_value value,
                                uint32_t unit);
 
-/* To memory of KEY_VALUE_AND_UNIT_ROOM and the value's size: the payload of a KeyValueAndUnit. */
+/* Writes the payload of a KeyValueAndUnit to memory of KEY_VALUE_AND_UNIT_ROOM bytes plus the size
+ * of the value. Returns the address after it. */
 #define KEY_VALUE_AND_UNIT_ROOM ((size_t)3 * WIRE_HEADER_MAX)
 uint8_t *key_value_and_unit_write(uint8_t *to, const struct key_value_and_unit *entry);
 

@@ -6,11 +6,11 @@
  *     if (attributes_find(message_iter(resource, arena), RESOURCE_ATTRIBUTES, key, &attribute))
  *         attribute_set_value(&attribute, value);
  *
- * Reading needs no node: attributes_find takes an iterator over bytes, too. Changing needs one over
- * an open message. A value is the payload of an AnyValue (any_value.h). Attributes of samples are
- * in the dictionary: sample_attributes.h.
+ * Reading needs no node: attributes_find also takes an iterator over bytes. To change an attribute,
+ * pass an iterator over an open message. A value is the payload of an AnyValue (any_value.h).
+ * Attributes of samples are in the dictionary: sample_attributes.h.
  *
- * Owner: what is encoded lives in the arena of the iterator; slices point into the message.
+ * Owner: encoded attributes live in the arena of the iterator; slices point into the message.
  *
  * Thread: that of the message.
  */
@@ -20,7 +20,7 @@
 #include "core/data/any_value.h"
 #include "core/data/message.h"
 
-/* An attribute that an iterator stands on. */
+/* An attribute at the position of an iterator. */
 struct attribute {
     struct message_iter it;
     struct message_field field;
@@ -28,22 +28,24 @@ struct attribute {
     struct key_value pair;
 };
 
-/* In front of the first attribute. `message` is an iterator at the start of the message. */
+/* Returns a cursor before the first attribute. `message` is an iterator at the start of the
+ * message. */
 static inline struct attribute attribute_first(struct message_iter message, uint32_t number)
 {
     return (struct attribute){.it = message, .number = number};
 }
 
-/* Goes on to the next attribute; false at the end. */
+/* Moves to the next attribute; returns false at the end. */
 bool attribute_next(struct attribute *attribute);
-/* The first attribute with this key; false when there is none. */
+/* Finds the first attribute with this key; returns false if there is none. */
 bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
                      struct attribute *attribute_out);
 
-/* Changes nothing when the value is the same. */
+/* Sets the value. Does nothing if the attribute has this value already. */
 void attribute_set_value(struct attribute *attribute, struct slice value);
+/* Removes the attribute from its message. */
 void attribute_remove(struct attribute *attribute);
-/* Appends an attribute whose key is not there. */
+/* Appends an attribute. The caller has checked that the key is absent. */
 void attributes_append(struct message *message, struct arena *arena, uint32_t number,
                        struct slice key, struct slice value);
 

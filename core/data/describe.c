@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* Until end_text the text is full where the request's share of it ends. */
+/* Begins the text of a request. Until end_text, text_is_full applies to the share of this
+ * request. */
 static void begin_text(struct message *root, struct text *out)
 {
     size_t size = message_measure(root);
@@ -17,8 +18,8 @@ static void begin_text(struct message *root, struct text *out)
     out->limit = limit < DESCRIBE_MAX_BYTES ? limit : DESCRIBE_MAX_BYTES;
 }
 
-/* Fields of the number, `depth` messages below. Their bytes are not printed, so that counting them
- * costs little. */
+/* Counts the fields `numbers[depth - 1]` in nested messages. Nothing is printed, so this is
+ * fast. */
 static uint32_t count_below(struct message_iter it, const uint32_t *numbers, uint32_t depth)
 {
     struct message_field field;
@@ -29,7 +30,7 @@ static uint32_t count_below(struct message_iter it, const uint32_t *numbers, uin
     return count;
 }
 
-/* `shown`: how many items are complete. */
+/* Ends the text of a request. shown: number of items printed completely. */
 static void end_text(struct message *root, const uint32_t *numbers, uint32_t depth,
                      const char *items, uint32_t shown, struct text *out)
 {
@@ -47,7 +48,8 @@ uint32_t describe_count(struct message *root)
     uint32_t count = 0;
     struct message_iter it = message_iter(root, NULL);
     struct message_field field;
-    while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field)) /* both signals' number */
+    while (message_next_bytes(&it, TRACES_RESOURCE_SPANS,
+                              &field)) /* the number is the same for both signals */
         count++;
     return count;
 }
@@ -61,7 +63,7 @@ static struct message_field last_field(struct message_iter it, uint32_t number, 
     return found;
 }
 
-/* Into the last sub-message with this number; empty when there is none. */
+/* Returns an iterator into the last sub-message with this number; an empty one if there is none. */
 static struct message_iter message_field(struct message_iter it, uint32_t number)
 {
     struct message_field found = last_field(it, number, WIRE_BYTES);
@@ -81,7 +83,7 @@ static uint64_t number_field(struct message_iter it, uint32_t number, enum wire_
 
 /* ---- values ---- */
 
-/* Most of what is printed: printf takes ten times as long. */
+/* Prints a number, ten times as fast as printf. Most printed values are numbers. */
 static void print_number(struct text *out, int64_t value)
 {
     enum { DIGITS_MAX = 20 };
@@ -103,7 +105,7 @@ static void print_number_line(struct text *out, const char *before, int64_t valu
     text_append_char(out, '\n');
 }
 
-/* With zeros in front. */
+/* Writes `count` digits, with leading zeros. */
 static char *put_digits(char *to, unsigned value, unsigned count)
 {
     for (unsigned i = count; i-- > 0; value /= 10)
@@ -111,7 +113,7 @@ static char *put_digits(char *to, unsigned value, unsigned count)
     return to + count;
 }
 
-/* 2026-01-01 00:00:00.000000000 +0000 UTC; 64 bits of nanoseconds end in 2554. */
+/* Prints 2026-01-01 00:00:00.000000000 +0000 UTC. 64 bits of nanoseconds reach the year 2554. */
 static void print_time(struct text *out, uint64_t unix_ns)
 {
     enum { NS_PER_S = 1000000000, YEAR_0 = 1900 };
@@ -180,7 +182,7 @@ static void print_string(struct text *out, struct slice string, bool nested)
         text_append_char(out, '"');
 }
 
-/* Without its type: as in `k=v` and inside of lists and maps. */
+/* Prints a value without its type, as in `k=v` and inside lists and maps. */
 static void print_any_value(struct text *out, struct slice any, bool nested)
 {
     struct any_value value = any_value_read(any);
@@ -268,7 +270,7 @@ static void print_label(struct text *out, const char *indent, const char *name)
     char label[INDENT_MAX + MARGIN + NAME_WIDTH + 2];
     size_t indented = strlen(indent), size = strlen(name);
     assert(indented <= INDENT_MAX && size <= NAME_WIDTH);
-    memset(label, ' ', sizeof label); /* an indent is nothing else */
+    memset(label, ' ', sizeof label); /* indents consist of blanks */
     for (size_t i = 0; i < size; i++)
         label[indented + MARGIN + i] = name[i];
     label[indented + MARGIN + NAME_WIDTH] = ':';
@@ -452,7 +454,7 @@ static void print_span_detailed(struct text *out, uint32_t index, struct message
     print_span_parts(out, "Links", it, SPAN_LINKS, print_span_link);
 }
 
-/* How many are there whole. */
+/* Prints spans, and returns how many were printed completely. */
 static uint32_t print_spans(struct text *out, enum describe_detail detail, struct message_iter it)
 {
     struct message_field field;
@@ -493,7 +495,7 @@ void describe_traces(struct message *root, enum describe_detail detail, uint32_t
 
 /* ---- profiles ---- */
 
-/* What is printed for each reference to an entry of the dictionary. */
+/* Entries of the dictionary that are printed for each reference. */
 enum repeated {
     REPEATED_LOCATION,
     REPEATED_STACK,
@@ -510,7 +512,7 @@ static const int repeated_tables[REPEATED_COUNT] = {
     [REPEATED_SAMPLE_ATTRIBUTE] = DICTIONARY_ATTRIBUTE_TABLE,
 };
 
-/* Where an entry stands in the text; size 0: not yet. */
+/* The position of a printed entry in the text; size 0: not printed yet. */
 struct printed {
     uint32_t start, size;
 };
@@ -519,12 +521,12 @@ struct profile_printer {
     struct text *out;
     struct dictionary *dictionary;
     enum describe_detail detail;
-    uint32_t shown; /* samples that are there whole; without detail: profiles */
+    uint32_t shown; /* number of samples printed completely; without details, of profiles */
     struct printed *printed[REPEATED_COUNT]; /* by index; NULL: none yet */
 };
 
-/* An entry is printed once, and copied from there afterwards: printing takes a hundred times as
- * long. */
+/* Returns where an entry was printed. It is printed once and then copied, because printing takes a
+ * hundred times as long. */
 static struct printed *printed_of(struct profile_printer *printer, enum repeated what,
                                   uint32_t index)
 {
@@ -535,7 +537,7 @@ static struct printed *printed_of(struct profile_printer *printer, enum repeated
     return &printer->printed[what][index];
 }
 
-/* False: it has to be printed. */
+/* Copies an entry that was printed before. Returns false if it was not. */
 static bool print_again(struct profile_printer *printer, const struct printed *printed)
 {
     struct text *out = printer->out;
@@ -551,7 +553,7 @@ static void note_printed(const struct profile_printer *printer, struct printed *
     *printed = (struct printed){(uint32_t)start, (uint32_t)(printer->out->size - start)};
 }
 
-/* The numbers of a repeated varint or fixed64 field, packed or not, one call each. */
+/* Iterates over the numbers of a repeated varint or fixed64 field, packed or not. */
 struct number_iter {
     struct message_iter fields;
     struct wire_cursor packed;
@@ -604,7 +606,7 @@ static void print_indexed_attributes(struct profile_printer *printer, enum repea
     uint64_t index;
     bool any = false;
     while (!text_is_full(printer->out) && next_number(&indices, &index)) {
-        assert(index <= UINT32_MAX); /* scanned, as all indices: it is in its table */
+        assert(index <= UINT32_MAX); /* the scan has checked all indices */
         struct printed *printed = printed_of(printer, what, (uint32_t)index);
         if (!any && printer->detail == DESCRIBE_DETAILED)
             text_printf(printer->out, "%s    Attributes:\n", indent);

@@ -1,11 +1,11 @@
 /*
- * describe: requests as text for people, in the shape that the Collector's debug exporter prints.
+ * describe: prints requests as text, in the format of the Collector's debug exporter.
  *
- * Reads through the lazy tree, so it shows what was changed. Text from outside is escaped: it
- * cannot forge a line or reach the terminal. Profiles are resolved through their dictionary down
- * to function, file and line.
+ * It reads the lazy tree, so it shows changes. Text from outside is escaped: it cannot forge a line
+ * or reach the terminal. Profiles are resolved through their dictionary down to function, file and
+ * line.
  *
- * Owner: the caller's text.
+ * Owner: the text belongs to the caller.
  *
  * Thread: the worker that owns the batch.
  */
@@ -20,14 +20,14 @@ enum describe_detail {
     DESCRIBE_DETAILED, /* everything */
 };
 
-/* A small request may ask for a very large text. Behind so many times its size and so much more,
- * what is left of it is left out, and a last line says how much that is. A text that is appended to
- * again (of a batch of several requests) has at most DESCRIBE_MAX_BYTES in all. */
+/* A small request can lead to a very large text. So its text is limited to DESCRIBE_TIMES its size
+ * plus DESCRIBE_MORE_BYTES; a last line says how much was left out. Several requests in one text
+ * have at most DESCRIBE_MAX_BYTES together. */
 enum { DESCRIBE_TIMES = 16, DESCRIBE_MORE_BYTES = 1 << 20, DESCRIBE_MAX_BYTES = 16 << 20 };
 
-/* ResourceSpans / ResourceProfiles of a request. */
+/* Returns the number of ResourceSpans or ResourceProfiles of a request. */
 uint32_t describe_count(struct message *root);
-/* Resources are numbered from `first`. */
+/* Append the description of a request. Resources are numbered from `first`. */
 void describe_traces(struct message *root, enum describe_detail detail, uint32_t first,
                      struct text *out);
 void describe_profiles(struct message *root, struct dictionary *dictionary,

@@ -11,16 +11,16 @@ enum {
     CAPACITY_MIN = 16,
     CHUNK_MIN = 512,
     CHUNK_MAX = 16 * 1024,
-    SEARCHES_MAX = 8, /* of a table, before a hash of it is worth its making */
+    SEARCHES_MAX = 8, /* linear searches of a table before it is hashed */
 };
 
 struct table {
-    struct message_iter start; /* in front of its first entry */
-    struct slice *entries;     /* NULL until asked for */
+    struct message_iter start; /* at its first entry */
+    struct slice *entries;     /* NULL until needed */
     uint32_t count;
     uint32_t capacity; /* of entries */
     uint32_t searches;
-    struct index_table by_content; /* without slots: few were looked for */
+    struct index_table by_content; /* without slots: not hashed yet */
 };
 
 struct dictionary {
@@ -28,21 +28,23 @@ struct dictionary {
     struct message *message; /* NULL until something is added */
     struct arena *arena;
     bool counted;
-    struct slice last_run; /* what was appended last, to notice it when somebody else appends */
+    struct slice last_run; /* the last appended run, to detect additions by others */
     struct table tables[DICTIONARY_TABLE_COUNT];
-    /* Appended entries stand one behind the other, so that they are few runs of bytes. */
+    /* Memory for appended entries, which are adjacent, so that the message has few runs of
+     * bytes. */
     uint8_t *chunk;
     uint8_t *chunk_end;
     size_t chunk_size;
-    uint8_t *scratch; /* a payload that is being put together */
+    uint8_t *scratch; /* memory for a payload being built */
     size_t scratch_size;
-    /* What was read of entries that are long; as many as there were at the first of them. */
+    /* Long entries that were read, by index. Allocated at the first one, for the entries of that
+     * time. */
     struct key_value_and_unit **long_attributes;
     struct dictionary_link **long_links;
     uint32_t long_attribute_count, long_link_count;
 };
 
-/* Reading a longer one costs more than to remember what it said. */
+/* Entries of more bytes are kept when read, because reading them again costs more. */
 enum { SHORT_ENTRY_MAX = 64 };
 
 struct dictionary *dictionary_new(struct message *root, struct arena *arena)
@@ -54,7 +56,7 @@ struct dictionary *dictionary_new(struct message *root, struct arena *arena)
     return dictionary;
 }
 
-/* The request's dictionary field. `it` is left where message_open can use it. */
+/* Finds the dictionary field of the request. message_open can then be called with `it`. */
 static bool find_field(struct dictionary *dictionary, struct message_iter *it,
                        struct message_field *field)
 {
@@ -67,8 +69,8 @@ static struct slice last_run(const struct message *message)
     return message && message->tail_last ? message->tail_last->fields : (struct slice){0};
 }
 
-/* The next field of bytes as they came, when it is an entry of this table too and short, as most
- * are: what message_next returns, in fewer steps. */
+/* A fast message_next for received bytes: reads the next field if it is a short entry of the same
+ * table, as most are. */
 static inline bool next_alike(struct message_iter *it, int number, struct slice *payload_out)
 {
     const uint8_t *at = it->cursor.next;
@@ -82,7 +84,7 @@ static inline bool next_alike(struct message_iter *it, int number, struct slice 
     return true;
 }
 
-/* Counts every table and remembers where it starts. */
+/* Counts the entries of every table, and notes where it starts. */
 static void count_tables(struct dictionary *dictionary)
 {
     struct message_iter it;
@@ -112,7 +114,7 @@ static void count_tables(struct dictionary *dictionary)
     }
 }
 
-/* The table with its entries. */
+/* Returns a table with its entries. */
 static struct table *open_table(struct dictionary *dictionary, int number)
 {
     struct table *table;
@@ -157,8 +159,8 @@ struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t
     return opened->entries[index];
 }
 
-/* The equal entry that is found first; false: there is none, and the probe stands where it belongs.
- */
+/* Finds the first equal entry. Returns false if there is none; the probe is then at the slot where
+ * it would be added. */
 static bool find_equal(const struct table *table, struct slice payload, struct index_probe *probe,
                        uint32_t *index_out)
 {
@@ -168,7 +170,7 @@ static bool find_equal(const struct table *table, struct slice payload, struct i
     return false;
 }
 
-/* Of equal entries the first is found. */
+/* Hashes all entries. Of equal entries, the first one is found. */
 static void index_entries(struct table *table, struct arena *arena)
 {
     index_table_reserve(&table->by_content, table->count + 1, arena);
@@ -180,7 +182,7 @@ static void index_entries(struct table *table, struct arena *arena)
     }
 }
 
-/* The table with its entries and an index of them that has room for one more. */
+/* Returns a table with its entries and a hash index that has room for one more. */
 static struct table *open_indexed(struct dictionary *dictionary, int number)
 {
     struct table *table = open_table(dictionary, number);
@@ -192,7 +194,7 @@ static struct table *open_indexed(struct dictionary *dictionary, int number)
     return table;
 }
 
-/* The first equal entry, without a hash; `count` when there is none. */
+/* Returns the index of the first equal entry by linear search; `count` if there is none. */
 static uint32_t search(const struct table *table, struct slice payload)
 {
     uint32_t i = 0;
@@ -225,7 +227,7 @@ uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice 
     return find_equal(opened, payload, &probe, &index) ? index : 0;
 }
 
-/* The node to append to; made, with an empty dictionary when the request has none. */
+/* Returns the node of the dictionary; creates an empty dictionary if the request has none. */
 static struct message *open_message(struct dictionary *dictionary)
 {
     static const uint8_t empty[] = {PROFILES_DICTIONARY << 3 | WIRE_BYTES, 0};
@@ -245,7 +247,7 @@ static struct message *open_message(struct dictionary *dictionary)
     return dictionary->message;
 }
 
-/* Room for `size` bytes behind what was appended last, if it has it. */
+/* Returns memory for `size` bytes, after the last appended entry if there is room. */
 static uint8_t *reserve_chunk(struct dictionary *dictionary, size_t size)
 {
     if (!dictionary->chunk || (size_t)(dictionary->chunk_end - dictionary->chunk) < size) {
@@ -265,7 +267,7 @@ static uint8_t *reserve_chunk(struct dictionary *dictionary, size_t size)
     return dictionary->chunk;
 }
 
-/* Encodes an entry behind the others. The slice is its payload there. */
+/* Appends an encoded entry, and returns the slice of its payload there. */
 static struct slice append_to_message(struct dictionary *dictionary, int table,
                                       struct slice payload)
 {
@@ -274,7 +276,7 @@ static struct slice append_to_message(struct dictionary *dictionary, int table,
     uint8_t *field = reserve_chunk(dictionary, size);
     struct slice run = last_run(message);
 
-    /* Else our indices would be wrong. */
+    /* Otherwise the indices would be wrong. */
     assert(run.data == dictionary->last_run.data && run.size == dictionary->last_run.size);
     dictionary->chunk = wire_write_bytes(field, (uint32_t)table, payload);
     assert(dictionary->chunk == field + size);
@@ -297,7 +299,7 @@ static void append_to_table(struct table *table, struct arena *arena, struct sli
     table->entries[table->count++] = payload;
 }
 
-/* Index 0 stays the zero value. */
+/* Adds the zero entry to an empty table. */
 static void append_zero_entry(struct dictionary *dictionary, int number, struct table *table)
 {
     append_to_table(table, dictionary->arena,
@@ -328,7 +330,7 @@ uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice p
     if (opened->count == 0)
         append_zero_entry(dictionary, table, opened);
     append_to_table(opened, dictionary->arena, append_to_message(dictionary, table, payload));
-    assert(opened->count > 1); /* the zero value is in front of it */
+    assert(opened->count > 1); /* the zero value is before it */
     if (!is_searched)
         index_table_add(&opened->by_content, &probe, opened->count - 1);
     return opened->count - 1;
@@ -396,7 +398,7 @@ static struct key_value_and_unit long_attribute(struct dictionary *dictionary, s
             arena_array(dictionary->arena, dictionary->long_attribute_count, sizeof(void *));
     }
     if (index >= dictionary->long_attribute_count)
-        return key_value_and_unit_read(entry); /* our own, added since */
+        return key_value_and_unit_read(entry); /* it was added by this dictionary since */
     known = &dictionary->long_attributes[index];
     if (!*known)
         *known = read_long_attribute(dictionary, entry);

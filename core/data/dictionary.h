@@ -22,15 +22,16 @@ struct arena;
 struct dictionary;
 
 /* Returns the dictionary of a scanned, normalised request with this root. If the request has none,
- * the first addition appends one. Opens nothing yet. */
+ * the first addition appends one. Until then, the tree is not changed. */
 struct dictionary *dictionary_new(struct message *root, struct arena *arena);
 
-/* Returns how many entries the table has, with those appended. */
+/* Returns the number of entries in the table, including appended ones. */
 uint32_t dictionary_count(struct dictionary *dictionary, int table);
 /* Returns the payload of an entry (in the string table: the string itself); empty for index 0 of an
  * empty table. Asserts that the index is in range, which the scan has checked. */
 struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index);
 
+/* Returns a string of the string_table. */
 static inline struct slice dictionary_string(struct dictionary *dictionary, uint32_t index)
 {
     return dictionary_entry(dictionary, DICTIONARY_STRING_TABLE, index);
@@ -51,8 +52,8 @@ uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice ke
 uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,
                              struct slice span_id);
 
-/* Both are read once for each entry that is long. The value of such an attribute is reduced to the
- * member that counts. */
+/* Return an attribute or a link. A long entry is read only once; of its value, only the member that
+ * counts is returned. */
 struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, uint32_t index);
 
 struct dictionary_link {

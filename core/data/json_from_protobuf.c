@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Where a field occurs in its message. */
+/* The occurrences of a field in its message. */
 struct occurrence {
-    const uint8_t *first; /* NULL: not at all */
-    const uint8_t *end;   /* behind the last one */
+    const uint8_t *first; /* NULL: there are none */
+    const uint8_t *end;   /* after the last one */
 };
 
 static void print_message(const ProtobufCMessageDescriptor *descriptor, struct slice bytes,
@@ -135,7 +135,7 @@ static bool is_fixed64(const ProtobufCFieldDescriptor *field)
 
 /* ---- google.protobuf.Any: only RetryInfo is ever in one of ours ---- */
 
-/* google.protobuf.Duration: seconds 1, nanos 2; "1.500s" */
+/* Prints a google.protobuf.Duration (seconds = 1, nanos = 2), such as "1.500s". */
 static void print_duration(struct text *out, struct slice duration)
 {
     struct wire_cursor cursor = wire_cursor(duration);
@@ -231,8 +231,8 @@ static void print_list(const ProtobufCFieldDescriptor *field, const struct occur
     text_append_char(out, ']');
 }
 
-/* A scan refuses messages that stand there twice where one is foreseen; of numbers and strings the
- * last counts. */
+/* Returns the last occurrence of a singular field, which counts for numbers and strings. The scan
+ * refuses repeated singular messages. */
 static struct wire_field last_of(const ProtobufCFieldDescriptor *field,
                                  const struct occurrence *where)
 {
@@ -242,7 +242,7 @@ static struct wire_field last_of(const ProtobufCFieldDescriptor *field,
     while (wire_next(&cursor, &wire))
         if (wire.number == field->id)
             last = wire;
-    assert(last.start); /* find_fields saw one */
+    assert(last.start); /* find_fields has found one */
     return last;
 }
 
@@ -299,7 +299,7 @@ static bool fits(const ProtobufCFieldDescriptor *field, const struct wire_field 
     return wire->type == (is_fixed64(field) ? WIRE_FIXED64 : WIRE_VARINT);
 }
 
-/* Of a oneof only the last member counts. */
+/* Removes all members of a oneof but the last, which counts. */
 static void forget_excluded(const ProtobufCMessageDescriptor *descriptor, int index,
                             struct occurrence *where)
 {

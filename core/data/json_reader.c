@@ -54,11 +54,12 @@ enum json_kind json_peek(struct json_reader *reader)
 void json_take_literal(struct json_reader *reader, enum json_kind kind)
 {
     assert(kind == JSON_TRUE || kind == JSON_FALSE || kind == JSON_NULL);
-    assert(reader->end - reader->next >= (kind == JSON_FALSE ? 5 : 4)); /* json_peek saw it */
+    assert(reader->end - reader->next >=
+           (kind == JSON_FALSE ? 5 : 4)); /* json_peek has checked it */
     reader->next += kind == JSON_FALSE ? 5 : 4;
 }
 
-/* At least one digit. */
+/* Takes digits; returns false without at least one. */
 static bool take_digits(struct json_reader *reader)
 {
     const uint8_t *start = reader->next;
@@ -100,7 +101,7 @@ bool json_is_number(struct slice text)
     return text.size > 0 && json_take_number(&reader, &number) && reader.next == reader.end;
 }
 
-/* -1: not four hex digits. */
+/* Returns the value of four hex digits; -1 if they are not. */
 static int32_t hex_quad(const uint8_t *from)
 {
     int32_t value = 0;
@@ -113,7 +114,7 @@ static int32_t hex_quad(const uint8_t *from)
     return value;
 }
 
-/* Behind the backslash. */
+/* Takes the part of an escape after the backslash. */
 static bool take_escape(struct json_reader *reader)
 {
     if (reader->next == reader->end)
@@ -151,7 +152,7 @@ bool json_take_string(struct json_reader *reader, struct slice *raw_out, bool *h
     return broken(reader, "unterminated string");
 }
 
-/* Behind the opening bracket or a value: true when another item follows. */
+/* Called after the opening bracket or a value: returns true if another item follows. */
 static bool next_item(struct json_reader *reader, bool *first, uint8_t open, uint8_t close,
                       const char *problem)
 {
@@ -257,11 +258,12 @@ static uint8_t *write_utf8(uint8_t *to, uint32_t c)
     return to;
 }
 
-/* The code point of the \uXXXX (or pair of them) whose digits start here; moves behind it. */
+/* Returns the code point of the \uXXXX (or a pair of them) whose digits start at *from; moves *from
+ * after it. */
 static uint32_t unescape_unicode(const uint8_t **from, const uint8_t *end)
 {
     uint32_t c = (uint32_t)hex_quad(*from);
-    assert(c <= 0xffff); /* json_take_string saw four digits */
+    assert(c <= 0xffff); /* json_take_string has checked the digits */
     *from += 4;
     if (c < 0xd800 || c > 0xdfff)
         return c;

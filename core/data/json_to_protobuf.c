@@ -11,25 +11,25 @@
 #include <stdlib.h>
 
 /*
- * A length stands before what it counts, and is known only behind it. So payloads are written one
- * behind the other without their lengths, with a note of where each length is missing; one last
- * pass copies everything and puts the lengths in.
+ * In protobuf, a length precedes its payload, but is known only after it. So payloads are written
+ * without their lengths, and the position of each missing length is noted. A final pass copies
+ * everything and inserts the lengths.
  */
 struct missing_length {
     size_t position; /* in the bytes without lengths */
-    size_t length;   /* with the lengths inside of it */
+    size_t length;   /* of the payload, including the lengths inside it */
 };
 
 struct transcoder {
     struct json_reader in;
-    struct buffer *out;     /* without lengths */
+    struct buffer *out;     /* the output without lengths */
     struct buffer *lengths; /* array of struct missing_length, in the order of positions */
-    size_t extra;           /* bytes that the lengths known so far will take */
+    size_t extra;           /* bytes of the encoded lengths known so far */
     bool over_budget;
     struct error *err;
 };
 
-/* Where we are, for errors: one per message or list element, on the stack. */
+/* The current position, for errors; one per message or list element, on the stack. */
 struct place {
     const struct place *parent;
     const ProtobufCFieldDescriptor *field; /* NULL: the request */
@@ -49,7 +49,7 @@ static void print_place(const struct place *place, struct text *out)
         text_printf(out, "[%zu]", place->index);
 }
 
-/* Of a path that is too long to be read, both ends. */
+/* Prints both ends of a path that is too long. */
 static void print_short_place(const struct place *place, struct text *out)
 {
     static const size_t ends = 200;
@@ -86,8 +86,8 @@ static bool fail_json(struct transcoder *t, const struct place *place)
 
 /* ---- output ---- */
 
-/* Memory for up to `size` more bytes; NULL: over budget. The caller adds what it wrote to
- * out->size. */
+/* Returns memory for `size` more bytes; NULL if the budget has no room. The caller adds the number
+ * of bytes it wrote to out->size. */
 static uint8_t *room(struct transcoder *t, size_t size)
 {
     if (!buffer_reserve(t->out, size, SIZE_MAX / 2)) {
@@ -146,7 +146,7 @@ static void close_length(struct transcoder *t, const struct open_length *open)
     t->extra += wire_size_varint(length);
 }
 
-/* The final request: everything that was written, with the lengths in their places. */
+/* Returns the final request: the output with the lengths inserted. */
 static struct buffer *put_lengths_in(struct transcoder *t, struct budget *budget)
 {
     struct buffer *result = buffer_new(t->out->size + t->extra, budget);
@@ -175,7 +175,7 @@ static struct buffer *put_lengths_in(struct transcoder *t, struct budget *budget
 
 /* ---- numbers ---- */
 
-/* The text of a number, which may stand in quotes. */
+/* Takes the text of a number, which may be in quotes. */
 static bool take_number_text(struct transcoder *t, const struct place *place, struct slice *out)
 {
     bool has_escapes;
@@ -189,7 +189,7 @@ static bool take_number_text(struct transcoder *t, const struct place *place, st
     }
 }
 
-/* 5, -5, 5.0; not 5.5, 5e3. */
+/* Parses an integer: 5, -5, 5.0; not 5.5 or 5e3. */
 static bool parse_integer(struct slice text, bool *negative_out, uint64_t *magnitude_out)
 {
     const uint8_t *p = text.data, *end = text.data + text.size;
@@ -265,7 +265,7 @@ static bool read_bool(struct transcoder *t, const struct place *place, uint64_t 
     return true;
 }
 
-/* A number, or (as the Collector allows) a name. */
+/* Reads an enum: a number, or, as in the Collector, a name. */
 static bool read_enum(struct transcoder *t, const struct place *place, uint64_t *out)
 {
     const ProtobufCEnumDescriptor *descriptor = place->field->descriptor;
@@ -290,7 +290,7 @@ static bool read_enum(struct transcoder *t, const struct place *place, uint64_t 
     return true;
 }
 
-/* As it stands on the wire. */
+/* Reads a scalar as its value on the wire. */
 static bool read_scalar(struct transcoder *t, const struct place *place, uint64_t *out)
 {
     double number = 0;
@@ -430,7 +430,8 @@ static int base64_value(uint8_t c)
     return c == '/' || c == '_' ? 63 : -1;
 }
 
-/* Standard or URL alphabet, with or without padding. In place. False: not base64. */
+/* Decodes base64 in place, in the standard or URL alphabet, with or without padding. Returns false
+ * if it is invalid. */
 static bool decode_base64(uint8_t *text, size_t size, size_t *size_out)
 {
     uint32_t bits = 0;
@@ -554,7 +555,7 @@ static bool same_oneof(const ProtobufCFieldDescriptor *a, const ProtobufCFieldDe
            a->quantifier_offset == b->quantifier_offset;
 }
 
-/* Notes that the field was given. `seen` has a bit per field of the message. */
+/* Notes that a field occurred. `seen` has a bit per field of the message. */
 static bool note_field(struct transcoder *t, const ProtobufCMessageDescriptor *descriptor,
                        const struct place *place, uint32_t *seen)
 {
@@ -586,14 +587,14 @@ static bool read_member(struct transcoder *t, const ProtobufCMessageDescriptor *
                         struct place *place, unsigned depth, uint32_t *seen)
 {
     const ProtobufCFieldDescriptor *field = place->field;
-    if (json_peek(&t->in) == JSON_NULL) { /* the same as not given */
+    if (json_peek(&t->in) == JSON_NULL) { /* null means absent */
         json_take_literal(&t->in, JSON_NULL);
         return true;
     }
     if (!note_field(t, descriptor, place, seen))
         return false;
-    /* What stands in an Any depends on its type; OTLP has it only in details of errors, which
-     * nobody reads. */
+    /* The content of an Any depends on its type. OTLP has it only in details of errors, which are
+     * not read. */
     if (field->type == PROTOBUF_C_TYPE_MESSAGE && json_schema_is_any(field->descriptor))
         return json_skip(&t->in, SCAN_DEPTH_MAX - depth) || fail_json(t, place);
     if (field->label == PROTOBUF_C_LABEL_REPEATED)
@@ -611,7 +612,7 @@ static bool read_message(struct transcoder *t, const ProtobufCMessageDescriptor 
     assert(descriptor->n_fields <= JSON_FIELDS_MAX);
     if (depth > SCAN_DEPTH_MAX)
         return fail(t, place, "nested more than %d messages deep", SCAN_DEPTH_MAX);
-    if (kind == JSON_NULL) { /* in a list, or as the whole request */
+    if (kind == JSON_NULL) { /* null in a list, or as the whole request */
         json_take_literal(&t->in, kind);
         return true;
     }
@@ -637,7 +638,7 @@ struct buffer *json_to_protobuf(enum json_message message, struct slice json, st
     struct buffer *result = NULL;
     t.out = buffer_new_charged(0, budget);
     t.lengths = buffer_new_charged(0, budget);
-    /* The Collector ignores what stands behind the value, and so do we. */
+    /* Text after the value is ignored, as in the Collector. */
     if (read_message(&t, json_schema_message(message), &request, 1))
         result = put_lengths_in(&t, budget);
     buffer_unref(t.out);

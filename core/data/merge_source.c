@@ -7,7 +7,7 @@
 
 #define BIT(table) (1u << DICTIONARY_##table##_TABLE)
 
-/* Of an entry: its index in the merged table, if known in this round. */
+/* The index of an entry in the merged table, valid in this round. */
 struct mapped {
     uint32_t round;
     uint32_t index;
@@ -19,14 +19,14 @@ struct merge_source_table {
     uint32_t capacity;
     struct merge_entry *entries;
     struct mapped *mapped;
-    struct slice run;      /* of all entries, as received; size 0 when they stand apart */
-    uint32_t round;        /* of what follows */
+    struct slice run;      /* received bytes of all entries; size 0: they are not adjacent */
+    uint32_t round;        /* of the next two members */
     uint32_t mapped_count; /* index 0 does not count */
-    bool moved;            /* an entry has another index now */
+    bool moved;            /* an entry has got another index */
     struct budget *budget;
 };
 
-/* What entries of a table refer to. */
+/* The tables to which entries of a table refer. */
 static const uint32_t tables_of[DICTIONARY_TABLE_COUNT] = {
     [DICTIONARY_MAPPING_TABLE] = BIT(STRING) | BIT(ATTRIBUTE),
     [DICTIONARY_LOCATION_TABLE] = BIT(MAPPING) | BIT(FUNCTION) | BIT(ATTRIBUTE),
@@ -35,13 +35,13 @@ static const uint32_t tables_of[DICTIONARY_TABLE_COUNT] = {
     [DICTIONARY_STACK_TABLE] = BIT(LOCATION),
 };
 
-/* Each stands behind those that it refers to. */
+/* All tables, each after those that it refers to. */
 static const int bottom_up[] = {
     DICTIONARY_LINK_TABLE,    DICTIONARY_STRING_TABLE,   DICTIONARY_ATTRIBUTE_TABLE,
     DICTIONARY_MAPPING_TABLE, DICTIONARY_FUNCTION_TABLE, DICTIONARY_LOCATION_TABLE,
     DICTIONARY_STACK_TABLE,
 };
-enum { TABLES = sizeof(bottom_up) / sizeof(bottom_up[0]) };
+enum { TABLES = sizeof bottom_up / sizeof bottom_up[0] };
 
 /* ---- rules ---- */
 
@@ -83,7 +83,7 @@ const struct merge_rule merge_request_rules[MERGE_RULES] = {
     [PROFILES_RESOURCE_PROFILES] = {.tables = PROFILE_TABLES, .rules = group_rules},
 };
 
-/* Links and strings refer to nothing. */
+/* The rules for entries. Links and strings refer to nothing. */
 static const struct merge_rule entry_rules[DICTIONARY_TABLE_COUNT][MERGE_RULES] = {
     [DICTIONARY_MAPPING_TABLE] =
         {
@@ -114,7 +114,7 @@ static const struct merge_rule entry_rules[DICTIONARY_TABLE_COUNT][MERGE_RULES] 
 
 static struct merge_source_table *table_new(struct budget *budget)
 {
-    struct merge_source_table *table = memory_zalloc(sizeof(*table));
+    struct merge_source_table *table = memory_zalloc(sizeof *table);
     table->references = 1;
     table->budget = budget;
     return table;
@@ -127,8 +127,8 @@ static void table_unref(struct merge_source_table *table)
     assert(table->references > 0);
     if (--table->references > 0)
         return;
-    budget_release(table->budget, table->capacity * sizeof(*table->entries) +
-                                      (table->mapped ? table->count * sizeof(*table->mapped) : 0));
+    budget_release(table->budget, table->capacity * sizeof *table->entries +
+                                      (table->mapped ? table->count * sizeof *table->mapped : 0));
     free(table->entries);
     free(table->mapped);
     free(table);
@@ -137,9 +137,9 @@ static void table_unref(struct merge_source_table *table)
 static void set_capacity(struct merge_source_table *table, uint32_t capacity)
 {
     assert(capacity >= table->count);
-    budget_release(table->budget, table->capacity * sizeof(*table->entries));
-    budget_charge(table->budget, capacity * sizeof(*table->entries));
-    table->entries = memory_grow(table->entries, capacity, sizeof(*table->entries));
+    budget_release(table->budget, table->capacity * sizeof *table->entries);
+    budget_charge(table->budget, capacity * sizeof *table->entries);
+    table->entries = memory_grow(table->entries, capacity, sizeof *table->entries);
     table->capacity = capacity;
 }
 
@@ -153,14 +153,14 @@ static void add_entry(struct merge_source_table *table, const struct wire_field 
         (struct merge_entry){field->bytes, (size_t)(field->bytes.data - field->start)};
 }
 
-/* What is found in a dictionary before it is known what may be taken over. */
+/* The state of reading a dictionary. */
 struct reading {
     struct budget *budget;
     struct merge_source_table *before[DICTIONARY_TABLE_COUNT];
-    struct merge_source_table *tables[DICTIONARY_TABLE_COUNT]; /* NULL: nothing of its own yet */
-    struct slice runs[DICTIONARY_TABLE_COUNT];                 /* as they stand so far */
-    uint32_t apart;                                            /* bit per table that is no run */
-    uint32_t same; /* bit per table that begins with all of the one before */
+    struct merge_source_table *tables[DICTIONARY_TABLE_COUNT]; /* NULL: no own entries yet */
+    struct slice runs[DICTIONARY_TABLE_COUNT]; /* received bytes of each table so far */
+    uint32_t apart;                            /* bit per table whose entries are not adjacent */
+    uint32_t same; /* bit per table that begins with all bytes of the previous one */
 };
 
 static struct merge_source_table *own_table(struct reading *reading, unsigned number)
@@ -172,7 +172,7 @@ static struct merge_source_table *own_table(struct reading *reading, unsigned nu
     reading->tables[number] = table = table_new(reading->budget);
     if (before && reading->same >> number & 1 && before->count > 0) {
         set_capacity(table, before->count);
-        memcpy(table->entries, before->entries, before->count * sizeof(*table->entries));
+        memcpy(table->entries, before->entries, before->count * sizeof *table->entries);
         table->count = before->count;
     }
     return table;
@@ -189,8 +189,8 @@ static void extend_run(struct reading *reading, unsigned number, const uint8_t *
     run->size = (size_t)(end - run->data);
 }
 
-/* Is this the beginning of a table, and the bytes those of the whole table before? Then behind
- * them; NULL: no. */
+/* If this is the beginning of a table, and its bytes begin with those of the whole previous table,
+ * returns the address after them; otherwise NULL. */
 static const uint8_t *skip_same(struct reading *reading, const struct wire_cursor *cursor)
 {
     unsigned number = *cursor->next >> 3;
@@ -229,12 +229,12 @@ static void read_dictionary(struct reading *reading, struct slice dictionary,
     assert(!cursor.broken); /* scanned */
 }
 
-/* Of the table before it, all that is known of its entries holds. */
+/* Copies entries and mappings of the previous table. */
 static void take_over(struct merge_source_table *table, const struct merge_source_table *before)
 {
-    assert(table->count >= before->count); /* it begins with all of them */
+    assert(table->count >= before->count); /* the table begins with all of them */
     if (before->count > 0)
-        memcpy(table->mapped, before->mapped, before->count * sizeof(*table->mapped));
+        memcpy(table->mapped, before->mapped, before->count * sizeof *table->mapped);
     table->round = before->round;
     table->mapped_count = before->mapped_count;
     table->moved = before->moved;
@@ -250,9 +250,9 @@ static struct merge_source_table *finish_table(struct reading *reading, unsigned
         return before;
     }
     struct merge_source_table *table = own_table(reading, number);
-    size_t size = table->count * sizeof(*table->mapped);
+    size_t size = table->count * sizeof *table->mapped;
     if (table->count > 0)
-        set_capacity(table, table->count); /* what was too much goes back */
+        set_capacity(table, table->count); /* returns unused capacity */
     budget_charge(table->budget, size);
     table->mapped = memory_zalloc(size);
     table->run = reading->apart >> number & 1 ? (struct slice){0} : reading->runs[number];
@@ -282,7 +282,8 @@ void merge_source_init(struct merge_source *source, struct merge_target *target,
     }
 }
 
-/* A hostile request is nearly all entries: two of them at a time would hold too much. */
+/* A hostile request consists almost only of tiny entries; keeping two such requests would need too
+ * much memory. */
 bool merge_source_is_worth_keeping(const struct merge_source *source)
 {
     enum { ENTRY_MIN_BYTES = 8 }; /* on average */
@@ -318,7 +319,7 @@ static void note_fixed(struct merge_source *source, int number)
 
 void merge_source_begin(struct merge_source *source)
 {
-    assert(source->target->round > 0); /* 0 of a table: never mapped */
+    assert(source->target->round > 0); /* 0 in a table means that it was never mapped */
     source->fixed = 0;
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
         struct merge_source_table *table = source->tables[number];
@@ -331,18 +332,19 @@ void merge_source_begin(struct merge_source *source)
     }
 }
 
-/* Entries as they will be in the merged table: as received when nothing changes in them. */
+/* Makes entries for the merged table: received ones if nothing in them changes, otherwise rewritten
+ * ones. */
 static void make_entries(struct merge_source *source, int number, uint32_t first, uint32_t count,
                          struct merge_entry *entries_out)
 {
     const struct merge_entry *received = &source->tables[number]->entries[first];
     struct wire_out *made = &source->target->made[number];
     if ((tables_of[number] & ~source->fixed) == 0) {
-        memcpy(entries_out, received, count * sizeof(*received));
+        memcpy(entries_out, received, count * sizeof *received);
         return;
     }
     made->size = 0;
-    wire_out_room(made, 1); /* an address, also when nothing is written */
+    wire_out_room(made, 1); /* so that there is an address even if nothing is written */
     for (uint32_t i = 0; i < count; i++) {
         size_t start = made->size;
         merge_source_rewrite(source, entry_rules[number], received[i].payload, made);
@@ -354,7 +356,7 @@ static void make_entries(struct merge_source *source, int number, uint32_t first
     assert(data == made->data + made->size);
 }
 
-/* Entries were copied to where they stay; one that was large would hold its bytes twice. */
+/* Empties the buffer of rewritten entries, which were copied. Frees it if it is large. */
 static void forget_made(struct wire_out *made)
 {
     enum { KEPT_BYTES = 256 * 1024 };
@@ -363,7 +365,7 @@ static void forget_made(struct wire_out *made)
         wire_out_deinit(made);
 }
 
-/* At most MERGE_BLOCK of them, which have no place yet. */
+/* Maps at most MERGE_BLOCK entries that are not mapped yet. */
 static void map_block(struct merge_source *source, int number, uint32_t first, uint32_t count)
 {
     struct merge_source_table *table = source->tables[number];
@@ -384,7 +386,7 @@ static void map_block(struct merge_source *source, int number, uint32_t first, u
     note_fixed(source, number);
 }
 
-/* The index in the merged table for one of the source. */
+/* Returns the index in the merged table for an index of the source. */
 static inline uint32_t map_index(struct merge_source *source, int number, uint64_t index)
 {
     const struct merge_source_table *table = source->tables[number];
@@ -425,7 +427,7 @@ void merge_source_map_all(struct merge_source *source)
 
 /* ---- rewriting ---- */
 
-/* Most take one byte or two. */
+/* Reads the next index; most have one byte or two. */
 static inline uint64_t next_index(struct wire_cursor *packed)
 {
     const uint8_t *next = packed->next;
@@ -455,9 +457,9 @@ static inline uint8_t *write_index(uint8_t *to, uint32_t index)
     return to;
 }
 
-/* A list of indices: most of what there is to rewrite. Writing one never writes to `out`
- * otherwise, because a table refers only to others. A piece at a time, so that a long list does not
- * reserve what it never takes. */
+/* Rewrites a list of indices; most of the rewriting is here. Mapping an index does not write to
+ * `out`, because a table refers only to other tables. Lists are written in pieces, so that a long
+ * list does not reserve memory that it does not need. */
 static void rewrite_list(struct merge_source *source, int number, struct slice list,
                          struct wire_out *out)
 {
@@ -479,7 +481,8 @@ static void rewrite_list(struct merge_source *source, int number, struct slice l
     }
 }
 
-/* A repeated index keeps its zeros; a single one that becomes zero is left out. */
+/* Whether an index is repeated, and so keeps zeros. A single index that becomes zero is left
+ * out. */
 static bool is_repeated(int table)
 {
     return table == DICTIONARY_ATTRIBUTE_TABLE || table == DICTIONARY_LOCATION_TABLE;

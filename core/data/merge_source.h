@@ -1,14 +1,14 @@
 /*
- * merge_source: the dictionary of a request that is merged, and what becomes of its indices.
+ * merge_source: the dictionary of one request in a merge, and how its indices are mapped.
  *
- * An entry gets its place in the merged dictionary when something that is merged refers to it, or
- * with all others at once. Clients send the same tables again and again: a table that begins with
- * all the bytes of the same table of the request before takes over what is known of its entries. A
- * table is *fixed* once every entry of it has the index that it had; what refers to fixed tables
- * only is not rewritten.
+ * An entry gets its index in the merged dictionary when merged data first refers to it, or together
+ * with all others (merge_source_map_all). Clients send the same tables again and again: if a table
+ * starts with exactly the bytes of that table in the previous request, its entries keep the mapping
+ * found there. A table is *fixed* once every entry has the same index in the merged table as in its
+ * own. Messages that refer only to fixed tables are not rewritten.
  *
- * Owner: profiles_merge. Tables are shared by the sources that have the same; received bytes are
- * kept alive by profiles_merge.
+ * Owner: profiles_merge. Sources with equal tables share them; profiles_merge keeps the received
+ * bytes alive.
  *
  * Thread: one at a time.
  */
@@ -20,15 +20,15 @@
 
 enum { MERGE_ENTRY_BYTES = 16 };
 
-/* Where the merged dictionary is in the making, and its state. */
+/* The merged dictionary while it is being built. */
 struct merge_target {
     struct merge_tables tables;
-    struct wire_out made[DICTIONARY_TABLE_COUNT]; /* entries being rewritten: one needs only tables
-                                                     other than its own */
-    uint32_t round; /* counts results, from 1: what sources know of the tables is void in the next
-                       round */
-    /* Of entries that were read for it, also when nothing of them is there; MERGE_ENTRY_BYTES each
-     * at least, because a smaller one takes no less work. */
+    struct wire_out made[DICTIONARY_TABLE_COUNT]; /* entries being rewritten; rewriting an entry
+                                                     never needs its own table */
+    uint32_t
+        round; /* number of the current result, from 1; mappings from earlier rounds are invalid */
+    /* Bytes of all entries read for it, even of those that added nothing. An entry counts as at
+     * least MERGE_ENTRY_BYTES, because a smaller one takes no less work. */
     size_t read_bytes;
 };
 
@@ -40,34 +40,37 @@ struct merge_source {
     uint32_t fixed; /* bit per table */
 };
 
-/* `before` may be NULL. Bytes of the dictionary that are no table go to `unknown`. */
+/* Reads the tables of a dictionary. before: the previous request, or NULL. Fields of the dictionary
+ * that are not tables are appended to `unknown`. */
 void merge_source_init(struct merge_source *source, struct merge_target *target,
                        struct slice dictionary, const struct merge_source *before,
                        struct wire_out *unknown);
-void merge_source_deinit(struct merge_source *source); /* all zero is allowed */
-/* As what comes before the next one? */
+/* Frees the source, which may be all zero. */
+void merge_source_deinit(struct merge_source *source);
+/* Whether it is worth passing as `before` to the next source. */
 bool merge_source_is_worth_keeping(const struct merge_source *source);
 
-/* Before something of it is added to a result. */
+/* Call it before adding anything from this source to a result. */
 void merge_source_begin(struct merge_source *source);
-/* Gives all entries their places, in their order, which is cheaper than one by one when most are
- * referred to. */
+/* Gives all entries their indices, in their order. This is cheaper than one by one if most entries
+ * are referred to. */
 void merge_source_map_all(struct merge_source *source);
-/* Returns how many entries a table of the request has. */
+/* Returns the number of entries in a table of the request. */
 uint32_t merge_source_count(const struct merge_source *source, int table);
 
-/* What a field number means for a message: indices into a table, or a message with rules of its
- * own. All others are copied. */
+/* What a field of a message contains: indices into a table, or a message with rules of its own.
+ * Fields without a rule are copied. */
 struct merge_rule {
-    uint32_t tables;                /* bit for each that it refers to, itself or below; 0: none */
-    int table;                      /* 0: a message */
+    uint32_t tables; /* bit for each table that it refers to, directly or in nested messages; 0: no
+                        rule */
+    int table;       /* DICTIONARY_ number of the table; 0: the field is a message */
     const struct merge_rule *rules; /* of that message */
 };
 enum { MERGE_RULES = 16 }; /* by field number */
 extern const struct merge_rule merge_request_rules[MERGE_RULES];
 extern const struct merge_rule merge_profile_rules[MERGE_RULES];
 
-/* Appends the message with its indices mapped; runs of other fields are copied as they are. */
+/* Appends the message with its indices mapped; consecutive other fields are copied together. */
 void merge_source_rewrite(struct merge_source *source, const struct merge_rule *rules,
                           struct slice payload, struct wire_out *out);
 

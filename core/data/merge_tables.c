@@ -27,9 +27,9 @@ static void grow_entries(struct merge_table *table, struct arena *arena, uint32_
 {
     assert(capacity > table->count);
     struct merge_entry *entries =
-        arena_alloc(arena, (size_t)capacity * sizeof(*entries)); /* none is read before written */
+        arena_alloc(arena, (size_t)capacity * sizeof *entries); /* written before they are read */
     if (table->count > 0)
-        memcpy(entries, table->entries, table->count * sizeof(*entries));
+        memcpy(entries, table->entries, table->count * sizeof *entries);
     table->entries = entries;
     table->capacity = capacity;
 }
@@ -69,9 +69,9 @@ static void append(struct merge_tables *tables, struct merge_table *table,
     tables->size += entry->header_size + entry->payload.size;
 }
 
-/* Says no only when it is sure, which it is of most entries: walking all their fields takes longer
- * than all else here. (A field that is given twice and was not zero first passes as something; that
- * says the same and costs a place.) */
+/* Returns false only if the entry is certainly not the zero value. This is a fast check that
+ * suffices for most entries. (An entry whose field is first nonzero and then zero is kept as an
+ * entry of its own; that is correct and costs only an index.) */
 static bool may_be_zero(int table, struct slice payload)
 {
     if (payload.size < 2 || table == DICTIONARY_LINK_TABLE || payload.data[0] >= 0x80)
@@ -103,13 +103,13 @@ static uint32_t intern(struct merge_tables *tables, int number, const struct mer
     if (table->count == 0)
         append(tables, table, &new);
     new = entry->header_size ? *entry : copy_entry(&tables->arena, number, payload);
-    assert(table->count > 0); /* index 0 is the zero value's */
+    assert(table->count > 0); /* index 0 is the zero value */
     index_table_add(&table->by_content, &probe, table->count);
     append(tables, table, &new);
     return table->count - 1;
 }
 
-/* What interning will look at comes from memory side by side. */
+/* Prefetches the memory that interning will read, so that cache misses overlap. */
 static void prefetch(const struct merge_table *table, const uint32_t *hashes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -128,7 +128,7 @@ void merge_tables_intern(struct merge_tables *tables, int number, const struct m
     uint32_t hashes[MERGE_BLOCK];
     assert(count <= MERGE_BLOCK);
     assert(number > 0 && number < DICTIONARY_TABLE_COUNT);
-    make_room(table, &tables->arena, count + 1); /* the zero value is not there yet, perhaps */
+    make_room(table, &tables->arena, count + 1); /* the zero value may not be added yet */
     for (uint32_t i = 0; i < count; i++) {
         hashes[i] = (uint32_t)hash_bytes(entries[i].payload);
         index_table_prefetch(&table->by_content, hashes[i]);

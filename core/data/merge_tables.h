@@ -1,9 +1,9 @@
 /*
- * merge_tables: the dictionary that profiles_merge makes, table by table.
+ * merge_tables: the tables of the merged dictionary that profiles_merge builds.
  *
- * Entries are interned by the hash of their bytes; entry 0 of each table is the zero value. What
- * can stay where it was received is not copied, and entries that were received side by side are
- * written at once.
+ * Equal entries are stored once, found by the hash of their bytes; entry 0 of each table is the
+ * zero value. Received entries that need no change are not copied, and adjacent ones are written
+ * together.
  *
  * Owner: profiles_merge, which also keeps the received bytes alive. Charged to a budget.
  *
@@ -16,8 +16,8 @@
 #include "core/base/index_table.h"
 #include "core/data/otlp.h"
 
-/* An encoded entry. In front of the payload stand its tag and length, in however many bytes whoever
- * wrote them took; 0: they are not written yet. */
+/* An encoded entry. Its tag and length precede the payload, in header_size bytes; 0: they are not
+ * written yet. Senders may use more bytes than necessary. */
 struct merge_entry {
     struct slice payload;
     size_t header_size;
@@ -33,24 +33,26 @@ struct merge_table {
 struct merge_tables {
     struct arena arena;
     struct merge_table tables[DICTIONARY_TABLE_COUNT];
-    size_t size; /* of all entries, with tags and lengths */
+    size_t size; /* bytes of all entries, with tags and lengths */
 };
 
 /* Initialises empty tables, whose memory is charged to the budget. */
 void merge_tables_init(struct merge_tables *tables, struct budget *budget);
-void merge_tables_deinit(struct merge_tables *tables); /* empty again, and can be used again */
+/* Frees the entries. The tables are empty again and can be reused. */
+void merge_tables_deinit(struct merge_tables *tables);
 
-/* The next ones are about this many; saves growing step by step. */
+/* Announces that about this many entries will follow, so that the table grows only once. */
 void merge_tables_expect(struct merge_tables *tables, int table, uint32_t count);
 
-/* The indices of `count` entries, which are added when they are new. Received ones must stay where
- * they are until the tables are written; the others have no header yet, and a copy is kept of what
- * is new. Several at once wait for memory once. */
+/* Finds or adds `count` entries, at most MERGE_BLOCK, and returns their indices. Entries with a
+ * header are referenced, so they must stay valid until the tables are written; entries without a
+ * header are copied if they are new. Cache misses of entries in one call overlap. */
 enum { MERGE_BLOCK = 16 };
 void merge_tables_intern(struct merge_tables *tables, int table, const struct merge_entry *entries,
                          uint32_t count, uint32_t *indices_out);
 
-/* Gives each table that is empty its zero value; then the size is that of what is written. */
+/* Gives each empty table its zero value. `size` is then the number of bytes that merge_tables_write
+ * writes. */
 void merge_tables_complete(struct merge_tables *tables);
 /* Writes all tables, and returns the address after the last byte. */
 uint8_t *merge_tables_write(const struct merge_tables *tables, uint8_t *to);

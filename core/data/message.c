@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* No bytes may come without an address, to which nothing may be added, not even 0. */
+/* An empty slice may be NULL, to which not even 0 may be added. */
 static struct slice with_address(struct slice bytes)
 {
     return bytes.size > 0 ? bytes : slice_of("", 0);
@@ -39,15 +39,16 @@ void message_iter_open(struct message_iter *it, struct message_iter *parent,
         return;
     it->message = message_open(parent, field);
     it->arena = parent->arena;
-    /* The same bytes, so it stands where it stood; nodes are looked for from the front. */
+    /* The bytes are the same, so the position stays valid; nodes are searched from the front. */
     assert(it->cursor.end == it->message->raw.data + it->message->raw.size && !it->previous);
 }
 
-/* Goes on to the next run of appended fields; false when there is none. */
+/* Moves to the next run of appended fields; returns false if there is none. */
 static bool next_tail(struct message_iter *it)
 {
     if (it->tail && it->cursor.end < it->tail->fields.data + it->tail->fields.size) {
-        it->cursor.end = it->tail->fields.data + it->tail->fields.size; /* it has grown since */
+        it->cursor.end =
+            it->tail->fields.data + it->tail->fields.size; /* it may have grown since */
         return true;
     }
     const struct message_tail *next = it->tail ? it->tail->next : it->message->tail;
@@ -63,13 +64,14 @@ static uint32_t current_segment(const struct message_iter *it)
     return it->tail ? it->tail->segment : 0;
 }
 
-/* Nodes are ordered by the run of bytes they stand in, then by their place in it. */
+/* Whether a node is after a position. Nodes are ordered by run of bytes, then by position in the
+ * run. */
 static bool is_behind(const struct message *node, uint32_t segment, const uint8_t *field_start)
 {
     return node->segment != segment ? node->segment > segment : node->field_start > field_start;
 }
 
-/* The node of the field that starts here, if it has one; moves it->previous up to the last node at
+/* Returns the node of the field that starts here, or NULL. Moves it->previous to the last node at
  * or before it. */
 static struct message *find_node(struct message_iter *it, const uint8_t *field_start)
 {
@@ -103,7 +105,7 @@ bool message_next_in_tree(struct message_iter *it, struct message_field *field)
     }
 }
 
-/* What is sent of it is not what came in, so what came in of the messages above it is stale. */
+/* Marks a message as changed, so that the received bytes of all messages above it are stale. */
 static void mark_changed(struct message *message)
 {
     message->changed = true;
@@ -111,17 +113,17 @@ static void mark_changed(struct message *message)
         up->changed = up->raw_is_stale = true;
 }
 
-/* A node for the current field, in its place among its siblings. */
+/* Creates a node for the current field, in order among its siblings. */
 static struct message *add_node(struct message_iter *it, struct message_field *field)
 {
     assert(it->message && it->arena && !field->node);
-    /* Another iterator may have made nodes here since this one passed. */
+    /* Another iterator may have created nodes here since this one passed. */
     struct message *node = find_node(it, field->wire.start);
     if (node) {
         field->node = node;
         return node;
     }
-    node = arena_zalloc(it->arena, sizeof(*node));
+    node = arena_zalloc(it->arena, sizeof *node);
     node->raw = field->wire.type == WIRE_BYTES ? field->wire.bytes : (struct slice){0};
     node->parent = it->message;
     node->field_start = field->wire.start;
@@ -146,7 +148,7 @@ struct message *message_open(struct message_iter *it, struct message_field *fiel
 void message_remove(struct message_iter *it, struct message_field *field)
 {
     struct message *node = field->node ? field->node : add_node(it, field);
-    assert(!node->removed); /* no iterator stands on it any more */
+    assert(!node->removed); /* no iterator is at it any more */
     node->removed = true;
     mark_changed(node);
 }
@@ -168,12 +170,11 @@ void message_append(struct message *message, struct arena *arena, struct slice f
     struct message_tail *last = message->tail_last;
     message->raw_is_stale = true;
     if (last && last->fields.data + last->fields.size == fields.data) {
-        last->fields.size +=
-            fields.size; /* one run, where the caller writes into one piece of memory */
+        last->fields.size += fields.size; /* one run if the caller appends to the same memory */
         mark_changed(message);
         return;
     }
-    struct message_tail *tail = arena_alloc(arena, sizeof(*tail));
+    struct message_tail *tail = arena_alloc(arena, sizeof *tail);
     *tail = (struct message_tail){.fields = fields, .segment = last ? last->segment + 1 : 1};
     if (last)
         last->next = tail;
@@ -202,7 +203,7 @@ size_t message_measure(struct message *message)
     return size;
 }
 
-/* Where encoded bytes go: memory, or a list of slices. Exactly one is set. */
+/* The destination of encoded bytes: memory, or a list of slices. Exactly one is set. */
 struct sink {
     uint8_t *to;
     struct slice_list *list;
@@ -232,8 +233,8 @@ static void emit_header(struct sink *sink, uint32_t number, size_t payload)
 
 static void emit_message(struct sink *sink, const struct message *message);
 
-/* One run of the message's bytes with the changed children in it; returns the first child behind
- * it. */
+/* Emits one run of the message's bytes, with the changed children in it. Returns the first child
+ * after it. */
 static const struct message *emit_segment(struct sink *sink, struct slice bytes, uint32_t segment,
                                           const struct message *child)
 {
@@ -286,9 +287,9 @@ static void add_item(struct slice_list *list, struct arena *arena, struct slice 
     assert(list->count <= list->capacity && (list->items || list->capacity == 0));
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        struct slice *items = arena_alloc(arena, capacity * sizeof(*items));
+        struct slice *items = arena_alloc(arena, capacity * sizeof *items);
         if (list->count > 0)
-            memcpy(items, list->items, list->count * sizeof(*items));
+            memcpy(items, list->items, list->count * sizeof *items);
         list->items = items;
         list->capacity = capacity;
     }

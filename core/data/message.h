@@ -2,8 +2,8 @@
  * message: the lazy tree. One protobuf message as it was received, plus its changes.
  *
  * Reading uses the received bytes. A node (struct message) exists only for a message that is
- * changed, and for the messages that contain it. An unchanged message is sent with the bytes
- * that were received, so unknown fields survive and cost nothing. A changed one is written as its
+ * changed, and for the messages that contain it. An unchanged message is sent with the bytes that
+ * were received, so unknown fields survive and cost nothing. A changed one is written as its
  * unchanged runs, the changed children between them, and the appended fields.
  *
  *     struct message_iter it = message_iter(root, arena);
@@ -16,9 +16,9 @@
  *         message_append(child, arena, slice_of(encoded, n));
  *     }
  *
- * The bytes of a message that was changed lack the change. A field whose node was appended to or
- * changed below has `wire_stale` as its bytes, which asserts when it is read as a message: use
- * message_iter_into, which shows everything. docs/data.md has worked examples and what a node
+ * The bytes of a message that was changed lack the change. If a field's node was appended to or has
+ * a changed child, its bytes are `wire_stale`, which asserts when it is read as a message: use
+ * message_iter_into, which shows the changes. docs/data.md has worked examples and what a node
  * costs.
  *
  * Owner: nodes and appended bytes live in the batch's arena; slices borrow from its buffers.
@@ -34,15 +34,15 @@
 
 struct arena;
 
-/* Whole encoded fields (tag included) behind the received ones. */
+/* Whole encoded fields (tag included) after the received ones. */
 struct message_tail {
     struct slice fields;
-    uint32_t segment; /* 1, 2, ...: the received bytes are 0 */
+    uint32_t segment; /* 1, 2, ...; 0 is the received bytes */
     struct message_tail *next;
 };
 
 struct message {
-    struct slice raw;         /* payload as it came in */
+    struct slice raw;         /* payload as received */
     struct message *parent;   /* NULL: the root */
     struct message *next;     /* sibling, in the order of the bytes */
     struct message *children; /* opened, replaced or removed ones only, in the order of the bytes */
@@ -53,35 +53,36 @@ struct message {
     size_t size;       /* encoded payload; valid after message_measure */
     uint32_t number;   /* its field number in the parent */
     uint32_t segment;  /* where field_start is: 0, or the number of the parent's tail */
-    bool changed;      /* it, or something below it */
-    bool raw_is_stale; /* something was appended to it or changed below it, which raw lacks */
+    bool changed;      /* it, or one of its descendants */
+    bool raw_is_stale; /* raw lacks a change: it was appended to, or a descendant was changed */
     bool removed;
 };
 
 struct message_field {
-    struct wire_field wire; /* bytes: wire_stale when the message was changed since it came in */
-    struct message *node;   /* when it was opened before */
+    struct wire_field wire; /* bytes: wire_stale if the message was changed after it was received */
+    struct message *node;   /* NULL: it was not opened */
 };
 
 struct message_iter {
     struct message *message; /* NULL: plain bytes */
     struct wire_cursor cursor;
-    struct message *previous;        /* last node passed, to insert behind; NULL: at the front */
-    const struct message_tail *tail; /* being read; NULL: the received bytes are */
+    struct message *previous; /* last node passed, after which a new one is inserted; NULL: none */
+    const struct message_tail *tail; /* being read; NULL: the received bytes are being read */
     struct arena *arena;             /* for message_open; may be NULL when only reading */
 };
 
 /* Initialises a root with received bytes. */
 void message_init(struct message *message, struct slice raw);
 
+/* Returns an iterator at the start of an open message. */
 struct message_iter message_iter(struct message *message, struct arena *arena);
 /* Returns an iterator over bytes alone: nothing can be opened. */
 struct message_iter message_iter_bytes(struct slice raw);
 /* Returns an iterator into a BYTES field that the caller knows to be a message. To change something
  * in it, call message_open on the field first. */
 struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
-/* Opens `field`, on which `parent` stands, for an iterator that message_iter_into made of it: from
- * here on what it returns can be opened, removed and replaced. */
+/* Opens `field`, the current field of `parent`, for an iterator that message_iter_into returned for
+ * it. Fields that the iterator returns afterwards can be opened, removed and replaced. */
 void message_iter_open(struct message_iter *it, struct message_iter *parent,
                        struct message_field *field);
 /* Reads the next field; false at the end. Asserts that the bytes are valid, because the input was
@@ -109,7 +110,7 @@ static inline bool message_next_bytes(struct message_iter *it, uint32_t number,
     return false;
 }
 
-/* Returns the node of the field that the iterator just returned, and makes it if it does not exist
+/* Returns the node of the field that the iterator just returned; creates it if it does not exist
  * yet. Opening does not count as a change. */
 struct message *message_open(struct message_iter *it, struct message_field *field);
 /* Removes the field that the iterator just returned from the message. */
@@ -125,8 +126,8 @@ size_t message_measure(struct message *message);
 /* After message_measure: writes the payload, and returns the address after it. */
 uint8_t *message_write(const struct message *message, uint8_t *to);
 
-/* After message_measure: the payload as a list of slices, for writev or a compressor. Field headers
- * are in the arena; runs of less than 64 bytes are copied together. */
+/* The payload as a list of slices, for writev or a compressor. Field headers are in the arena;
+ * slices of less than 64 bytes are copied together. */
 struct slice_list {
     struct slice *items;
     size_t count;
@@ -135,8 +136,9 @@ struct slice_list {
     uint8_t *scratch; /* where short runs are copied together */
     uint8_t *scratch_end;
 };
-/* Appends one slice to the list. Short slices are copied, empty ones left out. */
+/* Appends one slice to the list. Short slices are copied; empty ones are left out. */
 void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes);
+/* After message_measure: appends the payload to the list. */
 void message_gather(const struct message *message, struct arena *arena, struct slice_list *out);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * One walk over the request that writes it again. What a message may hold is looked up in the
- * tables of scan_schema.h; a message in which nothing can change is copied. Recursion is bounded:
- * the request was scanned, so it is at most SCAN_DEPTH_MAX deep.
+ * The request is rewritten in one pass. The tables of scan_schema.h have the fields of each
+ * message; a message in which nothing can change is copied. Recursion is bounded: the scan allows
+ * at most SCAN_DEPTH_MAX levels.
  */
 #include "core/data/normalise.h"
 
@@ -15,24 +15,26 @@
 
 #include <assert.h>
 
-/* What is to be done with the fields of one kind of message. */
+/* The changes to the fields of one kind of message. */
 struct plan {
-    uint32_t required; /* bit per field number: an index that must be one, so that 0 is an entry */
-    bool changes;      /* something in it, or below it, may have to change */
+    uint32_t
+        required; /* bit per field number: an index that must refer to an entry, so that 0 is one */
+    bool changes; /* the message or one below it may have to change */
 };
 
 struct normaliser {
     const struct scan_schema_set *set;
     const struct scan_result *scan;
     struct slice request;
-    uint32_t shifted; /* bit per table that gets a zero entry in front of others */
+    uint32_t shifted; /* bit per table that gets a zero entry before its entries */
     struct plan plans[SCAN_SCHEMAS_MAX];
-    uint32_t *strings; /* of the string_table: where in the request the length of each stands */
+    uint32_t
+        *strings; /* for each entry of the string_table: position of its length in the request */
     bool dictionary_written;
     struct buffer *out;
-    struct slice run; /* of the request, to be copied before anything else is written */
+    struct slice run; /* bytes of the request that must be copied before anything else is written */
     size_t size_max;
-    bool failed; /* nothing is written any more */
+    bool failed; /* set after an error: nothing is written any more */
     bool is_too_large;
 };
 
@@ -42,7 +44,7 @@ bool normalise_needed(const struct scan_result *scan)
            scan->misses_zero_entries;
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static void append(struct normaliser *n, const void *bytes, size_t size)
 {
@@ -65,7 +67,7 @@ static void emit(struct normaliser *n, const void *bytes, size_t size)
     append(n, bytes, size);
 }
 
-/* Bytes of the request: what stands side by side there is copied at once. */
+/* Copies bytes of the request; adjacent ones are copied together. */
 static void emit_run(struct normaliser *n, const uint8_t *from, const uint8_t *end)
 {
     if (n->run.size == 0 || n->run.data + n->run.size != from) {
@@ -101,7 +103,7 @@ static void emit_bytes(struct normaliser *n, uint32_t number, struct slice paylo
     emit_slice(n, payload);
 }
 
-/* Starts a field whose size is not known yet: leaves room for a length of about `guess`. */
+/* Starts a field whose size is not known yet: leaves room for a length like that of `guess`. */
 struct open_field {
     size_t start; /* of the payload */
     size_t room;
@@ -138,7 +140,7 @@ static void end_field(struct normaliser *n, struct open_field field)
     n->out->size = field.start - field.room + room + size;
 }
 
-/* The plan */
+/* ---- the plan ---- */
 
 static bool is_named(const struct scan_schema *schema, const char *message)
 {
@@ -164,7 +166,7 @@ static bool is_required(const struct scan_schema *schema, const char *field)
     return false;
 }
 
-/* The rule for a field, whatever its wire type; NULL for an unknown one. */
+/* Returns the rule for a field, whatever its wire type; NULL for an unknown field. */
 static const struct scan_rule *rule_of(const struct scan_schema *schema, uint32_t number,
                                        enum wire_type type)
 {
@@ -183,7 +185,7 @@ static bool is_shifted(const struct normaliser *n, unsigned table)
     return n->shifted >> table & 1;
 }
 
-/* Something changes in this kind of message itself, or in one that is known to change. */
+/* Whether fields of this kind of message change, or messages in it that are known to change. */
 static bool plan_changes(const struct normaliser *n, const struct scan_schema *schema)
 {
     if (schema->is_sample && n->scan->layout == SCAN_LAYOUT_V19)
@@ -211,7 +213,7 @@ static void make_plans(struct normaliser *n)
             if (field && is_required(&n->set->schemas[i], field->name))
                 n->plans[i].required |= 1u << number;
         }
-    while (again) { /* until what is below has reached what is above */
+    while (again) { /* until nested messages have reached all messages that contain them */
         again = false;
         for (size_t i = 0; i < n->set->count; i++)
             if (!n->plans[i].changes && plan_changes(n, &n->set->schemas[i]))
@@ -219,7 +221,7 @@ static void make_plans(struct normaliser *n)
     }
 }
 
-/* Fields */
+/* ---- fields ---- */
 
 static uint32_t current_number(const struct normaliser *n, const struct scan_schema *schema,
                                uint32_t number)
@@ -243,7 +245,7 @@ static void copy_field(struct normaliser *n, const struct wire_field *field)
     emit_run(n, field->start, field->end);
 }
 
-/* The same value under another number. */
+/* Copies a field under another number. */
 static void copy_renumbered(struct normaliser *n, const struct wire_field *field, uint32_t number)
 {
     const uint8_t *value = field->start;
@@ -260,7 +262,7 @@ static void copy_renumbered(struct normaliser *n, const struct wire_field *field
 
 static uint64_t shift_index(uint64_t index, bool required)
 {
-    assert(index < UINT32_MAX); /* scanned: it is in its table */
+    assert(index < UINT32_MAX); /* the scan has checked it */
     return index == 0 && !required ? 0 : index + 1;
 }
 
@@ -286,7 +288,7 @@ static void write_index(struct normaliser *n, const struct wire_field *field, ui
 
 static void rewrite_message(struct normaliser *n, unsigned schema, struct slice payload);
 
-/* Of which nothing is set: means "none", whatever the tables hold. */
+/* Whether a message with no field set stays empty: it means "none", whatever the tables contain. */
 static bool stays_zero(const struct scan_schema *parent, const struct scan_schema *child,
                        const struct wire_field *field)
 {
@@ -310,7 +312,7 @@ static void rewrite_child(struct normaliser *n, const struct scan_schema *parent
     end_field(n, open);
 }
 
-/* An index that was left out is 0, and where it must be one, that was the first entry. */
+/* Writes required indices that are absent: they are 0, which meant the first entry. */
 static void write_missing(struct normaliser *n, unsigned schema_number, uint32_t seen)
 {
     const struct scan_schema *schema = &n->set->schemas[schema_number];
@@ -357,7 +359,7 @@ static void rewrite_fields(struct normaliser *n, unsigned schema_number, struct 
     write_missing(n, schema_number, seen);
 }
 
-/* References */
+/* ---- references ---- */
 
 static void find_strings(struct normaliser *n)
 {
@@ -452,7 +454,7 @@ static void rewrite_message(struct normaliser *n, unsigned schema_number, struct
         rewrite_fields(n, schema_number, payload);
 }
 
-/* The request */
+/* ---- the request ---- */
 
 static void write_zero_entries(struct normaliser *n)
 {
@@ -461,7 +463,7 @@ static void write_zero_entries(struct normaliser *n)
             emit_bytes(n, table, zero_entry_payload((int)table));
 }
 
-/* All dictionaries of the request as one, with a zero entry at the front of each table. */
+/* Writes all dictionaries of the request as one, with a zero entry at the front of each table. */
 static void write_dictionary(struct normaliser *n)
 {
     const struct scan_rule *rule = &n->set->schemas[0].rules[PROFILES_DICTIONARY << 3 | WIRE_BYTES];

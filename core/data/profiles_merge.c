@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-/* What is merged is mostly as large as what was merged before; growing towards it copies it. */
+/* Results have mostly similar sizes, so a result begins with the capacity of the previous one, up
+ * to this; growing would copy it. */
 enum { EXPECTED_MAX = 1 << 20 };
 
 struct profiles_merge {
@@ -14,25 +15,25 @@ struct profiles_merge {
     struct merge_target target;
     struct wire_out resources; /* the encoded ResourceProfiles, unknown fields of requests */
     struct wire_out dictionary_unknown; /* unknown fields of dictionaries */
-    struct merge_source last;           /* of the request before, or all zero */
-    struct buffer **held;               /* requests: what is merged may still lie in there */
+    struct merge_source last;           /* dictionary of the previous request, or all zero */
+    struct buffer **held;               /* requests whose bytes the result still refers to */
     size_t held_count;
     uint32_t items;
-    size_t expected; /* bytes of resources: as many as the last time, up to EXPECTED_MAX */
+    size_t expected; /* size of `resources` in the last result, up to EXPECTED_MAX */
 };
 
-/* A request has messages on three levels, each of which has parts on the next; the parts of a
- * profile are its samples. */
+/* A request has messages on three levels. The parts of a message are the messages in it on the next
+ * level; the parts of a profile are its samples. */
 enum { LEVEL_RESOURCE, LEVEL_SCOPE, LEVEL_PROFILE, LEVELS };
 
-/* The field in which the messages of a level stand; behind the last level that of the samples. */
+/* The field number of the messages on each level; the last one is that of samples. */
 static const uint32_t level_fields[LEVELS + 1] = {PROFILES_RESOURCE_PROFILES,
                                                   RESOURCE_PROFILES_SCOPE_PROFILES,
                                                   SCOPE_PROFILES_PROFILES, PROFILE_SAMPLES};
 
 struct source_message {
-    struct slice header;        /* the fields that are no parts, one behind the other */
-    uint32_t first_part, parts; /* of the next level */
+    struct slice header;        /* the fields that are not parts, joined */
+    uint32_t first_part, parts; /* on the next level */
 };
 
 /* All messages of a level, in order. */
@@ -63,14 +64,14 @@ static struct slice whole_field(const struct wire_field *field)
     return slice_of(field->start, (size_t)(field->end - field->start));
 }
 
-/* Of a message: its number said so, and a scan that the rest fits. */
+/* Returns the payload of a message. The caller has checked the number, the scan the wire type. */
 static struct slice payload_of(const struct wire_field *field)
 {
     assert(field->type == WIRE_BYTES);
     return field->bytes;
 }
 
-/* The dictionary of a request that was normalised: there is one, or none. */
+/* Finds the dictionary of a normalised request, which has at most one. */
 static struct slice find_dictionary(struct slice request)
 {
     struct wire_cursor cursor = wire_cursor(request);
@@ -78,7 +79,7 @@ static struct slice find_dictionary(struct slice request)
     return wire_next_bytes(&cursor, PROFILES_DICTIONARY, &field) ? field.bytes : (struct slice){0};
 }
 
-/* Until the result is written. */
+/* Keeps a reference to a request until the result is written. */
 static void hold(struct profiles_merge *merge, struct buffer *request)
 {
     if (merge->held_count > 0 && merge->held[merge->held_count - 1] == request)
@@ -124,7 +125,7 @@ static uint32_t count_items(struct slice request)
     return count;
 }
 
-/* Can the samples refer to all of the dictionary? */
+/* Whether there are enough samples to refer to all entries of the dictionary. */
 static bool may_all_be_referenced(const struct merge_source *source, uint32_t samples)
 {
     return merge_source_count(source, DICTIONARY_STACK_TABLE) <= samples + 1 &&
@@ -161,9 +162,9 @@ void profiles_merge_add(struct profiles_merge *merge, struct buffer *buffer)
 
 /* ---- looking through a request that is added in parts ---- */
 
-/* Collects the fields of a message that are not taken out of it. */
+/* Collects the fields of a message that are not parts. */
 struct header {
-    struct slice run;     /* as long as it is one */
+    struct slice run;     /* the bytes, as long as they are adjacent */
     struct wire_out copy; /* several runs */
 };
 
@@ -189,13 +190,13 @@ static struct slice header_finish(struct header *header, struct arena *arena)
     return result;
 }
 
-/* How many parts the messages of a level and those below have. */
+/* Returns the counter of the parts of all messages on a level. */
 static uint32_t *part_count(struct profiles_source *source, int level)
 {
     return level + 1 < LEVELS ? &source->levels[level + 1].count : &source->sample_count;
 }
 
-/* Counts what there is, so that the arrays can be allocated at once. */
+/* Counts all messages, so that the arrays can be allocated at once. */
 static void count_parts(struct profiles_source *source, int level, struct slice payload)
 {
     struct wire_cursor cursor = wire_cursor(payload);
@@ -296,14 +297,14 @@ size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t
 
 /* ---- adding a part ---- */
 
-/* Which samples are added, and which messages of each level they touch. Everything is found by
- * bisection, so that a request cut into many parts is not walked for each of them. */
+/* The samples that are added, and the messages that contain them on each level. They are found by
+ * bisection, so that a request that is split into many parts is not read for each of them. */
 struct range {
-    uint32_t first[LEVELS + 1], end[LEVELS + 1]; /* behind the last level: the samples */
+    uint32_t first[LEVELS + 1], end[LEVELS + 1]; /* the last element is for the samples */
 };
 
-/* Whether a message has the part or one behind it. A profile without samples goes with the sample
- * behind it. */
+/* Whether a message contains the part or a later one. A profile without samples belongs to the next
+ * sample. */
 static bool reaches(int level, const struct source_message *message, uint32_t part)
 {
     return message->first_part + message->parts > part ||
@@ -316,8 +317,8 @@ static bool starts_at(int level, const struct source_message *message, uint32_t 
     return message->first_part >= part;
 }
 
-/* Returns the first message of the level for which the question is answered with yes; the answers
- * are no, no, ..., yes, yes. */
+/* Returns the first message of a level for which the predicate is true. It must be false for all
+ * earlier messages and true for all later ones. */
 static uint32_t bisect(const struct profiles_source *source, int level, uint32_t part,
                        bool (*is_behind)(int level, const struct source_message *message,
                                          uint32_t part))
@@ -359,8 +360,8 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* The header of a profile's second part and those behind it: what stands for the whole is not
- * repeated. */
+/* Writes the header of a later part of a profile, without fields for the whole profile (profile_id,
+ * original_payload). */
 static void put_later_header(struct profiles_source *source, struct slice header,
                              struct wire_out *out)
 {
@@ -429,7 +430,7 @@ struct profiles_merge *profiles_merge_new(struct budget *budget)
     merge_tables_init(&merge->target.tables, budget);
     for (int table = 0; table < DICTIONARY_TABLE_COUNT; table++)
         merge->target.made[table].budget = budget;
-    merge->target.round = 1; /* 0 in a source: never mapped */
+    merge->target.round = 1; /* 0 in a source means never mapped */
     return merge;
 }
 

@@ -9,8 +9,8 @@
  * samples, or is added in parts, unreferenced entries are dropped. The work is proportional to the
  * data added, even if a request is split into many parts.
  *
- * Owner: the merge owns its memory, and references the requests until the result is made; results
- * are buffers of the caller.
+ * Owner: the merge owns its memory, and holds references to the requests until the result is built;
+ * results belong to the caller.
  *
  * Thread: one at a time.
  */
@@ -29,31 +29,32 @@ void profiles_merge_free(struct profiles_merge *merge);
 
 /* Adds a whole encoded request (scanned and normalised). */
 void profiles_merge_add(struct profiles_merge *merge, struct buffer *request);
-/* Returns how many samples were added since the last result. */
+/* Returns the number of samples added since the last result. */
 uint32_t profiles_merge_items(const struct profiles_merge *merge);
-size_t profiles_merge_size(const struct profiles_merge *merge); /* of the result: bytes, about */
-/* The same, or what was read for it where that is more: an entry that says nothing leaves nothing,
- * and one of many equal ones neither. An entry counts as 16 bytes at least. */
+/* Returns the approximate size of the result in bytes. */
+size_t profiles_merge_size(const struct profiles_merge *merge);
+/* Returns the larger of that size and the bytes read; empty and duplicate entries are read but add
+ * nothing. An entry counts as at least 16 bytes. */
 size_t profiles_merge_work(const struct profiles_merge *merge);
 /* Returns the merged request, which is empty if nothing was added. The merge is then empty again
  * and can be reused. */
 struct buffer *profiles_merge_finish(struct profiles_merge *merge);
 
-/* A request that is added in several parts, and read once. For one merge only. */
+/* A request that is added in several parts and read once. For one merge only. */
 struct profiles_source;
 struct profiles_source *profiles_source_new(struct profiles_merge *merge, struct buffer *request);
 /* Frees the source; the merge stays. */
 void profiles_source_free(struct profiles_source *source);
-/* Returns how many samples the request has. */
+/* Returns the number of samples in the request. */
 uint32_t profiles_source_items(const struct profiles_source *source);
-/* Returns the bytes of samples [first, first + count) themselves; the other bytes of a part are
- * repeated. */
+/* Returns the size in bytes of samples [first, first + count), without everything else in a part
+ * (resources, scopes, headers), which is repeated in each part. */
 size_t profiles_source_item_bytes(const struct profiles_source *source, uint32_t first,
                                   uint32_t count);
 /* Adds samples [first, first + count) of the request, counted over all its profiles in wire order;
- * profiles that are cut keep their header in all parts (profile_id and original_payload stay with
- * the first part only). Resources and scopes without a profile may be left out; a profile
- * without samples belongs to the range that holds the next sample, or the last one. */
+ * a profile that is split keeps its header in all parts (profile_id and original_payload only in
+ * the first). Resources and scopes without a profile may be left out; a profile without samples
+ * belongs to the range that holds the next sample, or the last one. */
 void profiles_source_add(struct profiles_source *source, uint32_t first, uint32_t count);
 
 #endif

@@ -5,14 +5,14 @@
 
 #include <assert.h>
 
-/* Encoding and hashing a longer value costs more than to remember where it is. */
+/* Values of more bytes are found by address, because encoding and hashing them costs more. */
 enum { SHORT_VALUE_MAX = 64 };
 
 struct long_value {
-    struct slice value; /* not compared by content */
+    struct slice value; /* compared by address */
     uint32_t key;
     uint32_t unit;
-    uint32_t index; /* in the attribute table */
+    uint32_t index; /* index in the attribute_table */
 };
 
 struct sample_attributes sample_attributes_init(struct dictionary *dictionary, struct arena *arena)
@@ -20,7 +20,7 @@ struct sample_attributes sample_attributes_init(struct dictionary *dictionary, s
     return (struct sample_attributes){.dictionary = dictionary, .arena = arena};
 }
 
-/* --- the list of a sample --- */
+/* ---- the list of a sample ---- */
 
 static void add_index(struct sample_attributes *attributes, uint64_t index)
 {
@@ -46,7 +46,7 @@ static void read_indices(struct sample_attributes *attributes, struct message_it
     }
 }
 
-/* Read once for each entry that came with the request. */
+/* Returns the key of an entry, which is read once if the entry was received. */
 static uint32_t key_of(struct sample_attributes *attributes, uint32_t index)
 {
     struct dictionary *dictionary = attributes->dictionary;
@@ -68,7 +68,7 @@ static bool has_key(struct sample_attributes *attributes, uint32_t index, struct
     return slice_equal(dictionary_string(attributes->dictionary, string), key);
 }
 
-/* The first position in the list, or its end. */
+/* Returns the position of the first attribute with this key in the list, or its end. */
 static uint32_t find(struct sample_attributes *attributes, struct slice key)
 {
     uint32_t i = 0;
@@ -77,7 +77,7 @@ static uint32_t find(struct sample_attributes *attributes, struct slice key)
     return i;
 }
 
-/* --- entries of the attribute table --- */
+/* ---- entries of the attribute table ---- */
 
 static uint32_t add_entry(struct sample_attributes *attributes,
                           const struct key_value_and_unit *entry)
@@ -121,7 +121,7 @@ static uint32_t add_long_entry(struct sample_attributes *attributes,
     return index;
 }
 
-/* --- the public face --- */
+/* ---- public functions ---- */
 
 bool sample_attributes_get(struct sample_attributes *attributes, struct message_iter sample,
                            struct slice key, struct slice *value_out)

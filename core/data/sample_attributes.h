@@ -1,9 +1,9 @@
 /*
  * sample_attributes: the attributes of samples, by key.
  *
- * A Sample holds numbers of entries of the dictionary's attribute table. Here they are looked up,
- * added and packed. A value that is long is read and hashed once for each place that it has in
- * memory, not once for each sample.
+ * A Sample contains indices into the dictionary's attribute_table. These functions look them up,
+ * add entries and pack the indices. A long value is read and hashed once per address, not once per
+ * sample.
  *
  *     struct slice value;
  *     if (sample_attributes_get(&attributes, sample, SLICE("thread.name"), &value)) ...
@@ -11,10 +11,11 @@
  *         sample_attributes_write(&attributes, message_open(&it, &field));
  *
  * `sample` is an iterator at the start of a Sample (message_iter_into). A value is the payload of
- * an AnyValue (any_value.h). Components use core/pipeline/items.h, which writes by itself.
+ * an AnyValue (any_value.h). Components use core/pipeline/items.h, which calls
+ * sample_attributes_write itself.
  *
- * Owner: the batch's arena, as the dictionary. Values that are set must live as long and stay as
- * they are: a long one is known by its address.
+ * Owner: allocated in the batch's arena, like the dictionary. Values that you set must stay valid
+ * and unchanged as long as the arena, because a long value is recognised by its address.
  *
  * Thread: the worker that owns the batch.
  */
@@ -24,35 +25,37 @@
 #include "core/base/index_table.h"
 #include "core/data/dictionary.h"
 
-/* One for all samples of a request. */
+/* One struct serves all samples of a request. */
 struct sample_attributes {
     struct dictionary *dictionary;
     struct arena *arena;
     uint32_t *indices; /* of one sample */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *keys; /* of the attribute table: the key's number in the string table, plus 1 */
+    uint32_t *keys; /* for each entry of the attribute_table: the index of its key in the
+                       string_table, plus 1 */
     uint32_t key_count;
-    /* Long values that were set, by where they are in memory. */
+    /* Long values that were set, found by their address. */
     struct long_value *long_values;
     uint32_t long_value_count;
     uint32_t long_value_capacity;
     struct index_table by_place;
 };
 
+/* Returns an empty struct for the samples of one request. */
 struct sample_attributes sample_attributes_init(struct dictionary *dictionary, struct arena *arena);
 
-/* The value of the first attribute with this key; false when there is none. */
+/* Gets the value of the first attribute with this key; returns false if there is none. */
 bool sample_attributes_get(struct sample_attributes *attributes, struct message_iter sample,
                            struct slice key, struct slice *value_out);
-/* Gives the attribute another value, and keeps its unit; adds one without a unit when there is
- * none. True when the sample changes by that: then sample_attributes_write must follow. */
+/* Sets the value of the attribute and keeps its unit; adds an attribute without a unit if there is
+ * none. Returns true if this changes the sample: then call sample_attributes_write. */
 bool sample_attributes_set(struct sample_attributes *attributes, struct message_iter sample,
                            struct slice key, struct slice value);
-/* Takes out all attributes with this key. True as above. */
+/* Removes all attributes with this key. Returns true if this changes the sample, too. */
 bool sample_attributes_remove(struct sample_attributes *attributes, struct message_iter sample,
                               struct slice key);
-/* Puts what the last call decided into the sample. */
+/* Writes the result of the last call to the sample. */
 void sample_attributes_write(struct sample_attributes *attributes, struct message *sample);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * A request is walked once, quickly: one look-up per field in the tables of scan_schema.h, a stack
- * of our own, short ways (scan_runs.h) for what there is much of, and indices only noted, since the
- * tables may come behind what refers to them. If that accepts it, all is said. If not, it is walked
- * again, carefully: with the tables counted before, and one by one, so that the first thing that is
- * wrong is found, and where. The place itself is found by walking once more, so nothing is counted
- * for it.
+ * The scan first tries a fast pass: one look-up per field in the tables of scan_schema.h, an
+ * explicit stack, the fast path (scan_runs.h) for frequent messages, and only the highest index for
+ * each table is noted, because tables may follow the messages that refer to them. If the fast pass
+ * does not accept the request, a careful pass follows: it counts the tables first and checks every
+ * field, so that it finds the first error. A third pass finds the path of the error, so the others
+ * need not count for it.
  */
 #include "core/data/scan.h"
 
@@ -20,10 +20,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PLACE_SIZE 800 /* leaves room for the rest in struct error */
+#define PLACE_SIZE 800 /* leaves room for the problem in struct error */
 #define TAG_MAX 5      /* protobuf allows numbers up to 2^29 - 1 */
-#define LENGTH_MAX                                                                                 \
-    5 /* nor would any reader take a longer one: 2^31 is far above the limits of a body */
+#define LENGTH_MAX 5   /* enough: 2^31 is far above the limit of a body */
 
 const struct scan_limits scan_limits_default = {
     .items_max = 1000000, .elements_max = 8000000, .groups_max = 100000};
@@ -59,35 +58,35 @@ static const char *const table_names[DICTIONARY_TABLE_COUNT] = {
     [DICTIONARY_STACK_TABLE] = "stack_table",
 };
 
-/* A message that is being read. */
+/* A message being read. */
 struct frame {
     const struct scan_schema *schema;
-    const uint8_t *start; /* of its tag in the parent */
+    const uint8_t *start; /* its tag in the parent */
     const uint8_t *end;
     uint32_t marks;
 };
 
 struct walk {
-    /* Read only */
+    /* Read only: */
     const struct scan_schema_set *set;
     bool is_quick;
     uint32_t elements_max;
     uint32_t table_sizes[DICTIONARY_TABLE_COUNT];
-    uint32_t index_ends[DICTIONARY_TABLE_COUNT]; /* the same, and 1 for an empty table; when it is
-                                                    quick, UINT32_MAX */
-    /* Found */
+    uint32_t index_ends[DICTIONARY_TABLE_COUNT]; /* table sizes, but 1 for an empty table;
+                                                    UINT32_MAX in the fast pass */
+    /* Results: */
     struct scan_found found;
-    uint32_t nonzero_starts; /* bit per table that starts with something else than its zero value */
-    /* Of the sample that is being read */
+    uint32_t nonzero_starts; /* bit per table that does not start with its zero value */
+    /* Of the sample being read: */
     size_t values;
     size_t timestamps;
-    /* What is wrong */
+    /* The problem: */
     enum problem problem;
     const uint8_t *at; /* the tag of the field, or of the message */
     uint64_t number;   /* depends on the problem */
-    size_t element;    /* in a packed list */
+    size_t element;    /* index in a packed list */
     const struct scan_rule *rule;
-    const uint8_t *sample_end; /* the sample that it is in; NULL: in none */
+    const uint8_t *sample_end; /* end of the sample with the problem; NULL: not in a sample */
     struct frame frames[SCAN_DEPTH_MAX];
 };
 
@@ -108,12 +107,12 @@ static bool refuse(struct walk *walk, enum problem problem, uint64_t number)
     return false;
 }
 
-/* Behind the varint at `p`; NULL when it does not end in time. */
+/* Returns the address after the varint at `p`; NULL if it is too long or truncated. */
 static const uint8_t *skip_varint(const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *limit = end - p > SCAN_NUMBER_SIZE_MAX ? p + SCAN_NUMBER_SIZE_MAX : end;
 
-    if (end - p >= 8) { /* lengths vary, so a branch for each byte would be guessed wrongly */
+    if (end - p >= 8) { /* lengths vary, so branches for each byte would be mispredicted */
         uint64_t word;
         memcpy(&word, p, sizeof word);
         word = ~le64toh(word) & UINT64_C(0x8080808080808080);
@@ -126,7 +125,8 @@ static const uint8_t *skip_varint(const uint8_t *p, const uint8_t *end)
     return NULL;
 }
 
-/* Up to bytes_max bytes; NULL when it does not end there. */
+/* Reads a varint of up to bytes_max bytes. Returns the address after it; NULL if it is longer or
+ * truncated. */
 static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, unsigned bytes_max,
                                          uint64_t *out)
 {
@@ -149,7 +149,7 @@ static inline const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, u
     return NULL;
 }
 
-/* The payload of a BYTES field whose length stands at `p`. */
+/* Reads the payload of a BYTES field whose length is at `p`. */
 static inline bool read_payload(struct walk *walk, const uint8_t *p, const uint8_t *end,
                                 struct slice *out)
 {
@@ -168,7 +168,7 @@ static inline bool read_payload(struct walk *walk, const uint8_t *p, const uint8
     return true;
 }
 
-/* A list of indices, each checked. */
+/* Checks each index of a list. */
 static bool check_indices(struct walk *walk, struct slice list, unsigned table)
 {
     const uint8_t *p = list.data;
@@ -215,7 +215,7 @@ static bool check_elements(struct walk *walk)
     return walk->found.elements <= walk->elements_max || refuse(walk, PROBLEM_ELEMENTS, 0);
 }
 
-/* A message, or an entry of a table. */
+/* Counts a message, or an entry of a table. */
 static inline bool count_element(struct walk *walk, struct slice payload)
 {
     uint32_t counter = walk->rule->counter;
@@ -229,7 +229,7 @@ static inline bool count_element(struct walk *walk, struct slice payload)
     return check_elements(walk);
 }
 
-/* What can only be said of a message as a whole. */
+/* Checks the rules for a message as a whole, at its end. */
 static bool check_message(struct walk *walk, const struct frame *frame)
 {
     if (frame->schema->is_sample) {
@@ -244,7 +244,7 @@ static bool check_message(struct walk *walk, const struct frame *frame)
     return true;
 }
 
-/* The payload of a BYTES field, by its rule. */
+/* Checks the payload of a BYTES field by its rule. */
 static inline bool check_payload(struct walk *walk, struct frame *frame, struct slice payload)
 {
     const struct scan_rule *rule = walk->rule;
@@ -273,7 +273,7 @@ static inline bool check_payload(struct walk *walk, struct frame *frame, struct 
     }
 }
 
-/* Goes into a message. The new frame, or NULL. */
+/* Enters a message. Returns the new frame; NULL if it is refused. */
 static inline struct frame *enter(struct walk *walk, struct frame *frame, struct slice payload)
 {
     const struct scan_rule *rule = walk->rule;
@@ -299,11 +299,11 @@ static inline struct frame *enter(struct walk *walk, struct frame *frame, struct
     return child;
 }
 
-/* The rule for the tag at `p`, and what stands behind the tag; NULL when refused. */
+/* Finds the rule for the tag at `p`. Returns the address after the tag; NULL if it is refused. */
 static inline const uint8_t *read_tag(struct walk *walk, const struct frame *frame,
                                       const uint8_t *p)
 {
-    /* Of fields that the schema does not know. */
+    /* The rules for unknown fields, by wire type. */
     static const struct scan_rule unknown[8] = {
         [WIRE_VARINT] = {.action = SCAN_SKIP_VARINT},
         [WIRE_FIXED64] = {.action = SCAN_SKIP_FIXED64},
@@ -330,7 +330,7 @@ static inline const uint8_t *read_tag(struct walk *walk, const struct frame *fra
     return p;
 }
 
-/* A field that is one number, or refused. Behind it, or NULL. */
+/* Checks a field of one number, or a refused one. Returns the address after it, or NULL. */
 static const uint8_t *check_number(struct walk *walk, struct frame *frame, const uint8_t *p)
 {
     static const enum problem problems[] = {
@@ -380,14 +380,14 @@ static const uint8_t *check_number(struct walk *walk, struct frame *frame, const
     return next + size;
 }
 
-/* Remembers whether a problem is a matter of the layout, which only samples have. */
+/* Notes whether a problem is inside a sample, and so may depend on the layout. */
 static void note_sample(struct walk *walk, const struct frame *frame)
 {
     walk->sample_end = frame->schema->is_sample ? frame->end : NULL;
 }
 
-/* Leaves the messages that end at `p`. The frame to go on in; NULL at the end of the request, or
- * when refused. */
+/* Leaves the messages that end at `p`. Returns the frame to continue in; NULL at the end of the
+ * request, or if it is refused. */
 static inline struct frame *leave(struct walk *walk, struct frame *frame, const uint8_t *p)
 {
     while (p == frame->end) {
@@ -403,13 +403,14 @@ static inline struct frame *leave(struct walk *walk, struct frame *frame, const 
     return frame;
 }
 
-/* May messages be taken without going into them? */
+/* Whether the depth allows the fast path, which does not enter messages. */
 static inline bool has_depth(const struct walk *walk, const struct frame *frame)
 {
     return frame + SCAN_RUN_DEPTH < walk->frames + SCAN_DEPTH_MAX;
 }
 
-/* Behind the field, and perhaps some more of its kind; NULL when there is no short way here. */
+/* Tries the fast path. Returns the address after the field, and perhaps more fields of its kind;
+ * NULL if the fast path does not accept the field. */
 static inline const uint8_t *take_run(struct walk *walk, const struct frame *frame)
 {
     const struct scan_rule *rule = walk->rule;
@@ -418,14 +419,14 @@ static inline const uint8_t *take_run(struct walk *walk, const struct frame *fra
     if (!has_depth(walk, frame))
         return NULL;
     if (rule->counter > SCAN_COUNT_ENTRIES && walk->found.counts[rule->counter] == 0)
-        return NULL; /* count_element looks at the first entry of a table */
+        return NULL; /* count_element checks the first entry of a table */
     p = scan_run((enum scan_action)rule->action, &walk->found, walk->at, frame->end,
                  walk->frames[0].end);
     return p != walk->at ? p : NULL;
 }
 
-/* A field that has a length. May go into it: then *frame is its message's. Where to read on, or
- * NULL. */
+/* Checks a field with a length. May enter a message, and then sets *frame. Returns the address to
+ * continue at, or NULL. */
 static inline const uint8_t *check_bytes(struct walk *walk, struct frame **frame, const uint8_t *p)
 {
     const struct scan_rule *rule = walk->rule;
@@ -449,7 +450,7 @@ static inline const uint8_t *check_bytes(struct walk *walk, struct frame **frame
     return *frame ? payload.data : NULL;
 }
 
-/* The whole request, without recursion. */
+/* Walks the whole request, without recursion. */
 static bool walk_request(struct walk *walk, struct slice request)
 {
     struct frame *frame = walk->frames;
@@ -469,11 +470,11 @@ static bool walk_request(struct walk *walk, struct slice request)
     }
     if (frame)
         note_sample(walk, frame);
-    assert(walk->problem != NO_PROBLEM || !frame); /* only the end leaves no frame */
+    assert(walk->problem != NO_PROBLEM || !frame); /* there is no frame only at the end */
     return walk->problem == NO_PROBLEM;
 }
 
-/* What is wrong, without the place. */
+/* Writes the text of the problem, without its path. */
 static void describe_problem(const struct walk *walk, char *to, size_t size)
 {
     unsigned argument = walk->rule ? walk->rule->argument : 0;
@@ -556,7 +557,7 @@ static bool check_count(uint32_t count, uint32_t max, const char *what, struct e
            error_set(err, "the request holds %" PRIu32 " %s, more than %" PRIu32, count, what, max);
 }
 
-/* Counts that are limited only at the end, since nothing is kept for them. */
+/* Checks counts that are limited only at the end, because they use no memory. */
 static bool check_counts(const struct walk *walk, const struct scan_limits *limits,
                          const char *items, const char *groups, struct error *err)
 {
@@ -586,7 +587,7 @@ static void store_counts(const struct walk *walk, struct scan_result *result)
     result->dictionaries = counts[SCAN_COUNT_DICTIONARIES] > 1;
 }
 
-/* An empty request may come without an address. */
+/* Returns a request with an address, because an empty one may be NULL. */
 static struct slice with_address(struct slice request)
 {
     return request.size > 0 ? request : slice_of("", 0);
@@ -607,8 +608,8 @@ static bool walk_traces(struct walk *walk, struct slice request, const struct sc
 bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
                  struct error *err)
 {
-    struct walk walk; /* its frames are written before they are read, and zeroing them takes as long
-                         as a small request */
+    struct walk walk; /* not zeroed: frames are written before they are read, and zeroing them takes
+                         as long as a small request */
 
     *result = (struct scan_result){0};
     request = with_address(request);
@@ -621,7 +622,7 @@ bool scan_traces(struct slice request, const struct scan_limits *limits, struct 
     return true;
 }
 
-/* Is entry 0 of the table read? Some field says so, or leaves its index out, which is 0. */
+/* Whether entry 0 of the table is referred to, by an index of 0 or an absent index. */
 static bool is_read(const struct walk *walk, unsigned table)
 {
     if (walk->found.needed[table] > 0)
@@ -651,7 +652,7 @@ static bool misses_zero_entries(const struct walk *walk)
     return walk->nonzero_starts != 0;
 }
 
-/* Index 0 needs no table. */
+/* Returns the first invalid index. Index 0 is always valid. */
 static uint32_t index_end_of(uint32_t table_size)
 {
     return table_size > 0 ? table_size : 1;
@@ -680,8 +681,8 @@ static bool walk_carefully(struct walk *walk, enum scan_layout layout, struct sl
     return walk_request(walk, request);
 }
 
-/* Both readings fail: 1.9 is what the sender meant if it leads beyond the sample where the other
- * ends. */
+/* Both layouts fail. The sender meant 1.9 if that error is after the sample in which the current
+ * layout fails. */
 static bool report_further(const struct walk *current, const struct walk *v19, struct slice request,
                            struct error *err)
 {

@@ -5,7 +5,7 @@
  * schema (proto/), depth, element counts, id lengths, UTF-8 of strings and, for profiles, every
  * index into the dictionary and the form of samples; it counts the items. A request that passed can
  * be read with message.h without further checks. docs/otlp.md lists everything that is refused,
- * with the texts.
+ * with the error texts.
  *
  * Owner: nothing is kept.
  *
@@ -23,15 +23,15 @@
 struct scan_limits {
     uint32_t items_max;    /* spans or samples; 1,000,000 */
     uint32_t elements_max; /* messages of any kind; 8,000,000 */
-    uint32_t groups_max;   /* ResourceSpans or ResourceProfiles; 100,000. What changes a resource
-                              keeps a node for each. 0: no limit */
-    bool careful;          /* without the short ways. The result is the same; for tests */
+    uint32_t groups_max;   /* ResourceSpans or ResourceProfiles; 100,000. A component that changes
+                              resources has a node for each. 0: no limit */
+    bool careful;          /* do not use the fast path. The result is the same; for tests */
 };
 extern const struct scan_limits scan_limits_default;
 
 enum scan_layout { SCAN_LAYOUT_CURRENT, SCAN_LAYOUT_V19 };
 
-/* What a request holds; all zero when it was refused. */
+/* What a request contains; all zero if it was refused. */
 struct scan_result {
     uint32_t items;    /* spans, or Sample messages */
     uint32_t groups;   /* ResourceSpans / ResourceProfiles */
@@ -42,21 +42,21 @@ struct scan_result {
     enum scan_layout layout;                      /* of the samples */
     bool has_references; /* of profiles: key_strindex or string_value_strindex occur */
     bool dictionaries;   /* more than one dictionary field: legal protobuf, merged by normalise */
-    bool misses_zero_entries; /* a table does not start with its zero value, or is empty while
-                                 something refers to its index 0, be it by leaving an index out */
+    bool misses_zero_entries; /* a table does not start with its zero value, or is empty although
+                                 something refers to its index 0, even by an absent index */
 };
 
-/* Builds the tables from the protobuf-c descriptors; call once before any thread scans. */
+/* Builds the tables from the protobuf-c descriptors. Call it once before any thread scans. */
 void scan_init(void);
 
-/* False: refused, err says what and where, "resource_spans[0].scope_spans[0].spans[17].trace_id:
- * has 15 bytes, must have 16 or none". */
+/* Returns false if the request is refused; err then says what is wrong and where:
+ * "resource_spans[0].scope_spans[0].spans[17].trace_id: has 15 bytes, must have 16 or none". */
 bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
                  struct error *err);
-/* The same, "resource_profiles[0].scope_profiles[0].profiles[2].samples[17].link_index: 9 is
- * outside the link_table, which has 4 entries". Decides the layout once per request: current unless
- * reading it so breaks an index, a length or a MUST of the proto while v1.9 does not. Index 0 is
- * always valid. */
+/* Like scan_traces: "resource_profiles[0].scope_profiles[0].profiles[2].samples[17].link_index: 9
+ * is outside the link_table, which has 4 entries". Chooses one layout per request: the current one,
+ * unless an index, a length or a MUST of the proto is violated with it and not with v1.9. Index 0
+ * is always valid. */
 bool scan_profiles(struct slice request, const struct scan_limits *limits,
                    struct scan_result *result, struct error *err);
 

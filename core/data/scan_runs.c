@@ -1,11 +1,10 @@
 /*
- * How it is fast: each kind of message names its fields in ascending order, as most encoders write
- * them, so that each field is guessed right; again and again while that takes one, because the
- * Collector writes them in descending order. Numbers and texts are looked at many bytes at once,
- * without a branch for each. Where a message ends is known from its length, so a field is taken
- * without asking whether all of it is inside; if it was not, the end is missed, which is asked
- * once. That may read behind a message, so those that end in the last ROOM bytes are left to the
- * walk.
+ * Why this is fast: the code for each kind of message tries its fields in ascending order, as most
+ * encoders write them, so branches are predicted well; it repeats this as long as it accepts a
+ * field, because the Collector writes fields in descending order. Numbers and texts are checked
+ * many bytes at a time, without a branch for each. Fields are accepted without a check that they
+ * are inside the message: one check at the end shows whether the end was hit exactly. This may read
+ * past a message, so messages that end in the last ROOM bytes are left to the slow path.
  */
 #include "core/data/scan_runs.h"
 
@@ -18,12 +17,12 @@
 #include <emmintrin.h>
 #endif
 
-#define ROOM 160 /* a text of 127 bytes, and something */
+#define ROOM 160 /* more than a text of 127 bytes with its header */
 #define TAG(number, type) ((number) << 3 | (type))
 
-/* Bytes */
+/* ---- bytes ---- */
 
-/* The upper bits of 16 bytes, and of 64. */
+/* ---- return the uppermost bits of 16 bytes, and of 64 ---- */
 
 static inline uint64_t upper_16(const uint8_t *p)
 {
@@ -43,20 +42,21 @@ static inline uint64_t upper_64(const uint8_t *p)
     return upper_16(p) | upper_16(p + 16) << 16 | upper_16(p + 32) << 32 | upper_16(p + 48) << 48;
 }
 
-/* Is there none among the first `size`, up to 63? */
+/* Whether none of the first `size` bits is set; size is at most 63. */
 static inline bool are_none_upper(uint64_t upper, size_t size)
 {
     return upper << 1 << (63 - size) == 0;
 }
 
-/* Up to 64 bytes may be read. */
+/* Whether the text is ASCII. Reads up to 64 bytes. */
 static inline bool is_ascii(const uint8_t *p, size_t size)
 {
     return size < 64 ? are_none_upper(upper_64(p), size) : utf8_is_ascii(p, size);
 }
 
-/* Fields: each of these takes one if it has this tag. Behind it; `p` when it is another one, or the
- * message is over; behind the end when it is not plain, whereupon nothing else is taken. */
+/* The take_ functions accept one field with a given tag, and return the address after it. They
+ * return `p` if the tag is another, or the message ends; and an address after `end` if the field is
+ * not plain, after which nothing else is accepted. */
 
 static inline bool stands_at(const uint8_t *p, const uint8_t *end, unsigned tag)
 {
@@ -94,7 +94,7 @@ static inline const uint8_t *take_id(const uint8_t *p, const uint8_t *end, unsig
     return p[1] == 0 ? p + 2 : not_plain(end);
 }
 
-/* The payload: a length of one byte or two, and what it announces is there. */
+/* Returns the address of the payload, whose length has one byte or two and is complete. */
 static inline const uint8_t *open_payload(const uint8_t *p, const uint8_t *end, size_t *size)
 {
     *size = *++p;
@@ -122,7 +122,7 @@ static inline const uint8_t *take_text(const uint8_t *p, const uint8_t *end, uns
     return p[1] < 0x80 && is_ascii(p + 2, p[1]) ? p + 2 + p[1] : take_any_text(p, end);
 }
 
-/* An index of up to five bytes. */
+/* Takes an index of up to five bytes. */
 static inline const uint8_t *take_index(struct scan_found *found, const uint8_t *p,
                                         const uint8_t *end, unsigned tag, unsigned table)
 {
@@ -178,7 +178,7 @@ bool scan_count_numbers(struct slice packed, size_t *count)
     return length == 0;
 }
 
-/* Packed numbers; adds how many they are. */
+/* Takes packed numbers, and adds their number to *count. */
 static inline const uint8_t *take_numbers(size_t *count, const uint8_t *p, const uint8_t *end,
                                           unsigned tag)
 {
@@ -192,7 +192,8 @@ static inline const uint8_t *take_numbers(size_t *count, const uint8_t *p, const
         return p;
     if (size > sizeof word)
         return scan_count_numbers(slice_of(p, size), count) ? p + size : not_plain(end);
-    /* So few cannot be too long; the last byte of each says that it does not go on. */
+    /* Eight bytes cannot contain a number that is too long; each number ends with a byte without
+     * the uppermost bit. */
     memcpy(&word, p, sizeof word);
     word = ~le64toh(word) & UINT64_C(0x8080808080808080) >> (64 - 8 * size);
     *count += (word >> 7) * UINT64_C(0x0101010101010101) >> 56;
@@ -213,15 +214,15 @@ static inline const uint8_t *take_fixed64s(size_t *count, const uint8_t *p, cons
     return size % 8 == 0 ? p + size : not_plain(end);
 }
 
-/* Lists of indices */
+/* ---- lists of indices ---- */
 
 #if defined(__SSE2__)
-/* A lane holds two bytes that follow one another. They are an index; or begin with an index of one
- * byte; or begin with the second byte of an index, and that is less than the index. So the highest
- * of all pairs tells the highest index, wherever indices begin. */
+/* A lane contains two consecutive bytes. They are an index, or begin with an index of one byte, or
+ * begin with the second byte of an index, which is less than the index. So the highest of all pairs
+ * gives the highest index, wherever indices begin. */
 struct lanes {
     __m128i highest;
-    __m128i broken; /* in the uppermost bit of a lane: an index goes on behind two bytes */
+    __m128i broken; /* uppermost bit of a lane: an index has more than two bytes */
 };
 
 static inline void look_at_lanes(struct lanes *lanes, const uint8_t *p)
@@ -257,12 +258,12 @@ static inline uint32_t needed_by_long(const uint8_t *p, size_t size)
         look_at_lanes(&lanes, p);
         look_at_lanes(&lanes, p + 1);
     }
-    look_at_lanes(&lanes, last); /* some of it once more, which does no harm */
+    look_at_lanes(&lanes, last); /* reads some bytes twice, which does no harm */
     look_at_lanes(&lanes, last + 1);
     if (_mm_movemask_epi8(lanes.broken) & 0xaaaa)
         return 0;
     highest = highest_lane(lanes.highest);
-    if (highest < last[LONG - 1]) /* no pair begins with it, and it may be an index */
+    if (highest < last[LONG - 1]) /* no pair begins with the last byte, which may be an index */
         highest = last[LONG - 1];
     return highest + 1;
 }
@@ -295,15 +296,15 @@ uint32_t scan_needed_by(struct slice indices)
     return needed_by_short(indices.data, indices.size);
 }
 
-/* Attributes */
+/* ---- attributes ---- */
 
-/* Where a small value begins: its tag and size, the tag of what is in it, and, if that is a text,
- * its size. As a little-endian number, and without the sizes. */
+/* The first bytes of a small value: its tag and size, the tag of its content, and for a text its
+ * size. As a little-endian number, without the sizes. */
 #define VALUE_HEADER(tag) ((uint32_t)((tag) << 16 | TAG(KEY_VALUE_VALUE, WIRE_BYTES)))
 
 static inline uint32_t text_header(uint32_t value_size)
 {
-    /* One multiplication puts the size where it belongs, twice, and the text is two smaller. */
+    /* One multiplication puts the size into both places; the text is two bytes smaller. */
     return VALUE_HEADER(TAG(ANY_VALUE_STRING, WIRE_BYTES)) + value_size * 0x01000100u - 0x02000000u;
 }
 
@@ -329,7 +330,8 @@ static bool is_small_number(uint32_t header, size_t value_size, const uint8_t *n
     }
 }
 
-/* At `p` a KeyValue of 6 to 63 bytes; more may be read. The Collector writes the value first. */
+/* Whether there is a plain KeyValue of 6 to 63 bytes at `p`; may read further. The Collector writes
+ * the value first. */
 static inline bool is_small_attribute(const uint8_t *p, size_t size)
 {
     uint64_t upper = upper_64(p);
@@ -371,7 +373,7 @@ static bool is_plain_value(const uint8_t *p, size_t size)
     }
 }
 
-/* A value that there may be once: `*elements` says whether it was there. */
+/* Takes a value, which may occur once: *elements shows whether it has occurred. */
 static inline const uint8_t *take_value(uint32_t *elements, const uint8_t *p, const uint8_t *end,
                                         unsigned tag)
 {
@@ -407,7 +409,7 @@ bool scan_is_plain_attribute(const uint8_t *p, size_t size)
     return is_plain_value(value, value_size);
 }
 
-/* Of any size, with any text. */
+/* Whether there is a plain attribute of any size. */
 static bool is_other_attribute(const uint8_t *p, const uint8_t *end)
 {
     uint32_t elements = 0;
@@ -421,7 +423,7 @@ static bool is_other_attribute(const uint8_t *p, const uint8_t *end)
     return p == end && elements == 1;
 }
 
-/* As many attributes as are plain. */
+/* Takes attributes as long as they are plain. */
 static inline const uint8_t *take_attributes(uint32_t *elements, const uint8_t *p,
                                              const uint8_t *end, unsigned tag)
 {
@@ -442,7 +444,7 @@ static inline const uint8_t *take_attributes(uint32_t *elements, const uint8_t *
     return p;
 }
 
-/* Messages; each adds what it holds besides itself. */
+/* ---- messages: each function adds the elements inside the message ---- */
 
 static bool is_plain_status(const uint8_t *p, const uint8_t *end)
 {
@@ -484,7 +486,7 @@ static inline const uint8_t *take_events(uint32_t *elements, const uint8_t *p, c
     return p;
 }
 
-/* There may be one. */
+/* Takes a Status, of which there may be one. */
 static inline const uint8_t *take_status(uint32_t *statuses, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *status;
@@ -501,7 +503,7 @@ static inline const uint8_t *take_status(uint32_t *statuses, const uint8_t *p, c
 
 static inline const uint8_t *take_flags(const uint8_t *p, const uint8_t *end)
 {
-    enum { FLAGS = TAG(SPAN_FLAGS, WIRE_FIXED32) }; /* takes two bytes */
+    enum { FLAGS = TAG(SPAN_FLAGS, WIRE_FIXED32) }; /* the tag has two bytes */
 
     return stands_at(p, end, (FLAGS & 0x7f) | 0x80) && p[1] == FLAGS >> 7 ? p + 2 + 4 : p;
 }
@@ -643,7 +645,7 @@ static inline bool is_plain_string(struct scan_found *found, const uint8_t *p, c
     return is_ascii(p, size) || utf8_is_valid(slice_of(p, size));
 }
 
-/* Of the attribute_table. */
+/* Whether it is a plain entry of the attribute_table. */
 static inline bool is_plain_entry(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
     uint32_t elements = 0;
@@ -671,11 +673,12 @@ static inline bool is_plain_stack(struct scan_found *found, const uint8_t *p, co
     return p == end;
 }
 
-/* The run */
+/* ---- the run ---- */
 
 typedef bool is_plain_message(struct scan_found *, const uint8_t *p, const uint8_t *end);
 
-/* Inlined with each kind of message, and that into it. */
+/* Takes a run of one kind of message. Inlined for each kind, with the function for the message
+ * inlined into it. */
 static inline __attribute__((always_inline)) const uint8_t *
 take_messages(struct scan_found *found, const uint8_t *p, const uint8_t *end,
               is_plain_message *is_plain, unsigned counter)

@@ -22,7 +22,8 @@ static const struct {
     {"location_indices", DICTIONARY_LOCATION_TABLE},
 };
 
-/* DICTIONARY_ table that a field of this name points into; 0: it is no index. */
+/* Returns the DICTIONARY_ table that a field with this name points into; 0 if it is not an
+ * index. */
 static int table_of(const char *field)
 {
     static const char strindex[] = "_strindex";
@@ -68,7 +69,7 @@ static enum scan_counter counter_of(const ProtobufCMessageDescriptor *message)
     return SCAN_COUNT_OTHER;
 }
 
-/* What can be done with a repeated message, of which there may be many. */
+/* Returns the action for a frequent repeated message, which has a fast path. */
 static enum scan_action run_of(const ProtobufCMessageDescriptor *message, enum scan_flavour flavour)
 {
     if (message_is(message, "KeyValue"))
@@ -115,14 +116,14 @@ static enum scan_action skip_of(unsigned wire_type)
     return skips[wire_type];
 }
 
-/* Every field unknown. */
+/* Makes all fields unknown. */
 static void fill_defaults(struct scan_schema *schema)
 {
     for (unsigned tag = 0; tag < SCAN_TAGS; tag++)
         schema->rules[tag].action = (uint8_t)(tag < 8 ? SCAN_REFUSE_NUMBER : skip_of(tag & 7));
 }
 
-/* The schema of a message in the set, added when it is not there yet. */
+/* Returns the number of the schema of a message in the set; adds it if necessary. */
 static uint8_t schema_for(struct scan_schema_set *set, const ProtobufCMessageDescriptor *message)
 {
     for (size_t i = 0; i < set->count; i++)
@@ -133,7 +134,7 @@ static uint8_t schema_for(struct scan_schema_set *set, const ProtobufCMessageDes
     return (uint8_t)set->count++;
 }
 
-/* The next free mark of this schema. */
+/* Returns the next free mark of a schema. */
 static uint8_t take_mark(uint8_t *marks)
 {
     unsigned mark = (unsigned)*marks + 1;
@@ -156,7 +157,7 @@ static struct scan_rule message_rule(struct scan_schema_set *set,
 
     if (field->label == PROTOBUF_C_LABEL_REPEATED)
         rule.action = (uint8_t)run_of(child, flavour);
-    else if (!message_is(child, "ProfilesDictionary")) /* more than one is for normalise */
+    else if (!message_is(child, "ProfilesDictionary")) /* normalise merges several dictionaries */
         rule.mark = take_mark(marks);
     return rule;
 }
@@ -172,7 +173,7 @@ static struct scan_rule index_rule(const ProtobufCMessageDescriptor *message, in
     };
 }
 
-/* The rule for a field that comes with its own wire type. */
+/* Returns the rule for a field with its own wire type. */
 static struct scan_rule rule_for(struct scan_schema_set *set,
                                  const ProtobufCMessageDescriptor *message,
                                  const ProtobufCFieldDescriptor *field, enum scan_flavour flavour,
@@ -202,7 +203,7 @@ static bool is_packable(const ProtobufCFieldDescriptor *field)
     return field->label == PROTOBUF_C_LABEL_REPEATED && wire_type_of(field->type) != WIRE_BYTES;
 }
 
-/* Gives a repeated number its two rules: one by one, and packed. */
+/* Sets the two rules of a repeated number: single and packed. */
 static void set_packable(struct scan_schema *schema, const ProtobufCFieldDescriptor *field,
                          uint32_t number, struct scan_rule rule)
 {
@@ -241,7 +242,7 @@ static void set_field(struct scan_schema_set *set, size_t index,
         schema->rules[number << 3 | (uint32_t)wire_type_of(field->type)] = rule;
 }
 
-/* key and key_strindex exclude each other where both mean something. */
+/* key and key_strindex exclude each other where both are defined. */
 static void exclude_both_keys(struct scan_schema *schema, uint8_t *marks)
 {
     struct scan_rule *key = &schema->rules[KEY_VALUE_KEY << 3 | WIRE_BYTES];
@@ -274,7 +275,7 @@ static void count_entries(struct scan_schema *dictionary)
     }
 }
 
-/* Where OTLP 1.9 had the fields of a Sample. */
+/* Returns the number of a field of Sample in OTLP 1.9. */
 static uint32_t number_in_v19(const ProtobufCFieldDescriptor *field)
 {
     switch (field->id) {
@@ -317,7 +318,7 @@ static void build_set(enum scan_flavour flavour, const ProtobufCMessageDescripto
     if (set->count > 0)
         return;
     schema_for(set, root);
-    for (size_t i = 0; i < set->count; i++) /* grows while it is built */
+    for (size_t i = 0; i < set->count; i++) /* the set grows meanwhile */
         build_schema(set, i, flavour);
 }
 
@@ -335,11 +336,11 @@ void scan_schema_init(void)
 
 const struct scan_schema_set *scan_schema_set(enum scan_flavour flavour)
 {
-    assert(sets[flavour].count > 0); /* scan_init was called */
+    assert(sets[flavour].count > 0); /* scan_init must be called first */
     return &sets[flavour];
 }
 
-/* Building a path of limited length. */
+/* A path of limited length while it is built. */
 struct place {
     char *to;
     size_t size;
@@ -365,7 +366,7 @@ static void add_to_place(struct place *place, const char *name, bool indexed, si
     place->used += (size_t)length;
 }
 
-/* How many elements of a repeated field this occurrence holds. */
+/* Returns how many elements of a repeated field this occurrence contains. */
 static size_t count_elements(const ProtobufCFieldDescriptor *field, const struct wire_field *found)
 {
     size_t count = 0;
@@ -379,7 +380,7 @@ static size_t count_elements(const ProtobufCFieldDescriptor *field, const struct
     return count;
 }
 
-/* The field whose tag stands at `at`, as far as it can be read. */
+/* Returns the field number of the tag at `at`, as far as it can be read. */
 static uint32_t number_at(const uint8_t *at, const uint8_t *end)
 {
     uint32_t tag = 0;
@@ -392,8 +393,8 @@ static uint32_t number_at(const uint8_t *at, const uint8_t *end)
     return 0;
 }
 
-/* Walks one message up to `at`. Returns the child to go into, or NULL when the field was found
- * here. */
+/* Walks one message up to `at`. Returns the schema of the child that contains it; NULL if the field
+ * is in this message. */
 static const struct scan_schema *find_in_message(const struct scan_schema_set *set,
                                                  const struct scan_schema *schema,
                                                  struct slice *bytes, const uint8_t *at,
@@ -407,7 +408,7 @@ static const struct scan_schema *find_in_message(const struct scan_schema_set *s
 
     while (cursor.next != at) {
         bool more = wire_next(&cursor, &found);
-        assert(more && found.start < at); /* the caller's promise: well formed up to `at` */
+        assert(more && found.start < at); /* the caller guarantees well-formed bytes up to `at` */
         field = found.number < SCAN_NUMBERS ? schema->fields[found.number] : NULL;
         if (at < found.end) {
             assert(field && field->type == PROTOBUF_C_TYPE_MESSAGE);

@@ -3,7 +3,7 @@
 #include "core/data/wire.h"
 #include "core/data/zero_entry.h"
 
-/* False when it is no protobuf. */
+/* Counts the entries of a dictionary. Returns false if it is not protobuf. */
 static bool count_dictionary(struct slice dictionary, struct scan_tables *tables)
 {
     struct wire_cursor cursor = wire_cursor(dictionary);

@@ -1,8 +1,9 @@
 /*
- * scan_tables: how long the tables of a profiles request are, before its indices are checked.
+ * scan_tables: counts the entries of the tables of a profiles request, before its indices are
+ * checked.
  *
- * The dictionary may stand behind what refers to it, and there may be several; one look at the
- * headers of their entries tells the sizes.
+ * The dictionary may follow the messages that refer to it, and there may be several. So the sizes
+ * are counted first, from the headers of the entries.
  *
  * Owner: plain data.
  *
@@ -17,11 +18,11 @@
 struct scan_tables {
     uint32_t sizes[DICTIONARY_TABLE_COUNT];
     uint32_t dictionaries;
-    uint32_t nonzero_starts; /* bit per table that starts with something else than its zero value */
+    uint32_t nonzero_starts; /* bit per table that does not start with its zero value */
 };
 
-/* Broken bytes: every size is UINT32_MAX. The scan will find the same fault, and shall not stumble
- * over an index before. */
+/* Counts the entries of all dictionaries. If the bytes are invalid, every size is UINT32_MAX, so
+ * that the scan does not refuse an index before it reports the same fault. */
 void scan_tables_count(struct slice request, struct scan_tables *tables);
 
 #endif

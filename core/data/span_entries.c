@@ -36,7 +36,7 @@ static uint64_t last_arrival(const struct span_entry *entry)
 void span_entries_purge(const struct span_index_common *common, struct span_shard *shard,
                         uint64_t now_ns, unsigned most)
 {
-    /* They stand in the order of their last arrival, so the expired ones come first. */
+    /* Entries are in the order of their last arrival, so expired ones are first. */
     uint64_t linger_ns = common->window_ns + common->window_ns / 4;
     shard->live_since_ns = now_ns > common->window_ns ? now_ns - common->window_ns : 0;
     uint64_t gone = now_ns > linger_ns ? now_ns - linger_ns : 0;
@@ -54,7 +54,7 @@ static bool is_full(const struct span_operation *op)
     return entries + op->shard->table.live - op->live_before >= op->common->max_spans;
 }
 
-/* same_id: entries that have the span id already. */
+/* Adds an entry. same_id: number of entries with the same span id. */
 static struct span_entry *insert(struct span_operation *op, const struct span_key *key,
                                  const struct span_source *source, uint8_t flag, unsigned same_id)
 {
@@ -63,16 +63,16 @@ static struct span_entry *insert(struct span_operation *op, const struct span_ke
     struct span_entry *entry =
         span_shard_insert(op->shard, op->tag, stored_span_id(key, source), flag, source, same_id);
     memcpy(entry->trace_id, key->trace_id, TRACE_ID_SIZE);
-    /* Also what only waits is as old as it is. */
+    /* An entry that only has waiters ages, too. */
     entry->samples_last_ns = op->now_ns;
     return entry;
 }
 
-/* How near an entry is to who asks. */
+/* How near an entry is to the source that looks it up. */
 enum nearness { NEAR_NEVER, NEAR_OTHER, NEAR_OWNER, NEAR_OWN };
 
-/* Ids of different tenants are different already; by number it is certain, but for those who share
- * number 0. */
+/* Stored ids of different tenants differ. The source number makes this certain, except for sources
+ * that share number 0. */
 static enum nearness nearness_of(const struct span_operation *op, const struct span_entry *entry,
                                  const struct span_source *source)
 {
@@ -86,13 +86,13 @@ static enum nearness nearness_of(const struct span_operation *op, const struct s
     return meet ? NEAR_OTHER : NEAR_NEVER;
 }
 
-/* With the span id of the key; the others of a tenant are passed over. */
+/* The entries with the span id of a key. Entries of other tenants are ignored. */
 struct candidates {
     struct span_found all[SPAN_SHARD_SAME_ID];
     unsigned count;
-    unsigned same_id;         /* with those that are passed over */
-    struct span_entry *exact; /* of the source, the same trace */
-    struct span_entry *loose; /* of the source: samples without a trace id, and no span yet */
+    unsigned same_id;         /* including ignored ones */
+    struct span_entry *exact; /* of the same source, with the same trace id */
+    struct span_entry *loose; /* of the same source: samples without a trace id, and no span yet */
 };
 
 static void find_candidates(struct span_operation *op, const struct span_key *key,
@@ -142,24 +142,24 @@ static const uint64_t *copy_totals(struct span_operation *op, const struct span_
         .data;
 }
 
-/* Of samples that arrived in this time; the entry is the newest one. */
+/* Adds totals of samples that arrive now. The entry is the newest one. */
 static void add_totals(struct span_operation *op, struct span_entry *entry, const uint64_t *more,
                        uint64_t first_ns, uint64_t last_ns)
 {
     assert(op->common->totals_count * sizeof *more == op->shard->totals_size);
     bool had_totals = has_totals(op, entry);
     if (!had_totals)
-        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS; /* those are too old */
+        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS; /* the old ones are expired */
     uint64_t *sum = span_shard_open_totals(op->shard, entry);
     for (unsigned i = 0; i < op->common->totals_count; i++)
-        sum[i] += more[i]; /* wraps: numbers from outside */
+        sum[i] += more[i]; /* may wrap: the numbers come from outside */
     if (!had_totals || first_ns < entry->samples_first_ns)
         entry->samples_first_ns = first_ns;
     if (!had_totals || last_ns > entry->samples_last_ns)
         entry->samples_last_ns = last_ns;
 }
 
-/* --- spans --- */
+/* ---- spans ---- */
 
 static void note_left(struct span_entry *entry, uint64_t samples)
 {
@@ -168,7 +168,7 @@ static void note_left(struct span_entry *entry, uint64_t samples)
         left < SPAN_SAMPLES_LEFT_MAX ? left & SPAN_SAMPLES_LEFT_MAX : SPAN_SAMPLES_LEFT_MAX;
 }
 
-/* What samples left under the ids becomes the span's. The entry is the newest one. */
+/* Moves the totals of samples from their entry to that of the span. The entry is the newest one. */
 static struct span_entry *merge(struct span_operation *op, struct span_entry *entry,
                                 struct span_entry *left)
 {
@@ -188,7 +188,8 @@ static struct span_entry *merge(struct span_operation *op, struct span_entry *en
     return entry;
 }
 
-/* Holds what samples left for a span with this key: of its trace or of none. */
+/* Whether an entry has totals of samples for a span with this key: with its trace id or without
+ * one. */
 static bool awaits_span(const struct span_operation *op, const struct span_entry *entry,
                         const struct span_key *key)
 {
@@ -196,7 +197,7 @@ static bool awaits_span(const struct span_operation *op, const struct span_entry
                                     memcmp(entry->trace_id, key->trace_id, TRACE_ID_SIZE) == 0);
 }
 
-/* NULL: there is none but `entry`. */
+/* Finds an entry other than `entry` with totals for the span; NULL if there is none. */
 static struct span_entry *find_awaiting(struct span_operation *op, const struct span_put *put,
                                         const struct candidates *found,
                                         const struct span_entry *entry)
@@ -207,8 +208,8 @@ static struct span_entry *find_awaiting(struct span_operation *op, const struct 
     return NULL;
 }
 
-/* The entry of a span, as if it had just arrived, with all that samples left for it, whosever they
- * are. */
+/* Returns the entry of a span, moved to the end, with the totals of its samples from all
+ * sources. */
 static struct span_entry *entry_of_span(struct span_operation *op, const struct span_put *put,
                                         struct candidates *found)
 {
@@ -229,7 +230,7 @@ static struct span_entry *entry_of_span(struct span_operation *op, const struct 
     return entry;
 }
 
-/* Says the same as the span that came first. */
+/* Whether a span has the same content as the one that arrived first. */
 static bool says_the_same(const struct span_operation *op, const struct span_entry *entry,
                           const struct span_facts *facts)
 {
@@ -295,7 +296,7 @@ void span_entries_collect(struct span_operation *op, void *item)
                                op->waiter->hold, SPAN_WAITS_FOR_SAMPLES);
 }
 
-/* --- samples --- */
+/* ---- samples ---- */
 
 static void copy_match(struct span_operation *op, const struct span_found *found,
                        const struct span_source *source, struct span_match *out)
@@ -322,8 +323,8 @@ static bool arrived_before(const struct span_found *a, const struct span_found *
     return a->entry->span_arrived_ns < b->entry->span_arrived_ns;
 }
 
-/* Spans that a key of a sample means: within their window, and as near to its source as any is.
- * Newest first; with a trace id only the one that came first. */
+/* Finds the spans that a key of a sample means: within their window, and nearest to its source.
+ * Newest first; with a trace id, only the one that arrived first. */
 static unsigned live_spans(struct span_operation *op, const struct span_find *find,
                            const struct candidates *found, struct span_found *out,
                            bool *expired_out)
@@ -390,7 +391,8 @@ static void add_samples(struct span_operation *op, struct span_entry *entry, con
     wake(op, entry, SPAN_WAITS_FOR_SAMPLES);
 }
 
-/* Where it was a moment ago, if it still is: its source has no other one with both of its ids. */
+/* Returns the entry found shortly before, if it is still there: its source has no other one with
+ * the same ids. */
 static struct span_entry *same_span(struct span_operation *op, const struct span_match *match,
                                     const struct span_source *source)
 {
@@ -449,7 +451,7 @@ void span_entries_leave(struct span_operation *op, void *item)
     note_left(entry, find->samples_left);
 }
 
-/* --- profile ids --- */
+/* ---- profile ids ---- */
 
 void span_entries_see_profile(struct span_operation *op, void *item)
 {

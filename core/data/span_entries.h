@@ -1,9 +1,8 @@
 /*
- * span_entries: what one key means to the span index: what a span, samples or a profile id that
- * come change in the entries of a shard.
+ * span_entries: changes the entries of a shard when a span, samples or a profile id arrive.
  *
- * The rules of a match are here (equal span ids, equal trace ids where both sides have one), in
- * span_shard.h is how entries are stored, in span_index.h how many keys at once get here.
+ * It has the rules for a match: equal span ids, and equal trace ids if both sides have one.
+ * span_shard.h stores the entries; span_index.h calls these functions for many keys at once.
  *
  * Owner: the index.
  *
@@ -17,23 +16,24 @@
 
 #include <stdatomic.h>
 
-/* Of the index, for all shards. */
+/* State of the index that all shards share. */
 struct span_index_common {
     unsigned totals_count;
     uint64_t max_spans;
     uint64_t window_ns;
-    /* Written by every worker: not beside what all of them only read. */
-    _Atomic uint64_t entries __attribute__((aligned(64))); /* profile ids included */
+    /* All workers write these members, so they are not in the cache line of those that workers only
+     * read. */
+    _Atomic uint64_t entries __attribute__((aligned(64))); /* including profile ids */
     _Atomic uint64_t profiles;
     _Atomic uint64_t evicted[SPAN_EVICTION_COUNT];
 };
 
-/* One key; its shard is locked. */
+/* An operation on one key, whose shard is locked. */
 struct span_operation {
     struct span_index_common *common;
     struct span_shard *shard;
-    bool arrives;         /* what is over its window makes room for it */
-    uint32_t live_before; /* entries of the shard when it was locked: `entries` counts these */
+    bool arrives;         /* expired entries are removed to make room for it */
+    uint32_t live_before; /* entries of the shard when it was locked, which `entries` includes */
     uint32_t tag;
     uint64_t now_ns;
     const struct span_waiter *waiter;
@@ -42,13 +42,14 @@ struct span_operation {
 };
 
 struct profile_sight {
-    struct span_key key; /* the id as a trace id, its first half as a span id */
+    struct span_key key; /* trace id: the profile id; span id: its first half */
     struct span_source source;
     uint64_t request;
     bool remember;
     bool seen;
 };
 
+/* Returns the bytes of a span id as a number, for comparisons. */
 static inline uint64_t span_id_number(const uint8_t *span_id)
 {
     uint64_t number;
@@ -56,24 +57,26 @@ static inline uint64_t span_id_number(const uint8_t *span_id)
     return number;
 }
 
-/* Of each tenant they are different numbers. */
+/* Returns the span id as stored. Equal span ids of different tenants give different numbers. */
 static inline uint64_t stored_span_id(const struct span_key *key, const struct span_source *source)
 {
     return span_id_number(key->span_id) ^ source->scope;
 }
 
-/* item: a struct span_put. */
+/* Do the work of span_index_put_many and span_index_collect_many for one key. item: a struct
+ * span_put. */
 void span_entries_put(struct span_operation *op, void *item);
 void span_entries_collect(struct span_operation *op, void *item);
-/* item: a struct span_find. */
+/* Do the work of span_index_find_many, span_index_add_many and span_index_leave_many for one key.
+ * item: a struct span_find. */
 void span_entries_find(struct span_operation *op, void *item);
 void span_entries_add(struct span_operation *op, void *item);
 void span_entries_leave(struct span_operation *op, void *item);
-/* item: a struct profile_sight. */
+/* Does the work of span_index_see_profile. item: a struct profile_sight. */
 void span_entries_see_profile(struct span_operation *op, void *item);
 
-/* Takes out at most this many entries whose window is over, and a quarter more, so that "expired"
- * can be told from "not found". */
+/* Removes at most this many expired entries. An entry stays for a quarter of the window after its
+ * end, so that "expired" can be distinguished from "not found". */
 void span_entries_purge(const struct span_index_common *common, struct span_shard *shard,
                         uint64_t now_ns, unsigned most);
 

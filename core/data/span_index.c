@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* A request under way, which has its number, is done by then. */
+/* Longer than a request that uses the number takes. */
 #define SOURCE_IDLE_NS UINT64_C(60000000000)
 
 enum {
@@ -15,7 +15,7 @@ enum {
     SHARD_SPANS_MIN = 2048,
     VALUE_BYTES_PER_SPAN = 160,
     BLOCK_KEYS = 512,
-    PURGE_PER_KEY = 4, /* expired entries that an arrival takes out */
+    PURGE_PER_KEY = 4, /* expired entries that an arrival removes */
     PURGE_PER_SWEEP = 2048,
 };
 
@@ -28,7 +28,7 @@ _Static_assert((1 + 2 * SPAN_INDEX_TYPES_MAX) * sizeof(uint64_t) +
 const char *const span_index_eviction_names[] = {"full",  "memory",   "same_id", "crowded",
                                                  "share", "conflict", NULL};
 
-/* Who asks is the first of what they ask. */
+/* Asserts that a struct begins with struct span_asker. */
 #define IS_ASKED(type)                                                                             \
     _Static_assert(offsetof(type, key) == offsetof(struct span_asker, key) &&                      \
                        offsetof(type, source) == offsetof(struct span_asker, source),              \
@@ -88,11 +88,11 @@ void span_wakeups_deinit(struct span_wakeups *wakeups)
     *wakeups = (struct span_wakeups){0};
 }
 
-/* --- many at once --- */
+/* ---- many keys at once ---- */
 
-/* Keys that are looked up together, by shard: one turn of a lock serves all that it has. */
+/* Keys that are looked up together, by shard: a shard is locked once for all its keys. */
 struct key_block {
-    uint64_t shards_used;       /* a bit each */
+    uint64_t shards_used;       /* a bit for each shard */
     uint16_t first[SHARDS_MAX]; /* keys of each shard, in their order */
     uint16_t count[SHARDS_MAX];
     uint16_t next[BLOCK_KEYS];
@@ -120,9 +120,9 @@ static void read_keys(const struct span_index *index, const uint8_t *items, size
     }
 }
 
-/* A look-up in a large index waits for memory three times, one after the other; a block of them
- * waits for all at once, for more turns of the locks. What is new is only in the table; what was
- * just found is near. */
+/* What to prefetch. A look-up in a large index has three dependent cache misses. Prefetching for a
+ * block of keys lets these overlap, but locks each shard more often. A new key needs only the
+ * table; a key that was just found is in the cache. */
 enum likely { LIKELY_NEAR = 0, LIKELY_NEW = 1, LIKELY_KNOWN = 3 };
 
 static void look_ahead(struct span_index *index, const struct key_block *block, enum likely likely)
@@ -140,7 +140,7 @@ static void look_ahead(struct span_index *index, const struct key_block *block, 
         }
 }
 
-/* What changed in a shard while it was locked, for the counters that all shards share. */
+/* Changes of a shard while it was locked, for the counters that all shards share. */
 struct shard_change {
     uint32_t live;
     uint32_t live_profiles;
@@ -158,7 +158,7 @@ static void unlock_shard(struct span_shard *shard, struct shard_change *change,
                          struct span_index_common *common)
 {
     assert(shard->live_profiles <= shard->table.live);
-    /* As a number of 64 bits that wraps: there may be less. */
+    /* As a wrapping 64-bit number, because it may be negative. */
     uint64_t more = (uint64_t)shard->table.live - change->live;
     uint64_t more_profiles = (uint64_t)shard->live_profiles - change->live_profiles;
     change->evicted_any = shard->evicted_any;
@@ -254,7 +254,7 @@ void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct spa
     run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_leave);
 }
 
-/* --- profile ids --- */
+/* ---- profile ids ---- */
 
 bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
                             const uint8_t profile_id[PROFILE_ID_SIZE],
@@ -268,7 +268,7 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
     return sight.seen;
 }
 
-/* --- keeping house --- */
+/* ---- housekeeping ---- */
 
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns)

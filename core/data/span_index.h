@@ -1,15 +1,17 @@
 /*
- * span_index: spans, and the totals of their samples, by span id, for the duration of the window.
+ * span_index: keeps spans and the totals of their samples, by span id, for the duration of the
+ * window.
  *
- * The index of the join (docs/spanjoin.md). An entry holds the facts of a span, the totals of the
- * samples that named it, and the held requests that wait for either. Both stay for `window` after
- * their arrival. Ids are hashed with the process' key and verified by trace id. All functions work
- * on many keys at once; a shard's lock is held for one key at a time, only while data is copied.
+ * The index of the join (docs/spanjoin.md). An entry contains the facts of a span, the totals of
+ * the samples that named it, and the held requests that wait for either. Both stay for `window`
+ * after their arrival. Ids are hashed with the process' key and verified by trace id. All functions
+ * work on many keys at once; a shard's lock is held for one key at a time, only while data is
+ * copied.
  *
  * Sources share the room (span_sources.h). A source may use idle room; when the index is full, the
- * source that is furthest above its share gives up its oldest entry. If a source sends a span
- * again, the first content stays. Samples find the span of their own source first, then one of the
- * same owner, then any other; tenants never find each other's spans.
+ * source that is furthest above its share gives up its oldest entry. If a source sends a span again
+ * with other content, the first content stays. Samples prefer a span of their own source, then one
+ * of the same owner, then any other; samples of one tenant never find spans of another.
  *
  * Owner: a spanjoin component. Results are copies in the caller's arena; no pointer refers to the
  * index.
@@ -25,10 +27,10 @@
 struct span_index;
 
 struct span_index_options {
-    uint64_t max_spans; /* entries; over it the oldest of some source leaves */
+    uint64_t max_spans; /* entries; beyond it, the oldest entry of some source is evicted */
     uint64_t window_ns;
-    unsigned
-        type_count; /* sample types whose counts and sums are kept, at most SPAN_INDEX_TYPES_MAX */
+    unsigned type_count; /* number of sample types whose counts and sums are kept, at most
+                            SPAN_INDEX_TYPES_MAX */
 };
 
 /* Creates an empty index. Its memory grows as spans arrive. */
@@ -36,25 +38,25 @@ struct span_index *span_index_new(const struct span_index_options *options);
 /* Frees the index. No other thread may use it. */
 void span_index_free(struct span_index *index);
 
-/* Adds spans, and fills in their totals. waiter: waits for samples of spans that have none yet
- * (NULL: nobody waits). */
+/* Adds spans, and sets their totals. waiter: waits for samples of spans that have none yet (NULL:
+ * nobody waits). Appends the requests that waited for these spans to `wakeups`. */
 void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
                          size_t count, const struct span_waiter *waiter, struct arena *arena,
                          struct span_wakeups *wakeups);
-/* When the spans leave: fills in `totals` again and removes the waiter. */
+/* Call it when the spans are sent on: sets `totals` again and removes the waiter. */
 void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
                              size_t count, const struct span_waiter *waiter, struct arena *arena);
 
-/* Looks up the keys; changes nothing. */
+/* Looks up the keys; does not change the index. */
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                           size_t count, struct arena *arena);
-/* Adds totals of samples; call it shortly after span_index_find_many. waiter: waits for spans that
- * are missing (NULL: nobody waits). */
+/* Adds totals of samples; call it shortly after span_index_find_many. waiter: waits for missing
+ * spans (NULL: nobody waits). Appends the requests that waited for these samples to `wakeups`. */
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                          size_t count, const struct span_waiter *waiter,
                          struct span_wakeups *wakeups);
-/* When the samples leave: removes the waiter from spans that are still missing, and records how
- * many samples left without them. */
+/* Call it when the samples are sent on: removes the waiter from spans that are still missing, and
+ * records how many samples were sent without them. */
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                            size_t count, const struct span_waiter *waiter);
 
@@ -71,7 +73,7 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns);
 /* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns);
-/* Returns how many sources have a number now. */
+/* Returns the number of sources that have a number now. */
 unsigned span_index_sources(const struct span_index *index);
 
 /* Returns the number of entries, without profile ids, which also count against max_spans. */

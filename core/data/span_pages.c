@@ -11,15 +11,15 @@
 #include <sys/mman.h>
 
 enum {
-    EXTENT_SIZE = 2 << 20, /* a huge page of most machines */
+    EXTENT_SIZE = 2 << 20, /* the size of a huge page on most machines */
     EXTENT_PAGES = EXTENT_SIZE / SPAN_PAGE_SIZE,
     ORDINARY_EXTENTS = 4,
     WORD_BITS = 64,
 };
 
-/* At the beginning of its first page, which is never taken. */
+/* The header of an extent, in its first page, which is never given out. */
 struct extent {
-    struct list_link link; /* of those with a free page */
+    struct list_link link; /* of extents with a free page */
     uint32_t free_count;
     uint64_t free[EXTENT_PAGES / WORD_BITS]; /* a bit for each page */
 };
@@ -41,16 +41,16 @@ struct span_pages *span_pages_new(void)
 static void unmap(void *begin, size_t size)
 {
     if (size > 0 && munmap(begin, size) != 0)
-        abort(); /* not what was mapped */
+        abort(); /* the arguments are not those of the mapping */
 }
 
-/* Twice as much, to cut from it what is aligned. */
+/* Maps twice the size, and unmaps all but an aligned extent. */
 static uint8_t *map_aligned(void)
 {
     uint8_t *begin = mmap(NULL, 2 * (size_t)EXTENT_SIZE, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (begin == MAP_FAILED)
-        memory_alloc(SIZE_MAX); /* ends the process, and says why */
+        memory_alloc(SIZE_MAX); /* ends the process with a message */
     size_t before = -(uintptr_t)begin & (EXTENT_SIZE - 1);
     unmap(begin, before);
     unmap(begin + before + EXTENT_SIZE, EXTENT_SIZE - before);
@@ -61,10 +61,10 @@ static void new_extent(struct span_pages *pages)
 {
     struct extent *extent = (struct extent *)(void *)map_aligned();
     if (pages->extent_count++ >= ORDINARY_EXTENTS)
-        (void)madvise(extent, EXTENT_SIZE, MADV_HUGEPAGE); /* as well without */
+        (void)madvise(extent, EXTENT_SIZE, MADV_HUGEPAGE); /* works without, too */
     for (size_t i = 0; i < EXTENT_PAGES / WORD_BITS; i++)
         extent->free[i] = UINT64_MAX;
-    extent->free[0] &= ~UINT64_C(1); /* this one */
+    extent->free[0] &= ~UINT64_C(1); /* the page of the header */
     extent->free_count = EXTENT_PAGES - 1;
     pages->empty_count++;
     list_prepend(&pages->with_room, &extent->link);
@@ -94,12 +94,12 @@ void span_pages_give_back(struct span_pages *pages, void *page)
     struct extent *extent = (struct extent *)((uintptr_t)page & ~(uintptr_t)(EXTENT_SIZE - 1));
     size_t number = ((uintptr_t)page & (EXTENT_SIZE - 1)) / SPAN_PAGE_SIZE;
     uint64_t bit = UINT64_C(1) << number % WORD_BITS;
-    assert(number > 0); /* the extent's own */
+    assert(number > 0); /* page 0 is the header's */
     pthread_mutex_lock(&pages->lock);
     assert(!(extent->free[number / WORD_BITS] & bit));
     assert(extent->free_count < EXTENT_PAGES - 1);
     extent->free[number / WORD_BITS] |= bit;
-    if (extent->free_count++ == 0) /* behind the others, so that one of them becomes empty */
+    if (extent->free_count++ == 0) /* after the others, so that one of them can become empty */
         list_append(&pages->with_room, &extent->link);
     bool leaves = extent->free_count == EXTENT_PAGES - 1 && pages->empty_count++ > 0;
     if (leaves) {
@@ -116,7 +116,7 @@ void span_pages_free(struct span_pages *pages)
 {
     for (struct list_link *link; (link = list_pop(&pages->with_room));) {
         struct extent *extent = container_of(link, struct extent, link);
-        assert(extent->free_count == EXTENT_PAGES - 1); /* all was given back */
+        assert(extent->free_count == EXTENT_PAGES - 1); /* all pages were given back */
         unmap(extent, EXTENT_SIZE);
     }
     pthread_mutex_destroy(&pages->lock);

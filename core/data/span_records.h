@@ -1,7 +1,7 @@
 /*
- * span_records: what goes into the span index, and what it answers.
+ * span_records: the arguments and results of the span index.
  *
- * Owner: the caller; what the index fills in is in the caller's arena.
+ * Owner: the caller; results are in the caller's arena.
  *
  * Thread: plain data.
  */
@@ -13,8 +13,8 @@
 
 enum {
     SPAN_INDEX_TYPES_MAX = 16,
-    SPAN_INDEX_VALUES_MAX = 4096,  /* bytes that a span may want to have kept */
-    SPAN_INDEX_CANDIDATES_MAX = 8, /* spans with one span id in different traces */
+    SPAN_INDEX_VALUES_MAX = 4096,  /* bytes of values kept for a span */
+    SPAN_INDEX_CANDIDATES_MAX = 8, /* spans with the same span id in different traces */
 };
 
 struct span_key {
@@ -22,7 +22,7 @@ struct span_key {
     uint8_t span_id[SPAN_ID_SIZE];
 };
 
-/* A key and who asks; the first members of what is put and asked for. */
+/* A key and its source: the first members of struct span_put and struct span_find. */
 struct span_asker {
     struct span_key key;
     struct span_source source;
@@ -33,7 +33,7 @@ struct span_facts {
     uint64_t end_ns;
     uint8_t kind;
     uint8_t status;
-    struct slice values; /* what the caller wants to have kept, at most SPAN_INDEX_VALUES_MAX */
+    struct slice values; /* the caller's own bytes, at most SPAN_INDEX_VALUES_MAX */
 };
 
 /* Totals of samples are an array of span_totals_count numbers: [0] samples; of type i: [1 + 2 i]
@@ -45,14 +45,14 @@ static inline unsigned span_totals_count(unsigned type_count)
 
 enum span_waits_for { SPAN_WAITS_FOR_SPAN, SPAN_WAITS_FOR_SAMPLES };
 
-/* A held request, as its worker knows it. */
+/* A held request: the number of the hold and its worker. */
 struct span_waiter {
     uint64_t hold;
     uint32_t worker;
 };
 
-/* Requests whose spans or samples have arrived; malloc'ed, all-zero is empty. It contains a request
- * once for each key that it waited for. */
+/* Requests whose spans or samples have arrived. Allocated with malloc; all-zero is empty. A request
+ * occurs once for each key that it waited for. */
 struct span_wakeups {
     struct span_wakeup {
         struct span_waiter waiter;
@@ -65,16 +65,17 @@ void span_wakeups_deinit(struct span_wakeups *wakeups);
 
 /* A span that has arrived. */
 struct span_put {
-    struct span_key key; /* both ids known */
+    struct span_key key; /* with both ids */
     struct span_source source;
     struct span_facts facts;
 
-    const uint64_t *totals; /* of the samples seen; NULL: none */
-    uint64_t samples_left;  /* samples that had gone on without it */
-    int64_t lag_ns;         /* arrival of its first sample minus its own, <= 0 */
-    bool has_lag;           /* samples came first, and the span for the first time */
-    bool waits;             /* the waiter was registered: no samples yet */
-    uint32_t place;         /* where; span_index_collect_many wants it back. 0: nowhere */
+    const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
+    uint64_t samples_left;  /* result: samples that were sent on without it */
+    int64_t lag_ns;         /* result: arrival of its first sample minus its own, <= 0 */
+    bool has_lag;   /* lag_ns is set: samples arrived before the span, which arrived for the first
+                       time */
+    bool waits;     /* the waiter was registered, because there are no samples yet */
+    uint32_t place; /* of the waiter, for span_index_collect_many; 0: none */
 };
 
 enum span_presence { SPAN_MISSING, SPAN_FOUND, SPAN_EXPIRED };
@@ -84,27 +85,29 @@ struct span_match {
     struct span_key key;
     struct span_facts facts; /* values in the arena */
     uint64_t arrived_ns;
-    uint32_t number; /* where it is likely to be found again */
-    uint16_t source; /* whose it is */
+    uint32_t number; /* of the entry, to find it again quickly */
+    uint16_t source; /* number of its source */
 };
 
 /* A span id that samples name. */
 struct span_find {
     struct span_key key;
     struct span_source source;
-    const uint64_t *totals;          /* of span_index_add_many: what to add; NULL: nothing */
-    const struct span_match *chosen; /* that the key means now, with its ids; NULL: none */
-    uint64_t samples_left; /* of span_index_leave_many: samples that go on without the span */
+    const uint64_t *totals;          /* to be added by span_index_add_many; NULL: nothing */
+    const struct span_match *chosen; /* the match that the caller has chosen; NULL: none */
+    uint64_t
+        samples_left; /* for span_index_leave_many: samples that are sent on without the span */
 
-    bool skip; /* span_index_find_many passes it over */
+    bool skip; /* span_index_find_many ignores it */
 
     enum span_presence presence;
     const struct span_match
-        *matches; /* of span_index_find_many: newest first; more than one only without a trace id.
-                     All are as near to the source as any is: its own, its owner's, or others' */
+        *matches; /* result of span_index_find_many: newest first; more than one only if the key has
+                     no trace id. All belong to the source itself; if it has none, to its owner; if
+                     that has none, to others */
     unsigned match_count;
-    bool waits;     /* of span_index_add_many: the waiter was registered */
-    uint32_t place; /* where; span_index_leave_many wants it back. 0: nowhere */
+    bool waits;     /* result of span_index_add_many: the waiter was registered */
+    uint32_t place; /* of the waiter, for span_index_leave_many; 0: none */
 };
 
 #endif

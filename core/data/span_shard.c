@@ -8,11 +8,11 @@
 enum {
     CHUNK_ENTRIES = SPAN_PAGE_SIZE / sizeof(struct span_entry),
     PACK_AT_ONCE = 16,
-    BLOCK_PAGES_MIN = 8, /* so that a small shard may have some pages with holes */
-    EVICT_AT_ONCE = 16,  /* who has the most is looked up for as many */
-    EVICT_PART = 256,    /* but for no more than this part of all entries */
-    /* Bytes of blocks from which on a source has pages of its own: one that is not full yet is
-     * little beside them. */
+    BLOCK_PAGES_MIN = 8, /* so that a small shard may have some pages that are partly free */
+    EVICT_AT_ONCE = 16,  /* entries evicted for each look-up of the largest source */
+    EVICT_PART = 256,    /* but at most this part of all entries */
+    /* Bytes of blocks from which a source has pages of its own. A partly filled page is then small
+     * in comparison. */
     OWN_PAGES_BYTES = 2 * SPAN_PAGE_SIZE,
 };
 
@@ -20,17 +20,17 @@ struct span_chunk {
     struct span_entry entries[CHUNK_ENTRIES];
 };
 
-/* In the list of a source. */
+/* A page of blocks, in the list of a source. */
 struct span_block_page {
     struct span_block_page *older;
     struct span_block_page *newer;
-    uint32_t blocks; /* in use */
-    uint32_t stored; /* in all */
+    uint32_t blocks; /* blocks in use */
+    uint32_t stored; /* blocks stored, including released ones */
     uint32_t used;   /* bytes, this header included */
     uint32_t group;  /* number of the source */
 };
 
-/* Behind the totals, in the block of a span. */
+/* Follows the totals in the block of a span. */
 struct span_times {
     uint64_t start_ns;
     uint64_t end_ns;
@@ -47,7 +47,7 @@ void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t
 {
     assert(totals_size % sizeof(uint64_t) == 0 && totals_size <= SPAN_SHARD_BLOCK_MAX);
     memset(shard, 0, sizeof *shard);
-    pthread_mutexattr_t spins; /* it is held for a microsecond, less than going to sleep takes */
+    pthread_mutexattr_t spins; /* the lock is held for a microsecond, less than sleeping takes */
     pthread_mutexattr_init(&spins);
     pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&shard->lock, &spins);
@@ -94,7 +94,7 @@ void span_shard_deinit(struct span_shard *shard)
     pthread_mutex_destroy(&shard->lock);
 }
 
-/* The block of an entry leads to its page. */
+/* Returns the page of a block. */
 static struct span_block_page *page_of(const struct span_block *block)
 {
     return (struct span_block_page *)((uintptr_t)block & ~(uintptr_t)(SPAN_PAGE_SIZE - 1));
@@ -109,7 +109,7 @@ static size_t block_size(const struct span_shard *shard, const struct span_block
     return size + sizeof(struct span_times) + values;
 }
 
-/* --- entries by number --- */
+/* ---- entries by number ---- */
 
 static struct span_chunk **chunk_at(const struct span_shard *shard, uint32_t number)
 {
@@ -122,7 +122,7 @@ static struct span_entry *entry_at(const struct span_shard *shard, uint32_t numb
     return &(*chunk_at(shard, number))->entries[number % CHUNK_ENTRIES];
 }
 
-/* Where it stands which entry of its source comes next. */
+/* Returns the address of the number of the next entry of the same source. */
 static uint32_t *newer_at(const struct span_shard *shard, uint32_t number)
 {
     uint32_t chunk = (number / CHUNK_ENTRIES) & (shard->chunks_size - 1);
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void new_chunk(struct span_shard *shard, struct
     shard->chunk_count++;
 }
 
-/* Where an entry is going to be. */
+/* Returns the memory for an entry with this number. */
 static struct span_entry *place_at(struct span_shard *shard, uint32_t number)
 {
     struct span_chunk **chunk = chunk_at(shard, number);
@@ -176,13 +176,13 @@ static void give_back_chunk(struct span_shard *shard, uint32_t number)
     shard->chunk_count--;
 }
 
-/* Numbers wrap. */
+/* Compares entry numbers, which wrap. */
 static bool is_before(uint32_t number, uint32_t other)
 {
     return (int32_t)(number - other) < 0;
 }
 
-/* --- the entries of a source --- */
+/* ---- the entries of a source ---- */
 
 static struct span_share *share_of(const struct span_shard *shard, const struct span_entry *entry)
 {
@@ -200,7 +200,7 @@ static void list_append(struct span_shard *shard, struct span_share *share, uint
     share->newest = number;
 }
 
-/* Takes the first one out, which is dead. */
+/* Removes the first entry from the list, which is dead. */
 static void list_drop_oldest(struct span_shard *shard, struct span_share *share)
 {
     assert(share->count > 0 && share->oldest != share->newest);
@@ -213,7 +213,7 @@ static uint32_t *link_behind_packed(struct span_shard *shard, struct span_share 
                                                    : newer_at(shard, share->packed);
 }
 
-/* Packing gives the entry another number. */
+/* Updates the list when packing changes the number of an entry. */
 static void list_move(struct span_shard *shard, struct span_share *share, uint32_t from,
                       uint32_t to)
 {
@@ -226,7 +226,7 @@ static void list_move(struct span_shard *shard, struct span_share *share, uint32
     share->packed = to;
 }
 
-/* Packing leaves a dead entry out. It need not be in the list any more. */
+/* Removes a dead entry from the list when packing skips it. It may have been removed already. */
 static void list_skip(struct span_shard *shard, struct span_share *share, uint32_t number)
 {
     if (share->count == 0)
@@ -235,7 +235,7 @@ static void list_skip(struct span_shard *shard, struct span_share *share, uint32
     if (*link != number)
         return;
     if (share->newest == number) {
-        assert(link != &share->oldest); /* a live one stands before it */
+        assert(link != &share->oldest); /* a live entry is before it */
         share->newest = share->packed;
     } else {
         *link = *newer_at(shard, number);
@@ -260,7 +260,7 @@ static struct span_entry *append_entry(struct span_shard *shard, uint32_t *numbe
     return entry;
 }
 
-/* What packing left behind has no entries, and mostly no chunks. */
+/* Skips the numbers that packing has freed, most of which have no chunks any more. */
 static void skip_packed(struct span_shard *shard)
 {
     if (shard->packs_to / CHUNK_ENTRIES != shard->packs_from / CHUNK_ENTRIES)
@@ -278,7 +278,7 @@ static void drop_first(struct span_shard *shard)
         give_back_chunk(shard, shard->first - 1);
 }
 
-/* Dead entries at the front go, and with them the chunks that they filled. */
+/* Removes dead entries at the front, and frees their chunks. */
 static void trim_front(struct span_shard *shard)
 {
     while (shard->first != shard->next) {
@@ -328,8 +328,8 @@ static void start_packing(struct span_shard *shard)
         shard->shares.of[i].packed = shard->shares.of[i].oldest - 1;
 }
 
-/* Each touch leaves a dead entry behind, and a live one at the front keeps all of them: when they
- * are the most, the live ones move together, in their order. */
+/* Each touch leaves a dead entry, and a live entry at the front keeps all dead ones after it. When
+ * most are dead, the live ones are moved together, in their order. */
 void span_shard_tidy(struct span_shard *shard)
 {
     if (!shard->packs) {
@@ -337,7 +337,7 @@ void span_shard_tidy(struct span_shard *shard)
             return;
         start_packing(shard);
     }
-    if (is_before(shard->packs_from, shard->first)) /* the front went past it */
+    if (is_before(shard->packs_from, shard->first)) /* the front has passed it */
         shard->packs_from = shard->packs_to = shard->first;
     for (int i = 0; i < PACK_AT_ONCE && shard->packs_from != shard->next; i++)
         pack_one(shard);
@@ -353,14 +353,14 @@ struct span_entry *span_shard_oldest(struct span_shard *shard)
     return shard->first == shard->next ? NULL : entry_at(shard, shard->first);
 }
 
-/* --- the table --- */
+/* ---- the table ---- */
 
 static uint32_t tag_of(const struct span_entry *entry)
 {
     return span_table_tag(hash_u64(entry->span_id));
 }
 
-/* Where the table says that entry is. */
+/* Returns the slot of an entry in the table. */
 static struct span_slot *slot_of(struct span_shard *shard, const struct span_entry *entry)
 {
     struct span_probe probe = span_table_probe(&shard->table, tag_of(entry));
@@ -371,7 +371,7 @@ static struct span_slot *slot_of(struct span_shard *shard, const struct span_ent
     return slot;
 }
 
-/* Frees what the entry refers to; its slot is the caller's. */
+/* Marks an entry as dead and frees its block and waiters. The caller removes its slot. */
 static void bury(struct span_shard *shard, struct span_entry *entry);
 static bool has_few_left(const struct span_block_page *page);
 static void move_block(struct span_shard *shard, struct span_entry *entry);
@@ -387,7 +387,7 @@ void span_shard_note_conflict(struct span_shard *shard)
     note_evicted(shard, SPAN_NOT_KEPT_CONFLICT);
 }
 
-/* The oldest entry among those that a probe for tag passes has to go. */
+/* Evicts the oldest entry among those that a probe for the tag visits. */
 static __attribute__((noinline)) void evict_crowded(struct span_shard *shard, uint32_t tag)
 {
     struct span_probe probe = span_table_probe(&shard->table, tag);
@@ -421,7 +421,7 @@ struct span_entry *span_shard_numbered(struct span_shard *shard, uint32_t number
 {
     bool is_used = number - shard->first < shard->next - shard->first;
     if (shard->packs && number - shard->packs_to < shard->packs_from - shard->packs_to)
-        is_used = false; /* nor has it memory */
+        is_used = false; /* its memory may be freed, too */
     struct span_entry *entry = is_used ? entry_at(shard, number) : NULL;
     return entry && !(entry->flags & SPAN_ENTRY_DEAD) ? entry : NULL;
 }
@@ -450,10 +450,11 @@ void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag)
         return;
     __builtin_prefetch(entry->block);
     __builtin_prefetch((const uint8_t *)entry->block +
-                       64); /* most do not fit into what is left of a line */
+                       64); /* most blocks extend into the next cache line */
 }
 
-/* Samples name ids that they got from elsewhere: what only they know goes before a span. */
+/* Whether an entry is evicted before another. Entries without a span are evicted first, because
+ * samples can name any ids. */
 static bool leaves_before(const struct span_shard *shard, const struct span_found *a,
                           const struct span_found *b)
 {
@@ -462,7 +463,7 @@ static bool leaves_before(const struct span_shard *shard, const struct span_foun
     return a->number - shard->first < b->number - shard->first;
 }
 
-/* How much an owner and a source have of the entries with one span id; the newcomer counts. */
+/* Returns how many entries with one span id an owner and a source have, including the new one. */
 static unsigned crowding(const struct span_shard *shard, const struct span_found *same,
                          const struct span_entry *entry, const struct span_source *newcomer)
 {
@@ -482,7 +483,7 @@ static __attribute__((noinline)) void evict_same_id(struct span_shard *shard, ui
 {
     struct span_found same[SPAN_SHARD_SAME_ID];
     if (span_shard_matches(shard, tag, span_id, profile_flag, same) < SPAN_SHARD_SAME_ID)
-        return; /* one of them was the oldest of all and has left */
+        return; /* one of them was the oldest of all and was evicted */
     const struct span_found *leaves = &same[0];
     unsigned most = crowding(shard, same, same[0].entry, newcomer);
     for (unsigned i = 1; i < SPAN_SHARD_SAME_ID; i++) {
@@ -510,12 +511,13 @@ struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uin
     entry->source = source->number & (SPAN_SOURCES_MAX - 1U);
     list_append(shard, span_shares_open(&shard->shares, source), number);
     shard->live_profiles += profile_flag != 0;
-    while (!span_table_insert(&shard->table, tag, number)) /* what moved up may fill the hole */
+    while (!span_table_insert(&shard->table, tag,
+                              number)) /* an entry that moved up may fill the free slot */
         evict_crowded(shard, tag);
     return entry;
 }
 
-/* What is left behind is dead, and still in the list of its source. */
+/* Moves an entry to the end. Its old place is dead, and still in the list of its source. */
 static struct span_entry *move_to_end(struct span_shard *shard, struct span_entry *entry,
                                       struct span_slot *slot, uint32_t *number_out)
 {
@@ -560,7 +562,7 @@ struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_en
     return moved;
 }
 
-/* trim_front is the caller's. */
+/* The caller calls trim_front. */
 static void take_out(struct span_shard *shard, struct span_entry *entry)
 {
     span_table_remove(&shard->table, slot_of(shard, entry));
@@ -573,9 +575,9 @@ void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
     trim_front(shard);
 }
 
-/* --- eviction --- */
+/* ---- eviction ---- */
 
-/* trim_front is the caller's. */
+/* The caller calls trim_front. */
 static void evict(struct span_shard *shard, struct span_entry *entry, enum span_eviction reason)
 {
     uint64_t last = entry->samples_last_ns > entry->span_arrived_ns ? entry->samples_last_ns
@@ -585,7 +587,7 @@ static void evict(struct span_shard *shard, struct span_entry *entry, enum span_
     take_out(shard, entry);
 }
 
-/* The first ones of the source, with what it takes to remove them on its way to the cache. */
+/* Finds the oldest entries of a source, and prefetches the memory needed to remove them. */
 static unsigned find_oldest(struct span_shard *shard, struct span_share *share, unsigned most,
                             struct span_entry **oldest_out)
 {
@@ -620,9 +622,10 @@ void span_shard_evict(struct span_shard *shard, const struct span_source *newcom
     trim_front(shard);
 }
 
-/* --- pages --- */
+/* ---- pages ---- */
 
-/* Where a source stores: its own pages, those of its owner, or 0: those of all small owners. */
+/* Returns the group of pages that a source uses: its own, that of its owner, or 0 for all small
+ * owners. */
 static uint16_t choose_group(const struct span_shard *shard, uint16_t source)
 {
     const struct span_share *share = &shard->shares.of[source];
@@ -643,7 +646,7 @@ static void take_page_out(struct span_shard *shard, struct span_block_page *page
     give_back(shard, page);
 }
 
-/* Everything in the page leaves, and with it the page. */
+/* Evicts all entries with blocks in a page, and so frees the page. */
 static void evict_page(struct span_shard *shard, struct span_block_page *page)
 {
     uint32_t left = page->blocks, at = sizeof *page;
@@ -654,7 +657,7 @@ static void evict_page(struct span_shard *shard, struct span_block_page *page)
         at += (uint32_t)block_size(shard, block);
         struct span_entry *entry = span_shard_numbered(shard, block->number);
         if (!entry || entry->block != block)
-            continue; /* it has left already */
+            continue; /* it was evicted already */
         left--;
         evict(shard, entry, SPAN_EVICTED_MEMORY);
     }
@@ -683,7 +686,7 @@ static bool has_room(const struct span_block_page *page, size_t size)
     return page && page->used + size <= SPAN_PAGE_SIZE;
 }
 
-/* Where the source goes on storing. */
+/* Returns a new page for a group. */
 static __attribute__((noinline)) struct span_block_page *next_page(struct span_shard *shard,
                                                                    uint16_t source, size_t size)
 {
@@ -693,7 +696,7 @@ static __attribute__((noinline)) struct span_block_page *next_page(struct span_s
     return has_room(page, size) ? page : new_page(shard, group);
 }
 
-/* The entry has none any more. */
+/* Releases the block of an entry. */
 static void release_block(struct span_shard *shard, struct span_entry *entry)
 {
     struct span_block *block = entry->block;
@@ -724,7 +727,7 @@ static struct span_block *take_room(struct span_shard *shard, const struct span_
     return block;
 }
 
-/* For the newest entry, which has none. */
+/* Allocates a block for the newest entry, which has none. */
 static void new_block(struct span_shard *shard, struct span_entry *entry, uint16_t values_size)
 {
     struct span_block head = {.number = shard->next - 1, .values_size = values_size};
@@ -734,13 +737,14 @@ static void new_block(struct span_shard *shard, struct span_entry *entry, uint16
     *entry->block = head;
 }
 
-/* What comes again and again must not keep a page each. */
+/* Whether few blocks of a page are in use. Entries that are touched regularly must not keep a page
+ * each. */
 static bool has_few_left(const struct span_block_page *page)
 {
     return page->blocks < page->stored / 2;
 }
 
-/* To where its source stores now, unless something would have to leave for that. */
+/* Moves a block to the present page of its source, unless that would need an eviction. */
 static void move_block(struct span_shard *shard, struct span_entry *entry)
 {
     const struct span_block *old = entry->block;
@@ -772,7 +776,7 @@ struct span_stored_facts span_entry_facts(const struct span_shard *shard,
                                       .status = entry->block->status};
 }
 
-/* What it has may be written over. */
+/* Whether the entry can keep its block, whose content is replaced. */
 static bool keeps_block(const struct span_shard *shard, const struct span_entry *entry,
                         uint32_t values_size)
 {
@@ -811,7 +815,7 @@ uint64_t *span_shard_open_totals(struct span_shard *shard, struct span_entry *en
     return span_entry_totals(entry);
 }
 
-/* --- waiters --- */
+/* ---- waiters ---- */
 
 static uint32_t new_waiter(struct span_shard *shard)
 {

@@ -35,7 +35,8 @@ void span_shares_begin(struct span_shares *shares, const struct span_source *sou
     shares->of[source->number].group = 0;
 }
 
-/* Twice what it has: of equals the newcomer pays. */
+/* Returns twice the load of a source, plus 1 for the newcomer, so that it is the largest of equal
+ * ones. */
 static uint64_t load_of(const struct span_shares *shares, uint32_t number, enum span_load load,
                         uint16_t newcomer)
 {

@@ -1,9 +1,9 @@
 /*
- * span_shares: what each source has of a shard, and who has the most.
+ * span_shares: counts how much of a shard each source uses, and finds the source that uses most.
  *
- * The entries of a source are a list in the order of their arrival. Coming and going only counts;
- * who has the most is looked up when room is short. With equal shares that is who is the furthest
- * above its share: the owner with the most, and of its sources the one with the most.
+ * The entries of a source form a list in the order of their arrival. Adding and removing entries
+ * only changes counts; the largest source is looked up when room is short. Because all owners have
+ * equal shares, the source furthest above its share is the largest source of the largest owner.
  *
  * Owner: a span_shard.
  *
@@ -21,13 +21,14 @@ struct span_block_page;
 
 struct span_share {
     uint32_t count;  /* entries that are not dead */
-    uint32_t oldest; /* number of the first entry in the list; without entries there is no list */
-    uint32_t newest; /* and of the last; dead ones leave the list later */
-    uint32_t packed; /* the last one of the list that packing has moved; before `oldest`: none */
+    uint32_t oldest; /* number of the first entry in the list; no list without entries */
+    uint32_t newest; /* number of the last entry; dead entries are removed from the list later */
+    uint32_t packed; /* number of the last entry that packing has moved; before `oldest`: none */
     uint16_t owner;
     bool has_scope; /* the owner is a tenant */
-    uint32_t pages; /* with blocks of the source; of an owner, of its small sources, too */
-    uint16_t group; /* number of the source in whose pages it stores now */
+    uint32_t
+        pages; /* with blocks of the source; of an owner: with those of its small sources, too */
+    uint16_t group; /* number of the source whose pages it uses now */
     size_t bytes;   /* of its blocks */
     struct span_block_page *newest_page;
     struct span_block_page *oldest_page;
@@ -35,16 +36,17 @@ struct span_share {
 
 /* All-zero is empty. */
 struct span_shares {
-    struct span_share *of; /* by number of the source, and of the owner */
+    struct span_share *of; /* by number of the source or owner */
     uint32_t size;
 };
 
+/* Frees the memory. */
 void span_shares_deinit(struct span_shares *shares);
 
-/* Workings: the source has no entries yet. */
+/* Internals of span_shares_open: initialises the share of a source without entries. */
 void span_shares_begin(struct span_shares *shares, const struct span_source *source);
 
-/* Where an entry of the source is going to be counted. */
+/* Returns the share in which an entry of the source will be counted. */
 static inline struct span_share *span_shares_open(struct span_shares *shares,
                                                   const struct span_source *source)
 {
@@ -54,14 +56,15 @@ static inline struct span_share *span_shares_open(struct span_shares *shares,
 }
 
 enum span_load { SPAN_LOAD_ENTRIES, SPAN_LOAD_PAGES };
-/* The source with the most of the owner with the most; of equals the newcomer. False: nobody has
- * any. */
+/* Finds the largest source of the largest owner; among equal ones, prefers `newcomer`. Returns
+ * false if no source has anything. */
 bool span_shares_heaviest(const struct span_shares *shares, enum span_load load, uint16_t newcomer,
                           uint16_t *number_out);
 
-/* Of the blocks of all sources of an owner. */
+/* Returns the bytes of the blocks of all sources of an owner. */
 size_t span_shares_owner_bytes(const struct span_shares *shares, uint16_t owner);
 
+/* Returns the memory in bytes. */
 size_t span_shares_memory(const struct span_shares *shares);
 
 #endif

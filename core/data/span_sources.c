@@ -11,7 +11,7 @@
 struct known_source {
     uint64_t hash; /* of its name */
     uint64_t used_ns;
-    uint16_t owner;    /* itself, or the peer that the service belongs to */
+    uint16_t owner;    /* the source itself, or the peer of a service */
     uint16_t services; /* of an owner */
     bool is_used;
 };
@@ -22,7 +22,7 @@ struct span_sources {
     struct known_source known[SPAN_SOURCES_MAX];
     unsigned count;
     unsigned services;
-    uint16_t likely_free; /* the first number that may be */
+    uint16_t likely_free; /* the first number that may be free */
 };
 
 struct span_sources *span_sources_new(void)
@@ -44,7 +44,7 @@ void span_sources_free(struct span_sources *sources)
     free(sources);
 }
 
-/* 0: there is none. */
+/* Returns the number of a source; 0 if there is none. */
 static uint16_t find(const struct span_sources *sources, uint64_t hash)
 {
     struct index_probe probe = index_table_probe(&sources->by_hash, (uint32_t)hash);
@@ -61,7 +61,7 @@ static uint16_t take_number(struct span_sources *sources)
     return sources->likely_free < SPAN_SOURCES_MAX ? sources->likely_free : 0;
 }
 
-/* owner: 0: it is one itself. */
+/* Adds a source. owner: 0 if it is an owner itself. */
 static uint16_t add(struct span_sources *sources, uint64_t hash, uint16_t owner)
 {
     uint16_t number = take_number(sources);
@@ -96,7 +96,7 @@ static bool may_have_service(const struct span_sources *sources, uint16_t owner)
            sources->known[owner].services < SPAN_OWNER_SERVICES_MAX;
 }
 
-/* The owner, when there are too many. */
+/* Returns the number of a service; that of its owner if there are too many. */
 static uint16_t find_service(struct span_sources *sources, uint64_t hash, uint16_t owner,
                              uint64_t now_ns)
 {
@@ -137,7 +137,7 @@ struct span_source span_sources_find(struct span_sources *sources, struct slice 
     return source;
 }
 
-/* --- forgetting --- */
+/* ---- unused sources ---- */
 
 static bool is_over(const struct known_source *known, uint64_t now_ns, uint64_t idle_ns)
 {

@@ -7,17 +7,17 @@
 
 enum {
     LINE_SLOTS = 64 / sizeof(struct span_slot),
-    LINES = SPAN_PAGE_SIZE / 64 - 1, /* the first one is the segment's head */
+    LINES = SPAN_PAGE_SIZE / 64 - 1, /* the first line is the header of the segment */
     SLOTS = LINES * LINE_SLOTS,
     SLOTS_FULL = SLOTS / 3 * 2,
-    SLOTS_FEW = SLOTS / 4, /* so few are crowded only by somebody who knows the hash */
-    HOME_BITS = 16,        /* of a tag choose the line, those above it the segment */
+    SLOTS_FEW = SLOTS / 4, /* so few slots can be crowded only by a sender that knows the hash */
+    HOME_BITS = 16, /* bits of a tag that choose the line; the upper bits choose the segment */
     DEPTH_MAX = 32 - HOME_BITS,
 };
 
 struct span_segment {
     uint32_t live;
-    uint32_t depth; /* bits that all tags in it have in common */
+    uint32_t depth; /* number of bits that all its tags have in common */
     struct span_slot slots[SLOTS] __attribute__((aligned(64)));
 };
 
@@ -42,7 +42,7 @@ static void free_segment(struct span_table *table, struct span_segment *segment)
 
 void span_table_deinit(struct span_table *table)
 {
-    /* The first place of a segment is the one below 1 << its depth. */
+    /* The first pointer to a segment has an index below 1 << its depth. */
     for (uint32_t i = table->segments ? 1U << table->depth : 0; i-- > 0;)
         if (i >> table->segments[i]->depth == 0)
             free_segment(table, table->segments[i]);
@@ -66,7 +66,7 @@ static uint32_t behind(uint32_t at)
     return at + 1 < SLOTS ? at + 1 : 0;
 }
 
-/* How many slots `to` stands behind `from`. */
+/* Returns by how many slots `to` is after `from`. */
 static uint32_t distance(uint32_t from, uint32_t to)
 {
     return to >= from ? to - from : to + SLOTS - from;
@@ -78,7 +78,7 @@ void span_table_prefetch(const struct span_table *table, uint32_t tag)
         return;
     const struct span_segment *segment = *place_of(table, tag);
     __builtin_prefetch(&segment->slots[home_of(tag)]);
-    __builtin_prefetch(segment); /* for an insert */
+    __builtin_prefetch(segment); /* an insert needs it */
 }
 
 struct span_probe span_table_probe(const struct span_table *table, uint32_t tag)
@@ -109,7 +109,7 @@ struct span_slot *span_probe_next(struct span_probe *probe)
     return slot;
 }
 
-/* NULL: none near enough. */
+/* Returns the first empty slot of a probe; NULL if there is none. */
 static struct span_slot *empty_slot(struct span_segment *segment, uint32_t tag)
 {
     uint32_t at = home_of(tag);
@@ -127,7 +127,8 @@ static void double_places(struct span_table *table)
     memcpy(table->segments + size, table->segments, size * sizeof *table->segments);
 }
 
-/* Slots move in their order, from an empty one on: none gets further from its home than it was. */
+/* Divides the slots of a segment. They move in their order, beginning after an empty one, so none
+ * gets further from its home. */
 static void divide(const struct span_segment *old, struct span_segment *const halves[2])
 {
     uint32_t at = 0;
@@ -160,7 +161,7 @@ static void split(struct span_table *table, uint32_t tag)
 
 bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number)
 {
-    assert(tag != 0); /* that is an empty slot */
+    assert(tag != 0); /* 0 is an empty slot */
     if (!table->segments) {
         table->segments = memory_alloc(sizeof *table->segments);
         table->segments[0] = new_segment(table, 0);
@@ -187,7 +188,7 @@ void span_table_remove(struct span_table *table, struct span_slot *slot)
     struct span_slot *slots = segment->slots;
     uint32_t begin = (uint32_t)(slot - slots), hole = begin;
     assert(hole < SLOTS && slots[hole].tag != 0);
-    /* What stands behind it moves up, so that no probe stops early. */
+    /* Later slots move up, so that no probe stops early. */
     for (uint32_t at = behind(begin); slots[at].tag != 0 && at != begin; at = behind(at))
         if (distance(home_of(slots[at].tag), at) >= distance(hole, at)) {
             slots[hole] = slots[at];

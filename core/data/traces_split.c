@@ -8,7 +8,7 @@
 #include <assert.h>
 
 struct source_scope {
-    struct slice header; /* the fields of the ScopeSpans that are no spans */
+    struct slice header; /* the fields of the ScopeSpans that are not spans */
     uint32_t first_span;
     uint32_t end_span;
     uint32_t group;
@@ -17,7 +17,7 @@ struct source_scope {
 struct traces_source {
     struct arena arena;
     struct budget *budget;
-    struct slice *groups; /* of each ResourceSpans the fields that are no scopes */
+    struct slice *groups; /* for each ResourceSpans, the fields that are not scopes */
     struct source_scope *scopes;
     struct slice *spans; /* payloads */
     uint32_t group_count, scope_count, span_count;
@@ -36,8 +36,8 @@ static void count_group(struct traces_source *source, struct slice group)
     }
 }
 
-/* The fields of a message but those with this number, one behind the other: where they stand, when
- * that is one run, else copied. `found` is called with the others. */
+/* Returns the fields of a message without those of this number, joined: in place if they are
+ * adjacent, otherwise copied. Calls `found` for the fields of this number. */
 static struct slice split_off(struct traces_source *source, struct slice payload, uint32_t number,
                               void (*found)(struct traces_source *source, struct slice payload))
 {
@@ -138,7 +138,7 @@ size_t traces_source_item_bytes(const struct traces_source *source, uint32_t fir
     return size;
 }
 
-/* The first scope that ends behind the span. */
+/* Returns the first scope that ends after the span. */
 static uint32_t find_scope(const struct traces_source *source, uint32_t span)
 {
     uint32_t low = 0, high = source->scope_count;
@@ -152,7 +152,7 @@ static uint32_t find_scope(const struct traces_source *source, uint32_t span)
     return low;
 }
 
-/* What of a scope lies in [first, end). */
+/* The spans of a scope that are in [first, end). */
 struct cut {
     const struct source_scope *scope;
     uint32_t first;
@@ -189,7 +189,7 @@ static uint8_t *write_scope(const struct traces_source *source, const struct cut
     return to;
 }
 
-/* The run of scopes from `at` on that are of one group and begin before `end`. */
+/* Returns the end of the scopes from `at` that belong to one group and begin before `end`. */
 static uint32_t end_of_group(const struct traces_source *source, uint32_t at, uint32_t end)
 {
     assert(at < source->scope_count && source->scopes[at].first_span < end);
@@ -226,7 +226,7 @@ static uint8_t *write_group(const struct traces_source *source, uint32_t at, uin
     return to;
 }
 
-/* The next scope with spans; those without may be very many. */
+/* Returns the next scope with spans. There may be very many without. */
 static uint32_t next_with_spans(const struct traces_source *source, uint32_t at)
 {
     return at < source->scope_count ? find_scope(source, source->scopes[at].first_span) : at;

@@ -18,15 +18,15 @@ static uint64_t room_of(struct slice request)
 
 /* ---- scopes and series ---- */
 
-/* Of so many bytes none of the products is over its bound: the largest are those of labels, half of
- * them in a resource and the rest scopes of two bytes (n * n / 8), and of frames, half of them in a
- * stack and the rest samples of four (n * n / 16). */
+/* Requests of at most this size cannot exceed a limit. The largest products are those of labels
+ * (half of the bytes in one resource, the rest scopes of two bytes: n * n / 8) and of frames (half
+ * of the bytes in one stack, the rest samples of four bytes: n * n / 16). */
 enum { SMALL_BYTES = 8192 };
 _Static_assert(UNFOLD_SPARE >= (uint64_t)SMALL_BYTES * SMALL_BYTES / 8, "fits without a look");
 
 struct scopes {
     uint64_t count;
-    uint64_t label_bytes; /* of resources, once for each of their scopes */
+    uint64_t label_bytes; /* bytes of resources, once for each of their scopes */
 };
 
 static void count_scopes(struct slice group, struct scopes *scopes)
@@ -77,7 +77,7 @@ bool unfold_traces(struct slice request, const struct scan_result *scan, size_t 
                    struct error *err)
 {
     return check_memory(request, scan, memory_bytes, err) &&
-           (request.size <= (size_t)2 * UNFOLD_SCOPES_MAX || /* one takes two bytes */
+           (request.size <= (size_t)2 * UNFOLD_SCOPES_MAX || /* a scope has at least two bytes */
             check_count(scopes_of(request).count, UNFOLD_SCOPES_MAX, "scope_spans", err));
 }
 
@@ -88,7 +88,7 @@ static uint32_t at_most(size_t frames)
     return frames < UNFOLD_FRAMES_MAX ? (uint32_t)frames : UNFOLD_FRAMES_MAX;
 }
 
-/* Of each stack: its bytes, which are at least its frames. */
+/* Returns the size in bytes of each stack, which is at least its number of frames. */
 static uint32_t *widths_of(struct slice dictionary, uint32_t count)
 {
     uint32_t *widths = memory_array(count, sizeof *widths), stack = 0;
@@ -139,7 +139,8 @@ static uint64_t frames_of_group(struct slice group, const uint32_t *widths, uint
 
 static uint64_t count_frames(struct slice request, const struct scan_result *scan)
 {
-    uint32_t count = scan->table_sizes[DICTIONARY_STACK_TABLE] + 1; /* the zero entry was added */
+    uint32_t count =
+        scan->table_sizes[DICTIONARY_STACK_TABLE] + 1; /* normalise may have added the zero entry */
     uint32_t *widths = widths_of(wire_last_bytes(request, PROFILES_DICTIONARY), count);
     struct wire_cursor cursor = wire_cursor(request);
     struct wire_field field;
@@ -150,7 +151,7 @@ static uint64_t count_frames(struct slice request, const struct scan_result *sca
     return frames;
 }
 
-/* Ordinary requests are within their room whatever stacks their samples have. */
+/* Checks the frames. Ordinary requests are below the limit whatever stacks their samples have. */
 static bool check_frames(struct slice request, const struct scan_result *scan, struct error *err)
 {
     uint64_t room = room_of(request);
@@ -159,7 +160,8 @@ static bool check_frames(struct slice request, const struct scan_result *scan, s
     return check_count(count_frames(request, scan), room, "frames over all samples", err);
 }
 
-/* Exporter pyroscope makes a request of each, in the worst case. */
+/* Checks the number of profiles: the exporter pyroscope sends a request for each in the worst
+ * case. */
 static bool check_profiles(struct slice request, const struct scan_result *scan, struct error *err)
 {
     uint64_t room = UNFOLD_PROFILES_SPARE + request.size / UNFOLD_BYTES_PER_PROFILE;

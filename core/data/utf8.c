@@ -1,6 +1,6 @@
 #include "core/data/utf8.h"
 
-/* Sequences by their first byte: how long they are and what the second byte may be (Unicode, table
+/* Sequences by their first byte: their length, and the range of the second byte (Unicode, table
  * 3-7). */
 struct sequence {
     uint8_t size;
@@ -23,7 +23,7 @@ static struct sequence sequence_of(uint8_t first)
     return (struct sequence){0, 0, 0};
 }
 
-/* Size of the sequence at `text`, 0 when it is not valid. */
+/* Returns the size of the sequence at `text`; 0 if it is invalid. */
 static size_t check_sequence(const uint8_t *text, size_t left)
 {
     struct sequence sequence = sequence_of(text[0]);

@@ -1,8 +1,8 @@
 /*
- * utf8: is it valid UTF-8?
+ * utf8: checks for valid UTF-8.
  *
- * As protobuf asks of every string: no overlong forms, no surrogates, nothing above U+10FFFF. Fast
- * on ASCII, which nearly everything is.
+ * The rules are those of protobuf strings: no overlong forms, no surrogates, nothing above
+ * U+10FFFF. ASCII, which nearly all strings are, is fast.
  *
  * Owner: nothing is kept.
  *
@@ -16,7 +16,8 @@
 /* Whether the text is valid UTF-8. */
 bool utf8_is_valid(struct slice text);
 
-/* Eight bytes at a time; here because the scan of a request stands and falls with it. */
+/* Whether the text is ASCII. Reads eight bytes at a time. It is inline because the speed of the
+ * scan depends on it. */
 static inline bool utf8_is_ascii(const uint8_t *text, size_t size)
 {
     uint64_t bits = 0;

@@ -2,10 +2,10 @@
 
 #include <assert.h>
 
-/* A field number of 0, so that a reader finds it broken. */
+/* Field number 0, so that a reader finds the bytes broken. */
 const uint8_t wire_stale[1] = {0};
 
-/* Up to 10 bytes; bits past 64 are dropped, as the reference parsers do. */
+/* Reads a varint of up to 10 bytes; drops bits past 64, as the reference parsers do. */
 static bool read_varint_slow(struct wire_cursor *cursor, uint64_t *out)
 {
     uint64_t value = 0;

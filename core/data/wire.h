@@ -1,6 +1,5 @@
 /*
- * wire: reading and writing the protobuf encoding, field by field, without a schema and without
- * copies.
+ * wire: reads and writes the protobuf encoding field by field, without a schema and without copies.
  *
  * https://protobuf.dev/programming-guides/encoding/. Reading is iterative; nothing here recurses.
  *
@@ -22,35 +21,37 @@ enum wire_type {
     WIRE_FIXED32 = 5,
 };
 
-/* One field as it stands on the wire. What its type does not have is not written: look at the type
- * first, unless a scan (scan.h) says which one the number has. */
+/* One field on the wire. Members that its type does not have are not set: check the type first,
+ * unless the scan (scan.h) guarantees the type for this number. */
 struct wire_field {
     uint32_t number;
     enum wire_type type;
     uint64_t value;       /* VARINT, FIXED64, FIXED32 */
     struct slice bytes;   /* BYTES: the payload */
     const uint8_t *start; /* of the tag */
-    const uint8_t *end;   /* behind the field */
+    const uint8_t *end;   /* after the field */
 };
 
-/* Stands in place of a payload that must not be read as it came in, because the message was changed
- * since (message.h): reading it as a message asserts. */
+/* Replaces a payload that must not be read as received, because the message was changed
+ * (message.h). Reading it as a message asserts. */
 extern const uint8_t wire_stale[1];
 
 struct wire_cursor {
     const uint8_t *next;
     const uint8_t *end;
-    bool broken; /* the bytes are no protobuf message: a length past the end, a varint over 10
+    bool broken; /* the bytes are not a protobuf message: a length past the end, a varint over 10
                     bytes, a group, field number 0 */
 };
 
+/* Returns a cursor at the beginning of the bytes. */
 static inline struct wire_cursor wire_cursor(struct slice bytes)
 {
-    /* No bytes may be no address, and C before C2y does not let one add 0 to that. */
+    /* An empty slice may be NULL, and before C2y adding 0 to NULL is undefined. */
     return (struct wire_cursor){bytes.data, bytes.size ? bytes.data + bytes.size : bytes.data,
                                 false};
 }
 
+/* Returns the little-endian number at an address. */
 static inline uint64_t wire_load_fixed64(const uint8_t *from)
 {
     uint64_t value = 0;
@@ -59,11 +60,11 @@ static inline uint64_t wire_load_fixed64(const uint8_t *from)
     return value;
 }
 
-/* What wire_next does where a field is not short. */
+/* wire_next for fields that are not short. */
 bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field);
 
-/* False at the end or when broken. Most fields have a tag of one byte, and a length or a value of
- * one byte or eight; they are read where this is called. */
+/* Reads the next field. Returns false at the end, or if the bytes are broken. Most fields have a
+ * tag of one byte, and a length or a value of one byte or eight; they are read inline. */
 static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
 {
     const uint8_t *at = cursor->next, *end;
@@ -90,7 +91,8 @@ static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *fiel
     return true;
 }
 
-/* The next field of this number that has a payload: a string, a list or a message. */
+/* Reads the next field of this number that has a payload: a string, a list or a message. Returns
+ * false if there is none. */
 static inline bool wire_next_bytes(struct wire_cursor *cursor, uint32_t number,
                                    struct wire_field *field)
 {
@@ -100,7 +102,8 @@ static inline bool wire_next_bytes(struct wire_cursor *cursor, uint32_t number,
     return false;
 }
 
-/* The payload of the last such field, which is the one that counts; empty when there is none. */
+/* Returns the payload of the last such field, which is the one that counts; empty if there is
+ * none. */
 static inline struct slice wire_last_bytes(struct slice message, uint32_t number)
 {
     struct wire_cursor cursor = wire_cursor(message);
@@ -111,7 +114,8 @@ static inline struct slice wire_last_bytes(struct slice message, uint32_t number
     return last;
 }
 
-/* The next number of a packed (or, one at a time, unpacked) repeated varint / fixed64 field. */
+/* Read the next number of a packed (or, one at a time, unpacked) repeated varint or fixed64 field.
+ * Return false at the end, or if the bytes are broken. */
 bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out);
 static inline bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
 {
@@ -130,8 +134,8 @@ static inline bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out
     return true;
 }
 
-/* Writing: to memory that the caller has sized with the wire_size_ functions; return behind what
- * was written. */
+/* The wire_write_ functions write to memory that the caller has sized with the wire_size_
+ * functions, and return the address after the last byte. */
 #define WIRE_HEADER_MAX 15 /* tag (5) and length (10) */
 static inline size_t wire_size_varint(uint64_t value)
 {
@@ -139,12 +143,13 @@ static inline size_t wire_size_varint(uint64_t value)
     return (bits + 6) / 7;
 }
 
+/* Returns the size of the tag of a field. */
 static inline size_t wire_size_tag(uint32_t number)
 {
     return wire_size_varint((uint64_t)number << 3);
 }
 
-/* tag, length and payload of a BYTES field */
+/* Returns the size of a BYTES field: tag, length and payload. */
 static inline size_t wire_size_bytes(uint32_t number, size_t payload)
 {
     return wire_size_tag(number) + wire_size_varint(payload) + payload;
@@ -158,12 +163,13 @@ static inline uint8_t *wire_write_varint(uint8_t *to, uint64_t value)
     return to;
 }
 
+/* Writes the tag of a field. */
 static inline uint8_t *wire_write_tag(uint8_t *to, uint32_t number, enum wire_type type)
 {
     return wire_write_varint(to, (uint64_t)number << 3 | type);
 }
 
-/* tag and length of a BYTES field */
+/* Writes tag and length of a BYTES field. */
 static inline uint8_t *wire_write_header(uint8_t *to, uint32_t number, size_t payload)
 {
     return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);

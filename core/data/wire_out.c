@@ -47,7 +47,7 @@ void wire_out_close(struct wire_out *out, struct wire_out_field field, uint32_t 
     size_t payload = out->size - field.payload;
     size_t size = (size_t)(wire_write_header(header, number, payload) - header);
     if (field.start + size != field.payload) {
-        wire_out_room(out, WIRE_HEADER_MAX); /* it may have become longer */
+        wire_out_room(out, WIRE_HEADER_MAX); /* the length may have more bytes than guessed */
         memmove(out->data + field.start + size, out->data + field.payload, payload);
     }
     memcpy(out->data + field.start, header, size);

@@ -1,10 +1,11 @@
 /*
- * wire_out: encoded fields written one behind the other into memory that grows.
+ * wire_out: writes encoded fields one after the other into memory that grows.
  *
- * A message whose size is not known yet is opened with a guess; a guess of the right number of
- * digits saves moving it when it is closed.
+ * A message whose size is not known yet is opened with a guess. If the length has as many bytes as
+ * guessed, closing the message does not move it.
  *
- * Owner: who made it; charged to its budget, which may be NULL. All zero is valid and empty.
+ * Owner: the code that created it; charged to its budget, which may be NULL. All zero is valid and
+ * empty.
  *
  * Thread: one at a time.
  */
@@ -22,10 +23,13 @@ struct wire_out {
     struct budget *budget;
 };
 
-void wire_out_deinit(struct wire_out *out); /* empty again, and can be used again */
+/* Frees the memory. The struct is empty again and can be reused. */
+void wire_out_deinit(struct wire_out *out);
+/* Makes room for at least `more` bytes. */
 void wire_out_grow(struct wire_out *out, size_t more);
 
-/* Where the next `more` bytes may be written; the caller adds to `size` what it wrote. */
+/* Returns where the next `more` bytes may be written. The caller adds the number of bytes it wrote
+ * to `size`. */
 static inline uint8_t *wire_out_room(struct wire_out *out, size_t more)
 {
     if (out->capacity - out->size < more)
@@ -33,6 +37,7 @@ static inline uint8_t *wire_out_room(struct wire_out *out, size_t more)
     return out->data + out->size;
 }
 
+/* Appends bytes. */
 static inline void wire_out_put(struct wire_out *out, struct slice bytes)
 {
     if (bytes.size == 0)
@@ -41,10 +46,11 @@ static inline void wire_out_put(struct wire_out *out, struct slice bytes)
     out->size += bytes.size;
 }
 
-/* A field with a number. */
+/* Appends a varint field. */
 void wire_out_varint(struct wire_out *out, uint32_t number, uint64_t value);
 
-/* A BYTES field whose payload is what is written between the two; guess: its size, about. */
+/* A BYTES field whose payload is written between wire_out_open and wire_out_close. guess: about its
+ * size in bytes. */
 struct wire_out_field {
     size_t start;
     size_t payload;

@@ -94,7 +94,8 @@ size_t wire_writer_begin(struct wire_writer *writer, uint32_t number)
 {
     wire_writer_wrote(
         writer, wire_write_tag(wire_writer_room(writer, WIRE_HEADER_MAX), number, WIRE_BYTES));
-    writer->data[writer->size++] = 0; /* most lengths are one byte; else wire_writer_end moves */
+    writer->data[writer->size++] =
+        0; /* most lengths have one byte; otherwise wire_writer_end moves the payload */
     return writer->size;
 }
 

@@ -5,7 +5,8 @@
 
 #include <assert.h>
 
-/* A list that holds something is not the zero value, whatever it holds. */
+/* Whether the field is a list: a list that is not empty is not the zero value, whatever it
+ * contains. */
 static bool is_list(unsigned table, uint32_t number)
 {
     switch (table) {
@@ -36,7 +37,7 @@ static bool is_zero_field(unsigned table, const struct wire_field *field)
 
 bool zero_entry_is(int table, struct slice entry)
 {
-    enum { KNOWN_NUMBERS = 5 }; /* no entry has a field beyond */
+    enum { KNOWN_NUMBERS = 5 }; /* no entry has a higher field number */
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
     uint32_t nonzero = 0; /* bit per field number; 0 for unknown fields */
@@ -49,7 +50,7 @@ bool zero_entry_is(int table, struct slice entry)
         if (!is_zero_field((unsigned)table, &field))
             nonzero |= bit;
         else if (bit != 1 && !is_list((unsigned)table, field.number))
-            nonzero &= ~bit; /* given again: the last one counts */
+            nonzero &= ~bit; /* repeated: the last occurrence counts */
     }
     return nonzero == 0;
 }
@@ -66,7 +67,7 @@ struct slice zero_entry_payload(int table)
     /* The proto prefers a link of zero bytes to one of empty ids. */
     static const uint8_t link[ZERO_ENTRY_HEADER + 2 + TRACE_ID_SIZE + 2 + SPAN_ID_SIZE] = {
         [0] = DICTIONARY_LINK_TABLE << 3 | WIRE_BYTES,
-        [1] = sizeof(link) - ZERO_ENTRY_HEADER,
+        [1] = sizeof link - ZERO_ENTRY_HEADER,
         [ZERO_ENTRY_HEADER] = LINK_TRACE_ID << 3 | WIRE_BYTES,
         [ZERO_ENTRY_HEADER + 1] = TRACE_ID_SIZE,
         [ZERO_ENTRY_HEADER + 2 + TRACE_ID_SIZE] = LINK_SPAN_ID << 3 | WIRE_BYTES,
@@ -74,6 +75,6 @@ struct slice zero_entry_payload(int table)
     };
     assert(table > 0 && table < DICTIONARY_TABLE_COUNT);
     if (table == DICTIONARY_LINK_TABLE)
-        return slice_of(link + ZERO_ENTRY_HEADER, sizeof(link) - ZERO_ENTRY_HEADER);
+        return slice_of(link + ZERO_ENTRY_HEADER, sizeof link - ZERO_ENTRY_HEADER);
     return slice_of(empty[table] + ZERO_ENTRY_HEADER, 0);
 }

@@ -1,6 +1,6 @@
 /*
- * zero_entry: the entry at index 0 of a table of the profiles dictionary, which stands for "not
- * set" (profiles.proto, ProfilesDictionary).
+ * zero_entry: the entry at index 0 of a table of the profiles dictionary, which means "not set"
+ * (profiles.proto, ProfilesDictionary).
  *
  * Owner: plain data.
  *
@@ -13,12 +13,12 @@
 
 #include <stdbool.h>
 
-/* Whether an entry of a table (DICTIONARY_) has only defaults, written out or not. A link of zero
- * bytes is one too. */
+/* Whether an entry of a table (DICTIONARY_) has only default values, explicit or absent. A link
+ * whose ids are all zero is one, too. */
 bool zero_entry_is(int table, struct slice entry);
 
-/* How it is written: as a field of ProfilesDictionary with a header of ZERO_ENTRY_HEADER bytes, in
- * front of what zero_entry_payload returns. */
+/* A zero entry is written as a field of ProfilesDictionary: a header of ZERO_ENTRY_HEADER bytes,
+ * then the payload that zero_entry_payload returns. */
 enum { ZERO_ENTRY_HEADER = 2 };
 struct slice zero_entry_payload(int table);
 

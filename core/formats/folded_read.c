@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* The next line without its end; false: there is none. */
+/* Takes the next line, without its end. Returns false if there is none. */
 static bool next_line(struct slice *rest, struct slice *line)
 {
     if (rest->size == 0)
@@ -20,7 +20,7 @@ static bool next_line(struct slice *rest, struct slice *line)
     return true;
 }
 
-/* "main;work 12" -> its stack and 12. */
+/* Splits "main;work 12" into the stack and 12. */
 static bool split_count(struct slice line, struct slice *stack, int64_t *count)
 {
     assert(line.size > 0);
@@ -62,7 +62,7 @@ static bool read_text(struct profiles_builder *builder, struct slice rest,
         else if (!add_line(&stacks, stack, saturate_multiply(count, period), err))
             fine = error_prefix(err, "line %zu", number);
         if (profiles_builder_state(builder) != PROFILES_BUILDER_FINE)
-            break; /* finish says so */
+            break; /* profiles_builder_finish reports it */
     }
     stacks_end(&stacks);
     return fine || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;

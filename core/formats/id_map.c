@@ -13,10 +13,10 @@ void id_map_deinit(struct id_map *map)
     *map = (struct id_map){.budget = map->budget};
 }
 
-/* The slot that holds the id, or the free one where it belongs. */
+/* Returns the slot of an id, or the free slot where it would be added. */
 static struct id_entry *slot_of(const struct id_map *map, uint64_t id)
 {
-    assert(map->count < map->capacity); /* so a free slot ends the search */
+    assert(map->count < map->capacity); /* so the search ends at a free slot */
     size_t mask = map->capacity - 1;
     size_t at = hash_u64(id) & mask;
     while (map->entries[at].place != 0 && map->entries[at].id != id)

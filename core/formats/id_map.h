@@ -1,7 +1,8 @@
 /*
- * id_map: a hash table from ids to the places of records, and to what was made of them.
+ * id_map: a hash table from the ids of records to their places, and to the numbers of the entries
+ * built from them.
  *
- * The sender of a profile chooses the ids, so they are hashed with the process' key. A place is a
+ * The sender of a profile chooses the ids, so they are hashed with the process' key. A place is any
  * number other than 0.
  *
  * Owner: whoever initialised it (all-zero, or with a budget, is valid and empty); free it with
@@ -20,7 +21,7 @@ struct budget;
 struct id_entry {
     uint64_t id;
     uint32_t place; /* 0: a free slot */
-    uint32_t built; /* for the owner: what it made of it, 0 at first */
+    uint32_t built; /* free for the owner: number of the entry built from the record; 0 at first */
 };
 
 struct id_map {
@@ -32,12 +33,13 @@ struct id_map {
 
 /* Frees the map and releases its charge; it is empty again. */
 void id_map_deinit(struct id_map *map);
-/* Returns the bytes that the next put allocates; 0: none. */
+/* Returns the number of bytes that the next id_map_put allocates; 0 if none. */
 size_t id_map_growth(const struct id_map *map);
 /* Stores the place of an id; replaces an earlier one. */
 void id_map_put(struct id_map *map, uint64_t id, uint32_t place);
-/* Returns the entry of an id, valid until the next put. NULL: there is none. */
+/* Returns the entry of an id, valid until the next id_map_put; NULL if there is none. */
 struct id_entry *id_map_find(const struct id_map *map, uint64_t id);
+/* Returns the memory of the map in bytes. */
 static inline size_t id_map_bytes(const struct id_map *map)
 {
     return map->capacity * sizeof *map->entries;

@@ -147,7 +147,7 @@ static void append_character(struct wire_writer *out, uint32_t c)
 static void append_utf16(struct wire_writer *out, struct slice units)
 {
     struct jfr_cursor cursor = {units.data, units.data + units.size, false};
-    uint32_t high = 0; /* the first half of a pair whose second half comes next */
+    uint32_t high = 0; /* a high surrogate whose low surrogate comes next */
     while (cursor.next < cursor.end) {
         uint32_t unit = (uint32_t)jfr_number(&cursor) & 0xffff;
         bool is_low = unit >= 0xdc00 && unit < 0xe000;

@@ -4,13 +4,14 @@
 
 #include <assert.h>
 
-/* Fields of the messages above. */
+/* Field numbers of the messages in jfr_labels.h. */
 enum { SNAPSHOT_CONTEXTS = 1, SNAPSHOT_STRINGS = 2, CONTEXT_LABELS = 1 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
 /* ---- reading ---- */
 
-/* An entry of a map; what it does not have stays as it is. False: no message, or a wrong type. */
+/* Reads an entry of a map; does not set what the entry lacks. Returns false if it is not a message,
+ * or has a wrong type. */
 static bool read_entry(struct slice bytes, enum wire_type value_type, uint64_t *key,
                        struct wire_field *value)
 {
@@ -27,7 +28,7 @@ static bool read_entry(struct slice bytes, enum wire_type value_type, uint64_t *
     return !cursor.broken;
 }
 
-/* The next label of a context; false at its end, and when it is broken. */
+/* Reads the next label of a context. Returns false at the end, and if the context is invalid. */
 static bool next_label(struct wire_cursor *cursor, uint64_t *key, uint64_t *value)
 {
     struct wire_field field;
@@ -55,7 +56,7 @@ static bool is_context(struct slice bytes)
     return !cursor.broken;
 }
 
-/* One without a value means the same as none. */
+/* Notes an entry. An entry without a value means the same as none. */
 static bool note_entry(struct jfr_labels *labels, const struct wire_field *field,
                        struct profiles_builder *builder, struct error *err)
 {
@@ -117,7 +118,7 @@ static struct slice value_of(const struct jfr_labels *labels, const struct id_en
 
 /* ---- attributes ---- */
 
-/* A string of the snapshot; all-zero: there is no such string, which is like "". */
+/* A string of the snapshot. All-zero: the string is missing, and counts as "". */
 struct label_text {
     struct slice bytes;
     uint32_t place;
@@ -139,9 +140,9 @@ static bool remember(struct jfr_labels *labels, uint64_t id, uint32_t index,
     return true;
 }
 
-/* Many contexts can name one large text: an attribute is made once for its key and value, by their
- * places. The string of a key alone is remembered as if it had a value at place 0, where none is.
- * Both 0 when the builder has no room. */
+/* key_string and attribute_of return 0 if the builder has no room. Many contexts can name the same
+ * large text, so an attribute is built once for the places of its key and value. The string of a
+ * key is stored as if its value were at place 0, where no value is. */
 static uint32_t key_string(struct jfr_labels *labels, const struct label_text *key,
                            struct profiles_builder *builder)
 {
@@ -172,7 +173,7 @@ static uint32_t attribute_of(struct jfr_labels *labels, const struct label_text 
 
 /* ---- contexts ---- */
 
-/* A context while it is put together. */
+/* A context while it is built. */
 struct resolving {
     struct jfr_context head;
     uint32_t attributes[JFR_CONTEXT_LABELS_MAX];
@@ -189,7 +190,7 @@ static bool add_label(struct jfr_labels *labels, struct resolving *context,
     uint32_t string = key_string(labels, key, builder);
     for (uint32_t i = 0; i < *count; i++)
         if (context->keys[i] == string)
-            return true; /* two strings with one text: the first is it */
+            return true; /* two strings have the same text: the first one counts */
     if (*count == JFR_CONTEXT_LABELS_MAX)
         return error_set(err, "labels: a context has more than %d labels", JFR_CONTEXT_LABELS_MAX);
     context->head.has_span_name |= slice_is(key->bytes, "span_name");
@@ -231,7 +232,7 @@ const struct jfr_context *jfr_labels_context(struct jfr_labels *labels, uint64_t
         if (!labels->resolved)
             labels->resolved = arena_array(&labels->arena, labels->contexts.count,
                                            sizeof(const struct jfr_context *));
-        assert(labels->resolved_count < labels->contexts.count); /* each is resolved once */
+        assert(labels->resolved_count < labels->contexts.count); /* each context is resolved once */
         labels->resolved[labels->resolved_count++] = context;
         entry->built = labels->resolved_count;
     }

@@ -6,15 +6,15 @@
 #include <inttypes.h>
 
 enum {
-    METADATA_SIZE_MAX = 4 << 20, /* the JDK's own has 0.2 MiB */
+    METADATA_SIZE_MAX = 4 << 20, /* the JDK's metadata has 0.2 MiB */
     TREE_DEPTH_MAX = 16,         /* root, metadata, class, field, annotation: 5 */
     LAYOUT_DEPTH_MAX = 16,
 };
 
 enum wire_shape {
-    SHAPE_STRUCT, /* of the class' own fields */
+    SHAPE_STRUCT, /* with fields of its own */
     SHAPE_NUMBER,
-    SHAPE_FIXED, /* so many bytes */
+    SHAPE_FIXED, /* a fixed number of bytes */
     SHAPE_TEXT,
 };
 
@@ -22,11 +22,11 @@ struct jfr_class_field {
     struct jfr_class_field *next;
     struct slice name;
     uint64_t class_id;
-    bool is_reference; /* the id of a constant stands there */
+    bool is_reference; /* the value is the id of a constant */
     bool is_list;
 };
 
-/* One step over a record. */
+/* One step in reading a record. */
 struct jfr_step {
     enum wire_shape shape;
     uint8_t fixed_size;
@@ -49,7 +49,7 @@ static const struct {
     {"double", SHAPE_FIXED, 8},
 };
 
-/* A field is known when it has the form that it has with the JDK; else it is passed over. */
+/* The known fields, with their form in the JDK. A field in another form is skipped. */
 static const struct {
     const char *name;
     const char *reference_to; /* the class of the constant, or of a list's elements */
@@ -79,7 +79,7 @@ static const struct {
     [JFR_STRING] = {"string", NULL, SHAPE_TEXT},
 };
 
-/* A description of few bytes can mean much more memory. */
+/* Whether there is room: a description of few bytes can need much more memory. */
 static bool has_room(const struct jfr_metadata *metadata, size_t bytes, struct error *err)
 {
     return profiles_builder_has_room(metadata->builder, bytes) ||
@@ -151,7 +151,7 @@ static struct element take_element(const struct jfr_metadata *metadata, struct j
     return element;
 }
 
-/* Many fields can name one text: it must not be long. */
+/* Parses an id. The text must be short, because many fields can refer to it. */
 static bool parse_id(struct slice digits, uint64_t *out)
 {
     enum { DIGITS_MAX = 20 };
@@ -201,7 +201,7 @@ static bool add_class(struct jfr_metadata *metadata, const struct element *eleme
 static bool add_field(struct jfr_metadata *metadata, const struct element *element,
                       struct error *err)
 {
-    assert(metadata->class_count > 0); /* a field stands in a class */
+    assert(metadata->class_count > 0); /* a field is inside a class */
     struct jfr_class *type = metadata->classes[metadata->class_count - 1];
     struct jfr_class_field *field = arena_zalloc(&metadata->arena, sizeof *field);
     field->name = element->name;
@@ -218,7 +218,7 @@ static bool add_field(struct jfr_metadata *metadata, const struct element *eleme
     return true;
 }
 
-/* Depth first, with a stack of what is left to read of each level. */
+/* Reads the tree depth first, with a stack of the elements left on each level. */
 static bool read_elements(struct jfr_metadata *metadata, struct jfr_cursor *cursor,
                           struct error *err)
 {
@@ -300,7 +300,7 @@ struct jfr_class *jfr_metadata_class_named(const struct jfr_metadata *metadata, 
 
 /* ---- layouts ---- */
 
-/* Steps under construction, of one class. */
+/* The steps of one class while they are built. */
 struct layout {
     struct jfr_metadata *metadata;
     struct jfr_step *steps;
@@ -379,7 +379,7 @@ static bool prepare(struct jfr_metadata *metadata, struct jfr_class *type, unsig
     type->state = PREPARING;
     struct layout layout = {.metadata = metadata};
     bool done = true;
-    if (type->shape != SHAPE_STRUCT) /* constants that are nothing but a text */
+    if (type->shape != SHAPE_STRUCT) /* constants that are only a text */
         add_step(&layout, &(struct jfr_step){.shape = type->shape,
                                              .fixed_size = type->fixed_size,
                                              .field = JFR_FIELD_COUNT});

@@ -1,15 +1,15 @@
 /*
- * jfr_metadata: how a chunk describes its own events and constants.
+ * jfr_metadata: reads a chunk's description of its own events and constants.
  *
- * The metadata event holds classes with fields, as elements of a tree over a table of strings
- * (jdk.jfr.internal.MetadataReader). Of a class that occurs, a layout is made: its fields as they
- * follow each other on the wire, structs inside dissolved. With it a record is passed over, or read
- * as far as its fields are known to us (enum jfr_field), whatever else a writer has added. Every
- * step over a layout takes at least one byte, so reading is linear in the bytes, and classes that
- * contain themselves or each other too deeply are refused.
+ * The metadata event contains classes with fields, as elements of a tree over a table of strings
+ * (jdk.jfr.internal.MetadataReader). For each class that occurs, a layout is built: its fields in
+ * the order of the bytes, with nested structs replaced by their fields. With the layout, a record
+ * can be skipped, or the fields that we know (enum jfr_field) can be read, whatever else a writer
+ * has added. Every step of a layout reads at least one byte, so reading takes linear time. Classes
+ * that contain themselves, or are nested too deeply, are refused.
  *
- * Owner: the caller initialises with jfr_metadata_read, also when that fails, and frees with
- * jfr_metadata_deinit; classes live that long, names point into its arena or the chunk.
+ * Owner: the caller initialises it with jfr_metadata_read, and frees it and its classes with
+ * jfr_metadata_deinit, also if jfr_metadata_read failed. Names point into its arena or the chunk.
  *
  * Thread: one at a time.
  */
@@ -21,7 +21,7 @@
 #include "core/formats/jfr_chunk.h"
 #include "core/formats/profiles_builder.h"
 
-/* What we read of records, by the names and types that fields have there. */
+/* The fields of records that we read, recognised by name and type. */
 enum jfr_field {
     JFR_STACK_TRACE, /* events */
     JFR_STATE,
@@ -50,8 +50,8 @@ enum jfr_field {
 
 struct jfr_class;
 
-/* A number, the id of a constant, or the place of a text or a list; 0 where a class has no such
- * field. */
+/* The values of a record: a number, the id of a constant, or the place of a text or a list; 0 if
+ * the class does not have the field. */
 struct jfr_record {
     uint64_t values[JFR_FIELD_COUNT];
     const struct jfr_class *list_of; /* the elements of JFR_FRAMES */
@@ -60,7 +60,7 @@ struct jfr_record {
 struct jfr_class {
     uint64_t id;
     struct slice name;
-    uint8_t role; /* what it is to the owner of the metadata; 0 at first */
+    uint8_t role; /* free for the owner of the metadata; 0 at first */
     /* the rest is for jfr_metadata.c */
     struct jfr_class_field *first, *last;
     uint8_t shape, fixed_size, state;
@@ -69,33 +69,35 @@ struct jfr_class {
 };
 
 struct jfr_metadata {
-    struct profiles_builder *builder; /* asked for room */
+    struct profiles_builder *builder; /* limits the memory */
     struct arena arena;
-    struct slice *strings; /* while it is read */
+    struct slice *strings; /* used while the metadata is read */
     size_t string_count;
     struct jfr_class **classes;
     uint32_t class_count, class_capacity;
     struct id_map by_id; /* place: 1 + index in classes */
-    size_t steps_left;   /* fields that layouts may still look at */
+    size_t steps_left;   /* number of fields that layouts may still visit */
 };
 
-/* Reads the metadata of a chunk. If there is no room, here or below, the builder's state says so.
- */
+/* Reads the metadata of a chunk. Returns false, with err set, if it is invalid. If there is no
+ * room, here or below, the builder's state says so. */
 bool jfr_metadata_read(struct jfr_metadata *metadata, const struct jfr_chunk *chunk,
                        struct profiles_builder *builder, struct budget *budget, struct error *err);
+/* Frees the metadata and its classes. */
 void jfr_metadata_deinit(struct jfr_metadata *metadata);
 
-/* NULL: not described. */
+/* Return the class with this id or name; NULL if the metadata does not describe it. */
 struct jfr_class *jfr_metadata_class(const struct jfr_metadata *metadata, uint64_t id);
 struct jfr_class *jfr_metadata_class_named(const struct jfr_metadata *metadata, const char *name);
 
-/* Makes the layout of a class, once. Call it before the functions below. */
+/* Builds the layout of a class, once. Call it before the functions below. Returns false, with err
+ * set, if the class is refused. */
 bool jfr_class_prepare(struct jfr_metadata *metadata, struct jfr_class *type, struct error *err);
-/* Skip or read the next record, to its end; check the cursor's `broken` afterwards. */
+/* Skip or read the whole next record; check the cursor's `broken` afterwards. */
 void jfr_class_skip(const struct jfr_class *type, struct jfr_cursor *cursor);
 void jfr_class_read(const struct jfr_class *type, const struct jfr_chunk *chunk,
                     struct jfr_cursor *cursor, struct jfr_record *record);
-/* Returns how many records the list that begins here has; always 0 if records take no bytes. */
+/* Reads the number of records in the list that begins here; 0 if records take no bytes. */
 uint64_t jfr_class_list(const struct jfr_class *type, struct jfr_cursor *cursor);
 
 #endif

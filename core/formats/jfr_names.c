@@ -2,7 +2,7 @@
 
 #include "core/base/text.h"
 
-/* Each takes something off the front and says whether it was there. */
+/* ---- the take_ functions remove something from the front, and return whether it was there ---- */
 
 static bool take(struct slice *rest, const char *literal)
 {
@@ -32,7 +32,8 @@ static bool take_hex(struct slice *rest)
     return size > 0;
 }
 
-/* Behind the last one that is not at the very front; no data: there is none. */
+/* Returns the text after the last occurrence that is not at the very front; data NULL if there is
+ * none. */
 static struct slice behind_last(struct slice name, const char *literal)
 {
     size_t size = strlen(literal);

@@ -1,9 +1,9 @@
 /*
- * jfr_names: makes names stable that a JVM generates anew in every run.
+ * jfr_names: makes generated names equal in all runs of a JVM.
  *
- * Classes of lambdas, reflection and proxies, and libraries unpacked to temporary files, carry
- * numbers that differ between processes. As Pyroscope's server does with JFR, what differs is
- * replaced by "_", so that profiles of several processes, or of today and yesterday, add up.
+ * Classes of lambdas, reflection and proxies, and libraries unpacked to temporary files, have
+ * numbers in their names that differ between processes. As in Pyroscope's server, these numbers are
+ * replaced by "_", so that profiles of several processes or days add up.
  *
  * Owner: nothing is kept.
  *
@@ -14,11 +14,12 @@
 
 #include "core/base/slice.h"
 
-/* The name is the first so many bytes of what it was, and then the ending. */
+/* The new name: the first `kept` bytes of the old one, then `ending`. */
 struct jfr_name {
     size_t kept;
     const char *ending;
 };
+/* Returns the stable form of a name. */
 struct jfr_name jfr_name_settled(struct slice name);
 
 #endif

@@ -14,7 +14,7 @@ static const char *const class_names[JFR_POOL_COUNT] = {
     [JFR_POOL_STRING] = "java.lang.String",
 };
 
-/* NULL: constants that nobody here asks for. */
+/* Returns the map for constants of a class; NULL if they are not used. */
 static struct id_map *map_of(struct jfr_pools *pools, const struct jfr_class *type)
 {
     for (int i = 0; i < JFR_POOL_COUNT; i++)
@@ -23,7 +23,7 @@ static struct id_map *map_of(struct jfr_pools *pools, const struct jfr_class *ty
     return NULL;
 }
 
-/* Noting a constant takes more than the few bytes that a hostile one can have. */
+/* Checks the memory of the maps: an entry is larger than the few bytes of a hostile constant. */
 static bool check_size(const struct jfr_pools *pools, struct error *err)
 {
     size_t bytes = 0;
@@ -69,8 +69,8 @@ static bool read_pool(struct jfr_pools *pools, struct jfr_cursor *cursor, struct
            error_set(err, "its constants of %.*s extend past its end", SLICE_ARG(type->name));
 }
 
-/* before: where the checkpoint has to end, being behind the ones that were read. delta_out: how far
- * back the next one is, 0 for none. */
+/* Reads a checkpoint. before: the latest place where it may end. *delta_out: the distance back to
+ * the next one; 0 if there is none. */
 static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t before,
                             uint64_t *delta_out, struct error *err)
 {
@@ -85,7 +85,7 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
     jfr_number(&cursor); /* start */
     jfr_number(&cursor); /* duration */
     uint64_t delta = jfr_number(&cursor);
-    jfr_skip(&cursor, 1); /* what kind of checkpoint */
+    jfr_skip(&cursor, 1); /* kind of checkpoint */
     uint64_t pool_count = jfr_number(&cursor);
     if (cursor.broken)
         return error_set(err, "is truncated");
@@ -154,7 +154,7 @@ static struct jfr_text text_at(struct jfr_pools *pools, uint64_t place)
 
 struct id_entry *jfr_pools_reference(struct jfr_pools *pools, uint64_t place)
 {
-    assert(place < pools->chunk->bytes.size); /* it was passed over before */
+    assert(place < pools->chunk->bytes.size); /* it was skipped successfully before */
     if (place == 0 || pools->chunk->bytes.data[place] != JFR_TEXT_REFERENCE)
         return NULL;
     return jfr_pools_find(pools, JFR_POOL_STRING, text_at(pools, place).reference);

@@ -13,7 +13,7 @@
 enum kind { CPU, WALL, IN_NEW_TLAB, OUTSIDE_TLAB, ALLOC_SAMPLE, LOCK, PARK, LIVE, MALLOC };
 enum { KIND_COUNT = MALLOC + 1 };
 
-/* Of the two sample types the second is the default one. */
+/* The sample types of each kind. If there are two, the second is the default. */
 static const struct {
     const char *metric_name;
     const char *count, *count_unit;
@@ -37,7 +37,7 @@ static const struct {
 /* Roles of classes in struct jfr_class; 0 is any other event. */
 enum role { OTHER_EVENT, EXECUTION_SAMPLE, WALL_CLOCK_SAMPLE, ACTIVE_SETTING, COUNTED_EVENT };
 
-/* From COUNTED_EVENT on: events that count 1 and have an amount. */
+/* Events from COUNTED_EVENT on, which count 1 and have an amount. */
 static const struct {
     const char *class_name;
     enum kind kind;
@@ -64,18 +64,18 @@ struct reader {
     const struct jfr_options *options;
     struct jfr_labels labels;
     uint64_t time_unix_nano, duration_nano;
-    /* of the chunk */
+    /* of the current chunk */
     const struct jfr_chunk *chunk;
     struct jfr_metadata metadata;
     struct jfr_pools pools;
     uint64_t execution_sample_class;
-    /* of the recording, by its settings */
+    /* of the recording, from its settings */
     struct wire_writer event_name; /* "cpu", "wall", "itimer" */
     uint64_t cpu_period, wall_period;
-    /* 1 + number of the first profile of a kind; the second one follows it */
+    /* 1 + number of the first profile of a kind; the second has the next number */
     uint32_t profiles[KIND_COUNT];
     struct jfr_stacks stacks;
-    struct wire_writer text; /* the short one at hand */
+    struct wire_writer text; /* the current short text */
 };
 
 /* ---- samples ---- */
@@ -114,7 +114,8 @@ static uint32_t open_profile(struct reader *r, enum kind kind, const char *type,
     return profiles_builder_profile(r->builder, &profile);
 }
 
-/* The first profile of the kind: the amount, if it has one, before the count. */
+/* Returns the first profile of a kind: that of the amount, if there is one, is before that of the
+ * count. */
 static uint32_t profile_of(struct reader *r, enum kind kind)
 {
     if (r->profiles[kind] == 0) {
@@ -136,7 +137,7 @@ static void write_id(uint8_t *to, uint64_t id)
         to[i] = (uint8_t)id;
 }
 
-/* The ids in the event's own fields count more than labels of its context. */
+/* Returns the ids of an event. Its own fields take precedence over labels of its context. */
 static struct span_labels ids_of(const struct reader *r, const struct jfr_record *event,
                                  const struct jfr_context *context)
 {
@@ -155,7 +156,8 @@ static struct span_labels ids_of(const struct reader *r, const struct jfr_record
     return ids;
 }
 
-/* Attributes and link. attributes: room for those of a context and one more. */
+/* Sets the attributes and the link of a sample. attributes: memory for those of a context and one
+ * more. */
 static bool correlate(struct reader *r, const struct jfr_record *event, uint32_t *attributes,
                       struct built_sample *sample, struct error *err)
 {
@@ -182,7 +184,7 @@ static void add_value(struct reader *r, uint32_t profile, const struct built_sam
         profiles_builder_add(r->builder, profile, sample, value);
 }
 
-/* What an event says of its stack. */
+/* A value that an event adds to its stack. */
 struct finding {
     enum kind kind;
     int64_t count, amount;
@@ -202,8 +204,8 @@ static void add_finding(struct reader *r, const struct finding *finding,
 
 /* ---- events ---- */
 
-/* "" when there is none, or it is long: none that we compare with is. Valid until the next one.
- */
+/* Returns a short text for comparison, valid until the next call; "" if there is none or it is
+ * long. */
 static struct slice short_text(struct reader *r, uint64_t place)
 {
     struct jfr_text text = jfr_pools_text(&r->pools, place);
@@ -227,7 +229,8 @@ static enum thread_state state_of(struct reader *r, uint64_t id)
     return entry ? (enum thread_state)entry->built : STATE_UNKNOWN;
 }
 
-/* "10000000" as async-profiler writes it, "20 ms" as the JDK does; 0: not understood. */
+/* Parses "10000000", as async-profiler writes it, or "20 ms", as the JDK does, to nanoseconds.
+ * Returns 0 for anything else. */
 static uint64_t nanos_of_setting(struct slice text)
 {
     uint64_t value = 0;
@@ -262,7 +265,8 @@ static void take_setting(struct reader *r, const struct jfr_record *event)
     }
 }
 
-/* As the JDK does it (jdk.jfr.internal.consumer.TimeConverter), so that sums are the same. */
+/* Converts ticks to nanoseconds exactly as the JDK does (jdk.jfr.internal.consumer.TimeConverter),
+ * so that sums are equal. */
 static uint64_t nanos_of_ticks(const struct reader *r, uint64_t ticks)
 {
     double nanos = (double)ticks / ((double)r->chunk->ticks_per_second / 1e9);
@@ -276,7 +280,7 @@ static int64_t bounded(uint64_t value)
     return value < INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
-/* How many there are, two at most. */
+/* Writes the values of an event, at most two, and returns their number. */
 static size_t find_out(struct reader *r, uint8_t role, const struct jfr_record *event,
                        struct finding *findings)
 {
@@ -328,7 +332,7 @@ static bool take_event(struct reader *r, uint8_t role, const struct jfr_record *
     return true;
 }
 
-/* size_out: where the next event begins, counted from here. */
+/* Reads an event. *size_out: its size in bytes. */
 static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct error *err)
 {
     size_t end = r->chunk->bytes.size;
@@ -337,7 +341,7 @@ static bool read_event(struct reader *r, uint64_t at, uint64_t *size_out, struct
     uint64_t type = jfr_number(&cursor);
     if (cursor.broken || size > end - at || size < jfr_place(r->chunk, &cursor) - at)
         return error_set(err, "its size of %" PRIu64 " bytes is impossible", size);
-    assert(size > 0); /* so the next event is behind this one */
+    assert(size > 0); /* so the next event is after this one */
     *size_out = size;
     const struct jfr_class *class = jfr_metadata_class(&r->metadata, type);
     if (!class || class->role == OTHER_EVENT)
@@ -403,7 +407,7 @@ static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct e
     return done;
 }
 
-/* All of them, before anything is made of one. */
+/* Checks all chunks before the first one is converted. */
 static bool check_chunks(struct reader *r, struct slice rest, struct error *err)
 {
     uint64_t start = UINT64_MAX, end = 0;

@@ -16,10 +16,9 @@
  *     profiler.LiveObject              memory live
  *     profiler.Malloc                  memory malloc_objects, _bytes (profiler.Free is ignored)
  *
- * Events without a stack are left out; jfr_stacks.h describes the conversion of stacks. Unlike in
- * Pyroscope, delays are always converted to nanoseconds, constants are
- * those of their own chunk, and an event without a count does not take that of the wall clock event
- * before it.
+ * Events without a stack are left out; jfr_stacks.h converts the stacks. Unlike in Pyroscope,
+ * delays are always converted to nanoseconds, constants are those of their own chunk, and an event
+ * without a count does not take that of the wall clock event before it.
  *
  * Owner: nothing is kept.
  *
@@ -33,15 +32,15 @@
 #include "core/formats/span_labels.h"
 
 struct jfr_options {
-    uint64_t time_unix_nano, duration_nano; /* both 0: what the recording says */
-    uint32_t sample_rate_hz;   /* of cpu and wall; 0: what the recording says, else 100 */
+    uint64_t time_unix_nano, duration_nano; /* both 0: as in the recording */
+    uint32_t sample_rate_hz;   /* of cpu and wall; 0: as in the recording, otherwise 100 */
     struct span_labels upload; /* ids that the upload as a whole names */
-    struct budget *budget;     /* charged for what reading takes; may be NULL */
+    struct budget *budget;     /* charged for memory used while reading; may be NULL */
 };
 
-/* Adds the recording to the builder's resource. labels_snapshot: see jfr_labels.h, may be empty. A
- * truncated recording is an error. If the builder is full, it stops, and profiles_builder_finish
- * reports that. */
+/* Adds the recording to the builder's resource. labels_snapshot: see jfr_labels.h, may be empty.
+ * Returns false, with err set, if the recording is invalid or truncated. If the builder is full,
+ * reading stops, and profiles_builder_finish reports that. */
 bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice labels_snapshot,
               const struct jfr_options *options, struct error *err);
 

@@ -15,7 +15,7 @@ void jfr_stacks_begin_chunk(struct jfr_stacks *stacks, const struct jfr_chunk *c
 
 /* ---- symbols ---- */
 
-/* Decoded; in the chunk where that is enough. */
+/* Returns the text as UTF-8, as a slice of the chunk if possible. */
 static struct slice decode(struct jfr_stacks *stacks, const struct jfr_text *text)
 {
     if (text->encoding == JFR_TEXT_UTF8)
@@ -25,7 +25,7 @@ static struct slice decode(struct jfr_stacks *stacks, const struct jfr_text *tex
     return wire_writer_slice(&stacks->text);
 }
 
-/* With its settled ending, as UTF-8. It lives as long as the builder, or the chunk. */
+/* Returns the stable form of a name. It lives as long as the builder or the chunk. */
 static struct slice keep_text(struct jfr_stacks *stacks, struct slice name, bool is_in_chunk)
 {
     struct jfr_name settled = jfr_name_settled(name);
@@ -54,7 +54,7 @@ static bool read_text(struct jfr_stacks *stacks, uint64_t place, struct slice *t
     return true;
 }
 
-/* 1 + its index. */
+/* Adds a name, and returns 1 + its index. */
 static uint32_t add_text(struct jfr_stacks *stacks, struct slice text)
 {
     if (stacks->text_count == stacks->text_capacity) {
@@ -66,7 +66,8 @@ static uint32_t add_text(struct jfr_stacks *stacks, struct slice text)
     return stacks->text_count;
 }
 
-/* Many symbols can be one text of the pool of strings, whose entry remembers it then. */
+/* Reads a symbol. Many symbols can refer to the same entry of the string pool, which then stores
+ * the result. */
 static bool read_symbol(struct jfr_stacks *stacks, struct id_entry *entry, struct error *err)
 {
     struct jfr_record symbol;
@@ -84,7 +85,7 @@ static bool read_symbol(struct jfr_stacks *stacks, struct id_entry *entry, struc
     return true;
 }
 
-/* Empty: there is no such symbol. */
+/* Finds the text of a symbol; empty if there is no such symbol. */
 static bool find_symbol(struct jfr_stacks *stacks, uint64_t id, struct slice *text_out,
                         struct error *err)
 {
@@ -99,7 +100,7 @@ static bool find_symbol(struct jfr_stacks *stacks, uint64_t id, struct slice *te
     return true;
 }
 
-/* The name of a class; its entry remembers it as that of its symbol does. */
+/* Finds the name of a class. Its entry stores the result, like that of a symbol. */
 static bool find_class(struct jfr_stacks *stacks, struct id_entry *entry, struct slice *text_out,
                        struct error *err)
 {
@@ -130,7 +131,7 @@ static uint32_t make_function(struct jfr_stacks *stacks, struct slice class, str
     return profiles_builder_function(stacks->builder, &function);
 }
 
-/* 0: it has no class. */
+/* Builds the function of a method. Sets it to 0 if the method has no class. */
 static bool build_method(struct jfr_stacks *stacks, const struct id_entry *entry,
                          uint32_t *function_out, struct error *err)
 {
@@ -148,8 +149,8 @@ static bool build_method(struct jfr_stacks *stacks, const struct id_entry *entry
     return true;
 }
 
-/* function_out: 0 when there is no such method, or it has no class. `built` of its entry: 1 +
- * function. */
+/* Finds or builds the function of a method. *function_out: 0 if there is no such method, or it has
+ * no class. `built` of its entry: 1 + function. */
 static bool build_function(struct jfr_stacks *stacks, uint64_t id, uint32_t *function_out,
                            struct error *err)
 {

@@ -29,7 +29,7 @@ static void add_index(struct index_list *list, uint64_t index)
     list->items[list->count++] = (uint32_t)index;
 }
 
-/* Packed or one alone. */
+/* Adds the indices in a field, packed or single. */
 static void add_indices(struct index_list *list, const struct wire_field *field)
 {
     if (field->type == WIRE_VARINT) {
@@ -124,7 +124,7 @@ struct otlp_samples otlp_profile_samples(const struct otlp_profile *profile, str
     return (struct otlp_samples){.fields = profile->fields, .arena = arena};
 }
 
-/* How many there are. */
+/* Adds values to *sum, and returns their number. */
 static uint32_t add_values(const struct wire_field *field, int64_t *sum)
 {
     struct wire_cursor packed;

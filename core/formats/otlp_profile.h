@@ -1,5 +1,5 @@
 /*
- * otlp_profile: a Profile and its samples, read by those who turn them into something else.
+ * otlp_profile: reads a Profile and its samples, for conversion to other formats.
  *
  *     struct otlp_profile profile;
  *     otlp_profile_read(&profile, &field, arena);     // a field of ScopeProfiles
@@ -8,7 +8,7 @@
  *     while (otlp_samples_next(&samples, &sample))
  *         ...
  *
- * Of a request that was scanned and normalised; changes that were made to its tree are seen.
+ * The request must be scanned and normalised. Changes made to its tree are visible.
  *
  * Owner: lists live in the arena, the rest borrows from the request.
  *
@@ -19,30 +19,32 @@
 
 #include "core/data/message.h"
 
-/* Attributes of a profile or a sample that are read; further ones are left out. */
+/* Limit on the attributes of a profile or sample; further ones are left out. */
 enum { OTLP_ATTRIBUTES_MAX = 4096 };
 
 struct otlp_profile {
-    uint32_t sample_type, sample_unit, period_type, period_unit; /* in the string table */
+    uint32_t sample_type, sample_unit, period_type, period_unit; /* indices into the string_table */
     int64_t period;
     uint64_t time_unix_nano, duration_nano;
-    const uint32_t *attributes; /* in the attribute table */
+    const uint32_t *attributes; /* indices into the attribute_table */
     uint32_t attribute_count;
-    struct message_iter fields; /* in front of the first */
+    struct message_iter fields; /* at the first field */
 };
+/* Reads everything but the samples. */
 void otlp_profile_read(struct otlp_profile *profile, const struct message_field *field,
                        struct arena *arena);
 
 enum { OTLP_SIBLINGS_MAX = 64 };
-/* How many of the profiles, from the first on, are one measurement in several sample types, as
- * those of one pprof: all else but the samples is equal, and no type appears twice. At least 1. */
+/* Returns how many of the profiles, beginning with the first, are one measurement in several sample
+ * types, as in one pprof: everything but sample types and samples is equal, and no type occurs
+ * twice. At least 1. */
 uint32_t otlp_profile_siblings(const struct otlp_profile *profiles, uint32_t count);
 
 struct otlp_sample {
     uint32_t stack, link;
-    const uint32_t *attributes; /* until the next sample */
+    const uint32_t *attributes; /* valid until the next sample */
     uint32_t attribute_count;
-    int64_t value; /* the sum of its values; without values, how many timestamps it has */
+    int64_t value; /* the sum of its values; without values, the number of its timestamps */
 };
 struct otlp_samples {
     struct message_iter fields;
@@ -50,7 +52,9 @@ struct otlp_samples {
     uint32_t *attributes;
     uint32_t attribute_capacity;
 };
+/* Returns an iterator over the samples of a profile. */
 struct otlp_samples otlp_profile_samples(const struct otlp_profile *profile, struct arena *arena);
+/* Reads the next sample; returns false at the end. */
 bool otlp_samples_next(struct otlp_samples *samples, struct otlp_sample *sample);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * pprof: the field numbers of a pprof.
+ * pprof: the field numbers of pprof messages.
  *
  * https://github.com/google/pprof/blob/main/proto/profile.proto
  *

@@ -12,17 +12,17 @@
 
 enum {
     SCRATCH_MAX = 8,
-    /* What one may remember, so that a target that has ever more samples does not take the memory
-     * of all others for as long as it lives: this share of the budget. */
+    /* The share of the budget that one delta may keep, so that a target with a growing number of
+     * samples does not use up the memory of all others. */
     KEPT_SHARE = 32,
     KEPT_MIN_BYTES = 1 << 20,
 };
-#define NOT_FIRST UINT32_MAX /* instead of a row: an equal sample came before */
+#define NOT_FIRST UINT32_MAX /* no row: an equal sample occurred before */
 
-/* What is remembered of a pprof: each different sample once, equal ones summed. */
+/* The kept data of a pprof: each distinct sample once, with the sums of equal samples. */
 struct table {
-    uint64_t types; /* hash of the sample types; a pprof of others is no continuation */
-    uint32_t width; /* values of a sample: those that are differenced */
+    uint64_t types; /* hash of the sample types; a pprof with other types is not compared */
+    uint32_t width; /* number of values of a sample that are replaced by differences */
     uint32_t count; /* samples */
     struct index_table by_key;
     uint64_t *keys;
@@ -33,7 +33,7 @@ struct table {
 struct pprof_delta {
     struct budget *budget;
     enum pprof_delta_kind (*kind_of)(struct slice sample_type);
-    struct table base; /* what was kept last */
+    struct table base; /* of the pprof that was kept last */
     struct table now;  /* of the last pprof */
     bool has_base;     /* of the last pprof */
 };
@@ -115,7 +115,7 @@ static bool find_key(const struct table *table, uint64_t key, struct index_probe
     return false;
 }
 
-/* NULL: not there. */
+/* Returns the values of a sample; NULL if it is absent. */
 static const int64_t *find_values(const struct table *table, uint64_t key)
 {
     struct index_probe probe;
@@ -134,7 +134,7 @@ static uint32_t put_key(struct table *table, uint64_t key)
     return table->count++;
 }
 
-/* The table was made for as many rows as there are samples. */
+/* Shrinks a table, which was allocated with one row per sample. */
 static void shrink(struct pprof_delta *delta, struct table *table)
 {
     struct table small;
@@ -168,7 +168,7 @@ static bool may_keep(const struct pprof_delta *delta, const struct table *table)
     return !budget || budget->limit_bytes == 0 || table_bytes(table->count, table->width) <= most;
 }
 
-/* Whether every sample of the base has at least the values that it had. */
+/* Whether no value of a sample is smaller than in the base. */
 static bool continues(const struct table *base, const struct table *now)
 {
     if (!base->keys || now->width == 0 || base->types != now->types || base->width != now->width)
@@ -185,7 +185,7 @@ static bool continues(const struct table *base, const struct table *now)
 
 /* ---- reading ---- */
 
-/* The ids of a table of the pprof, with a hash of what each stands for. */
+/* The ids of a table of the pprof, with a hash of the content of each. */
 struct id_hashes {
     struct id_hash {
         uint64_t id, hash;
@@ -197,14 +197,14 @@ struct reader {
     struct pprof_delta *delta;
     struct slice pprof;
     struct error *err;
-    uint32_t counts[PPROF_FIELD_COUNT]; /* of records */
+    uint32_t counts[PPROF_FIELD_COUNT]; /* number of records */
     uint64_t *strings;                  /* hashes */
     struct id_hashes mappings, functions, locations;
-    uint32_t *rows;             /* of the samples, in the table */
-    void *scratch[SCRATCH_MAX]; /* all of these */
+    uint32_t *rows;             /* rows of the samples in the table */
+    void *scratch[SCRATCH_MAX]; /* all of the allocations above */
     uint32_t scratch_count;
     size_t charged;
-    uint32_t index; /* of the record that is being read */
+    uint32_t index; /* of the record being read */
     uint64_t types; /* hash */
     struct sample_type_name names[PPROF_SAMPLE_TYPES_MAX];
     uint32_t type_count;
@@ -220,7 +220,7 @@ static uint64_t mix(uint64_t hash, uint64_t more)
     return hash_bytes(slice_of(both, sizeof both));
 }
 
-/* Zeroed. NULL: there is no room. */
+/* Allocates zeroed memory. Returns NULL if there is no room. */
 static void *take(struct reader *reader, uint64_t count, size_t element_size)
 {
     size_t size = (size_t)(count + 1) * element_size;
@@ -254,7 +254,7 @@ static struct id_hash *find_id(const struct id_hashes *hashes, uint64_t id,
     return NULL;
 }
 
-/* 0: nothing has the id. */
+/* Returns the hash of an id; 0 if no record has it. */
 static uint64_t hash_of_id(const struct id_hashes *hashes, uint64_t id)
 {
     struct index_probe probe;
@@ -262,7 +262,7 @@ static uint64_t hash_of_id(const struct id_hashes *hashes, uint64_t id)
     return found ? found->hash : 0;
 }
 
-/* The last one with an id wins. */
+/* Stores the hash of an id. The last record with an id counts. */
 static void put_hash(struct id_hashes *hashes, uint64_t id, uint64_t hash)
 {
     struct index_probe probe;
@@ -284,7 +284,7 @@ static bool check_whole(struct reader *reader, const struct wire_cursor *cursor)
     return !cursor->broken || error_set(reader->err, "the pprof is truncated, or not protobuf");
 }
 
-/* Of a message of single numbers. */
+/* Reads a message of single numbers. */
 static bool read_numbers(struct reader *reader, struct slice record, uint64_t *numbers,
                          uint32_t count)
 {
@@ -405,7 +405,7 @@ static void take_number(struct reader *reader, uint32_t field, uint64_t number, 
         reader->values[reader->value_count - 1] = (int64_t)number;
 }
 
-/* In any order. */
+/* Adds the hash of a label; the order of labels does not matter. */
 static bool add_label(struct reader *reader, struct slice record, uint64_t *labels)
 {
     uint64_t numbers[PPROF_LABEL_FIELD_COUNT] = {0};
@@ -438,7 +438,7 @@ static bool read_sample_field(struct reader *reader, const struct wire_field *fi
     return check_whole(reader, &packed);
 }
 
-/* Its values go to reader->values. */
+/* Reads a sample, and its values to reader->values. */
 static bool read_sample(struct reader *reader, struct slice record, uint64_t *key_out)
 {
     uint64_t stack = 0, labels = 0;
@@ -489,7 +489,8 @@ static bool note_sample(struct reader *reader, struct slice record)
 
 /* ---- writing ---- */
 
-/* What the sample's row has gained; the first sample of the row has it for all. */
+/* Replaces the values of a sample by the difference of its row. The first of several equal samples
+ * gets the whole difference. */
 static void take_difference(struct reader *reader, int64_t *values)
 {
     const struct pprof_delta *delta = reader->delta;
@@ -514,7 +515,7 @@ static void write_sample(struct reader *reader, struct slice record, struct wire
     assert(reader->index < reader->counts[PPROF_SAMPLE]);
     uint64_t key, said = 0;
     bool fine = read_sample(reader, record, &key);
-    assert(fine); /* it was read before */
+    assert(fine); /* the scan before has checked it */
     (void)fine;
     take_difference(reader, reader->values);
     for (uint32_t i = 0; i < reader->type_count; i++)
@@ -532,7 +533,8 @@ static void write_sample(struct reader *reader, struct slice record, struct wire
     wire_writer_end(out, begun);
 }
 
-/* The duration, if there is one, is that of all the process' life. */
+/* Writes the difference. If there are cumulative values, the duration is left out, because it is
+ * the lifetime of the process. */
 static void write_pprof(struct reader *reader, struct wire_writer *out)
 {
     struct wire_cursor cursor = wire_cursor(reader->pprof);

@@ -92,16 +92,16 @@ static const struct schema function_schema = {
 
 /* ---- the reader ---- */
 
-/* The ids of a table, each with its index in the builder. Nearly everybody numbers from 1, so most
- * stand in an array. */
+/* The ids of a table, each with its index in the builder. Nearly all writers number from 1, so most
+ * ids are in an array. */
 struct record_ids {
-    uint32_t *dense; /* index + 1; 0: not there */
+    uint32_t *dense; /* index + 1; 0: absent */
     uint64_t dense_size;
     struct id_map sparse; /* ids that are too large for the array; place: index + 1 */
 };
 
 struct value_type {
-    uint64_t type, unit; /* in the string_table */
+    uint64_t type, unit; /* indices into the string_table */
 };
 
 struct reader {
@@ -110,31 +110,31 @@ struct reader {
     const struct pprof_options *options;
     struct error *err;
     struct place {
-        const char *record, *part; /* NULL: not in one */
+        const char *record, *part; /* NULL: none */
         uint32_t index, part_index;
     } place;
 
-    uint32_t counts[PPROF_FIELD_COUNT]; /* of records */
+    uint32_t counts[PPROF_FIELD_COUNT]; /* number of records */
     struct slice *strings;
-    uint32_t *string_indices; /* in the builder; 0: not asked for, or "" */
+    uint32_t *string_indices; /* indices in the builder; 0: not needed yet, or "" */
     struct record_ids mappings, functions, locations;
     struct id_map attributes_of; /* id: attribute_id; place: attribute in the builder + 1 */
-    uint32_t flags[PPROF_MAPPING_FIELD_COUNT]; /* attributes of mappings; 0: not made yet */
-    uint32_t folded;                           /* attribute of locations; 0: not made yet */
+    uint32_t flags[PPROF_MAPPING_FIELD_COUNT]; /* attributes of mappings; 0: not built yet */
+    uint32_t folded;                           /* attribute of locations; 0: not built yet */
 
     struct value_type types[PPROF_SAMPLE_TYPES_MAX];
     uint32_t type_count;
     struct value_type period_type;
-    uint64_t numbers[PPROF_FIELD_COUNT]; /* of the header's fields */
+    uint64_t numbers[PPROF_FIELD_COUNT]; /* of the header */
     uint64_t *comments;
     uint32_t comment_count, comment_capacity;
 
-    uint32_t profiles[PPROF_SAMPLE_TYPES_MAX]; /* in the builder, by sample type */
+    uint32_t profiles[PPROF_SAMPLE_TYPES_MAX]; /* profiles in the builder, by sample type */
 
-    struct built_line *lines; /* of the location that is being read */
+    struct built_line *lines; /* of the location being read */
     uint32_t line_capacity;
 
-    /* of the sample that is being read */
+    /* of the sample being read */
     uint32_t *frames;
     uint32_t frame_count, frame_capacity;
     int64_t values[PPROF_SAMPLE_TYPES_MAX];
@@ -145,7 +145,8 @@ struct reader {
     struct span_labels ids;
 };
 
-/* "sample[17].label[2].key: ..."; field may be NULL. Returns false. */
+/* Reports an error with its position, "sample[17].label[2].key: ...", and returns false. field may
+ * be NULL. */
 static bool refuse(struct reader *reader, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -169,8 +170,8 @@ static bool refuse(struct reader *reader, const char *field, const char *format,
     return false;
 }
 
-/* The next known field, of the right wire type. False at the end, and with cursor->broken when
- * something was refused. */
+/* Reads the next known field, which has the right wire type. Returns false at the end, and with
+ * cursor->broken if something was refused. */
 static bool next_field(struct reader *reader, struct wire_cursor *cursor,
                        const struct schema *schema, struct wire_field *field)
 {
@@ -192,7 +193,7 @@ static bool next_field(struct reader *reader, struct wire_cursor *cursor,
     return false;
 }
 
-/* A repeated number, packed or not: calls `take` for each. */
+/* Calls `take` for each value of a repeated number, packed or not. */
 static bool each_number(struct reader *reader, const char *name, const struct wire_field *field,
                         bool (*take)(struct reader *reader, uint64_t number))
 {
@@ -237,7 +238,7 @@ static bool check_new_id(struct reader *reader, const struct record_ids *ids, ui
     return true;
 }
 
-/* False: there is no room. */
+/* Adds an id to a map. Returns false if there is no room. */
 static bool put_in_map(struct reader *reader, struct id_map *map, uint64_t id, uint32_t index)
 {
     if (!profiles_builder_has_room(reader->builder, id_map_growth(map)))
@@ -250,7 +251,7 @@ static bool put_new_id(struct reader *reader, struct record_ids *ids, uint64_t i
 {
     if (id >= ids->dense_size)
         return put_in_map(reader, &ids->sparse, id, index);
-    assert(ids->dense[id] == 0); /* check_new_id came first */
+    assert(ids->dense[id] == 0); /* check_new_id has checked it */
     ids->dense[id] = index + 1;
     return true;
 }
@@ -280,19 +281,19 @@ static bool check_strings(struct reader *reader, const struct schema *schema, ui
     return true;
 }
 
-/* In the builder. */
+/* Returns the index of a string in the builder. */
 static uint32_t string_index(struct reader *reader, uint64_t index)
 {
-    assert(index < reader->counts[PPROF_STRING_TABLE]); /* check_string came first, */
+    assert(index < reader->counts[PPROF_STRING_TABLE]); /* check_string has checked it */
     uint32_t *known = &reader->string_indices[index];
     if (*known == 0)
         *known = profiles_builder_utf8_string(reader->builder, reader->strings[index]);
     return *known;
 }
 
-/* Attributes with a text. An attribute holds all of its value, so each is made once, however many
- * labels or mappings say the same. Keys are strings of the builder, of which no two are equal;
- * values are those of the string_table, of which two may be. */
+/* Returns the id of an attribute with a text. An attribute contains its whole value, so each is
+ * built once, however many labels or mappings have it. Keys are strings of the builder, which are
+ * distinct; values are entries of the string_table, of which two may be equal. */
 static uint64_t attribute_id(uint32_t key, uint64_t value)
 {
     return (uint64_t)key << 32 | value;
@@ -308,7 +309,7 @@ static uint32_t make_attribute(struct reader *reader, struct slice key, struct s
 static uint32_t attribute_of(struct reader *reader, uint32_t key_index, struct slice key,
                              uint64_t value)
 {
-    assert(value < reader->counts[PPROF_STRING_TABLE]); /* here too */
+    assert(value < reader->counts[PPROF_STRING_TABLE]); /* check_string has checked it, too */
     uint64_t id = attribute_id(key_index, value);
     const struct id_entry *known = id_map_find(&reader->attributes_of, id);
     if (known)
@@ -331,7 +332,7 @@ static bool read_string(struct reader *reader, struct slice text)
 
 /* ---- tables ---- */
 
-/* One after the other. Their outer structure was checked by survey. */
+/* Calls a function for each record of a table. survey has checked their outer structure. */
 static bool each_record(struct reader *reader, uint32_t number,
                         bool (*read)(struct reader *reader, struct slice record))
 {
@@ -341,12 +342,12 @@ static bool each_record(struct reader *reader, uint32_t number,
     for (; wire_next_bytes(&cursor, number, &field); reader->place.index++)
         if (!read(reader, field.bytes))
             return false;
-    assert(reader->place.index == reader->counts[number]); /* survey counted the same */
+    assert(reader->place.index == reader->counts[number]); /* survey counted the same number */
     reader->place = (struct place){0};
     return true;
 }
 
-/* Of a message of single numbers. */
+/* Reads a message of single numbers. */
 static bool read_numbers(struct reader *reader, const struct schema *schema, struct slice record,
                          uint64_t *numbers)
 {
@@ -365,10 +366,10 @@ static bool is_hex(struct slice text)
     return true;
 }
 
-/* Which of the two keys it has is remembered with it. */
+/* Returns the attribute for a build id, whose key is one of two. */
 static uint32_t build_id_attribute(struct reader *reader, uint64_t value)
 {
-    enum { BUILD_ID = 0 }; /* no string of the builder that is a key */
+    enum { BUILD_ID = 0 }; /* not the index of a key in the builder */
     const struct id_entry *known =
         id_map_find(&reader->attributes_of, attribute_id(BUILD_ID, value));
     if (known)
@@ -449,7 +450,7 @@ static bool read_line(struct reader *reader, struct slice record, struct built_l
     return true;
 }
 
-/* Room for one more. */
+/* Makes room for one more line. */
 static void grow_lines(struct reader *reader, size_t count)
 {
     if (count < reader->line_capacity)
@@ -546,7 +547,7 @@ static bool survey_field(struct reader *reader, const struct wire_field *field)
     return read_value_type(reader, field->bytes, &reader->types[reader->type_count++]);
 }
 
-/* The first pass: everything but what is in the tables and samples, which are counted. */
+/* The first pass: reads everything but tables and samples, and counts those. */
 static bool survey(struct reader *reader)
 {
     struct wire_cursor cursor = wire_cursor(reader->pprof);
@@ -622,7 +623,8 @@ static uint64_t positive_or(uint64_t number, uint64_t otherwise)
     return (int64_t)number > 0 ? number : otherwise;
 }
 
-/* The last sample type comes first and the first one last. */
+/* Begins a profile for each sample type. The first and the last type are swapped, because the
+ * default of OTLP is the first. */
 static void begin_profiles(struct reader *reader)
 {
     enum { HEADER_TEXTS_MAX = 5 };
@@ -672,7 +674,8 @@ static bool take_value(struct reader *reader, uint64_t value)
     return true;
 }
 
-/* Attributes of OTLP have one value, so the first label of a name counts. */
+/* Whether the sample has no label with this key yet. Attributes of OTLP have one value, so the
+ * first label counts. */
 static bool is_new_attribute(struct reader *reader, uint32_t key)
 {
     for (uint32_t i = 0; i < reader->attribute_count; i++)
@@ -682,7 +685,8 @@ static bool is_new_attribute(struct reader *reader, uint32_t key)
     return true;
 }
 
-/* Like in pprof itself, a label without text, number and unit says nothing. */
+/* Keeps a label, unless it has no text, number or unit: as in pprof itself, such a label means
+ * nothing. */
 static void keep_label(struct reader *reader, const uint64_t *numbers)
 {
     struct slice key = reader->strings[numbers[PPROF_LABEL_KEY]];
@@ -828,7 +832,7 @@ bool pprof_read(struct profiles_builder *builder, struct slice pprof,
     return ok || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }
 
-/* A string that somebody waits for. */
+/* A string that a sample type refers to. */
 struct wanted_string {
     uint64_t index;
     struct slice *out;

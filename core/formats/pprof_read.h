@@ -1,21 +1,21 @@
 /*
- * pprof_read: a pprof (https://github.com/google/pprof/blob/main/proto/profile.proto) becomes
- * profiles of a request, as docs/pyroscope.md says.
+ * pprof_read: converts a pprof (https://github.com/google/pprof/blob/main/proto/profile.proto) to
+ * profiles of a request, as described in docs/pyroscope.md.
  *
- * Takes what proto3 allows: tables in any order and behind the samples, ids with gaps, repeated
- * fields packed or not, unknown fields. Refuses, naming the place: ids of tables that are 0 or
- * there twice, references to what is not in the profile, other than one value for each sample
- * type, a string_table that does not begin with "", invalid UTF-8, labels that are text and number
- * at once, a field of another wire type than its own, broken bytes, and what is over the limits
- * below. That holds for unused records too.
+ * It accepts what proto3 allows: tables in any order and after the samples, ids with gaps, repeated
+ * fields packed or not, unknown fields. It refuses, and names the position: ids that are 0 or occur
+ * twice, references to missing records, a sample that does not have one value for each sample type,
+ * a string_table that does not begin with "", invalid UTF-8, labels that have both a text and a
+ * number, fields with a wrong wire type, broken bytes, and more than the limits below. That applies
+ * to unused records, too.
  *
- * A pprof that was cut: its records have no count and no fixed order, so a cut between two of them
- * leaves a valid message. It is noticed when the string_table is gone, or anything that remains
- * refers to something that was lost. The writers we know end with the string_table, or with it and
- * optional fields of the header; from those a cut can take, unnoticed, only such fields (times,
- * period, comments, default_sample_type, frames, doc_url) and strings for them, never a sample.
- * From a writer that puts samples last it can take samples. There only those who bring the bytes
- * know: a Content-Length, the length of a part, the CRC of gzip.
+ * A truncated pprof may be a valid message, because its records have no count and no fixed order.
+ * It is noticed if the string_table is missing, or if a remaining record refers to a lost one. The
+ * writers we know end with the string_table, or with it and optional fields of the header. Of
+ * theirs, only such fields (times, period, comments, default_sample_type, frames, doc_url) and
+ * their strings can be lost unnoticed, never a sample. If a writer puts samples last, samples can
+ * be lost. Then only the transport notices it: by Content-Length, the length of a part, or the CRC
+ * of gzip.
  *
  * Owner: nothing is kept; the builder copies.
  *
@@ -39,17 +39,19 @@ enum {
 };
 
 struct pprof_options {
-    uint64_t time_unix_nano, duration_nano; /* where the pprof says 0 or less */
+    uint64_t time_unix_nano, duration_nano; /* used if the pprof has 0 or less */
     struct slice metric_name;               /* attribute `__name__` of each Profile; empty: none */
-    struct span_labels upload;              /* for what samples do not say themselves */
+    struct span_labels upload;              /* ids for samples without their own */
 };
 
-/* The sample types, in their order, at most `max`; slices into the pprof, without display names. 0
- * when there are none or the bytes are broken, of which pprof_read tells more. */
+/* Writes the sample types, in their order, at most `max`, as slices into the pprof without display
+ * names. Returns their number; 0 if there are none or the bytes are broken (pprof_read reports the
+ * error). */
 size_t pprof_sample_types(struct slice pprof, struct sample_type_name *out, size_t max);
 
-/* Plain bytes, not gzip. The caller has begun the resource. False: the builder holds a part of it
- * and is of no further use. True also when the builder is full (profiles_builder_state). */
+/* Adds the pprof to the builder's resource. pprof: plain bytes, not gzip. Returns false, with err
+ * set, if it is refused; the builder then contains a part of it and must be discarded. Returns true
+ * even if the builder is full (profiles_builder_state). */
 bool pprof_read(struct profiles_builder *builder, struct slice pprof,
                 const struct pprof_options *options, struct error *err);
 

@@ -15,41 +15,41 @@
 
 /* ---- what is kept ---- */
 
-/* Samples of one identity; their values stand in writer->values. */
+/* Samples with equal stack, link and labels; their values are in writer->values. */
 struct row {
     uint32_t stack, link;
-    uint32_t first_label, label_count; /* in writer->labels */
+    uint32_t first_label, label_count; /* indices into writer->labels */
 };
 
 enum { INDEX_SIZES = 32 };
 
-/* A table that is emptied again and again. Emptying costs as much as the table has slots, so it
+/* An index table that is emptied repeatedly. Emptying costs as much as the table has slots, so it
  * then has as many as the last use needed. When it grows, it uses the memory that it had before. */
 struct reused_index {
     struct index_table table;
     void *slots[INDEX_SIZES]; /* by the logarithm of their number; NULL: not needed yet */
 };
 
-/* Which entries of a table of the dictionary are in the pprof, under which ids. */
+/* The entries of a table of the dictionary that are in the pprof, with their ids. */
 struct id_table {
-    uint32_t *ids;  /* by index; 0: not in it */
+    uint32_t *ids;  /* by index; 0: not in the pprof */
     uint32_t *used; /* by id - 1 */
     uint32_t count;
 };
 
 enum section { HEADER, SAMPLES, MAPPINGS, LOCATIONS, FUNCTIONS, STRINGS, SECTION_COUNT };
 
-/* A state of the pprof that is being written, to come back to. */
+/* A state of the pprof being written, to which return_to can go back. */
 struct mark {
     size_t sizes[SECTION_COUNT];
     uint32_t mappings, locations, functions, strings;
 };
 
-/* A text in the pprof that is being written. */
+/* A text in the pprof being written. */
 struct kept_text {
-    uint32_t pprof; /* its number; another one: it is not known whether it is there */
+    uint32_t pprof; /* the pprof for which `id` is valid; another one: not looked up yet */
     uint32_t id;
-    uint32_t hash; /* 0: not asked for */
+    uint32_t hash; /* 0: not computed yet */
 };
 
 struct string {
@@ -57,27 +57,27 @@ struct string {
     uint32_t hash;
 };
 
-/* What was answered for an attribute; without a name it is left out. */
+/* The result of `keep` for an attribute; without a name, it is left out. */
 struct kept_label {
     struct pprof_label label;
     uint32_t generation;
-    uint32_t key, unit; /* in the string table */
+    uint32_t key, unit; /* indices into the string_table */
     struct kept_text text;
 };
 
-/* The single numbers of a mapping, what its attributes say. */
+/* The numbers of a mapping, and the values of its attributes. */
 struct kept_mapping {
     uint64_t numbers[MAPPING_ATTRIBUTE_INDICES];
     struct slice build_id;
     uint8_t flags;
 };
 
-/* The single numbers of an entry of the function table. */
+/* The numbers of an entry of the function_table. */
 struct kept_function {
     uint64_t numbers[FUNCTION_START_LINE + 1];
 };
 
-/* The frames towards the root of a stack that has too many. */
+/* The frames nearest the root of a stack that has too many. */
 struct kept_stack {
     uint32_t count;
     uint32_t *locations;
@@ -87,7 +87,7 @@ struct line {
     uint64_t function, line, column;
 };
 
-/* An entry of the location table. */
+/* An entry of the location_table. */
 struct kept_location {
     uint64_t mapping, address;
     bool is_folded;
@@ -95,7 +95,7 @@ struct kept_location {
     struct line *lines;
 };
 
-/* The next index of a repeated field of an entry, packed or not. */
+/* Iterates over the indices in a repeated field of an entry, packed or not. */
 struct index_walk {
     struct wire_cursor entry, packed;
     uint32_t number;
@@ -104,11 +104,11 @@ struct index_walk {
 struct pprof_writer {
     struct dictionary *dictionary;
     struct arena *arena;
-    struct pprof_labels choice;     /* keep NULL: all */
-    struct kept_label **attributes; /* by index; NULL: never asked for */
-    uint32_t generation;            /* of what is still valid there */
-    uint8_t *mapping_flags;         /* by index, a bit for each field; NULL: not asked for */
-    /* By index, of entries that are long, or were met in another pprof. */
+    struct pprof_labels choice;     /* keep NULL: all attributes */
+    struct kept_label **attributes; /* by index; NULL: not needed yet */
+    uint32_t generation;            /* of the entries of `attributes` that are valid */
+    uint8_t *mapping_flags;         /* by index, a bit for each flag; NULL: not needed yet */
+    /* By index, for entries that are long, or occurred in another pprof. */
     struct kept_text *texts;
     struct kept_text span_key, trace_key; /* of labels */
     struct kept_mapping **kept_mappings;
@@ -117,7 +117,7 @@ struct pprof_writer {
     struct kept_stack **kept_stacks; /* NULL: none yet */
     uint32_t kept_stacks_max;        /* frames of each */
 
-    /* what was added */
+    /* the added data */
     struct pprof_header header;
     struct slice types[OTLP_SIBLINGS_MAX], units[OTLP_SIBLINGS_MAX];
     uint32_t type_count;
@@ -129,7 +129,7 @@ struct pprof_writer {
     uint32_t label_count, label_capacity;
     struct reused_index rows_by_hash;
 
-    /* the pprof that is being written */
+    /* the pprof being written */
     uint32_t next_row;
     uint32_t pprof; /* its number */
     struct pprof_limits limits;
@@ -163,7 +163,7 @@ static void empty_index(struct reused_index *index, struct arena *arena)
     resize_index(index, arena, index_table_bytes(last > INDEX_ITEMS_MIN ? last : INDEX_ITEMS_MIN));
 }
 
-/* Fourfold while it is small: growth costs more than the searches. */
+/* A small table grows fourfold, because growing costs more than searching. */
 static void grow_index(struct reused_index *index, struct arena *arena)
 {
     uint32_t count = index->table.count;
@@ -197,7 +197,7 @@ static uint32_t add_string(struct pprof_writer *writer, struct slice text, uint3
     return writer->string_count++;
 }
 
-/* Not in the middle of a character. */
+/* Truncates a text, not in the middle of a character. */
 static struct slice cut_text(struct slice text, uint32_t size)
 {
     if (size == 0 || text.size <= size)
@@ -225,7 +225,7 @@ static uint32_t string_id(struct pprof_writer *writer, struct slice text)
     return text.size > 0 ? hashed_string_id(writer, text, string_hash(text)) : 0;
 }
 
-/* Of one that is not cut, which is hashed once for all pprofs. */
+/* Returns the id of a text that is not truncated. It is hashed once for all pprofs. */
 static uint32_t whole_string_id(struct pprof_writer *writer, struct kept_text *kept,
                                 struct slice text)
 {
@@ -247,15 +247,15 @@ static uint32_t find_or_add(struct pprof_writer *writer, struct kept_text *kept,
     return kept->id;
 }
 
-/* Looked for once in each pprof. What return_to takes away is not asked for again: the pprof ends
- * there. */
+/* Returns the id of a text, which is looked up once in each pprof. Texts that return_to removes are
+ * not needed again, because the pprof ends there. */
 static uint32_t kept_string_id(struct pprof_writer *writer, struct kept_text *kept,
                                struct slice text)
 {
     return kept->pprof == writer->pprof ? kept->id : find_or_add(writer, kept, text);
 }
 
-/* Of the dictionary. */
+/* Returns the id of a string of the dictionary. */
 static uint32_t entry_string_id(struct pprof_writer *writer, uint64_t index)
 {
     struct kept_text *kept = &writer->texts[index];
@@ -264,7 +264,7 @@ static uint32_t entry_string_id(struct pprof_writer *writer, uint64_t index)
     return find_or_add(writer, kept, dictionary_string(writer->dictionary, (uint32_t)index));
 }
 
-/* The last one that was added. */
+/* Removes the last string that was added. */
 static void drop_last_string(struct pprof_writer *writer)
 {
     assert(writer->string_count > 1); /* "" stays */
@@ -274,7 +274,7 @@ static void drop_last_string(struct pprof_writer *writer)
 
 /* ---- entries of the dictionary ---- */
 
-/* The single numbers of an entry. */
+/* Reads the numbers of an entry. */
 static void read_numbers(struct slice entry, uint64_t *numbers, uint32_t count)
 {
     struct wire_cursor cursor = wire_cursor(entry);
@@ -317,7 +317,7 @@ static struct id_table make_id_table(struct pprof_writer *writer, int table)
                              .used = arena_array(writer->arena, count, sizeof(uint32_t))};
 }
 
-/* True: it is new, and its record has to be written. */
+/* Gets the id of an entry. Returns true if it is new, so that its record must be written. */
 static bool take_id(struct id_table *table, uint32_t index, uint32_t *id_out)
 {
     bool is_new = table->ids[index] == 0;
@@ -337,11 +337,11 @@ static void drop_ids(struct id_table *table, uint32_t count)
 
 /* ---- records ---- */
 
-/* A message of some numbers, below 16. It is written behind its head, for which a byte of length
- * does for five numbers. */
+/* A message of at most five numbers with field numbers below 16. It is written after its head, in
+ * which one byte is enough for the length. */
 enum { RECORD_HEAD = 2, NUMBER_MAX = 11, RECORD_MAX = RECORD_HEAD + 5 * NUMBER_MAX };
 
-/* As wire_writer_varint. */
+/* Writes a field like wire_writer_varint. */
 static inline uint8_t *put_number(uint8_t *to, uint8_t number, uint64_t value)
 {
     if (value == 0)
@@ -372,7 +372,7 @@ static uint8_t flag_bit(uint32_t field)
     return (uint8_t)(1u << (field - PPROF_MAPPING_HAS_FUNCTIONS));
 }
 
-/* Of each function, whatever number of lines it has. */
+/* Returns the flags of each function, computed once, however many lines refer to it. */
 static uint8_t *flags_of_functions(struct pprof_writer *writer)
 {
     uint32_t count = dictionary_count(writer->dictionary, DICTIONARY_FUNCTION_TABLE);
@@ -404,7 +404,7 @@ static uint8_t flags_of_location(struct slice location, const uint8_t *function_
     return (uint8_t)flags;
 }
 
-/* From what its locations have. */
+/* Returns the flags of a mapping, from its locations. */
 static uint8_t found_flags(struct pprof_writer *writer, uint32_t mapping)
 {
     struct dictionary *dictionary = writer->dictionary;
@@ -424,7 +424,7 @@ static uint8_t found_flags(struct pprof_writer *writer, uint32_t mapping)
     return writer->mapping_flags[mapping];
 }
 
-/* What its attributes say: the build id, and flags if there are any. */
+/* Reads the attributes of a mapping: the build id, and flags if there are any. */
 static uint8_t read_mapping_attributes(struct pprof_writer *writer, uint32_t mapping,
                                        struct slice entry, struct slice *build_id)
 {
@@ -488,8 +488,8 @@ static uint32_t mapping_id(struct pprof_writer *writer, uint32_t index)
 
 /* ---- functions and locations ---- */
 
-/* A longer entry takes longer to read than to remember. Of a shorter one that is met for the first
- * time only that is known: most requests become one pprof. */
+/* Longer entries are kept, because reading them takes longer. A shorter entry is kept when it
+ * occurs in a second pprof: most requests become only one. */
 enum { SHORT_ENTRY_MAX = 64 };
 static const struct kept_function met_function;
 static const struct kept_location met_location;
@@ -571,7 +571,7 @@ static bool is_folded(struct pprof_writer *writer, struct slice location)
     return false;
 }
 
-/* Lines of an entry that is kept; more of one location are of no use to anybody. */
+/* Lines of a kept entry; more lines of one location are useless. */
 enum { LINES_KEPT_MAX = 65536 };
 
 static void read_lines(struct pprof_writer *writer, struct slice entry, struct kept_location *out)
@@ -586,10 +586,10 @@ static void read_lines(struct pprof_writer *writer, struct slice entry, struct k
     }
 }
 
-/* A short entry has no more: a line is two bytes at least. */
+/* Lines that fit into a short entry: a line has at least two bytes. */
 enum { LINES_SHORT_MAX = SHORT_ENTRY_MAX / 2 };
 
-/* In one pass. */
+/* Reads a short location in one pass. */
 static void read_short_location(struct pprof_writer *writer, struct slice entry,
                                 struct kept_location *out)
 {
@@ -628,7 +628,7 @@ static void read_long_location(struct pprof_writer *writer, struct slice entry,
     read_lines(writer, entry, out);
 }
 
-/* `here` has room for LINES_SHORT_MAX lines. */
+/* Reads a location. `here` has room for LINES_SHORT_MAX lines. */
 static const struct kept_location *read_location(struct pprof_writer *writer, uint32_t index,
                                                  struct kept_location *here)
 {
@@ -653,7 +653,8 @@ static const struct kept_location *read_location(struct pprof_writer *writer, ui
     return copy;
 }
 
-/* Functions of lines are written elsewhere, so that all lines may go where they belong. */
+/* Writes a location. The functions of its lines are written to another place, so the lines can be
+ * written directly. */
 static uint8_t *put_location(struct pprof_writer *writer, uint8_t *to, uint32_t id,
                              const struct kept_location *location, uint32_t lines)
 {
@@ -666,7 +667,7 @@ static uint8_t *put_location(struct pprof_writer *writer, uint8_t *to, uint32_t 
     return put_number(to, PPROF_LOCATION_IS_FOLDED, location->is_folded);
 }
 
-/* Apart from location_id, which has to be short: a stack has many frames of few locations. */
+/* Not inlined, so that location_id stays short: stacks have many frames of few locations. */
 static __attribute__((noinline)) uint32_t write_location(struct pprof_writer *writer,
                                                          uint32_t index)
 {
@@ -725,7 +726,7 @@ static struct kept_label *label_of(struct pprof_writer *writer, uint32_t attribu
     read_label_value(label, value);
     if (value.kind == ANY_VALUE_INT)
         label->unit = dictionary_string(writer->dictionary, entry.unit);
-    /* A pprof cannot tell an empty text, or 0 without a unit, from nothing. */
+    /* In a pprof, an empty text, or 0 without a unit, looks like no value. */
     bool is_something = label->text.size > 0 || label->number != 0 || label->unit.size > 0;
     if (!is_something ||
         (writer->choice.keep && !writer->choice.keep(writer->choice.context, label)))
@@ -733,7 +734,7 @@ static struct kept_label *label_of(struct pprof_writer *writer, uint32_t attribu
     return kept;
 }
 
-/* The attributes that become labels, in the order of their indices: they are a set. */
+/* Selects the attributes that become labels, sorted by index, because they are a set. */
 static uint32_t select_labels(struct pprof_writer *writer, const struct otlp_sample *sample,
                               uint32_t *out)
 {
@@ -779,7 +780,7 @@ static void keep_row(struct pprof_writer *writer, const struct row *wanted, cons
     }
 }
 
-/* Its number. */
+/* Finds or adds the row of a sample, and returns its number. */
 static uint32_t find_row(struct pprof_writer *writer, const struct otlp_sample *sample)
 {
     uint32_t labels[PPROF_LABELS_MAX];
@@ -824,7 +825,8 @@ uint32_t pprof_writer_sample_type(struct pprof_writer *writer, struct slice type
     return writer->type_count++;
 }
 
-/* pprof's default is the last sample type, OTLP's the first: they change places. */
+/* Swaps the first and the last sample type: the default of pprof is the last one, that of OTLP the
+ * first. */
 static uint32_t changed_place(uint32_t place, uint32_t count)
 {
     return place == 0 ? count - 1 : place == count - 1 ? 0 : place;
@@ -849,7 +851,7 @@ void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_pr
 
 /* ---- writing a pprof ---- */
 
-/* Of a label: the dictionary's, unless it was given another one. */
+/* Returns the id of a text of a label: a string of the dictionary, unless `keep` has changed it. */
 static uint32_t label_string_id(struct pprof_writer *writer, uint32_t index, struct slice text)
 {
     struct slice entry = dictionary_string(writer->dictionary, index);
@@ -857,7 +859,7 @@ static uint32_t label_string_id(struct pprof_writer *writer, uint32_t index, str
     return is_entry ? entry_string_id(writer, index) : string_id(writer, text);
 }
 
-/* Its texts are looked for once in each pprof. */
+/* Writes a label. Its texts are looked up once in each pprof. */
 static void write_kept_label(struct pprof_writer *writer, struct kept_label *kept)
 {
     const struct pprof_label *label = &kept->label;
@@ -870,7 +872,7 @@ static void write_kept_label(struct pprof_writer *writer, struct kept_label *kep
     wire_writer_end(out, begun);
 }
 
-/* Of a text that is gone after this; a new one is copied. */
+/* Returns the id of a text that is invalid after this call; copies it if it is new. */
 static uint32_t id_string_id(struct pprof_writer *writer, struct slice text)
 {
     text = cut_text(text, writer->limits.text_max);
@@ -880,7 +882,7 @@ static uint32_t id_string_id(struct pprof_writer *writer, struct slice text)
     return id;
 }
 
-/* False: it is all zeros, or none. */
+/* Writes the label of an id. Returns false if the id is missing or all zero. */
 static bool write_id_label(struct pprof_writer *writer, struct kept_text *key, struct slice name,
                            struct slice id)
 {
@@ -924,7 +926,7 @@ static struct index_walk walk_stack(const struct pprof_writer *writer, uint32_t 
                         STACK_LOCATION_INDICES);
 }
 
-/* Leaves only the last `most` of a stack. */
+/* Skips all but the last `most` frames of a stack. */
 static void skip_leaves(struct index_walk *walk, uint32_t most)
 {
     struct index_walk counting = *walk;
@@ -948,8 +950,8 @@ static struct kept_stack *read_root(struct pprof_writer *writer, struct index_wa
     return kept;
 }
 
-/* NULL: the stack has few enough frames. Only one of more bytes than that can have too many; it is
- * read once. */
+/* Returns the kept frames of a stack with too many frames; NULL if it has few enough. Only a stack
+ * with more bytes than frames_max can have too many. It is read once. */
 static const struct kept_stack *root_of(struct pprof_writer *writer, uint32_t stack)
 {
     uint32_t most = writer->limits.frames_max;
@@ -966,7 +968,8 @@ static const struct kept_stack *root_of(struct pprof_writer *writer, uint32_t st
     return writer->kept_stacks[stack];
 }
 
-/* Writing a location writes nothing among the samples, so that ids go where they belong. */
+/* Writes the kept frames. Locations are written to another place, so ids can be written
+ * directly. */
 static void write_root(struct pprof_writer *writer, const struct kept_stack *root)
 {
     struct wire_writer *out = &writer->sections[SAMPLES];
@@ -1002,7 +1005,7 @@ static void write_stack(struct pprof_writer *writer, uint32_t stack)
     if (out->size > begun)
         wire_writer_end(out, begun);
     else
-        out->size = before; /* no frames */
+        out->size = before; /* a stack without frames */
 }
 
 static void write_row(struct pprof_writer *writer, uint32_t number)
@@ -1190,7 +1193,7 @@ void pprof_writer_forget_labels(struct pprof_writer *writer)
 
 static const char comment_key[] = "pprof.profile.comment.";
 
-/* The number of a comment's key, and one; 0: it is none. */
+/* Returns 1 + the number in the key of a comment; 0 if it is not a comment. */
 static uint32_t comment_place(struct slice key)
 {
     uint32_t number = 0;

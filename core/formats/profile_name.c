@@ -1,6 +1,6 @@
 #include "core/formats/profile_name.h"
 
-/* In what a name begins with: many sample types can have one long name. */
+/* Searches only the beginning of a name, because many sample types can share a long name. */
 static bool contains(struct slice text, const char *part)
 {
     enum { LOOKED_AT_MAX = 1024 };
@@ -8,7 +8,7 @@ static bool contains(struct slice text, const char *part)
     return size > 0 && memmem(text.data, size, part, strlen(part)) != NULL;
 }
 
-/* Empty: not known by its name. */
+/* Returns the profile name for a known type; otherwise empty. */
 static struct slice known_name(struct slice type)
 {
     if (contains(type, "cpu"))
@@ -25,7 +25,7 @@ static struct slice known_name(struct slice type)
     return (struct slice){0};
 }
 
-/* What Pyroscope has for uploads without a sample_type_config. */
+/* Returns Pyroscope's display name for uploads without a sample_type_config. */
 static struct slice default_display_name(struct slice type)
 {
     if (slice_is(type, "samples"))

@@ -1,10 +1,10 @@
 /*
- * profile_name: the name that Pyroscope gives a profile, from its sample types.
+ * profile_name: derives the name that Pyroscope gives a profile from its sample types.
  *
- * What it stores as `__name__`, the first part of a profile type such as
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds. SDKs that post to /ingest do not say it.
+ * Pyroscope stores it as `__name__`, the first part of a profile type such as
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds. SDKs that post to /ingest do not send it.
  *
- * Owner: slices point to what the caller gave, or to constants.
+ * Owner: slices point into the caller's arguments or to constants.
  *
  * Thread: any.
  */
@@ -18,10 +18,10 @@ struct sample_type_name {
     struct slice display_name; /* of the upload's sample_type_config; empty: none */
 };
 
-/* `wall` with a sample type wall; else by the first whose display name (or type) is known:
- * process_cpu, memory, mutex, block, goroutines; else the last display name or type. Where there
- * is no display name at all Pyroscope's own count, for which `samples` are of the CPU, and
- * `contentions` and `delay` of mutexes. No types: empty. */
+/* Returns `wall` if there is a sample type wall. Otherwise the first known display name (or type)
+ * decides: process_cpu, memory, mutex, block or goroutines. Otherwise returns the last display name
+ * or type. If there are no display names at all, Pyroscope's own types count: `samples` means
+ * process_cpu, `contentions` and `delay` mean mutex. Returns an empty slice without types. */
 struct slice profile_name(const struct sample_type_name *types, size_t count);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-/* A request that is nothing but the zero value of every table. */
+/* A request that contains only the zero value of every table. */
 static const uint8_t zero_request[] = {
     /* clang-format off */
     PROFILES_DICTIONARY << 3 | WIRE_BYTES, 42,
@@ -29,7 +29,7 @@ static const uint8_t zero_request[] = {
     /* clang-format on */
 };
 
-/* A sample that profiles_builder_add may add to. */
+/* A sample to which profiles_builder_add may add. */
 struct sum {
     uint32_t profile;
     uint32_t stack, link;
@@ -40,7 +40,7 @@ struct sum {
 
 struct open_profile {
     struct open_profile *next; /* of the same resource */
-    struct slice header;       /* what stands before the samples, encoded */
+    struct slice header;       /* encoded fields before the samples */
     struct wire_writer samples;
     uint32_t sample_count;
     bool is_sibling;
@@ -52,7 +52,7 @@ struct open_resource {
     struct slice resource, scope; /* payloads */
     struct open_profile *first, *last;
     size_t scope_size, size; /* of the payloads of ScopeProfiles and ResourceProfiles */
-    uint32_t sample_count;   /* 0: nobody needs it */
+    uint32_t sample_count;   /* 0: the resource is left out */
 };
 
 struct profiles_builder {
@@ -60,7 +60,7 @@ struct profiles_builder {
     size_t max_bytes;
     size_t admitted_bytes;
     uint64_t work;
-    size_t charged_bytes; /* for the samples; the arena charges itself */
+    size_t charged_bytes; /* for samples; the arena charges its memory itself */
     enum profiles_builder_state state;
     struct arena arena;
     struct message root;
@@ -71,7 +71,7 @@ struct profiles_builder {
     uint32_t profile_count, profile_capacity;
     struct sum **sums; /* in the order of their first addition */
     struct index_table sums_by_hash;
-    uint32_t *frames; /* of profiles_builder_frame: 1 + location, by the name's string */
+    uint32_t *frames; /* for profiles_builder_frame: 1 + location, by string of the name */
     uint32_t frame_capacity;
 };
 
@@ -151,8 +151,8 @@ bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes)
     return builder->state == PROFILES_BUILDER_FINE;
 }
 
-/* Whether there is room for something small. What came last may have gone over a bound by a block,
- * or by a table that doubled. */
+/* Whether there is room for something small. The last addition may have exceeded a limit by a
+ * block, or by doubling a table. */
 static bool has_room(struct profiles_builder *builder)
 {
     return profiles_builder_has_room(builder, 0);
@@ -182,7 +182,7 @@ static uint32_t intern_scratch(struct profiles_builder *builder, int table)
     return dictionary_add(builder->dictionary, table, wire_writer_slice(&builder->scratch));
 }
 
-/* What a large one needed is not kept. */
+/* Starts an entry, and does not keep the memory of a large previous one. */
 static struct wire_writer *start_entry(struct profiles_builder *builder)
 {
     enum { KEPT_MAX = 64 << 10 };
@@ -209,8 +209,8 @@ static struct slice keep_scratch(struct profiles_builder *builder)
     return arena_copy(&builder->arena, wire_writer_slice(&builder->scratch));
 }
 
-/* Repairing a text of nothing but wrong bytes takes three times its size, and much more work than
- * looking at it. */
+/* Whether a text may be repaired: the result may have three times its size, and needs much more
+ * work than a check. */
 static bool may_repair(struct profiles_builder *builder, struct slice text)
 {
     enum { WORK_PER_BYTE = 4 };
@@ -341,7 +341,7 @@ uint32_t profiles_builder_location(struct profiles_builder *builder,
     return intern_scratch(builder, DICTIONARY_LOCATION_TABLE);
 }
 
-/* The place of a string in `frames`; NULL: there is no room for it. */
+/* Returns the element of `frames` for a string; NULL if there is no room. */
 static uint32_t *frame_of(struct profiles_builder *builder, uint32_t string)
 {
     if (string >= builder->frame_capacity) {
@@ -454,7 +454,7 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
     if (!has_room(builder))
         return 0;
     struct open_resource *resource = builder->last;
-    assert(resource); /* profiles_builder_resource comes first */
+    assert(resource); /* profiles_builder_resource must be called first */
     if (builder->profile_count == builder->profile_capacity) {
         builder->profile_capacity = builder->profile_capacity ? builder->profile_capacity * 2 : 8;
         builder->profiles = memory_grow(builder->profiles, builder->profile_capacity,
@@ -472,7 +472,7 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
 
 /* ---- samples ---- */
 
-/* What a writer grows by when that many bytes come next; they double. */
+/* Returns by how many bytes a writer grows for this many more bytes; writers double. */
 static size_t growth_for(const struct wire_writer *writer, size_t more)
 {
     return writer->capacity - writer->size < more ? writer->capacity + more : 0;
@@ -591,7 +591,7 @@ static void write_sums(struct profiles_builder *builder)
 
 /* ---- the whole ---- */
 
-/* Of this one and the siblings behind it. */
+/* Whether this profile or a sibling after it has samples. */
 static bool has_samples(const struct open_profile *profile)
 {
     const struct open_profile *p = profile;
@@ -602,16 +602,16 @@ static bool has_samples(const struct open_profile *profile)
     return false;
 }
 
-/* What a profile takes in its scope, with its tag and length. */
+/* Returns the size of a profile in its scope, with tag and length. */
 static size_t profile_size(const struct open_profile *profile)
 {
     return wire_size_bytes(SCOPE_PROFILES_PROFILES, profile->header.size + profile->samples.size);
 }
 
-/* Sizes from the inside out; what it takes in the request, 0 when nobody needs it. */
+/* Computes all sizes, and returns that of the resource in the request; 0 if it is left out. */
 static size_t measure_resource(struct open_resource *resource)
 {
-    assert(resource->sample_count == 0); /* measured once */
+    assert(resource->sample_count == 0); /* measure_resource is called once */
     bool are_wanted = false;
     resource->scope_size =
         resource->scope.size > 0 ? wire_size_bytes(SCOPE_PROFILES_SCOPE, resource->scope.size) : 0;
@@ -640,7 +640,7 @@ static uint8_t *write_raw(uint8_t *to, struct slice bytes)
     return to + bytes.size;
 }
 
-/* Its samples are given back, so that they are not held twice. */
+/* Writes a profile, and frees its samples, so that they are not in memory twice. */
 static uint8_t *write_profile(uint8_t *to, struct open_profile *profile)
 {
     assert(profile->is_wanted);

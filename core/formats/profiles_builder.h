@@ -1,9 +1,9 @@
 /*
  * profiles_builder: builds an ExportProfilesServiceRequest, for the readers of all formats.
  *
- * Tables are interned and begin with their zero value, resources have their attributes inline,
- * every index is valid, strings are UTF-8: the result has the form that the pipelines expect
- * (core/data/normalise.h), without another scan. The order of calls:
+ * Equal table entries are stored once, tables begin with their zero value, resources have their
+ * attributes inline, every index is valid, strings are UTF-8. So the result has the form that the
+ * pipelines expect (core/data/normalise.h), and needs no scan. The order of calls:
  *
  *     struct profiles_builder *b = profiles_builder_new(budget, max_bytes);
  *     profiles_builder_resource(b, &resource);                  // begins a ResourceProfiles
@@ -12,13 +12,13 @@
  *     profiles_builder_sample(b, cpu, &sample);                 // or _add, which sums
  *     struct buffer *request = profiles_builder_finish(b, &samples);
  *
- * Calls never fail in the middle: beyond its limits the builder adds nothing more, and finish
+ * Calls do not fail: beyond its limits the builder adds nothing more, and profiles_builder_finish
  * reports that.
  *
- * The limits follow the plain size of the request, which readers announce with
- * profiles_builder_admit. They limit the bytes of tables and samples, and the work beyond a
- * constant for each reference, which readers count with profiles_builder_work. Each limit has a
- * minimum, because small requests are rarely expensive.
+ * The limits are proportional to the plain size of the request, which readers announce with
+ * profiles_builder_admit. They apply to the bytes of tables and samples, and to the work that
+ * exceeds a constant for each reference, which readers count with profiles_builder_work. Each limit
+ * has a minimum, because small requests are rarely expensive.
  *
  * Owner: the caller owns the builder; arguments are copied.
  *
@@ -40,27 +40,27 @@ enum {
     PROFILES_BUILDER_WORK_MAX = 256 << 20,
 };
 
-/* The builder holds at most max_bytes (tables, samples, hashes), however much is admitted. */
+/* Creates a builder. It uses at most max_bytes (tables, samples, hashes), however much is
+ * admitted. */
 struct profiles_builder *profiles_builder_new(struct budget *budget, size_t max_bytes);
 void profiles_builder_free(struct profiles_builder *builder); /* NULL is allowed */
 
 enum profiles_builder_state {
     PROFILES_BUILDER_FINE,
-    PROFILES_BUILDER_TOO_LARGE,   /* unfolds to too many bytes or too much work */
-    PROFILES_BUILDER_OVER_BUDGET, /* the process has no memory for it now */
+    PROFILES_BUILDER_TOO_LARGE,   /* the request unfolds to too many bytes or too much work */
+    PROFILES_BUILDER_OVER_BUDGET, /* the process has no memory for the request now */
 };
-/* For loops that want to stop early. */
+/* Returns the state. For loops that stop early. */
 enum profiles_builder_state profiles_builder_state(const struct profiles_builder *builder);
 /* Announces that a reader begins with this many plain bytes. Several calls add up. */
 void profiles_builder_admit(struct profiles_builder *builder, size_t plain_bytes);
-/* Counts work, before a reader reads something again: the bytes of a text that something
- * refers to, the frames of a stack. False: the total is too much, as the state says from then
- * on. */
+/* Counts work, before a reader reads something again: the bytes of a text that something refers to,
+ * the frames of a stack. Returns false if the total is too much; the state then says so. */
 bool profiles_builder_work(struct profiles_builder *builder, uint64_t amount);
-/* Returns the builder's budget; NULL: there is none. */
+/* Returns the builder's budget; NULL if there is none. */
 struct budget *profiles_builder_budget(const struct profiles_builder *builder);
-/* Returns zeroed memory for a reader's own tables, owned and counted by the builder. NULL: it
- * exceeds the limits, as the state says from then on. */
+/* Returns zeroed memory for a reader's own tables, owned and counted by the builder. Returns NULL
+ * if it exceeds the limits; the state then says so. */
 void *profiles_builder_scratch(struct profiles_builder *builder, size_t count, size_t element_size);
 /* Whether a reader may use this many bytes for temporary data; otherwise the state says why not.
  * The reader owns and charges them itself. */
@@ -69,20 +69,21 @@ bool profiles_builder_has_room(struct profiles_builder *builder, size_t bytes);
 /* ---- the dictionary: each returns the index of an equal entry or of a new one ---- */
 
 enum { PROFILES_BUILDER_REPAIR_MAX = 1 << 20 };
-/* Bytes that are not UTF-8 become U+FFFD, in a text of at most PROFILES_BUILDER_REPAIR_MAX bytes,
- * here or as a value; one of more is too large. "" is 0. */
+/* Bytes that are not UTF-8 become U+FFFD, here and in values of attributes. If such a text has more
+ * than PROFILES_BUILDER_REPAIR_MAX bytes, the request is too large. "" is index 0. */
 uint32_t profiles_builder_string(struct profiles_builder *builder, struct slice text);
-/* The same for a text that is known to be UTF-8, without checking it. */
+/* Like profiles_builder_string, for a text known to be UTF-8, which is not checked. */
 uint32_t profiles_builder_utf8_string(struct profiles_builder *builder, struct slice text);
 /* Returns the text as it is in the table: unchanged, or repaired. It exists as long as the builder.
  */
 struct slice profiles_builder_repair(struct profiles_builder *builder, struct slice text);
-/* Attributes of samples, profiles, mappings and locations. unit may be empty. */
+/* Attributes of samples, profiles, mappings and locations. */
 uint32_t profiles_builder_attribute_string(struct profiles_builder *builder, struct slice key,
                                            struct slice value);
 /* key and unit are indices of profiles_builder_string. */
 uint32_t profiles_builder_attribute_int(struct profiles_builder *builder, uint32_t key,
                                         int64_t value, uint32_t unit);
+/* Returns an attribute with a bool value. */
 uint32_t profiles_builder_attribute_bool(struct profiles_builder *builder, struct slice key,
                                          bool value);
 /* trace_id: 16 bytes or NULL; span_id: 8 bytes or NULL. */
@@ -95,6 +96,7 @@ struct built_mapping {
     const uint32_t *attributes;
     size_t attribute_count;
 };
+/* Returns a mapping. */
 uint32_t profiles_builder_mapping(struct profiles_builder *builder,
                                   const struct built_mapping *mapping);
 
@@ -102,6 +104,7 @@ struct built_function {
     uint32_t name, system_name, filename;
     int64_t start_line;
 };
+/* Returns a function. */
 uint32_t profiles_builder_function(struct profiles_builder *builder,
                                    const struct built_function *function);
 
@@ -117,11 +120,12 @@ struct built_location {
     const uint32_t *attributes;
     size_t attribute_count;
 };
+/* Returns a location. */
 uint32_t profiles_builder_location(struct profiles_builder *builder,
                                    const struct built_location *location);
 /* Returns a location with this function, for formats that have only names. */
 uint32_t profiles_builder_frame(struct profiles_builder *builder, struct slice function_name);
-/* Leaf first. No locations: 0. */
+/* locations: leaf first. Without locations, returns 0. */
 uint32_t profiles_builder_stack(struct profiles_builder *builder, const uint32_t *locations,
                                 size_t count);
 
@@ -145,7 +149,7 @@ struct built_profile {
     uint64_t time_unix_nano, duration_nano;
     const uint32_t *attributes;
     size_t attribute_count;
-    bool is_sibling; /* of the one before it: another sample type of the same measurement */
+    bool is_sibling; /* of the previous profile: another sample type of the same measurement */
 };
 /* Begins a profile, and returns its number for the samples. A profile is left out if neither it nor
  * a sibling gets samples. */
@@ -161,12 +165,13 @@ struct built_sample {
 void profiles_builder_sample(struct profiles_builder *builder, uint32_t profile,
                              const struct built_sample *sample, int64_t value);
 /* Adds the value to the sample of the same profile, stack, attributes (in the same order) and link;
- * sums stay at the ends of int64. */
+ * sums stop at INT64_MIN and INT64_MAX. */
 void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
                           const struct built_sample *sample, int64_t value);
 
-/* The request, and how many samples it has (with 0 it is of no use to anyone). NULL: see
- * profiles_builder_state. Nothing may be added afterwards. */
+/* Returns the request, and sets *samples to its number of samples; with 0, the request is useless.
+ * Returns NULL if the limits were exceeded (profiles_builder_state). Nothing may be added
+ * afterwards. */
 struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_t *samples);
 
 #endif

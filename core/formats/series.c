@@ -69,7 +69,7 @@ bool series_read(struct series *series, const struct series_label *labels, size_
         for (size_t j = 0; j < i; j++)
             if (slice_equal(labels[i].name, labels[j].name))
                 return error_set(err, "label %.*s is given twice", SLICE_ARG(labels[i].name));
-        /* Takes precedence over a label service.name. */
+        /* It takes precedence over a label service.name. */
         if (slice_is(labels[i].name, "service_name"))
             series_set_default(series, SLICE("service.name"), labels[i].value);
     }

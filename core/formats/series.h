@@ -3,7 +3,7 @@
  *
  * The table is in docs/pyroscope.md.
  *
- * Owner: slices are the caller's and have to live as long as the struct series.
+ * Owner: slices belong to the caller and must live as long as the struct series.
  *
  * Thread: one at a time.
  */
@@ -25,22 +25,21 @@ struct series_label {
 };
 
 struct series {
-    struct built_attribute
-        attributes[SERIES_LABELS_MAX + 4]; /* the labels, and what is set below */
+    struct built_attribute attributes[SERIES_LABELS_MAX + 4]; /* labels and defaults */
     size_t attribute_count;
     struct slice scope_name, scope_version;
     struct slice metric_name; /* label __name__; empty: none */
     struct span_labels ids;
 };
 
-/* Reads the labels. False: a label exceeds the limits, or is not UTF-8. */
+/* Reads the labels. Returns false, with err set, if a label exceeds the limits or is not UTF-8. */
 bool series_read(struct series *series, const struct series_label *labels, size_t count,
                  struct error *err);
-/* Returns the value of an attribute; empty: it is not set. */
+/* Returns the value of an attribute; empty if it is not set. */
 struct slice series_attribute(const struct series *series, struct slice key);
 /* Sets an attribute if the labels did not set it; an empty value does nothing. */
 void series_set_default(struct series *series, struct slice key, struct slice value);
-/* Begins the builder's resource. */
+/* Begins a resource with these attributes in the builder. */
 void series_begin(const struct series *series, struct profiles_builder *builder);
 
 #endif

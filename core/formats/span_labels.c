@@ -24,7 +24,7 @@ struct spelling {
         {(const uint8_t *)(key), sizeof(key) - 1}, true, false                                     \
     }
 
-/* In the order in which they count. */
+/* The names, in order of precedence. */
 static const struct spelling spellings[] = {
     HEX_SPAN("span_id"),      HEX_SPAN("profile_id"),    HEX_SPAN("span.id"),
     HEX_SPAN("otel.span_id"), DECIMAL_SPAN("span id"),   DECIMAL_SPAN("local root span id"),
@@ -33,7 +33,7 @@ static const struct spelling spellings[] = {
 
 enum { SPELLING_COUNT = sizeof spellings / sizeof spellings[0] };
 
-/* SPELLING_COUNT: none. */
+/* Returns the index of a name in `spellings`; SPELLING_COUNT if it is unknown. */
 static uint8_t spelling_of(struct slice key)
 {
     uint8_t i = 0;
@@ -61,8 +61,8 @@ static void keep_trace(struct span_labels *labels, uint8_t spelling, const uint8
     memcpy(labels->trace_id, id, TRACE_ID_SIZE);
 }
 
-/* A label is looked at for each sample that refers to it, so a text of nothing but zeros in front
- * of an id must not be long. */
+/* Parses a decimal id. The text must be short, because it is read for each sample that refers to
+ * it, and could begin with any number of zeros. */
 static bool is_decimal_id(struct slice text, uint8_t *id)
 {
     enum { DIGITS_MAX = 64 };

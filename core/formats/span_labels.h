@@ -1,15 +1,15 @@
 /*
- * span_labels: the labels of a sample or of a whole upload that name a span or a trace.
+ * span_labels: recognises labels of a sample or of a whole upload that name a span or a trace.
  *
  *     struct span_labels ids = {0};
  *     if (!span_labels_take(&ids, key, value))
  *         ...                                     // a label like any other
  *     sample.link = span_labels_link(&ids, builder);
  *
- * The names and their order are those of docs/pyroscope.md; the first name in that order wins,
+ * docs/pyroscope.md has the names and their order. The first name in that order takes precedence,
  * whatever the order of the labels. Every label with a valid id is removed, even if another one
- * wins, because ids make bad attributes. Formats that have ids in fields of their own set has_span
- * and span_id themselves.
+ * takes precedence, because ids make bad attributes. Readers of formats that have ids in fields of
+ * their own set has_span and span_id themselves.
  *
  * Owner: plain data; all-zero is valid and empty.
  *
@@ -26,12 +26,13 @@ struct profiles_builder;
 struct span_labels {
     bool has_span, has_trace;
     uint8_t span_id[SPAN_ID_SIZE], trace_id[TRACE_ID_SIZE];
-    uint8_t span_spelling, trace_spelling; /* which one it came from; 0 is the best */
+    uint8_t span_spelling,
+        trace_spelling; /* index of the name it came from; 0 has the highest precedence */
 };
 
-/* True: the label named a span or a trace and is used up. Else it stays a label. */
+/* Reads a label. Returns true if it names a span or a trace; otherwise it remains a label. */
 bool span_labels_take(struct span_labels *labels, struct slice key, struct slice value);
-/* The same for a numeric label; only the decimal spellings are ids as numbers. */
+/* Like span_labels_take, for a numeric label. Only names whose ids are decimal numbers count. */
 bool span_labels_take_number(struct span_labels *labels, struct slice key, int64_t value);
 /* Copies from an upload's labels the ids that the sample does not have. */
 void span_labels_inherit(struct span_labels *sample, const struct span_labels *upload);

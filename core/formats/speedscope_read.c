@@ -8,7 +8,8 @@
 
 enum { JSON_DEPTH_MAX = 64 };
 
-/* What a file and one of its profiles have, as JSON texts: members come in any order. */
+/* The members of a file and of the current profile, as JSON texts, because members may be in any
+ * order. */
 struct file {
     struct slice schema, profiles, frames;
 };
@@ -33,7 +34,7 @@ static bool broken(const struct json_reader *reader, struct error *err)
                      reader->problem ? reader->problem : "not a JSON value");
 }
 
-/* The text of the value that comes next. */
+/* Takes the text of the next value. */
 static bool take_value(struct json_reader *reader, struct slice *value, struct error *err)
 {
     json_peek(reader);
@@ -49,7 +50,7 @@ struct member {
     struct slice *value;
 };
 
-/* The members that are asked for, as texts; others are passed over. */
+/* Takes the given members as texts, and skips others. */
 static bool take_members(struct slice object, const struct member *members, size_t count,
                          struct error *err)
 {
@@ -68,7 +69,8 @@ static bool take_members(struct slice object, const struct member *members, size
     return !reader.problem || broken(&reader, err);
 }
 
-/* An element of a list; false at its end, or *fine is false then. */
+/* Moves to the next element of a list. Returns false at its end, and with *fine false on an
+ * error. */
 static bool next_element(struct json_reader *reader, bool *first, struct slice *value, bool *fine,
                          struct error *err)
 {
@@ -89,7 +91,7 @@ static bool open_list(struct slice list, const char *name, struct json_reader *r
     return json_peek(reader) == JSON_LIST || error_set(err, "%s is not a list", name);
 }
 
-/* Nearly all numbers are digits, few enough to be exact. */
+/* Reads a number of few digits, which is exact. Nearly all numbers are. */
 static bool read_digits(struct slice text, double *number)
 {
     enum { EXACT_DIGITS = 15 };
@@ -105,7 +107,7 @@ static bool read_digits(struct slice text, double *number)
     return true;
 }
 
-/* A missing one and null are 0. */
+/* Reads a number; a missing one and null are 0. */
 static bool read_number(struct slice text, double *number, struct error *err)
 {
     char digits[64];
@@ -121,7 +123,7 @@ static bool read_number(struct slice text, double *number, struct error *err)
     return isfinite(*number) || error_set(err, "%s is too large", digits);
 }
 
-/* Of a JSON string, valid until the next one; of anything else "". */
+/* Returns the text of a JSON string, valid until the next call; "" for anything else. */
 static struct slice read_string(struct speedscope *file, struct slice text)
 {
     struct json_reader reader;
@@ -204,11 +206,11 @@ static bool find_frame(const struct speedscope *file, struct slice text, uint32_
 
 static const struct {
     const char *name;
-    double nanoseconds; /* 0: no time */
+    double nanoseconds; /* 0: not a unit of time */
 } units[] = {{"nanoseconds", 1}, {"microseconds", 1e3}, {"milliseconds", 1e6},
              {"seconds", 1e9},   {"none", 0},           {"bytes", 0}};
 
-/* What is measured, and what one of the profile's units is in it. */
+/* Chooses what is measured, and the factor for the profile's unit. */
 static bool choose_kind(const struct speedscope *file, struct slice unit,
                         struct stacks_options *options, double *scale, struct error *err)
 {
@@ -219,7 +221,8 @@ static bool choose_kind(const struct speedscope *file, struct slice unit,
         *scale = units[i].nanoseconds;
         if (slice_is(unit, "bytes")) {
             *scale = 1;
-            if (!slice_is(options->kind.sample_unit, "bytes")) /* else the name knows better */
+            if (!slice_is(options->kind.sample_unit,
+                          "bytes")) /* otherwise the application's name decides */
                 options->kind =
                     (struct stacks_kind){SLICE("memory"), SLICE("samples"), SLICE("bytes"), false};
         } else if (*scale == 0) {

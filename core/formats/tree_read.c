@@ -5,7 +5,9 @@
 
 #include <assert.h>
 
-enum { LEVELS_MAX = 65536 }; /* names may be empty, so the depth of stacks does not bound them */
+enum {
+    LEVELS_MAX = 65536
+}; /* names may be empty, so the limit on the depth of stacks is not enough */
 
 struct node {
     struct slice name;
@@ -13,9 +15,9 @@ struct node {
     uint64_t children;
 };
 
-/* An open node, and what is set back when it ends. */
+/* An open node, and the state to restore when it ends. */
 struct level {
-    uint64_t children; /* still to come */
+    uint64_t children; /* children not read yet */
     uint32_t frames;
     size_t key_size, frame_at; /* of a trie */
 };
@@ -28,7 +30,7 @@ struct walk {
     size_t depth, capacity;
     uint8_t *key; /* of a trie: the folded stack so far */
     size_t key_size, key_capacity;
-    size_t frame_at; /* the frame in it that may still go on; those before it are open */
+    size_t frame_at; /* offset of the last frame, which may still grow; frames before it are open */
 };
 
 static bool take_varint(struct walk *walk, uint64_t *value)
@@ -101,8 +103,8 @@ static bool push_key(struct walk *walk, size_t end, struct error *err)
     return size == 0 || stacks_push(&walk->stacks, slice_of(walk->key + walk->frame_at, size), err);
 }
 
-/* Each frame is made where it ends, for all nodes below, so that a long key in front of many nodes
- * is not read again for each of them. */
+/* Opens each frame at the node where it ends, for all nodes below, so that a long key is not read
+ * again for each of them. */
 static bool open_whole_frames(struct walk *walk, struct slice piece, struct error *err)
 {
     const uint8_t *last = piece.size > 0 ? memrchr(piece.data, ';', piece.size) : NULL;
@@ -141,7 +143,7 @@ static void close_finished(struct walk *walk)
     }
 }
 
-/* Nodes until the first one is complete. */
+/* Reads nodes until the first one is complete. */
 static bool walk_nodes(struct walk *walk, bool is_trie, struct error *err)
 {
     struct node node;
@@ -158,7 +160,7 @@ static bool walk_nodes(struct walk *walk, bool is_trie, struct error *err)
         if (walk->depth > 0)
             walk->levels[walk->depth - 1].children--;
         if (profiles_builder_state(walk->stacks.builder) != PROFILES_BUILDER_FINE)
-            return true; /* finish says so */
+            return true; /* profiles_builder_finish reports it */
     } while (walk->depth > 0);
     return walk->next == walk->end ||
            error_set(err, "%zu bytes after the last node", (size_t)(walk->end - walk->next));

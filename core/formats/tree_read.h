@@ -1,5 +1,5 @@
 /*
- * tree_read: Pyroscope's two binary forms of a flame graph.
+ * tree_read: reads Pyroscope's two binary formats of a flame graph.
  *
  * Both are nodes in depth-first order, each as varint(size of the name), name, varint(value),
  * varint(number of children). In a tree, a name is one frame, and the value is the frame's own
@@ -15,7 +15,7 @@
 
 #include "core/formats/stacks.h"
 
-/* Add the body to the builder's resource. Also return true if the builder is full
+/* Add the body to the builder's resource. Return true even if the builder is full
  * (profiles_builder_state). */
 bool tree_read(struct profiles_builder *builder, struct slice body,
                const struct stacks_options *options, struct error *err);

@@ -14,7 +14,7 @@
 
 enum { CONNECTIONS_DEFAULT = 16, REFUSED_MAX = 3 };
 
-/* Life of a client */
+/* ---- start and end of a client ---- */
 
 void client_ref(struct client *client)
 {
@@ -80,7 +80,7 @@ struct client *client_new(struct worker *worker, const struct client_options *op
         if (!tls)
             return NULL;
     }
-    struct client *client = memory_zalloc(sizeof(*client));
+    struct client *client = memory_zalloc(sizeof *client);
     client->worker = worker;
     client->references = 1;
     client->tls = tls;
@@ -122,11 +122,11 @@ void client_free(struct client *client)
     client_unref(client);
 }
 
-/* The answer as it comes in */
+/* ---- receiving the answer ---- */
 
 bool exchange_count_header(struct client_exchange *exchange, size_t size)
 {
-    exchange->header_bytes += size + 32; /* as HTTP/2 counts them */
+    exchange->header_bytes += size + 32; /* counted as in HTTP/2 */
     return exchange->header_bytes <= CLIENT_HEADERS_MAX;
 }
 
@@ -138,7 +138,7 @@ bool exchange_add_header(struct client_exchange *exchange, struct slice name, st
     if (headers->count == exchange->header_capacity) {
         exchange->header_capacity = exchange->header_capacity ? exchange->header_capacity * 2 : 16;
         headers->items =
-            memory_grow(headers->items, exchange->header_capacity, sizeof(*headers->items));
+            memory_grow(headers->items, exchange->header_capacity, sizeof *headers->items);
     }
     assert(headers->count < exchange->header_capacity);
     struct http_header *header = &headers->items[headers->count++];
@@ -181,7 +181,7 @@ struct slice exchange_authority(const struct client_exchange *exchange)
     return slice_of_string(exchange->client->options.authority);
 }
 
-/* Life of an exchange */
+/* ---- start and end of an exchange ---- */
 
 static void take_off(struct client_exchange *exchange)
 {
@@ -202,7 +202,7 @@ static void take_off(struct client_exchange *exchange)
 
 static void free_exchange(struct client_exchange *exchange)
 {
-    assert(!exchange->connection); /* take_off was before */
+    assert(!exchange->connection); /* take_off was called before */
     budget_release(exchange->budget, exchange->body.size);
     arena_deinit(&exchange->arena);
     free(exchange->headers.items);
@@ -279,10 +279,10 @@ static void on_request_timeout(struct timer *timer)
     assert(exchange->request == request);
     struct client_connection *connection = exchange->connection;
     char why[512];
-    describe_timeout(exchange, why, sizeof(why));
+    describe_timeout(exchange, why, sizeof why);
     if (connection) {
-        /* Nothing at all came back since it was sent: the peer may be gone, so the next ones go
-         * elsewhere. */
+        /* Nothing was received since it was sent: the peer may be gone, so further requests use
+         * other connections. */
         if (connection->read_ns < exchange->sent_ns)
             connection->retiring = true;
         connection->codec->cancel(connection, exchange);
@@ -294,7 +294,7 @@ void client_send(struct client *client, struct client_request *request)
 {
     assert(!client->freed && request->on_done);
     assert(worker_is_current(client->worker));
-    struct client_exchange *exchange = memory_zalloc(sizeof(*exchange));
+    struct client_exchange *exchange = memory_zalloc(sizeof *exchange);
     exchange->client = client;
     exchange->request = request;
     exchange->body_left = request->body_size;
@@ -325,7 +325,7 @@ void client_cancel(struct client_request *request)
     client_kick(client);
 }
 
-/* Handing out */
+/* ---- assigning exchanges to connections ---- */
 
 void client_kick(struct client *client)
 {
@@ -373,7 +373,8 @@ static bool wants_connection(const struct client *client)
     return client->connections.count < limit + retiring_count(client);
 }
 
-/* Several addresses of one kind: each worker and each connection begins with another one. */
+/* Returns the first address to try. With several addresses, each worker and each connection begins
+ * with another one. */
 static size_t pick_address(const struct client *client)
 {
     const struct client_resolver *resolver = &client->resolver;
@@ -446,9 +447,9 @@ static void on_resolved(struct client_resolver *resolver)
 {
     struct client *client = container_of(resolver, struct client, resolver);
     if (client->freed)
-        ; /* nobody waits any more */
+        ; /* no request waits any more */
     else if (resolver->count > 0)
-        client_kick(client); /* what was known before may still be right */
+        client_kick(client); /* addresses from an earlier look-up may still be valid */
     else
         client_connect_failed(client, resolver->error);
     client_unref(client);
@@ -465,7 +466,7 @@ void client_connect_failed(struct client *client, const char *why)
 {
     if (client->freed)
         return;
-    snprintf(client->connect_error, sizeof(client->connect_error), "%s", why);
+    snprintf(client->connect_error, sizeof client->connect_error, "%s", why);
     uint64_t wait = BACKOFF_FIRST_NS
                     << (client->connect_failures < 10 ? client->connect_failures : 10);
     if (wait > BACKOFF_LAST_NS)
@@ -473,7 +474,7 @@ void client_connect_failed(struct client *client, const char *why)
     client->connect_failures++;
     client->connect_after_ns = worker_now(client->worker) + wait;
     client_resolver_doubt(&client->resolver);
-    /* Requests wait on only while another connection can take them. */
+    /* Requests continue to wait only if another connection can carry them. */
     if (client->open_count == 0 && client->connecting_count == 0)
         for (struct list_link *link = client->waiting.first; link; link = link->next)
             exchange_of_link(link)->doomed = true;

@@ -2,8 +2,8 @@
  * client: outgoing requests over HTTP/1.1 and HTTP/2 (prior knowledge or ALPN), cleartext or TLS,
  * to one endpoint from one worker.
  *
- * Keeps connections, reconnects with back-off, caches resolved names, never follows
- * redirects, and reads at most 64 KiB of an answer's body (unless the request asks for more) and 32
+ * A client keeps connections, reconnects with back-off, caches resolved names, never follows
+ * redirects, and reads at most 64 KiB of an answer's body (unless the request allows more) and 32
  * KiB of its headers. The slices of a body must stay valid until on_done; in cleartext they are
  * written without being copied. A request that the server certainly did not process
  * (REFUSED_STREAM, or after a GOAWAY) is sent again on another connection, a few times; any other
@@ -42,7 +42,7 @@ struct client_options {
     const struct tls_client_settings *tls; /* NULL: cleartext; must live as long as the client */
     const char *authority;     /* Host / :authority; a "host" header of a request takes precedence.
                                   NULL:     host:port */
-    unsigned max_connections;  /* HTTP/1.1: in parallel; 0: 16. HTTP/2: 1 */
+    unsigned max_connections;  /* of HTTP/1.1; 0: 16. HTTP/2 uses 1 */
     bool close_after_answer;   /* HTTP/1.1: no keep-alive */
     int64_t idle_timeout_ns;   /* 0: never */
     int64_t keepalive_time_ns; /* h2 PING after this much silence; 0: off */
@@ -69,21 +69,22 @@ struct client_answer {
 };
 
 struct client_request {
-    /* set by the caller, valid until on_done */
+    /* Set by the caller, valid until on_done: */
     const char *method; /* "POST" */
     const char *path;
-    const struct http_header *headers; /* without host and content-length, which are the client's */
+    const struct http_header *headers; /* without host and content-length, which the client adds */
     size_t header_count;
     const struct slice *body;
     size_t body_count;
     size_t body_size;
     size_t body_max;       /* of the answer; 0: 64 KiB */
-    struct budget *budget; /* charged while the answer's body grows, and cuts it; NULL: none */
-    int64_t timeout_ns;    /* 0: none; from client_send to the whole answer, connecting included */
+    struct budget *budget; /* charged for the answer's body, which is truncated if there is no room;
+                              NULL: none */
+    int64_t timeout_ns; /* from client_send to the complete answer, including connecting; 0: none */
     void (*on_done)(struct client_request *request,
                     const struct client_answer *answer); /* once, never inside client_send; the
                                                             answer is valid during the call */
-    /* the client's */
+    /* Set by the client: */
     struct client_exchange *exchange;
     struct timer timer;
 };

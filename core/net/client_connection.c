@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define CONNECT_TIMEOUT_NS UINT64_C(10000000000)
-#define CONNECT_NEXT_NS UINT64_C(1000000000) /* when there is another address to try */
+#define CONNECT_NEXT_NS UINT64_C(1000000000) /* if there is another address to try */
 #define PING_TIMEOUT_NS INT64_C(20000000000)
 
 enum { TLS_AHEAD_BYTES = 64 * 1024, TLS_RECORD_BYTES = 16 * 1024, READS_PER_TURN = 8 };
@@ -21,10 +21,10 @@ static enum output_result write_some(struct client_connection *connection);
 static void set_why(struct client_connection *connection, const char *text)
 {
     if (connection->why[0] == '\0')
-        snprintf(connection->why, sizeof(connection->why), "%.200s", text);
+        snprintf(connection->why, sizeof connection->why, "%.200s", text);
 }
 
-/* Beginning and end */
+/* ---- start and end ---- */
 
 static void free_connection(struct client_connection *connection)
 {
@@ -79,7 +79,7 @@ static void detach(struct client_connection *connection)
     worker_cancel_timer(client->worker, &connection->keepalive);
 }
 
-/* Off the loop, which frees it later. */
+/* Removes the poll handle from the loop, which frees it later. */
 static void leave_loop(struct client_connection *connection)
 {
     assert(connection->state == CONNECTION_CLOSED);
@@ -98,21 +98,22 @@ void connection_close(struct client_connection *connection, const char *why)
     }
     struct client *client = connection->client;
     char text[400];
-    snprintf(text, sizeof(text), "%s: %s", client->address_text, connection->why);
+    snprintf(text, sizeof text, "%s: %s", client->address_text, connection->why);
     client_ref(client);
     detach(connection);
     leave_loop(connection);
     while (connection->exchanges.first)
         exchange_finish(exchange_of_link(connection->exchanges.first), CLIENT_BROKEN, text);
     assert(connection->exchanges.count == 0);
-    /* As if it had refused: who hangs up at once would be called again at once. */
+    /* Treated like a refused connection: otherwise a peer that closes at once would be connected to
+     * again at once. */
     if (!connection->used && client->waiting.count > 0)
         client_connect_failed(client, text);
     client_kick(client);
     client_unref(client);
 }
 
-/* Reading */
+/* ---- reading ---- */
 
 static void choose_codec(struct client_connection *connection)
 {
@@ -149,9 +150,9 @@ static void feed_codec(struct client_connection *connection, struct slice bytes)
 static void fail_tls(struct client_connection *connection)
 {
     char why[300];
-    snprintf(why, sizeof(why), "TLS: %s", tls_stream_error(connection->tls));
+    snprintf(why, sizeof why, "TLS: %s", tls_stream_error(connection->tls));
     set_why(connection, why);
-    write_some(connection); /* the alert */
+    write_some(connection); /* sends the alert */
     connection_close(connection, why);
 }
 
@@ -208,7 +209,7 @@ static void read_socket(struct client_connection *connection)
     }
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static enum output_result write_tls(struct client_connection *connection)
 {
@@ -247,7 +248,8 @@ static enum output_result write_some(struct client_connection *connection)
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-/* Only changes are told to the loop: each costs it two calls into the kernel. */
+/* Sets the events to poll for. Only changes are passed to the loop, because each costs two system
+ * calls. */
 static void watch(struct client_connection *connection, int events)
 {
     if (connection->watched == events)
@@ -277,7 +279,7 @@ void connection_flush(struct client_connection *connection)
             connection_close(connection, "no longer used");
         return;
     }
-    /* The peer may have answered before it closed: what it said counts. */
+    /* The peer may have answered before it closed, so its answer is read first. */
     int error = errno;
     read_socket(connection);
     connection_close(connection, uv_strerror(-error));
@@ -296,7 +298,7 @@ void connection_send(struct client_connection *connection, struct client_exchang
     connection->codec->send(connection, exchange);
 }
 
-/* Being idle */
+/* ---- idle connections ---- */
 
 static void on_deadline(struct timer *timer)
 {
@@ -349,15 +351,15 @@ void connection_rest(struct client_connection *connection)
         client_kick(client);
 }
 
-/* Connecting */
+/* ---- connecting ---- */
 
 static void connect_failed(struct client_connection *connection, const char *why)
 {
     struct client *client = connection->client;
     char place[160],
-        text[sizeof(client->connect_error)]; /* a path of a socket has up to 108 bytes */
-    client_address_print(&client->resolver.addresses[connection->address], place, sizeof(place));
-    snprintf(text, sizeof(text), "connect to %.130s: %.100s", place, why);
+        text[sizeof client->connect_error]; /* a path of a socket has up to 108 bytes */
+    client_address_print(&client->resolver.addresses[connection->address], place, sizeof place);
+    snprintf(text, sizeof text, "connect to %.130s: %.100s", place, why);
     client_ref(client);
     detach(connection);
     if (connection->poll)
@@ -386,7 +388,7 @@ static void shake_hands(struct client_connection *connection)
 static int socket_error(const struct client_connection *connection)
 {
     int error = 0;
-    socklen_t size = sizeof(error);
+    socklen_t size = sizeof error;
     getsockopt(connection->socket, SOL_SOCKET, SO_ERROR, &error, &size);
     return error;
 }
@@ -433,13 +435,13 @@ static int open_socket(const struct client_address *address)
     int s = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
     if (s >= 0 && family != AF_UNIX) {
-        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     }
     return s;
 }
 
-/* -1 with errno set, or the socket on its way. */
+/* Begins to connect. Returns the socket, or -1 with errno set. */
 static int begin_connect(const struct client_address *address)
 {
     int s = open_socket(address);
@@ -454,7 +456,7 @@ static int begin_connect(const struct client_address *address)
     return -1;
 }
 
-/* A handle for each socket: one that libuv has seen cannot change its descriptor. */
+/* Creates a handle for a socket: libuv's handles cannot change their descriptor. */
 static void watch_socket(struct client_connection *connection, int s)
 {
     assert(s >= 0);
@@ -464,7 +466,7 @@ static void watch_socket(struct client_connection *connection, int s)
         close_socket(connection);
     }
     connection->socket = s;
-    connection->poll = memory_zalloc(sizeof(*connection->poll));
+    connection->poll = memory_zalloc(sizeof *connection->poll);
     int rc = uv_poll_init_socket(&connection->client->worker->loop, connection->poll, s);
     assert(rc == 0);
     connection->poll->data = connection;
@@ -472,7 +474,7 @@ static void watch_socket(struct client_connection *connection, int s)
     watch(connection, UV_WRITABLE);
 }
 
-/* The next one that does not fail at once. */
+/* Tries addresses until one does not fail at once. */
 static void try_address(struct client_connection *connection)
 {
     struct client *client = connection->client;
@@ -493,7 +495,7 @@ static void try_address(struct client_connection *connection)
 
 static struct client_connection *new_connection(struct client *client)
 {
-    struct client_connection *connection = memory_zalloc(sizeof(*connection));
+    struct client_connection *connection = memory_zalloc(sizeof *connection);
     client_ref(client);
     connection->client = client;
     connection->socket = -1;

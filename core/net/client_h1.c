@@ -16,24 +16,24 @@ typedef http_parser parser_type;
 typedef http_parser_settings parser_settings_type;
 #endif
 
-/* Status lines, chunk sizes, extensions: what an answer may have besides its body, and for each
- * byte of the body. */
+/* Limits on the bytes of an answer besides its body (status lines, chunk sizes, extensions): a
+ * constant, and for each byte of the body. */
 enum { FRAMING_BYTES_MAX = 256 * 1024, FRAMING_PER_BODY_MAX = 8 };
 
-/* One exchange at a time. */
+/* A session has one exchange at a time. */
 struct h1_session {
     parser_type parser;
     struct client_exchange *exchange; /* NULL: idle */
-    struct text name;                 /* of the header that is being read */
+    struct text name;                 /* of the header being read */
     struct text value;
     bool in_value;
     bool keep_alive;
-    uint64_t fed_bytes; /* of this answer */
+    uint64_t fed_bytes; /* bytes of this answer */
 };
 
 static parser_settings_type settings;
 
-/* The two parsers differ in how they are called, not in what they call. */
+/* ---- the two parser libraries have different functions, but the same callbacks ---- */
 
 static void parser_begin(struct h1_session *session)
 {
@@ -94,11 +94,11 @@ static int refuse(parser_type *parser, const char *why)
 {
     struct client_connection *connection = connection_of(parser);
     if (connection->why[0] == '\0')
-        snprintf(connection->why, sizeof(connection->why), "%s", why);
+        snprintf(connection->why, sizeof connection->why, "%s", why);
     return -1;
 }
 
-/* Answers */
+/* ---- answers ---- */
 
 static int on_message_begin(parser_type *parser)
 {
@@ -124,7 +124,7 @@ static struct slice text_slice(const struct text *text)
     return slice_of(text->data, text->size);
 }
 
-/* The header that was read is complete. */
+/* Adds the header that was read. */
 static bool take_header(struct h1_session *session)
 {
     if (session->name.size == 0)
@@ -190,7 +190,7 @@ static int on_body(parser_type *parser, const char *at, size_t size)
     if (!session->exchange || exchange_add_body(session->exchange, slice_of(at, size)))
         return 0;
     finish(connection_of(parser), false);
-    return -1; /* the rest is not wanted */
+    return -1; /* the rest is not needed */
 }
 
 static int on_message_complete(parser_type *parser)
@@ -200,7 +200,7 @@ static int on_message_complete(parser_type *parser)
         return 0;
     if (!take_header(session)) /* a trailer */
         return refuse(parser, "the response headers are too large");
-    /* 1xx: the answer itself is still to come. Counted in header_bytes, so they end too. */
+    /* 1xx: the final answer follows. These count in header_bytes, so their number is limited. */
     if (session->exchange->status < 200)
         return exchange_count_header(session->exchange, 0)
                    ? 0
@@ -218,18 +218,18 @@ static parser_settings_type settings = {
     .on_message_complete = on_message_complete,
 };
 
-/* The codec */
+/* ---- the codec ---- */
 
 static void h1_start(struct client_connection *connection)
 {
-    struct h1_session *session = memory_zalloc(sizeof(*session));
+    struct h1_session *session = memory_zalloc(sizeof *session);
     connection->session = session;
     parser_begin(session);
     session->parser.data = connection;
 }
 
-/* Whether the peer hung up, or spoke, while nothing was asked of it. Over TLS it may have sent
- * session tickets. */
+/* Whether the peer closed the idle connection or sent data. Over TLS, it may have sent session
+ * tickets. */
 static bool is_stale(const struct client_connection *connection)
 {
     char byte;
@@ -288,7 +288,7 @@ static void h1_cancel(struct client_connection *connection, struct client_exchan
     connection->hang_up = true;
 }
 
-/* The parsers pass over some bytes, without an end. */
+/* Checks the amount of input, because the parsers skip some bytes without a limit. */
 static const char *check_amount(struct h1_session *session, size_t size)
 {
     if (!session->exchange)
@@ -306,14 +306,14 @@ static bool h1_feed(struct client_connection *connection, struct slice bytes)
     if (!error || connection->state == CONNECTION_CLOSED)
         return true;
     if (connection->why[0] == '\0')
-        snprintf(connection->why, sizeof(connection->why), "not an HTTP/1.1 response: %s", error);
+        snprintf(connection->why, sizeof connection->why, "not an HTTP/1.1 response: %s", error);
     return false;
 }
 
 static void h1_end(struct client_connection *connection)
 {
     struct h1_session *session = connection->session;
-    /* An answer without a length ends here; a head that is not whole does not become one. */
+    /* An answer without a length ends here. An incomplete head stays incomplete. */
     if (session->exchange)
         parser_end(session);
 }

@@ -8,7 +8,7 @@
 
 enum {
     OUTPUT_HIGH_BYTES =
-        256 * 1024, /* frames are made only while less than this waits for the socket */
+        256 * 1024, /* frames are created only while fewer bytes wait for the socket */
     HEADERS_PER_REQUEST_MAX = 64,
 };
 
@@ -39,7 +39,7 @@ static uint64_t now_of(const struct client_connection *connection)
 static void set_why(struct client_connection *connection, const char *text)
 {
     if (connection->why[0] == '\0')
-        snprintf(connection->why, sizeof(connection->why), "%.200s", text);
+        snprintf(connection->why, sizeof connection->why, "%.200s", text);
 }
 
 static struct client_exchange *exchange_of(nghttp2_session *session, int32_t stream_id)
@@ -47,14 +47,14 @@ static struct client_exchange *exchange_of(nghttp2_session *session, int32_t str
     return nghttp2_session_get_stream_user_data(session, stream_id);
 }
 
-/* Nothing of this stream concerns the exchange any more. */
+/* Detaches the stream from its exchange. */
 static void forget_stream(nghttp2_session *session, struct client_exchange *exchange)
 {
     assert(exchange->stream_id > 0);
     nghttp2_session_set_stream_user_data(session, exchange->stream_id, NULL);
 }
 
-/* Sending */
+/* ---- sending ---- */
 
 static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t size, int flags,
                        void *context)
@@ -67,7 +67,7 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
     return (ssize_t)size;
 }
 
-/* Only says how much: the bytes go from where they lie to the socket, in on_send_data. */
+/* Returns only the size: on_send_data passes the bytes to the socket without copying them. */
 static ssize_t on_read_body(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t size,
                             uint32_t *flags, nghttp2_data_source *source, void *context)
 {
@@ -128,11 +128,11 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* Receiving */
+/* ---- receiving ---- */
 
 static const char too_much[] = "the peer sends too many frames without payload";
 
-/* Of a request that is over. */
+/* Counts a header of a request that has ended. */
 static int ignore_header(struct client_connection *connection, size_t size)
 {
     if (h2_limits_on_excess(limits_of(connection), size, now_of(connection)))
@@ -153,7 +153,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct slice name_slice = slice_of(name, name_size), value_slice = slice_of(value, value_size);
     bool fits;
     if (slice_is(name_slice, ":status")) {
-        /* nghttp2 made sure that it is a number of three digits. */
+        /* nghttp2 has checked that it has three digits. */
         exchange_begin_answer(exchange, (int)strtol((const char *)value, NULL, 10));
         fits = exchange_count_header(exchange, name_size + value_size);
     } else {
@@ -165,7 +165,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* Tells the peer to stop and lets the exchange go. */
+/* Resets the stream and detaches its exchange. */
 static void reset_stream(nghttp2_session *session, struct client_exchange *exchange)
 {
     forget_stream(session, exchange);
@@ -185,11 +185,11 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
     return 0;
 }
 
-/* What the server has not begun may be sent again elsewhere. */
+/* Requests that the server has not processed can be sent again on another connection. */
 static void on_goaway(struct client_connection *connection, const nghttp2_goaway *goaway)
 {
     char why[256];
-    snprintf(why, sizeof(why), "%s: GOAWAY, %s%s%.*s", connection->client->address_text,
+    snprintf(why, sizeof why, "%s: GOAWAY, %s%s%.*s", connection->client->address_text,
              nghttp2_http2_strerror(goaway->error_code), goaway->opaque_data_len > 0 ? ": " : "",
              (int)(goaway->opaque_data_len < 100 ? goaway->opaque_data_len : 100),
              (const char *)goaway->opaque_data);
@@ -201,7 +201,7 @@ static void on_goaway(struct client_connection *connection, const nghttp2_goaway
             continue;
         forget_stream(session_of(connection), e);
         exchange_give_back(e, why);
-        next = connection->exchanges.first; /* on_done may have taken others off */
+        next = connection->exchanges.first; /* on_done may have removed others */
     }
     if (goaway->error_code != NGHTTP2_NO_ERROR)
         set_why(connection, why);
@@ -222,7 +222,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     struct client_exchange *exchange = exchange_of(session, frame->hd.stream_id);
     if (!exchange || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
-    if (exchange->body_left > 0) /* it has heard enough */
+    if (exchange->body_left > 0) /* the server has answered before reading the whole body */
         reset_stream(session, exchange);
     else
         forget_stream(session, exchange);
@@ -238,7 +238,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     if (!exchange)
         return 0;
     char why[256];
-    snprintf(why, sizeof(why), "%s: the stream was reset: %s", connection->client->address_text,
+    snprintf(why, sizeof why, "%s: the stream was reset: %s", connection->client->address_text,
              nghttp2_http2_strerror(code));
     forget_stream(session, exchange);
     if (code == NGHTTP2_REFUSED_STREAM)
@@ -248,7 +248,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
-/* A request that had to wait in the session while a GOAWAY came. */
+/* Called for a request that waited in the session when a GOAWAY arrived. */
 static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error,
                              void *context)
 {
@@ -267,7 +267,7 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
     return 0;
 }
 
-/* The codec */
+/* ---- the codec ---- */
 
 static nghttp2_session *new_session(struct client_connection *connection)
 {
@@ -294,7 +294,7 @@ static void h2_start(struct client_connection *connection)
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, CLIENT_HEADERS_MAX},
     };
-    struct h2_session *session = memory_zalloc(sizeof(*session));
+    struct h2_session *session = memory_zalloc(sizeof *session);
     connection->session = session;
     session->nghttp2 = new_session(connection);
     h2_guard_init(&session->guard, H2_CLIENT, now_of(connection));
@@ -342,7 +342,7 @@ static void h2_send(struct client_connection *connection, struct client_exchange
 {
     nghttp2_nv head[HEADERS_PER_REQUEST_MAX];
     char length[24];
-    size_t count = make_head(exchange, head, length, sizeof(length));
+    size_t count = make_head(exchange, head, length, sizeof length);
     nghttp2_data_provider body = {.read_callback = on_read_body};
     int32_t id = nghttp2_submit_request(session_of(connection), NULL, head, count,
                                         exchange->request->body_size > 0 ? &body : NULL, exchange);
@@ -352,7 +352,7 @@ static void h2_send(struct client_connection *connection, struct client_exchange
         h2_guard_opened(&session->guard, id);
         return;
     }
-    /* Out of stream ids, most likely. */
+    /* Probably no stream ids are left. */
     connection->retiring = true;
     exchange_give_back(exchange, nghttp2_strerror(id));
 }
@@ -370,7 +370,7 @@ static bool feed(struct client_connection *connection, struct slice bytes)
     return used >= 0;
 }
 
-/* What stands before a frame that ends the connection still counts. */
+/* Processes input. Frames before one that ends the connection still count. */
 static bool h2_feed(struct client_connection *connection, struct slice bytes)
 {
     struct h2_session *session = connection->session;
@@ -400,7 +400,7 @@ static bool h2_fill(struct client_connection *connection)
     }
     if (nghttp2_session_want_read(session) || nghttp2_session_want_write(session))
         return true;
-    /* After our GOAWAY about an error of the peer's, nothing is answered any more. */
+    /* After we sent a GOAWAY for an error of the peer, no more answers arrive. */
     connection->retiring = true;
     return connection->exchanges.count == 0;
 }

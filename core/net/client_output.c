@@ -9,11 +9,11 @@
 
 enum { SMALL_SIZE = 32, PIECES_PER_WRITE = 128 };
 
-/* Small copies (frame headers) lie in the piece itself. */
+/* Bytes in the queue. Small copies (frame headers) are stored in the struct itself. */
 struct output_piece {
-    const uint8_t *data; /* NULL: in small */
+    const uint8_t *data; /* NULL: in `small` */
     size_t size;
-    size_t offset; /* written already */
+    size_t offset; /* bytes written already */
     const void *owner;
     uint8_t *copy; /* freed with the piece */
     uint8_t small[SMALL_SIZE];
@@ -26,7 +26,7 @@ static struct output_piece *add_piece(struct client_output *output)
         output->first = output->count = 0;
     if (output->count == output->capacity) {
         output->capacity = output->capacity ? output->capacity * 2 : 16;
-        output->pieces = memory_grow(output->pieces, output->capacity, sizeof(*output->pieces));
+        output->pieces = memory_grow(output->pieces, output->capacity, sizeof *output->pieces);
     }
     struct output_piece *piece = &output->pieces[output->count++];
     *piece = (struct output_piece){0};
@@ -68,7 +68,7 @@ static struct slice rest_of(const struct output_piece *piece)
 
 void client_output_disown(struct client_output *output, const void *owner)
 {
-    assert(owner); /* copies have none */
+    assert(owner); /* copies have no owner */
     for (size_t i = output->first; i < output->count; i++) {
         struct output_piece *piece = &output->pieces[i];
         if (piece->owner != owner)

@@ -1,6 +1,5 @@
 /*
- * client_output: bytes that wait to be written to a socket, by reference if they have another
- * owner.
+ * client_output: a queue of bytes to write to a socket, by reference if they have another owner.
  *
  * A body is written without being copied. Only bytes that must outlive their owner (a cancelled
  * request on a shared connection) are copied, at that time.
@@ -17,7 +16,7 @@
 struct output_piece;
 
 struct client_output {
-    struct output_piece *pieces; /* from first to count */
+    struct output_piece *pieces; /* those from `first` to `count` wait */
     size_t first;
     size_t count;
     size_t capacity;
@@ -32,12 +31,11 @@ void client_output_add(struct client_output *output, struct slice bytes, const v
 void client_output_copy(struct client_output *output, struct slice bytes);
 /* Copies the bytes of this owner that are not written yet, so that the owner can free them. */
 void client_output_disown(struct client_output *output, const void *owner);
-/* Returns the first bytes that wait; an empty slice if there are none. Valid until the next call.
- */
+/* Returns the first waiting bytes; an empty slice if there are none. Valid until the next call. */
 struct slice client_output_first(const struct client_output *output);
 /* Removes the first `size` bytes, which were written elsewhere. */
 void client_output_drop(struct client_output *output, size_t size);
-/* Writes to the socket until nothing is left or it would block. */
+/* Writes to the socket until nothing is left or the socket would block. */
 enum output_result client_output_write(struct client_output *output, int socket);
 /* Frees the memory; all bytes that are still waiting are dropped. */
 void client_output_deinit(struct client_output *output);

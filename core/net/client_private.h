@@ -1,10 +1,10 @@
 /*
- * client_private: what client.c, its connections and its two protocols share; nobody else includes
- * it.
+ * client_private: what client.c, its connections and its two protocols share; no other file
+ * includes it.
  *
- * client.c keeps requests and decides where they go; client_connection.c moves bytes (socket,
- * TLS); client_h1.c and client_h2.c turn exchanges into bytes and back. Nothing here calls on_done
- * while the caller of client_send is on the stack.
+ * client.c keeps requests and decides where they go; client_connection.c moves bytes (socket, TLS);
+ * client_h1.c and client_h2.c convert exchanges to bytes and back. No function calls on_done while
+ * client_send is on the stack.
  *
  * Owner: an exchange belongs to its client until exchange_finish; a connection frees itself after
  * connection_close.
@@ -24,46 +24,49 @@
 
 struct client_connection;
 
-/* A request on its way, and the answer as it comes in. */
+/* A request in progress, and the part of its answer that has arrived. */
 struct client_exchange {
     struct list_link link; /* of client->waiting or connection->exchanges */
     struct client *client;
     struct client_request *request;
-    struct client_connection *connection; /* NULL: waiting for one */
+    struct client_connection *connection; /* NULL: it waits for one */
     int32_t stream_id;                    /* h2 */
-    unsigned refused;                     /* how often a server gave it back without having begun */
+    unsigned refused;                     /* how often a server refused it without processing it */
     bool doomed;                          /* connecting failed while it waited */
     uint64_t sent_ns;
-    size_t body_slice; /* what was handed to the output so far */
+    size_t body_slice; /* body_slice, body_offset: position of the body's first byte that is not in
+                          the output yet */
     size_t body_offset;
     size_t body_left;
-    struct arena arena; /* of the answer's headers */
+    struct arena arena; /* for the answer's headers */
     struct http_headers headers;
     size_t header_capacity;
-    size_t header_bytes; /* of all that came, with what 1xx answers and trailers had */
+    size_t header_bytes; /* of all headers received, including 1xx answers and trailers */
     int status;
     struct text body;
-    struct budget *budget; /* of the request, which may be gone when this is freed */
+    struct budget *budget; /* the request's; kept here because the request may be freed first */
     bool body_cut;
 };
 
-/* One of the two protocols. */
+/* The functions of one of the two protocols. */
 struct client_codec {
     void (*start)(struct client_connection *connection);
-    /* How many more exchanges it can take now. */
+    /* Returns how many more exchanges it can accept now. */
     size_t (*room)(struct client_connection *connection);
-    /* exchange->connection is set already. */
+    /* Sends an exchange whose `connection` is set already. */
     void (*send)(struct client_connection *connection, struct client_exchange *exchange);
-    /* The exchange is about to leave before its answer is whole: tells the peer, or sets hang_up.
-     */
+    /* Called before an exchange is removed whose answer is incomplete: resets the stream, or sets
+     * hang_up. */
     void (*cancel)(struct client_connection *connection, struct client_exchange *exchange);
-    /* False: broken, connection->why says how. */
+    /* Processes received bytes. Returns false, with connection->why set, if the peer violated the
+     * protocol. */
     bool (*feed)(struct client_connection *connection, struct slice bytes);
-    /* The peer will send nothing more. */
+    /* Called when the peer has ended its side of the connection. */
     void (*end)(struct client_connection *connection);
-    /* Puts what is to be sent into the output. False: broken. */
+    /* Adds bytes to send to the output. Returns false, with connection->why set, on a protocol
+     * error. */
     bool (*fill)(struct client_connection *connection);
-    /* Asks the peer whether it is still there; NULL: not possible. */
+    /* Sends a PING. NULL: the protocol has none. */
     void (*ping)(struct client_connection *connection);
     void (*free)(struct client_connection *connection);
 };
@@ -82,23 +85,23 @@ struct client_connection {
     struct client *client;
     enum connection_state state;
     const struct client_codec *codec;
-    void *session;   /* the codec's */
+    void *session;   /* of the codec */
     uv_poll_t *poll; /* of the socket; NULL: none yet */
     int watched;     /* UV_READABLE, UV_WRITABLE */
     int socket;
     struct tls_stream *tls;
     struct client_output output;
-    struct timer deadline;  /* of connecting and shaking hands, then of being idle */
+    struct timer deadline;  /* for connecting and the TLS handshake, later for being idle */
     struct timer keepalive; /* h2 PING */
     uint64_t ping_ns;       /* when the last was sent; 0: none */
-    size_t address;         /* which one is being tried */
+    size_t address;         /* index of the one being tried */
     size_t addresses_left;
     struct list exchanges;
-    bool used;        /* an exchange was on it */
-    bool retiring;    /* takes no more, ends with its last exchange */
-    bool hang_up;     /* ends as soon as its exchange has left */
-    uint64_t read_ns; /* when something was read last */
-    char why[256];    /* it broke */
+    bool used;        /* it has carried an exchange */
+    bool retiring;    /* accepts no more exchanges, closes after the last one */
+    bool hang_up;     /* closes as soon as its exchange is removed */
+    uint64_t read_ns; /* time of the last read */
+    char why[256];    /* the reason for closing */
 };
 
 struct client {
@@ -108,13 +111,14 @@ struct client {
     struct tls_context *tls;
     const char *address_text; /* "host:port", for messages */
     struct client_resolver resolver;
-    unsigned references; /* the owner, each connection, a look-up, whoever calls out */
+    unsigned
+        references; /* of the owner, each connection, a look-up, a function that calls on_done */
     bool freed;
     struct list waiting; /* exchanges */
     struct list connections;
     size_t connecting_count;
     size_t open_count;
-    bool h2_agreed; /* by ALPN, the last time */
+    bool h2_agreed; /* by ALPN, on the last connection */
     bool protocol_known;
     struct timer kick;
     struct timer reconnect;
@@ -137,42 +141,47 @@ static inline struct client_connection *connection_of_link(struct list_link *lin
     return container_of(link, struct client_connection, link);
 }
 
+/* Take and drop a reference. The last one frees a client for which client_free was called. */
 void client_ref(struct client *client);
 void client_unref(struct client *client);
-/* Hands out waiting exchanges and writes, soon. */
+/* Schedules client.c to assign waiting exchanges to connections and write them. */
 void client_kick(struct client *client);
-/* The first exchange is on a connection: being open is not enough, a proxy without a backend
- * accepts and hangs up. */
+/* Call it when a connection carries its first exchange. Only this ends the back-off: a proxy
+ * without a backend accepts connections, too, and closes them. */
 void client_connection_used(struct client *client);
+/* Notes that a connection could not be opened. why: for messages. */
 void client_connect_failed(struct client *client, const char *why);
 
-/* The answer as it comes in. False: over the limit of headers. */
+/* Adds a header of the answer. Returns false if the headers exceed the limit. */
 bool exchange_add_header(struct client_exchange *exchange, struct slice name, struct slice value);
-/* For what is not kept. */
+/* Counts the size of a header that is not kept. Returns false if the headers exceed the limit. */
 bool exchange_count_header(struct client_exchange *exchange, size_t size);
-/* A new head: what an informational answer said is forgotten. */
+/* Begins a new head, and drops the headers of an informational answer (1xx). */
 void exchange_begin_answer(struct client_exchange *exchange, int status);
-/* False: it is full now, what comes after is not wanted. */
+/* Adds bytes of the body. Returns false if the body is full and the rest is not needed. */
 bool exchange_add_body(struct client_exchange *exchange, struct slice bytes);
-/* Takes it off its connection, calls on_done, frees it. */
+/* Removes the exchange from its connection, calls on_done and frees the exchange. */
 void exchange_finish(struct client_exchange *exchange, enum client_failure failure,
                      const char *why);
-/* Takes it off its connection and lets it wait for another; finishes it when that happened too
- * often. */
+/* Removes the exchange from its connection, so that it waits for another one. Finishes it if this
+ * has happened too often. */
 void exchange_give_back(struct client_exchange *exchange, const char *why);
-/* Value of the request's own "host" header, else the authority. */
+/* Returns the value of the request's own "host" header, otherwise the client's authority. */
 struct slice exchange_authority(const struct client_exchange *exchange);
 
-/* client_connection.c */
-/* Tries all addresses, beginning with this one. */
+/* ---- client_connection.c ---- */
+
+/* Opens a connection: tries `addresses` addresses, beginning with index `address`. */
 void connection_start(struct client *client, size_t address, size_t addresses);
-/* Begins with a socket that is connected already: for tests. */
+/* Opens a connection with a connected socket. For tests. */
 void connection_adopt(struct client *client, int socket);
+/* Passes an exchange to the connection's protocol. */
 void connection_send(struct client_connection *connection, struct client_exchange *exchange);
+/* Writes the output, and changes the events to poll for. */
 void connection_flush(struct client_connection *connection);
-/* Its exchanges end as CLIENT_BROKEN with this text. */
+/* Closes the connection. Its exchanges end as CLIENT_BROKEN with this text. */
 void connection_close(struct client_connection *connection, const char *why);
-/* After an exchange left: idle from now on, or over. */
+/* Call it when an exchange has been removed: the connection becomes idle, or closes. */
 void connection_rest(struct client_connection *connection);
 
 #endif

@@ -19,8 +19,8 @@ static void take_addresses(struct client_resolver *resolver, const struct addrin
         if (list->ai_family != AF_INET && list->ai_family != AF_INET6)
             continue;
         struct client_address *address = &resolver->addresses[resolver->count++];
-        memset(address, 0, sizeof(*address));
-        assert(list->ai_addrlen <= sizeof(address->storage));
+        memset(address, 0, sizeof *address);
+        assert(list->ai_addrlen <= sizeof address->storage);
         memcpy(&address->storage, list->ai_addr, list->ai_addrlen);
         address->size = list->ai_addrlen;
     }
@@ -30,10 +30,10 @@ static void take_path(struct client_resolver *resolver, const char *path)
 {
     struct client_address *address = &resolver->addresses[0];
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    assert(strlen(path) < sizeof(name.sun_path)); /* client_new checked it */
-    snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
-    memcpy(&address->storage, &name, sizeof(name));
-    address->size = sizeof(name);
+    assert(strlen(path) < sizeof name.sun_path); /* client_new checked it */
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
+    memcpy(&address->storage, &name, sizeof name);
+    address->size = sizeof name;
     resolver->count = 1;
 }
 
@@ -48,7 +48,7 @@ void client_resolver_init(struct client_resolver *resolver)
         return;
     }
     char port[8];
-    snprintf(port, sizeof(port), "%u", resolver->port);
+    snprintf(port, sizeof port, "%u", resolver->port);
     struct addrinfo hints = stream_hints, *list = NULL;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     if (getaddrinfo(resolver->host, port, &hints, &list) == 0) {
@@ -68,7 +68,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
     if (status == 0)
         take_addresses(resolver, list);
     uv_freeaddrinfo(list);
-    snprintf(resolver->error, sizeof(resolver->error), "look up %s: %s", resolver->host,
+    snprintf(resolver->error, sizeof resolver->error, "look up %s: %s", resolver->host,
              status == 0 ? "no address" : uv_strerror(status));
     resolver->on_resolved(resolver);
 }
@@ -79,15 +79,15 @@ static enum client_resolution look_up(struct client_resolver *resolver)
     if (resolver->lookup)
         return RESOLUTION_UNDER_WAY;
     char port[8];
-    snprintf(port, sizeof(port), "%u", resolver->port);
-    uv_getaddrinfo_t *lookup = memory_zalloc(sizeof(*lookup));
+    snprintf(port, sizeof port, "%u", resolver->port);
+    uv_getaddrinfo_t *lookup = memory_zalloc(sizeof *lookup);
     lookup->data = resolver;
     resolver->lookups++;
     resolver->doubtful = false;
     if (uv_getaddrinfo(&resolver->worker->loop, lookup, on_looked_up, resolver->host, port,
                        &stream_hints) != 0) {
         free(lookup);
-        snprintf(resolver->error, sizeof(resolver->error), "look up %s: not a host name",
+        snprintf(resolver->error, sizeof resolver->error, "look up %s: not a host name",
                  resolver->host);
         return RESOLUTION_FAILED;
     }
@@ -124,11 +124,11 @@ void client_address_print(const struct client_address *address, char *out, size_
         snprintf(out, size, "unix:%s", name->sun_path);
     } else if (any->sa_family == AF_INET6) {
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)any;
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
         snprintf(out, size, "[%s]:%u", host, ntohs(v6->sin6_port));
     } else {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)any;
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
         snprintf(out, size, "%s:%u", host, ntohs(v4->sin_port));
     }
 }

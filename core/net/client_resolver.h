@@ -1,10 +1,10 @@
 /*
- * client_resolver: the addresses of one host, looked up when needed and kept for a while.
+ * client_resolver: looks up the addresses of one host when needed, and caches them.
  *
- * Names are resolved on libuv's pool; addresses and unix paths need no look-up. Kept for 30 s,
- * asked again after a failure once 5 s old.
+ * Names are resolved on libuv's pool; addresses and Unix paths need no look-up. Results are cached
+ * for 30 s; after a failed connection they are looked up again if older than 5 s.
  *
- * Owner: whoever initialised it; it stays where it is until on_resolved of a look-up that has
+ * Owner: whoever initialised it; it must not be moved or freed before on_resolved if a look-up has
  * begun.
  *
  * Thread: its worker.
@@ -27,42 +27,43 @@ struct client_address {
 };
 
 struct client_resolver {
-    /* The owner's, before client_resolver_init: */
+    /* Set by the owner before client_resolver_init: */
     struct worker *worker;
-    const char *host; /* or the path of a unix socket; stays where it is */
+    const char *host; /* or the path of a Unix socket; must stay valid */
     uint16_t port;
     bool is_unix;
-    /* A look-up that client_resolve began has ended, or was cancelled: once for each. The addresses
-     * are what is known, also from before; with count 0 `error` says why. */
+    /* Called once for each look-up that client_resolve began, when it has ended or was cancelled.
+     * `addresses` may be from an earlier look-up; if count is 0, `error` is set. */
     void (*on_resolved)(struct client_resolver *resolver);
-    /* What came of it: */
+    /* Results: */
     struct client_address addresses[RESOLVER_ADDRESSES_MAX];
     size_t count;
     char error[200];
-    uint64_t lookups; /* how many there were, for tests */
-    /* The room's: */
+    uint64_t lookups; /* number of look-ups, for tests */
+    /* Set by client_resolver.c: */
     bool fixed;               /* needs no look-up */
     bool doubtful;            /* connecting failed */
-    uv_getaddrinfo_t *lookup; /* under way, or NULL */
+    uv_getaddrinfo_t *lookup; /* in progress, or NULL */
     uint64_t looked_ns;
 };
 
-/* Finds addresses that need no look-up. */
+/* Initialises the resolver. Sets the address if it needs no look-up. */
 void client_resolver_init(struct client_resolver *resolver);
 
 enum client_resolution {
-    RESOLUTION_READY,     /* addresses are there */
-    RESOLUTION_BEGUN,     /* a look-up: on_resolved follows */
-    RESOLUTION_UNDER_WAY, /* one that had begun before */
+    RESOLUTION_READY,     /* `addresses` is set */
+    RESOLUTION_BEGUN,     /* a look-up has begun: on_resolved will be called */
+    RESOLUTION_UNDER_WAY, /* a look-up had begun before */
     RESOLUTION_FAILED,    /* `error` says why */
 };
+/* Returns whether addresses are known; begins a look-up if necessary. */
 enum client_resolution client_resolve(struct client_resolver *resolver);
-/* Nobody wants the addresses any more. A look-up that has not begun on its thread is forgotten, one
- * that has must end by itself; on_resolved comes either way. */
+/* Cancels the look-up. If it already runs on its thread, it continues to its end. on_resolved is
+ * called in both cases. */
 void client_resolver_cancel(struct client_resolver *resolver);
-/* Connecting to all of them failed. */
+/* Notes that connecting to all addresses failed. */
 void client_resolver_doubt(struct client_resolver *resolver);
-/* "127.0.0.1:4317", "[::1]:4317", "unix:/path" */
+/* Prints an address: "127.0.0.1:4317", "[::1]:4317", "unix:/path". */
 void client_address_print(const struct client_address *address, char *out, size_t size);
 
 #endif

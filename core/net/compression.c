@@ -12,19 +12,19 @@
 #include <zstd.h>
 
 enum {
-    STEP_BYTES = 64 * 1024,   /* output grows by at least this */
+    STEP_BYTES = 64 * 1024,   /* the output grows by at least this */
     ZSTD_WINDOW_LOG_MAX = 23, /* 8 MiB; zstd's own default is 128 MiB */
-    /* Larger contexts are not kept for the next request: there may be one of each for each thread,
-     * and they are in no budget. Most of an input's is its window; at level 3 an output has less.
-     */
+    /* Larger contexts are not kept for the next request, because each thread may have one of each,
+     * and no budget counts them. A decompression context is mostly its window; a compression
+     * context at level 3 is smaller. */
     ZSTD_IN_KEEP = 256 * 1024,
     ZSTD_OUT_KEEP = 1536 * 1024,
     LZ4_BLOCK_MAX = 4 * 1024 * 1024,
-    DEFLATE_RATIO_MAX = 1032,       /* what deflate cannot exceed */
-    PLAIN_FREE_BYTES = 1024 * 1024, /* whatever the ratio */
+    DEFLATE_RATIO_MAX = 1032,       /* the most that deflate can reach */
+    PLAIN_FREE_BYTES = 1024 * 1024, /* allowed with any ratio */
     SNAPPY_RATIO_MAX = 22,          /* 64 bytes from a copy of 3 */
     SNAPPY_CHUNK_BYTES = 65536,
-    GZIP_LEVEL_DEFAULT = 4, /* as small as what the Collector sends */
+    GZIP_LEVEL_DEFAULT = 4, /* gives about the same size as the Collector's output */
     ZSTD_LEVEL_DEFAULT = 1, /* likewise */
 };
 
@@ -52,8 +52,8 @@ bool compression_in_grpc(enum compression compression)
            compression == COMPRESSION_SNAPPY || compression == COMPRESSION_ZSTD;
 }
 
-/* Contexts of the libraries, made when first used and kept by the thread: making one costs more
- * than a small request. */
+/* Contexts of the libraries, created when first used and kept for the thread, because creating one
+ * costs more than a small request. */
 struct codecs {
     struct libdeflate_decompressor *inflate;
     struct libdeflate_compressor *deflate;
@@ -86,20 +86,20 @@ static struct codecs *codecs_of_thread(void)
 {
     if (!thread_codecs) {
         pthread_once(&codecs_once, make_codecs_key);
-        thread_codecs = memory_zalloc(sizeof(*thread_codecs));
+        thread_codecs = memory_zalloc(sizeof *thread_codecs);
         pthread_setspecific(codecs_key, thread_codecs); /* only for its destructor */
     }
     return thread_codecs;
 }
 
-/* What all decoders write to. Its capacity goes one byte past the limit, so that "exactly full" and
- * "too large" differ. */
+/* The output of all decoders. Its capacity may exceed the limit by one byte, so that "exactly full"
+ * and "too large" can be distinguished. */
 struct output {
     struct buffer *buffer;
     size_t max_size;
-    bool is_dense; /* max_size is what decompress_limit allows */
+    bool is_dense; /* max_size is from decompress_limit */
     struct error *err;
-    size_t window_bytes; /* reserved for what a decoder keeps of its output */
+    size_t window_bytes; /* reserved for the decoder's copy of its last output */
 };
 
 static enum decompress_result corrupt(struct output *out, const char *codec, const char *why)
@@ -121,7 +121,7 @@ static enum decompress_result over_budget(struct output *out)
     return DECOMPRESS_OVER_BUDGET;
 }
 
-/* At least one byte of room, STEP_BYTES where the limit allows. */
+/* Makes room for at least one byte, and for STEP_BYTES if the limit allows. */
 static enum decompress_result make_room(struct output *out)
 {
     struct buffer *buffer = out->buffer;
@@ -134,7 +134,7 @@ static enum decompress_result make_room(struct output *out)
     return buffer_reserve(buffer, more, out->max_size + 1) ? DECOMPRESS_OK : over_budget(out);
 }
 
-/* Room for exactly `size` more bytes, known before they are decoded. */
+/* Makes room for exactly `size` more bytes, if the size is known before decoding. */
 static enum decompress_result make_exact_room(struct output *out, uint64_t size)
 {
     if (size > out->max_size || out->buffer->size > out->max_size - (size_t)size)
@@ -143,8 +143,9 @@ static enum decompress_result make_exact_room(struct output *out, uint64_t size)
                                                                         : over_budget(out);
 }
 
-/* A decoder that does not see the whole output keeps a copy of the last `most` bytes of it. Of what
- * it has allocated for that it uses no more than there is output, so that is reserved. */
+/* Reserves memory for the window of a decoder, which keeps a copy of at most the last `most` bytes
+ * of its output. Of its allocation it uses no more than the size of the output, so only that is
+ * reserved. */
 static enum decompress_result make_window(struct output *out, size_t most)
 {
     size_t need = out->buffer->capacity < most ? out->buffer->capacity : most;
@@ -180,10 +181,10 @@ static uint32_t read_le32(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* gzip, zlib, deflate */
+/* ---- gzip, zlib, deflate ---- */
 
-/* One member whose trailer tells its size honestly, at twice the speed of zlib. False: zlib must
- * look at it. */
+/* Decompresses a single member whose trailer has its true size, at twice the speed of zlib. Returns
+ * false if zlib must decompress the input. */
 static bool gunzip_whole(struct slice in, struct output *out)
 {
     if (in.size < 18) /* header and trailer */
@@ -255,9 +256,10 @@ static enum decompress_result decode_gzip(struct slice in, struct output *out)
     return decode_zlib(in, true, "gzip", out);
 }
 
-/* zstd */
+/* ---- zstd ---- */
 
-/* Formats before 0.8, which the library may still read, are not ours. */
+/* Whether it is a frame of the standard format. The library may also read formats before 0.8, which
+ * are refused. */
 static bool is_zstd_frame(struct slice in)
 {
     if (in.size < 4)
@@ -266,7 +268,7 @@ static bool is_zstd_frame(struct slice in)
     return magic == ZSTD_MAGICNUMBER || (magic & 0xfffffff0u) == 0x184d2a50u;
 }
 
-/* One frame that tells its size is decoded in one go and needs no window of its own. */
+/* Decompresses a single frame that has its size, in one call and without a window. */
 static bool unzstd_whole(ZSTD_DCtx *context, struct slice in, struct output *out,
                          enum decompress_result *result)
 {
@@ -295,8 +297,8 @@ static enum decompress_result stream_zstd(ZSTD_DCtx *context, struct slice in, s
             return corrupt(out, "zstd", "not a zstd frame");
         enum decompress_result result = make_room(out);
         if (result == DECOMPRESS_OK && ZSTD_sizeof_DCtx(context) > ZSTD_IN_KEEP)
-            result =
-                make_window(out, ZSTD_sizeof_DCtx(context)); /* known from the second turn on */
+            result = make_window(
+                out, ZSTD_sizeof_DCtx(context)); /* size known from the second iteration on */
         if (result != DECOMPRESS_OK)
             return result;
         ZSTD_outBuffer output = {room_start(out), room_size(out), 0};
@@ -333,7 +335,7 @@ static enum decompress_result decode_zstd(struct slice in, struct output *out)
     return result;
 }
 
-/* snappy: https://github.com/google/snappy/blob/main/framing_format.txt */
+/* ---- snappy: https://github.com/google/snappy/blob/main/framing_format.txt ---- */
 
 static const uint8_t snappy_stream_id[10] = {0xff, 6, 0, 0, 's', 'N', 'a', 'P', 'p', 'Y'};
 enum { SNAPPY_COMPRESSED = 0x00, SNAPPY_PLAIN = 0x01, SNAPPY_SKIPPABLE = 0x80, SNAPPY_ID = 0xff };
@@ -400,7 +402,7 @@ static enum decompress_result decode_snappy_block(struct slice in, size_t block_
     enum decompress_result result = make_exact_room(out, size);
     if (result != DECOMPRESS_OK)
         return result;
-    /* Of nothing: the library would want a place to write to all the same. */
+    /* For empty input: the library needs an output address anyway. */
     char nothing[1];
     char *to = size > 0 ? (char *)room_start(out) : nothing;
     if (snappy_uncompress((const char *)in.data, in.size, to, &size) != SNAPPY_OK)
@@ -440,8 +442,8 @@ static enum decompress_result decode_snappy_chunk(uint8_t type, struct slice pay
 
 static enum decompress_result decode_snappy_framed(struct slice in, struct output *out)
 {
-    if (in.size < sizeof(snappy_stream_id) ||
-        memcmp(in.data, snappy_stream_id, sizeof(snappy_stream_id)) != 0)
+    if (in.size < sizeof snappy_stream_id ||
+        memcmp(in.data, snappy_stream_id, sizeof snappy_stream_id) != 0)
         return corrupt(out, "snappy", "no stream identifier");
     while (in.size > 0) {
         if (in.size < 4)
@@ -460,13 +462,13 @@ static enum decompress_result decode_snappy_framed(struct slice in, struct outpu
 
 static enum decompress_result decode_snappy(struct slice in, struct output *out)
 {
-    if (in.size >= sizeof(snappy_stream_id) &&
-        memcmp(in.data, snappy_stream_id, sizeof(snappy_stream_id)) == 0)
+    if (in.size >= sizeof snappy_stream_id &&
+        memcmp(in.data, snappy_stream_id, sizeof snappy_stream_id) == 0)
         return decode_snappy_framed(in, out);
     return decode_snappy_block(in, SIZE_MAX, out);
 }
 
-/* lz4 */
+/* ---- lz4 ---- */
 
 static enum decompress_result stream_lz4(LZ4F_dctx *context, struct slice in, struct output *out)
 {
@@ -573,8 +575,8 @@ enum decompress_result decompress(enum compression compression, struct slice in,
     return DECOMPRESS_OK;
 }
 
-/* Compressing. Each writes to room that is large enough for the worst case and returns what it
- * wrote. */
+/* The encode_ functions write to memory that is large enough for the worst case, and return the
+ * size of the output. */
 
 static struct libdeflate_compressor *deflate_of_level(int level)
 {
@@ -588,7 +590,7 @@ static struct libdeflate_compressor *deflate_of_level(int level)
     return codecs->deflate;
 }
 
-/* Go's levels: -2 is Huffman only, -1 and 0 (YAML's zero value) are the default. */
+/* Converts Go's levels: -2 is Huffman only; -1 and 0 (YAML's zero value) are the default. */
 static int deflate_level(int level)
 {
     if (level == -2)
@@ -660,8 +662,8 @@ static size_t encode_snappy_framed(struct slice in, uint8_t *to, size_t room)
 {
     uint8_t *start = to;
     const uint8_t *end = to + room;
-    memcpy(to, snappy_stream_id, sizeof(snappy_stream_id));
-    to += sizeof(snappy_stream_id);
+    memcpy(to, snappy_stream_id, sizeof snappy_stream_id);
+    to += sizeof snappy_stream_id;
     while (in.size > 0) {
         size_t size = in.size < SNAPPY_CHUNK_BYTES ? in.size : SNAPPY_CHUNK_BYTES;
         to = write_snappy_chunk(slice_of(in.data, size), to, end);
@@ -681,9 +683,8 @@ static size_t encode_bound(enum compression compression, int level, size_t size)
     case COMPRESSION_SNAPPY:
         return snappy_max_compressed_length(size);
     case COMPRESSION_X_SNAPPY_FRAMED:
-        return sizeof(snappy_stream_id) +
-               (size / SNAPPY_CHUNK_BYTES + 1) *
-                   (8 + snappy_max_compressed_length(SNAPPY_CHUNK_BYTES));
+        return sizeof snappy_stream_id + (size / SNAPPY_CHUNK_BYTES + 1) *
+                                             (8 + snappy_max_compressed_length(SNAPPY_CHUNK_BYTES));
     case COMPRESSION_ZSTD:
         return ZSTD_compressBound(size);
     case COMPRESSION_LZ4:
@@ -723,7 +724,8 @@ static size_t encode(enum compression compression, int level, struct slice in, u
     return in.size;
 }
 
-/* The libraries want one piece; copying is cheap beside compressing. */
+/* Joins the slices, because the libraries need one buffer. Copying is cheap in comparison to
+ * compressing. */
 static struct buffer *join_slices(const struct slice *slices, size_t count, struct budget *budget)
 {
     size_t size = 0;

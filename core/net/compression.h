@@ -1,12 +1,12 @@
 /*
- * compression: the encodings of OTLP over HTTP and gRPC.
+ * compression: the compressions that OTLP uses over HTTP and gRPC.
  *
  * Decompression works in bounded steps, stops at the limit for the output, and reserves memory as
  * the output grows. So a bomb costs no more than a permitted request of that size. gzip, deflate
  * and zlib (both RFC 1950), zstd, snappy (raw block, or framed when it starts with the stream id),
  * x-snappy-framed, lz4 (frame).
  *
- * Owner: results are the caller's.
+ * Owner: results belong to the caller.
  *
  * Thread: any; the libraries' contexts are kept per thread and freed at its end.
  */
@@ -29,11 +29,10 @@ enum compression {
 };
 extern const char *const compression_names[]; /* "none", "gzip", ...; NULL-terminated */
 
-/* Returns the compression with this Content-Encoding or grpc-encoding value; "" and "identity"
- * (gRPC only) mean none. -1: unknown.
- */
+/* Returns the compression for a value of Content-Encoding or grpc-encoding; -1 if it is unknown. ""
+ * and "identity" (gRPC only) mean none. */
 int compression_by_name(struct slice name);
-/* Whether gRPC peers know it: none, gzip, snappy, zstd. */
+/* Whether gRPC peers support it: none, gzip, snappy, zstd. */
 bool compression_in_grpc(enum compression compression);
 
 enum decompress_result {
@@ -48,8 +47,9 @@ enum decompress_result {
  * their number, the most that deflate reaches (RFC 1951: 258 bytes for two bits). zstd reaches
  * 100,000 times and more, but not with telemetry. */
 size_t decompress_limit(uint64_t compressed_bytes);
-/* Returns how many bytes the compressed ones say that they become: the trailer of gzip, the header
- * of a zstd frame, the length of a snappy block; 0 when they do not say. It need not be true. */
+/* Returns the decompressed size in bytes that the data itself states: in the trailer of gzip, the
+ * header of a zstd frame, the length of a snappy block; 0 if it states none. It need not be
+ * true. */
 uint64_t decompress_claim(enum compression compression, struct slice in);
 
 /* Decompresses all of `in` into a new buffer. `in` must be one complete stream with nothing after
@@ -59,8 +59,9 @@ enum decompress_result decompress(enum compression compression, struct slice in,
                                   struct budget *budget, struct buffer **out, struct error *err);
 
 /* Compresses the concatenation of the slices. level as in the Collector's compression_params.level;
- * 0: the default. `grpc`: snappy is the framed form, as gRPC peers use it. Never fails: the budget
- * is charged without asking, because the data was already admitted. */
+ * 0: the default. `grpc`: snappy is the framed form, as gRPC peers use it. Never returns NULL: the
+ * budget is charged without asking, because the data was already admitted, and the process ends if
+ * an allocation fails. */
 struct buffer *compress_slices(enum compression compression, int level, bool grpc,
                                const struct slice *slices, size_t count, struct budget *budget);
 

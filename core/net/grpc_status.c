@@ -10,7 +10,7 @@ size_t grpc_percent_encode(struct slice text, char *out)
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i];
         bool at_an_end =
-            i == 0 || i + 1 == text.size; /* where a field value may not have a space */
+            i == 0 || i + 1 == text.size; /* a field value must not begin or end with a space */
         if (c >= (at_an_end ? 0x21 : 0x20) && c <= 0x7e && c != '%') {
             out[size++] = (char)c;
             continue;
@@ -22,7 +22,7 @@ size_t grpc_percent_encode(struct slice text, char *out)
     return size;
 }
 
-/* Just enough of a protobuf writer: core/net may not use core/data. */
+/* A minimal protobuf writer, because core/net must not use core/data. */
 static size_t put_varint(uint8_t *out, uint64_t value)
 {
     size_t size = 0;
@@ -48,7 +48,7 @@ static size_t put_bytes(uint8_t *out, unsigned field, const void *data, size_t s
     return head + size;
 }
 
-/* google.protobuf.Any with google.rpc.RetryInfo{retry_delay}. */
+/* Writes a google.protobuf.Any with google.rpc.RetryInfo{retry_delay}. */
 static size_t put_retry_info(uint8_t *out, int64_t delay_ns)
 {
     assert(delay_ns >= 0);
@@ -57,7 +57,7 @@ static size_t put_retry_info(uint8_t *out, int64_t delay_ns)
     size += put_number(duration + size, 2, (uint64_t)(delay_ns % 1000000000));
     size = put_bytes(info, 1, duration, size);
     static const char type[] = "type.googleapis.com/google.rpc.RetryInfo";
-    size_t head = put_bytes(out, 1, type, sizeof(type) - 1);
+    size_t head = put_bytes(out, 1, type, sizeof type - 1);
     return head + put_bytes(out + head, 2, info, size);
 }
 
@@ -88,14 +88,14 @@ size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_
     size += put_bytes(status + size, 2, verdict->text, strlen(verdict->text));
     size_t any_size = put_retry_info(any, verdict->retry_after_ns);
     size += put_bytes(status + size, 3, any, any_size);
-    assert(size <= sizeof(status));
+    assert(size <= sizeof status);
     assert((size + 2) / 3 * 4 <= GRPC_DETAILS_MAX_BYTES);
     return encode_base64(status, size, out);
 }
 
 enum { TIMEOUT_MAX_BYTES = 9 }; /* 8 digits and the unit */
 
-/* As Go's %q, at most the first `size` bytes of it. */
+/* Quotes a text like Go's %q, truncated to `size` bytes. */
 static const char *quote(struct slice text, char *out, size_t size)
 {
     size_t used = 0;
@@ -114,7 +114,7 @@ static const char *quote(struct slice text, char *out, size_t size)
     return out;
 }
 
-/* 0: no unit. */
+/* Returns the nanoseconds of a unit; 0 if it is unknown. */
 static int64_t unit_ns(uint8_t unit)
 {
     switch (unit) {

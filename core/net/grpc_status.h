@@ -1,5 +1,5 @@
 /*
- * grpc_status: how gRPC writes a status and a time-out into headers.
+ * grpc_status: encodes and decodes the headers of gRPC for a status and a timeout.
  *
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  *
@@ -17,17 +17,18 @@
 #include <stddef.h>
 
 enum {
-    GRPC_MESSAGE_MAX_BYTES = 3 * 256, /* grpc-message of a verdict's text */
-    GRPC_DETAILS_MAX_BYTES = 640,     /* grpc-status-details-bin of a verdict */
+    GRPC_MESSAGE_MAX_BYTES = 3 * 256, /* of grpc-message, for a verdict's text */
+    GRPC_DETAILS_MAX_BYTES = 640,     /* of grpc-status-details-bin, for a verdict */
 };
 
-/* Percent-encodes all but printable ASCII. Returns the size; out has room for three times the text.
- */
+/* Percent-encodes everything except printable ASCII. Returns the size in bytes. `out` must have
+ * room for three times the text. */
 size_t grpc_percent_encode(struct slice text, char *out);
-/* google.rpc.Status with RetryInfo in base64; 0 when the verdict says nothing about a delay. */
+/* Writes google.rpc.Status with RetryInfo, in base64, and returns its size in bytes; 0 if the
+ * verdict has no delay. */
 size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_MAX_BYTES]);
-/* The value of grpc-timeout ("100m" and the like) in nanoseconds, at most INT64_MAX. False when it
- * is malformed, with the words of gRPC-Go. */
+/* Parses a value of grpc-timeout, such as "100m", to nanoseconds, at most INT64_MAX. Returns false
+ * if it is malformed; err then has the text of gRPC-Go. */
 bool grpc_parse_timeout(struct slice value, int64_t *ns_out, struct error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <nghttp2/nghttp2.h>
 
-enum { CLIENT_PREFACE_BYTES = 24 }; /* nghttp2 compares it */
+enum { CLIENT_PREFACE_BYTES = 24 }; /* nghttp2 checks the preface */
 
 void h2_guard_init(struct h2_guard *guard, enum h2_side side, uint64_t now_ns)
 {
@@ -20,8 +20,8 @@ void h2_guard_opened(struct h2_guard *guard, int32_t stream_id)
 
 static struct h2_frame_head parse_head(const uint8_t *head)
 {
-    uint64_t first; /* all but the last byte of the stream's number */
-    memcpy(&first, head, sizeof(first));
+    uint64_t first; /* all bytes but the last of the stream id */
+    memcpy(&first, head, sizeof first);
     first = be64toh(first);
     return (struct h2_frame_head){
         .length = (uint32_t)(first >> 40),
@@ -31,7 +31,7 @@ static struct h2_frame_head parse_head(const uint8_t *head)
     };
 }
 
-/* HEADERS, DATA, RST_STREAM. What concerns idle streams is left to nghttp2. */
+/* Checks HEADERS, DATA and RST_STREAM. nghttp2 checks frames on idle streams. */
 static uint32_t check_stream(struct h2_guard *guard, struct h2_frame_head *frame)
 {
     struct h2_streams *streams = &guard->streams;
@@ -73,8 +73,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The next head, where it stands or, when it came in pieces, in guard->head. NULL: there is more to
- * come. */
+/* Returns the next head, in the input, or in guard->head if it arrived in parts; NULL if it is
+ * incomplete. */
 static const uint8_t *take_head(struct h2_guard *guard, struct slice rest, size_t *taken_out)
 {
     assert(guard->payload_left == 0 && guard->head_size < H2_FRAME_HEAD_BYTES);

@@ -1,10 +1,9 @@
 /*
- * h2_guard: reads the heads of the frames that the other side of an HTTP/2 connection sends, before
- * nghttp2 does.
+ * h2_guard: reads the headers of all frames that an HTTP/2 peer sends, before nghttp2 does.
  *
- * nghttp2 shows its callbacks only the frames that it uses. The guard sees all of them: it counts
- * them against h2_limits and refuses what RFC 9113, sections 5.1, 5.1.1 and 6.3, forbids on streams
- * that are over. Servers and clients use it alike.
+ * nghttp2 calls its callbacks only for frames that it uses. The guard sees all of them: it counts
+ * them against h2_limits and refuses what RFC 9113, sections 5.1, 5.1.1 and 6.3, forbids on closed
+ * streams. Both servers and clients use it.
  *
  * Owner: part of the connection.
  *
@@ -22,8 +21,8 @@ enum { H2_FRAME_HEAD_BYTES = 9 };
 struct h2_guard {
     struct h2_limits limits;
     struct h2_streams streams;
-    uint32_t payload_left; /* of the frame that is coming in */
-    uint8_t head_size;     /* how much of the next head is there */
+    uint32_t payload_left; /* bytes of the current frame that have not arrived yet */
+    uint8_t head_size;     /* bytes of the next head that have arrived */
     uint8_t head[H2_FRAME_HEAD_BYTES];
 };
 

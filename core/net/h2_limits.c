@@ -17,13 +17,13 @@ enum {
     FREE_WINDOW_UPDATES_MAX = 10000,
     IGNORED_HEADER_BURST_BYTES = 512 * 1024,
     IGNORED_HEADER_BYTES_PER_SECOND = 16 * 1024,
-    HEADERS_LEAST_BYTES = 64, /* a HEADERS frame counts as long as this at least */
-    EXCESS_UNIT_BYTES = 32,   /* no field counts less */
+    HEADERS_LEAST_BYTES = 64, /* the least size for which a HEADERS frame counts */
+    EXCESS_UNIT_BYTES = 32,   /* the least size for which a field counts */
     EXCESS_BURST_BYTES = 4 * 1024 * 1024,
     EXCESS_BYTES_PER_SECOND = 1024 * 1024,
-    DATA_FRAME_BYTES = 256, /* of payload pay for a DATA frame, */
-    DATA_LENGTH_SHARE = 16, /* and a 16th of its length, in case nobody wants it */
-    GLITCH_BYTES = 4096,    /* a frame costs one glitch more for each of these */
+    DATA_FRAME_BYTES = 256, /* payload that pays for a DATA frame, */
+    DATA_LENGTH_SHARE = 16, /* and this share of its length, in case it is not needed */
+    GLITCH_BYTES = 4096,    /* a frame costs one more glitch for each of these */
     DATA_CREDIT_PER_STREAM = 4 * DATA_FRAME_BYTES,
     DATA_CREDIT_MAX_BYTES = 1024 * 1024,
 };
@@ -93,7 +93,7 @@ static uint32_t block_cost(size_t length)
     return (uint32_t)(length > HEADERS_LEAST_BYTES ? length : HEADERS_LEAST_BYTES);
 }
 
-/* It comes back when the block turns out to be for a stream. */
+/* Charges a header block. The charge is returned if the block belongs to a stream. */
 static bool take_headers(struct h2_limits *limits, const struct h2_frame_head *frame,
                          uint64_t now_ns)
 {

@@ -1,15 +1,14 @@
 /*
- * h2_limits: limits how many frames that cost us work without being useful the other side of an
- * HTTP/2 connection may send.
+ * h2_limits: limits the frames of an HTTP/2 peer that cost work without being useful.
  *
- * There are token buckets for each connection. Glitches are useless frames (PRIORITY, unknown
- * types, DATA with almost no payload or for a stream that is over, more WINDOW_UPDATE than our DATA
- * explains, streams over the limit). Pings are PING and SETTINGS, which have to be answered; gRPC
- * peers measure the network with a PING per message they read, so each frame that we send allows
- * some. Resets are RST_STREAM. Ignored headers are the bytes of header blocks that nghttp2 decodes
+ * Each connection has token buckets. Glitches are useless frames (PRIORITY, unknown types, DATA
+ * with almost no payload or for a closed stream, more WINDOW_UPDATE than our DATA explains, streams
+ * over the limit). Pings are PING and SETTINGS, which have to be answered; gRPC peers send a PING
+ * for each message they read, to measure the network, so each frame that we send allows some.
+ * Resets are RST_STREAM. Ignored headers are the bytes of header blocks that nghttp2 decodes
  * without a stream. Excess headers are decoded fields beyond the limits of a head.
  *
- * The payload of earlier DATA frames pays for a DATA frame: with an average of 270 bytes, none is a
+ * Large DATA frames earn credit for small ones: if the average payload is 270 bytes, none is a
  * glitch.
  *
  * Owner: part of the connection.
@@ -23,10 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum h2_side { H2_SERVER, H2_CLIENT }; /* ours */
+enum h2_side { H2_SERVER, H2_CLIENT }; /* our side */
 
 struct h2_bucket {
-    uint64_t filled_ns; /* when it was last brought up to date */
+    uint64_t filled_ns; /* time of the last refill */
     uint64_t token_ns;
     uint32_t tokens;
     uint32_t burst;
@@ -50,17 +49,17 @@ struct h2_frame_head {
     uint8_t type;
     uint8_t flags;
     uint32_t stream_id;
-    bool ends_stream; /* the first time for this stream */
+    bool ends_stream; /* and this is the first END_STREAM or RST_STREAM of the stream */
 };
 
-enum { H2_COST_STREAM = 50 }; /* glitches, of a stream that was refused or had to be reset */
+enum { H2_COST_STREAM = 50 }; /* glitches for a stream that was refused or had to be reset */
 
 /* Initialises the limits of a new connection; `side` is ours. */
 void h2_limits_init(struct h2_limits *limits, enum h2_side side, uint64_t now_ns);
-/* Counts a frame whose head has arrived. False, here and below: too many. */
+/* Counts a frame whose head has arrived. Returns false, here and below, if there are too many. */
 bool h2_limits_on_frame(struct h2_limits *limits, const struct h2_frame_head *frame,
                         uint64_t now_ns);
-/* Spends `cost` glitches. False: too many. */
+/* Counts `cost` glitches. Returns false if there are too many. */
 bool h2_limits_spend(struct h2_limits *limits, uint32_t cost, uint64_t now_ns);
 /* Notes that a header block of this length, with all its frames, belonged to a stream. */
 void h2_limits_on_block(struct h2_limits *limits, size_t length);

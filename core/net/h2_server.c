@@ -1,5 +1,6 @@
 /*
- * HTTP/2 on a connection, and gRPC's way of answering on it. nghttp2 frames, we limit and collect.
+ * HTTP/2 on a connection, and gRPC answers on it. nghttp2 does the framing; this file applies
+ * limits and collects requests.
  */
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
@@ -15,7 +16,7 @@
 enum {
     STREAM_WINDOW_BYTES = 1024 * 1024,
     CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
-    FRAME_BYTES = 256 * 1024, /* the longer the frame, the more of it is read to its place */
+    FRAME_BYTES = 256 * 1024, /* longer frames let more of the body be read directly */
     SEND_BATCH_BYTES = 64 * 1024,
     FIRST_SETTINGS_S = 10,
     HEADER_BLOCK_S = 10,
@@ -30,22 +31,22 @@ struct h2 {
     nghttp2_session *session;
     struct list exchanges;
     struct h2_guard guard;
-    struct exchange *block_exchange; /* whose head is coming in; NULL: no request's */
-    size_t block_bytes;              /* of the header block that is coming in */
+    struct exchange *block_exchange; /* whose head is being received; NULL: none */
+    size_t block_bytes;              /* of the header block being received */
     size_t block_fields;
-    bool block_refused;   /* it is larger than a head may be */
-    uint64_t block_ns;    /* when it began; 0: none */
-    uint32_t data_length; /* of the DATA frame that has begun; 0: another frame, or padded */
-    uint32_t next_length; /* of those that are likely to follow it; 0: it ends its stream */
-    uint32_t data_left;   /* of that, once some of it was taken */
+    bool block_refused;   /* it exceeds the limits of a head */
+    uint64_t block_ns;    /* when the block began; 0: none */
+    uint32_t data_length; /* of the current DATA frame; 0: another frame, or padded */
+    uint32_t next_length; /* of the frames that probably follow it; 0: it ends its stream */
+    uint32_t data_left;   /* rest of data_length, once a part was received */
     int32_t data_stream;
-    const uint8_t *direct; /* input that is in its place already */
-    uint64_t idle_ns;      /* since when there is no stream */
-    uint64_t ping_ns;      /* our keepalive PING, unanswered; 0: none */
-    uint64_t drain_ns;     /* when clients were told; 0: not draining */
-    bool settled;          /* the client's SETTINGS came */
-    bool goaway_sent;      /* the last word: no more streams */
-    bool terminated;       /* nothing more is read */
+    const uint8_t *direct; /* input that was read directly into the body */
+    uint64_t idle_ns;      /* when the last stream ended */
+    uint64_t ping_ns;      /* when our unanswered keepalive PING was sent; 0: none */
+    uint64_t drain_ns;     /* when draining began; 0: not draining */
+    bool settled;          /* the client's SETTINGS have arrived */
+    bool goaway_sent;      /* the last GOAWAY was sent: no more streams */
+    bool terminated;       /* no more input is processed */
     uint8_t reason;        /* enum close_reason */
 };
 
@@ -56,7 +57,7 @@ static uint64_t now_of(const struct connection *connection)
     return connection->part->worker->now_ns;
 }
 
-/* GOAWAY goes out, then the connection ends. */
+/* Sends a GOAWAY and ends the connection. */
 static void terminate(struct connection *connection, uint32_t code, enum close_reason reason)
 {
     struct h2 *h2 = connection->session;
@@ -71,10 +72,10 @@ static void terminate(struct connection *connection, uint32_t code, enum close_r
 static int flooded(struct connection *connection)
 {
     terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
-    return NGHTTP2_ERR_CALLBACK_FAILURE; /* stops nghttp2 in the middle of its input */
+    return NGHTTP2_ERR_CALLBACK_FAILURE; /* makes nghttp2 stop in the middle of its input */
 }
 
-/* Exchanges of the connection. */
+/* ---- exchanges of the connection ---- */
 
 static struct exchange *exchange_of_link(struct list_link *link)
 {
@@ -86,7 +87,7 @@ static struct exchange *exchange_of(nghttp2_session *session, int32_t stream_id)
     return nghttp2_session_get_stream_user_data(session, stream_id);
 }
 
-/* Input. */
+/* ---- input ---- */
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data)
 {
@@ -101,7 +102,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     return 0;
 }
 
-/* There is no room for the head; the client may send it again. */
+/* Refuses a stream because there is no room for its head. The client may send it again. */
 static void refuse_stream(struct connection *connection, int32_t stream_id)
 {
     struct h2 *h2 = connection->session;
@@ -109,7 +110,7 @@ static void refuse_stream(struct connection *connection, int32_t stream_id)
     nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_REFUSED_STREAM);
 }
 
-/* The same in the middle of its head. */
+/* Refuses the stream whose head is being received. */
 static void drop_head(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
@@ -150,9 +151,10 @@ static bool is_pseudo(struct slice name)
     return name.size > 0 && name.data[0] == ':';
 }
 
-/* What is too large is decoded to its end, which later blocks depend on, and costs its stream. A
- * block of references to large entries costs the sender next to nothing: that may happen up to a
- * limit. True: it is kept all the same, because it says in which words to refuse. */
+/* Handles a field beyond the limits of a head. The block is decoded to its end, because later
+ * blocks depend on it, and its stream is refused. Because a block of references to large entries
+ * costs the sender almost nothing, excess fields are limited, too. Returns true if the field is
+ * kept anyway, because it decides the form of the refusal. */
 static bool refuse_field(struct connection *connection, struct slice name, size_t size)
 {
     struct h2 *h2 = connection->session;
@@ -209,7 +211,7 @@ static int take_field(struct connection *connection, struct slice name, struct s
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (!keep || !h2->block_exchange)
         return 0;
-    /* Only the budget can be in the way: the block is within the limits. */
+    /* The block is within the limits, so only the budget can have no room. */
     if (!store_field(h2->block_exchange, name, value))
         drop_head(connection);
     return 0;
@@ -225,7 +227,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return take_field(user_data, slice_of(name, name_size), slice_of(value, value_size));
 }
 
-/* Ignored, except for a time limit: a client whose limit cannot be read is told so. */
+/* Ignores invalid headers, except grpc-timeout: the client gets an error for an invalid timeout. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
                              const uint8_t *name, size_t name_size, const uint8_t *value,
                              size_t value_size, uint8_t flags, void *user_data)
@@ -265,7 +267,8 @@ static void refuse_head(struct exchange *exchange)
         server_exchange_refuse_head(exchange, 431, &verdict);
 }
 
-/* nghttp2 lets only characters of an authority pass; a user (RFC 9113, section 8.3.1) is one. */
+/* Whether the authority names a user, which is forbidden (RFC 9113, section 8.3.1). nghttp2 only
+ * checks the characters. */
 static bool names_a_user(const struct exchange *exchange)
 {
     struct slice host = http_header_get(&exchange->headers, "host");
@@ -326,8 +329,8 @@ static void on_ping_received(struct connection *connection, const nghttp2_frame 
 {
     struct h2 *h2 = connection->session;
     if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
-        h2->idle_ns = now_of(connection); /* a client that keeps the connection alive wants it */
-    else if (h2->drain_ns && memcmp(frame->ping.opaque_data, drain_ping, sizeof(drain_ping)) == 0)
+        h2->idle_ns = now_of(connection); /* a PING keeps the connection from being idle */
+    else if (h2->drain_ns && memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
         say_last_word(h2);
 }
 
@@ -424,7 +427,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
-/* Output. */
+/* ---- output ---- */
 
 static bool ends_stream(const nghttp2_frame *frame)
 {
@@ -432,8 +435,9 @@ static bool ends_stream(const nghttp2_frame *frame)
            (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
 }
 
-/* Answered before the client has said everything: it may stop (RFC 9113, section 8.1). A little
- * later, because curl 7 loses an answer that the reset comes together with. */
+/* If the answer was sent before the whole request has arrived, the stream is reset, so that the
+ * client stops (RFC 9113, section 8.1). This happens a little later, because curl 7 loses an answer
+ * that arrives together with the reset. */
 static void begin_reset(struct connection *connection, struct exchange *exchange)
 {
     exchange->reset_ns = now_of(connection) + RESET_DELAY_MS * (SECOND_NS / 1000);
@@ -450,15 +454,14 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         if (exchange && !exchange->body_complete)
             begin_reset(connection, exchange);
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
-        /* Resets that the client provoked count like its own. */
+        /* Resets that the client caused count like its own. */
         if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
             !h2_limits_spend(&h2->guard.limits, H2_COST_STREAM, now_of(connection)))
             terminate(connection, NGHTTP2_ENHANCE_YOUR_CALM, CLOSE_FLOOD);
     } else if (frame->hd.type == NGHTTP2_GOAWAY && !h2->terminated) {
         if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
             return 0;
-        /* nghttp2's own verdicts: INTERNAL_ERROR is its limit of resets, where ours let them pass.
-         */
+        /* An error of nghttp2. INTERNAL_ERROR is its own limit on resets, which ours allowed. */
         h2->reason =
             frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR ? CLOSE_FLOOD : CLOSE_PROTOCOL_ERROR;
     }
@@ -505,7 +508,7 @@ static void feed(struct connection *connection, struct slice data)
         terminate(connection, NGHTTP2_INTERNAL_ERROR, CLOSE_PROTOCOL_ERROR);
 }
 
-/* What stands before a frame that ends the connection still counts. */
+/* Processes input. Frames before one that ends the connection still count. */
 static void h2_input(struct connection *connection, struct slice data)
 {
     struct h2 *h2 = connection->session;
@@ -526,8 +529,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* In the middle of a DATA frame the next bytes are known to be of the body. Then, most likely, come
- * frames of the same length with more of it: the places of their heads are the odd ones. */
+/* In the middle of a DATA frame, the next bytes belong to the body. Probably, frames of the same
+ * length with more of the body follow; the odd places are for their heads. */
 static size_t h2_body_places(struct connection *connection, struct iovec *places)
 {
     struct h2 *h2 = connection->session;
@@ -551,7 +554,7 @@ static size_t h2_body_places(struct connection *connection, struct iovec *places
     return count;
 }
 
-/* Whether what comes behind this head belongs where it was read to. */
+/* Whether this head is as expected, so that the payload after it was read into the right place. */
 static bool is_foreseen(const struct h2 *h2, const uint8_t *head, const void *place)
 {
     const struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
@@ -568,7 +571,8 @@ static bool is_foreseen(const struct h2 *h2, const uint8_t *head, const void *pl
            (!ends || length == missing);
 }
 
-/* From a copy: the place belongs to a body that may grow, or end, meanwhile. */
+/* Processes bytes that were read into the wrong place. They are copied first, because the place
+ * belongs to a body that may grow, or end, meanwhile. */
 static void take_misplaced(struct connection *connection, const struct iovec *places, size_t size)
 {
     uint8_t *copy = memory_alloc(size);
@@ -581,7 +585,7 @@ static void take_misplaced(struct connection *connection, const struct iovec *pl
     free(copy);
 }
 
-/* nghttp2 has to see them all the same; it hands them on from where they are. */
+/* Passes bytes that were read directly into a body to nghttp2, which does not copy them. */
 static void h2_body_filled(struct connection *connection, const struct iovec *places, size_t size)
 {
     struct h2 *h2 = connection->session;
@@ -601,9 +605,9 @@ static void h2_body_filled(struct connection *connection, const struct iovec *pl
     }
 }
 
-/* A client that only ended its side waits for its answers; a request that is not whole never will
- * be. The PING provokes a reset from one that has closed the connection, as the interim answer of
- * HTTP/1.1 does. */
+/* A client that ended only its side still waits for its answers; an incomplete request stays
+ * incomplete. A PING provokes a reset from a client that has closed the connection, like the
+ * interim answer of HTTP/1.1. */
 static void h2_eof(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
@@ -620,7 +624,7 @@ static void h2_eof(struct connection *connection)
     server_connection_mark_dirty(connection); /* h2_output ends it */
 }
 
-/* Answers. */
+/* ---- answers ---- */
 
 static nghttp2_nv field(struct slice name, struct slice value)
 {
@@ -628,7 +632,7 @@ static nghttp2_nv field(struct slice name, struct slice value)
                         name.size, value.size, NGHTTP2_NV_FLAG_NONE};
 }
 
-/* Of what outlives the session. */
+/* Returns a field whose texts outlive the session, and so are not copied. */
 static nghttp2_nv constant_field(struct slice name, struct slice value)
 {
     nghttp2_nv nv = field(name, value);
@@ -659,10 +663,10 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream_id, uint8_t 
 
 static uint8_t *answer_room(struct exchange *exchange, size_t size)
 {
-    assert(!exchange->answer); /* there is one answer */
+    assert(!exchange->answer); /* an exchange has one answer */
     exchange->answer_size = size;
     exchange->answer =
-        size <= sizeof(exchange->answer_inline) ? exchange->answer_inline : memory_alloc(size);
+        size <= sizeof exchange->answer_inline ? exchange->answer_inline : memory_alloc(size);
     return exchange->answer;
 }
 
@@ -685,7 +689,7 @@ static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t c
     server_connection_mark_dirty(connection);
 }
 
-/* Names as HTTP/2 wants them, in the answer's scratch memory. */
+/* Adds headers with lower-case names, which are stored in the scratch memory of the answer. */
 static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t count,
                          struct slice name, struct slice value)
 {
@@ -708,11 +712,11 @@ static void h2_answer(struct exchange *exchange, const struct answer *answer)
     const struct config_pairs *pairs = &part->server->options.response_headers;
     struct outgoing *names = &part->scratch;
     names->size = 0;
-    outgoing_room(names, NAME_BYTES); /* and it does not move below */
+    outgoing_room(names, NAME_BYTES); /* the memory must not move below */
     nghttp2_nv fields[ANSWER_HEADERS_MAX];
     char status[8], length[24];
-    int status_size = snprintf(status, sizeof(status), "%03d", answer->status % 1000);
-    int length_size = snprintf(length, sizeof(length), "%zu", answer->body.size);
+    int status_size = snprintf(status, sizeof status, "%03d", answer->status % 1000);
+    int length_size = snprintf(length, sizeof length, "%zu", answer->body.size);
     size_t count = 0;
     fields[count++] = field(SLICE(":status"), slice_of(status, (size_t)status_size));
     fields[count++] = field(SLICE("date"), slice_of_string(server_date(part)));
@@ -747,15 +751,15 @@ static void answer_grpc_ok(struct exchange *exchange, struct slice message)
     submit(exchange, fields, 2, true);
 }
 
-/* One block of headers that ends the stream ("Trailers-Only"). */
+/* Answers with one header block that ends the stream ("Trailers-Only"). */
 static void answer_grpc_error(struct exchange *exchange, int http_status,
                               const struct verdict *verdict)
 {
     char http[8], status[8], message[GRPC_MESSAGE_MAX_BYTES], details[GRPC_DETAILS_MAX_BYTES];
-    int http_size = snprintf(http, sizeof(http), "%03d", http_status % 1000);
-    int status_size = snprintf(status, sizeof(status), "%d", (int)verdict->code);
+    int http_size = snprintf(http, sizeof http, "%03d", http_status % 1000);
+    int status_size = snprintf(status, sizeof status, "%d", (int)verdict->code);
     size_t message_size = grpc_percent_encode(slice_of_string(verdict->text), message);
-    assert(message_size <= sizeof(message));
+    assert(message_size <= sizeof message);
     size_t details_size = grpc_encode_details(verdict, details);
     nghttp2_nv fields[5] = {
         field(SLICE(":status"), slice_of(http, (size_t)http_size)),
@@ -778,7 +782,7 @@ static void h2_answer_grpc(struct exchange *exchange, int http_status,
         answer_grpc_error(exchange, http_status, verdict);
 }
 
-/* Time. */
+/* ---- time limits ---- */
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -827,8 +831,8 @@ static void begin_drain(struct connection *connection, enum close_reason reason)
         return;
     h2->drain_ns = now_of(connection) | 1;
     h2->reason = (uint8_t)reason;
-    /* First "no more new streams", then the last stream's number when the client has read that.
-     */
+    /* First announce the end of new streams; send the number of the last stream when the client has
+     * read that. */
     nghttp2_submit_shutdown_notice(h2->session);
     nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, drain_ping);
     server_connection_watch(connection, now_of(connection) + DRAIN_NOTICE_S * SECOND_NS);
@@ -856,7 +860,8 @@ static uint64_t check_keepalive(struct connection *connection, uint64_t now_ns)
 {
     struct h2 *h2 = connection->session;
     const struct server_options *options = &connection->part->server->options;
-    if (options->keepalive_time_ns <= 0 || connection->eof) /* it can answer no PING any more */
+    if (options->keepalive_time_ns <= 0 ||
+        connection->eof) /* the client cannot answer a PING any more */
         return UINT64_MAX;
     if (connection->read_ns >= h2->ping_ns)
         h2->ping_ns = 0;
@@ -917,7 +922,7 @@ static void h2_drain(struct connection *connection)
     begin_drain(connection, CLOSE_SHUTDOWN);
 }
 
-/* Beginning and end. */
+/* ---- start and end ---- */
 
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *option;
@@ -944,7 +949,7 @@ static void h2_open(struct connection *connection)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_shared);
-    struct h2 *h2 = memory_zalloc(sizeof(*h2));
+    struct h2 *h2 = memory_zalloc(sizeof *h2);
     connection->session = h2;
     h2->idle_ns = now_of(connection);
     h2->reason = CLOSE_PROTOCOL_ERROR;
@@ -960,7 +965,7 @@ static void h2_open(struct connection *connection)
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,
-                            sizeof(settings) / sizeof(settings[0]));
+                            sizeof settings / sizeof settings[0]);
     nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
                                           CONNECTION_WINDOW_BYTES);
     server_connection_watch(connection, h2_check(connection, h2->idle_ns));

@@ -15,11 +15,11 @@ static void set_state(struct h2_streams *streams, uint32_t index, enum h2_stream
     *word = (*word & ~(UINT64_C(3) << shift)) | (uint64_t)state << shift;
 }
 
-/* Those between the last one and this one. */
+/* Marks the streams between the last one and this one as skipped. */
 static void skip(struct h2_streams *streams, uint32_t from, uint32_t to)
 {
     if (to - from >= H2_STREAMS_KEPT) {
-        memset(streams->states, 0, sizeof(streams->states));
+        memset(streams->states, 0, sizeof streams->states);
         return;
     }
     for (uint32_t index = from; index < to; index++)

@@ -11,7 +11,7 @@ enum state {
     PAYLOAD,
     PAYLOAD_CR,
     PAYLOAD_LF,
-    TRAILER_START, /* of a line */
+    TRAILER_START, /* start of a trailer line */
     TRAILER,
     TRAILER_LF,
     LAST_LF,
@@ -23,7 +23,7 @@ static enum state on_size(struct http1_chunked *chunked, uint8_t c)
 {
     int digit = text_hex_digit(c);
     if (digit >= 0) {
-        /* 14 digits are 2^56: no sum of ours overflows. */
+        /* 14 digits are less than 2^56, so no sum overflows. */
         if (++chunked->digits > 14)
             return BAD;
         chunked->remaining = chunked->remaining * 16 + (uint64_t)digit;
@@ -52,7 +52,7 @@ static enum state on_trailer(struct http1_chunked *chunked, uint8_t c, bool line
         return line_starts ? LAST_LF : TRAILER_LF;
     if (++chunked->skipped > HTTP1_TRAILERS_MAX_BYTES || (c < 0x20 && c != '\t') || c == 0x7f)
         return BAD;
-    /* A line that starts with a blank would be a folded one. */
+    /* A line that starts with a blank would be a folded line. */
     return line_starts && (c == ' ' || c == '\t') ? BAD : TRAILER;
 }
 

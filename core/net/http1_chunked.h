@@ -1,5 +1,5 @@
 /*
- * http1_chunked: the chunked coding of a request body (RFC 9112, section 7.1), read strictly.
+ * http1_chunked: decodes the chunked coding of a request body strictly (RFC 9112, section 7.1).
  *
  * Extensions and trailers are skipped, within bounds. Lines end with CR LF and nothing else.
  *
@@ -25,11 +25,12 @@ struct http1_chunked {
 };
 
 enum http1_chunked_result {
-    HTTP1_CHUNKED_MORE, /* nothing is left of data, or *payload is set and data goes on after it */
-    HTTP1_CHUNKED_DONE, /* the body is over; what is left of data is the next request's */
+    HTTP1_CHUNKED_MORE, /* *data is used up, or *payload is set and *data continues after it */
+    HTTP1_CHUNKED_DONE, /* the body is complete; the rest of *data belongs to the next request */
     HTTP1_CHUNKED_BAD,
 };
-/* Takes bytes off `data` up to and including the next piece of payload, which may be empty. */
+/* Removes bytes from the front of *data, up to and including the next piece of payload, which may
+ * be empty. */
 enum http1_chunked_result http1_chunked_step(struct http1_chunked *chunked, struct slice *data,
                                              struct slice *payload);
 

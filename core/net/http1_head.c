@@ -45,7 +45,7 @@ enum http1_scan_result http1_scan(struct http1_scan *scan, struct slice data, si
     return HTTP1_SCAN_MORE;
 }
 
-/* What the library has to say: methods, the characters of targets and names, the version. */
+/* Checks by the parser library: methods, characters of targets and names, the version. */
 #ifdef PROFCOL_HAVE_LLHTTP
 static int on_headers_complete(llhttp_t *parser)
 {
@@ -116,7 +116,7 @@ static struct slice trim_blanks(struct slice text)
     return text;
 }
 
-/* "http://host/path" becomes "/path": the form that proxies use (RFC 9112, section 3.2.2). */
+/* Reduces "http://host/path", the form for proxies (RFC 9112, section 3.2.2), to "/path". */
 static struct slice strip_authority(struct slice target, struct slice *authority_out)
 {
     *authority_out = SLICE("");
@@ -151,7 +151,7 @@ static int parse_target(struct slice target, struct http1_head *head)
     return 0;
 }
 
-/* METHOD SP TARGET SP HTTP/1.x, single blanks. */
+/* Parses METHOD SP TARGET SP HTTP/1.x with single blanks. */
 static int parse_request_line(struct slice line, struct http1_head *head)
 {
     const uint8_t *first = memchr(line.data, ' ', line.size);
@@ -174,7 +174,8 @@ static int parse_field(uint8_t *line, size_t size, struct http_headers *headers)
 {
     uint8_t *colon = memchr(line, ':', size);
     if (!colon)
-        return 400; /* a folded line, too: it starts with a blank, which no name may hold */
+        return 400; /* also for a folded line: it starts with a blank, which a name must not contain
+                     */
     struct slice name = slice_of(line, (size_t)(colon - line));
     struct slice value = trim_blanks(slice_of(colon + 1, size - name.size - 1));
     if (!is_token(name) || !is_field_value(value))
@@ -200,7 +201,8 @@ static bool parse_length(struct slice text, uint64_t *out)
     return true;
 }
 
-/* RFC 9112, section 6.3, with everything that it leaves to taste refused. */
+/* Determines the length of the body by RFC 9112, section 6.3. Refuses everything that the RFC
+ * leaves to servers. */
 static int decide_framing(const struct http_headers *headers, struct http1_head *head)
 {
     size_t lengths = http_header_count(headers, "content-length");
@@ -222,7 +224,7 @@ static int decide_framing(const struct http_headers *headers, struct http1_head 
     return 0;
 }
 
-/* Whether one of the comma-separated words of the header is this one. */
+/* Whether the comma-separated list in the header contains this word. */
 static bool header_has_word(const struct http_headers *headers, const char *name, const char *word)
 {
     for (size_t i = 0; i < headers->count; i++) {
@@ -261,7 +263,8 @@ static int decide_rest(const struct http_headers *headers, struct http1_head *he
 int http1_head_parse(uint8_t *data, size_t size, struct http1_head *head,
                      struct http_headers *headers)
 {
-    assert(size > 2 && size <= HTTP_HEAD_MAX_BYTES && data[size - 1] == '\n'); /* of http1_scan */
+    assert(size > 2 && size <= HTTP_HEAD_MAX_BYTES &&
+           data[size - 1] == '\n'); /* http1_scan has checked it */
     *head = (struct http1_head){0};
     headers->count = 0;
     uint8_t *line = data;

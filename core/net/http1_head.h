@@ -1,6 +1,6 @@
 /*
- * http1_head: the head of an HTTP/1.1 request, read twice: by the parser library and by our own
- * stricter rules.
+ * http1_head: parses the head of an HTTP/1.1 request twice: with the parser library and with
+ * stricter rules of our own.
  *
  * Anything that two readers of one connection could understand differently is refused (RFC 9112,
  * sections 3, 5, 6, 11.2): bare CR or LF, folded lines, blanks around a name, Content-Length with
@@ -18,7 +18,7 @@
 
 enum { HTTP1_TARGET_MAX_BYTES = 2 * 1024 };
 
-/* Finding where the head ends, as its bytes come in. Zeroed before the first. */
+/* Finds the end of the head while its bytes arrive. All zero before the first byte. */
 struct http1_scan {
     size_t scanned;
     size_t line_start;

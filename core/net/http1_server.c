@@ -1,6 +1,6 @@
 /*
- * HTTP/1.1 on a connection: one request at a time, the next one waits in `pending` until this one
- * is answered.
+ * HTTP/1.1 on a connection: one request at a time. Further input waits in `pending` until the
+ * request is answered.
  */
 #include "core/base/budget.h"
 #include "core/base/memory.h"
@@ -14,31 +14,31 @@
 enum {
     FIRST_HEAD_S = 10,
     KEEP_ALIVE_S = 60,
-    EMPTY_LINES_MAX = 4, /* before a request line; RFC 9112, section 2.2 */
+    EMPTY_LINES_MAX = 4, /* allowed before a request line (RFC 9112, section 2.2) */
 };
 
 enum http1_state {
     HTTP1_HEAD,
-    HTTP1_BODY, /* with a length */
+    HTTP1_BODY, /* a body with Content-Length */
     HTTP1_CHUNKED,
-    HTTP1_WAITING, /* for the answer */
-    HTTP1_OVER,    /* nothing more is read */
+    HTTP1_WAITING, /* waiting for the answer */
+    HTTP1_OVER,    /* no more input is processed */
 };
 
 struct http1 {
     struct exchange *exchange;
     uint8_t state;
     uint8_t empty_lines;
-    bool keep_alive;  /* the client's wish */
+    bool keep_alive;  /* as requested by the client */
     bool old_version; /* HTTP/1.0 */
     bool processing;
     struct http1_scan scan;
     struct http1_chunked chunked;
     uint64_t remaining; /* of the body */
-    uint64_t head_ns;   /* first byte of this head; 0: none yet */
-    uint64_t idle_ns;   /* end of the last request; 0: there was none */
+    uint64_t head_ns;   /* time of the first byte of this head; 0: none yet */
+    uint64_t idle_ns;   /* time of the end of the last request; 0: there was none */
     struct outgoing pending;
-    size_t pending_charged; /* to the client's budget */
+    size_t pending_charged; /* bytes charged to the client's budget */
 };
 
 static void http1_open(struct connection *connection)
@@ -74,7 +74,7 @@ static const char *reason_phrase(int status)
         {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},
     };
-    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++)
         if (phrases[i].status == status)
             return phrases[i].phrase;
     return "Status";
@@ -96,7 +96,7 @@ static void put_header(struct outgoing *out, struct slice name, struct slice val
 static void put_status(struct connection *connection, struct outgoing *out, int status)
 {
     char line[128];
-    int size = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
+    int size = snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
                         reason_phrase(status), server_date(connection->part));
     outgoing_add(out, line, (size_t)size);
 }
@@ -104,7 +104,7 @@ static void put_status(struct connection *connection, struct outgoing *out, int 
 static void put_length(struct outgoing *out, size_t length)
 {
     char line[48];
-    int size = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", length);
+    int size = snprintf(line, sizeof line, "Content-Length: %zu\r\n", length);
     outgoing_add(out, line, (size_t)size);
 }
 
@@ -155,13 +155,13 @@ static void http1_answer(struct exchange *exchange, const struct answer *answer)
         server_connection_mark_dirty(connection);
 }
 
-/* For a request that is none, or that came too late to be one: there is no exchange. */
+/* Refuses invalid or late input for which there is no exchange. */
 static void refuse(struct connection *connection, int status, enum close_reason reason)
 {
     struct http1 *http1 = connection->session;
     assert(!http1->exchange);
     char text[64];
-    int size = snprintf(text, sizeof(text), "%d %s", status, reason_phrase(status));
+    int size = snprintf(text, sizeof text, "%d %s", status, reason_phrase(status));
     struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
                             0};
     http1->state = HTTP1_OVER;
@@ -189,7 +189,8 @@ static void drop_exchange(struct http1 *http1)
     server_exchange_free(exchange);
 }
 
-/* Until when the head of a request has to be there, or between two requests has to begin. */
+/* Returns the time by which the head must be complete, or between requests, the next one must
+ * begin. */
 static uint64_t head_deadline(const struct connection *connection)
 {
     const struct http1 *http1 = connection->session;
@@ -200,7 +201,7 @@ static uint64_t head_deadline(const struct connection *connection)
     return since + server_limit(options->read_header_timeout_ns, FIRST_HEAD_S);
 }
 
-/* After the answer: on to the next request, or the end. */
+/* After an answer: continues with the next request, or ends the connection. */
 static void leave_exchange(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
@@ -241,7 +242,8 @@ static void finish_body(struct http1 *http1)
     server_exchange_finish(http1->exchange);
 }
 
-/* Names and values are in the exchange's store already. False: over budget. */
+/* Sets the headers, whose texts are in the exchange's store. Returns false if the budget has no
+ * room. */
 static bool set_headers(struct exchange *exchange, const struct http_headers *headers)
 {
     if (!server_exchange_headers_room(exchange, headers->count))
@@ -277,7 +279,8 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
         server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
-/* The status with which to refuse the head; 0: none. *over_budget_out: the budget refuses it. */
+/* Parses a complete head. Returns the status to refuse it with; 0 if it is accepted.
+ * *over_budget_out: the budget has no room. */
 static int read_whole_head(struct exchange *exchange, struct slice bytes, struct http1_head *head,
                            bool *over_budget_out)
 {
@@ -294,7 +297,7 @@ static int read_whole_head(struct exchange *exchange, struct slice bytes, struct
     return status;
 }
 
-/* The whole head is there. */
+/* Handles a complete head. */
 static void on_head(struct connection *connection, struct slice bytes)
 {
     struct http1 *http1 = connection->session;
@@ -316,7 +319,7 @@ static void on_head(struct connection *connection, struct slice bytes)
         refuse(connection, status, CLOSE_BAD_REQUEST);
 }
 
-/* Each of these takes bytes off data; false: no progress without more of them. */
+/* The read_ functions remove bytes from *data. They return false if they need more bytes. */
 static bool read_head(struct connection *connection, struct slice *data)
 {
     struct http1 *http1 = connection->session;
@@ -402,7 +405,7 @@ static bool read_step(struct connection *connection, struct slice *data)
     return false;
 }
 
-/* Uses what it can; returns the rest. */
+/* Processes as many bytes as possible, and returns the rest. */
 static struct slice process(struct connection *connection, struct slice data)
 {
     struct http1 *http1 = connection->session;
@@ -411,7 +414,7 @@ static struct slice process(struct connection *connection, struct slice data)
     for (;;) {
         if (was_answered(http1)) {
             leave_exchange(connection);
-            /* The next answer waits until this one is on its way. */
+            /* The next answer waits until this one is sent. */
             if (server_connection_has_unsent(connection))
                 break;
         }
@@ -432,8 +435,8 @@ static void drop_pending(struct connection *connection)
     http1->pending_charged = 0;
 }
 
-/* What waits is a part of a request, which is refused, or the requests behind one that is not
- * answered, which then is the last one of its connection. */
+/* Charges `pending`. If the budget has no room, a partial request is refused; if complete requests
+ * wait after an unanswered one, that one is the last of the connection. */
 static void charge_pending(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
@@ -523,9 +526,9 @@ static void http1_body_filled(struct connection *connection, const struct iovec 
         leave_exchange(connection);
 }
 
-/* A client that only ended its side takes an interim answer (RFC 9110, section 15.2) and waits on.
- * The kernel of one that closed the connection answers it with a reset: nothing else tells the two
- * apart. */
+/* Sends an interim answer (RFC 9110, section 15.2). A client that ended only its side ignores it;
+ * if the client closed the connection, its kernel answers with a reset. There is no other way to
+ * distinguish the two. */
 static void probe(struct connection *connection)
 {
     const struct http1 *http1 = connection->session;
@@ -533,7 +536,7 @@ static void probe(struct connection *connection)
         server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
-/* A client that has said everything may still wait for its answer. */
+/* A client that has ended its side may still wait for its answer. */
 static void http1_eof(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
@@ -562,7 +565,7 @@ static void http1_output(struct connection *connection)
         server_connection_finish(connection, CLOSE_CLIENT, false);
 }
 
-/* Nobody says anything, or not all of it. */
+/* Ends a connection whose client sends nothing, or only a part of a request. */
 static void end_waiting(struct connection *connection)
 {
     const struct http1 *http1 = connection->session;

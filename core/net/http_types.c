@@ -27,14 +27,15 @@ size_t http_header_count(const struct http_headers *headers, const char *name)
     return count;
 }
 
-/* unreserved, "%" and sub-delims of RFC 3986, as bits. */
+/* Whether it is one of unreserved, "%" and sub-delims (RFC 3986); the tables have a bit per
+ * character. */
 static bool is_name_char(uint8_t c)
 {
     static const uint64_t chars[4] = {UINT64_C(0x2bff7ff200000000), UINT64_C(0x47fffffe87fffffe)};
     return chars[c / 64] >> c % 64 & 1;
 }
 
-/* "[" IP-literal "]"; its length, 0: it is none. */
+/* Returns the length of "[" IP-literal "]"; 0 if it is not one. */
 static size_t literal_size(struct slice text)
 {
     size_t i = 1;
@@ -87,7 +88,7 @@ static int64_t parse_date(struct slice value, uint64_t wall_ns)
 {
     char text[64];
     struct tm date = {0};
-    snprintf(text, sizeof(text), "%.*s", (int)(value.size < 60 ? value.size : 60),
+    snprintf(text, sizeof text, "%.*s", (int)(value.size < 60 ? value.size : 60),
              (const char *)value.data);
     const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S ", &date); /* the locale is C */
     if (value.size == 0 || !end || (strcmp(end, "GMT") != 0 && strcmp(end, "UTC") != 0))

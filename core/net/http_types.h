@@ -1,5 +1,5 @@
 /*
- * http_types: names that the server and the client share.
+ * http_types: types and header functions that the server and the client share.
  *
  * Owner: whoever holds the bytes that the slices point into.
  *
@@ -10,8 +10,8 @@
 
 #include "core/base/slice.h"
 
-/* Limits of a request's head, for all protocols. HTTP/1.1 counts all bytes of the head, HTTP/2
- * names, values and 32 bytes for each field (RFC 9113, section 6.5.2). */
+/* Limits of a request's head, for all protocols. HTTP/1.1 counts all bytes of the head; HTTP/2
+ * counts names, values and 32 bytes for each field (RFC 9113, section 6.5.2). */
 enum {
     HTTP_FIELD_MAX_BYTES = 16 * 1024, /* name and value */
     HTTP_HEAD_MAX_BYTES = 32 * 1024,
@@ -36,9 +36,9 @@ size_t http_header_count(const struct http_headers *headers, const char *name);
 bool http_is_authority(struct slice text);
 /* Whether a Content-Type has this media type, ignoring its parameters and case. */
 bool http_is_media_type(struct slice content_type, const char *type);
-/* Returns the delay in nanoseconds that Retry-After asks for, in seconds or as a date (RFC
- * 9110, 10.2.3); wall_ns is the present time. -1: there is none, or it is invalid. A date in the
- * past is 0. */
+/* Returns the delay in nanoseconds that Retry-After asks for, in seconds or as a date (RFC 9110,
+ * 10.2.3); wall_ns is the present time. Returns 0 for a date in the past, -1 if the header is
+ * absent or invalid. */
 int64_t http_retry_after_ns(const struct http_headers *headers, uint64_t wall_ns);
 
 #endif

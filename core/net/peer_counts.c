@@ -23,7 +23,7 @@ struct peer_counts {
 struct peer_counts *peer_counts_new(unsigned limit)
 {
     assert(limit > 0);
-    struct peer_counts *counts = memory_zalloc(sizeof(*counts));
+    struct peer_counts *counts = memory_zalloc(sizeof *counts);
     pthread_mutex_init(&counts->mutex, NULL);
     counts->limit = limit;
     return counts;
@@ -43,7 +43,7 @@ void peer_counts_free(struct peer_counts *counts)
     free(counts);
 }
 
-/* Where it stands, or would. */
+/* Returns the slot of a client, or the one where it would be added. */
 static struct peer **find(struct peer_counts *counts, uint64_t key)
 {
     struct peer **at = &counts->buckets[hash_u64(key) % BUCKETS];

@@ -18,7 +18,8 @@ struct peer_counts;
 /* Creates a table that allows each client `limit` connections. */
 struct peer_counts *peer_counts_new(unsigned limit);
 void peer_counts_free(struct peer_counts *counts); /* NULL is allowed */
-/* Counts a new connection. False, and not counted: the client has reached the limit. */
+/* Counts a new connection. Returns false, and does not count it, if the client has reached the
+ * limit. */
 bool peer_counts_add(struct peer_counts *counts, uint64_t key);
 /* Removes a connection that was counted. */
 void peer_counts_remove(struct peer_counts *counts, uint64_t key);

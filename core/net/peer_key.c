@@ -4,11 +4,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The prefix 0:ffff:a.b.c.d::/64 cannot be an IPv6 client's: ::/8 is reserved. */
+/* Returns the prefix 0:ffff:a.b.c.d::/64, which no IPv6 client can have, because ::/8 is
+ * reserved. */
 static uint64_t key_of_v4(const void *bytes)
 {
     uint32_t address;
-    memcpy(&address, bytes, sizeof(address));
+    memcpy(&address, bytes, sizeof address);
     return UINT64_C(0xffff) << 32 | ntohl(address);
 }
 
@@ -19,7 +20,7 @@ static uint64_t key_of_v6(const struct in6_addr *address)
     uint64_t prefix = 0;
     for (unsigned i = 0; i < 8; i++)
         prefix = prefix << 8 | address->s6_addr[i];
-    return prefix ? prefix : 1; /* ::1; 0 is taken, and 0:0:0:1::/64 reserved */
+    return prefix ? prefix : 1; /* for ::1: 0 means no address, and 0:0:0:1::/64 is reserved */
 }
 
 uint64_t peer_key(const struct sockaddr *address)

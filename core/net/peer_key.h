@@ -1,9 +1,9 @@
 /*
- * peer_key: which client an address belongs to, as a number.
+ * peer_key: identifies the client that an address belongs to, by a number.
  *
- * For IPv4, each address is one client, also when mapped to IPv6; for IPv6, each /64, which
- * is what one customer gets. Equal numbers mean the same client, different numbers different ones.
- * Clients can choose the number: hash it (hash_u64) before you use it as a place in a table.
+ * Each IPv4 address is one client, also if mapped to IPv6. Each /64 of IPv6, which is what one
+ * customer gets, is one client. Different clients have different numbers. Clients can choose the
+ * number: hash it (hash_u64) before you use it as an index of a table.
  *
  * Owner: nobody; it keeps nothing.
  *
@@ -16,10 +16,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Returns the client's number. 0: it has no address (a Unix socket, NULL). */
+/* Returns the client's number; 0 if it has no address (a Unix socket, NULL). */
 uint64_t peer_key(const struct sockaddr *address);
-/* Prints the address without port, IPv4 in its own form even if mapped to IPv6; "" if there is
- * none. */
+/* Prints the address without its port, an IPv4 address as such even if mapped to IPv6; "" if there
+ * is none. */
 void peer_print(const struct sockaddr *address, char out[INET6_ADDRSTRLEN]);
 
 #endif

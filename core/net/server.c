@@ -16,10 +16,10 @@ enum {
     DEFAULT_MAX_STREAMS = 100,
     DEFAULT_MAX_BODY_BYTES = 20 * 1024 * 1024,
     DEFAULT_MAX_MESSAGE_BYTES = 4 * 1024 * 1024,
-    DESCRIPTORS_KEPT = 64, /* for everything else */
+    DESCRIPTORS_KEPT = 64, /* reserved for everything else */
 };
 
-/* Making. */
+/* ---- creating the server ---- */
 
 static void set_defaults(struct server_options *options)
 {
@@ -33,8 +33,8 @@ static void set_defaults(struct server_options *options)
         options->compression_mask = (1u << COMPRESSION_COUNT) - 1;
 }
 
-/* Descriptors below this may become connections, of all servers together: the others are for files
- * and for what goes out, and new ones are always the lowest that is free. */
+/* Returns the limit below which descriptors may become connections, of all servers together. A new
+ * descriptor is always the lowest free one; the rest is for files and outgoing connections. */
 static int descriptor_limit(const struct server_options *options)
 {
     struct rlimit files;
@@ -80,7 +80,7 @@ struct server *server_new(const struct server_options *options,
                           struct worker *workers, unsigned worker_count, struct error *err)
 {
     assert(handler->on_head && handler->on_request && worker_count > 0);
-    struct server *server = memory_zalloc(sizeof(*server));
+    struct server *server = memory_zalloc(sizeof *server);
     server->options = *options;
     set_defaults(&server->options);
     server->label = memory_strdup(options->label ? options->label : "server");
@@ -88,7 +88,7 @@ struct server *server_new(const struct server_options *options,
     server->context = context;
     server->workers = workers;
     server->part_count = worker_count;
-    server->parts = memory_zalloc(worker_count * sizeof(*server->parts));
+    server->parts = memory_zalloc(worker_count * sizeof *server->parts);
     server->listen_fd = server->reserve_fd = -1;
     server->max_connections = connection_limit(options);
     server->descriptor_limit = descriptor_limit(options);
@@ -99,7 +99,7 @@ struct server *server_new(const struct server_options *options,
         server->parts[i].server = server;
         server->parts[i].worker = &workers[i];
     }
-    /* Without an endpoint nothing listens: tests bring their own connections. */
+    /* Without an endpoint there is no listener: tests open connections themselves. */
     if (!make_tls(server, err) || (options->endpoint && !listener_open(server, err))) {
         server_unref(server);
         return NULL;
@@ -133,7 +133,7 @@ uint16_t server_port(const struct server *server)
     return server->port;
 }
 
-/* Parts. */
+/* ---- parts ---- */
 
 static struct server_part *part_of(struct server *server, const struct worker *worker)
 {
@@ -181,7 +181,7 @@ static void on_start(struct worker *worker, struct post *post)
 
 void server_start(struct server *server)
 {
-    /* The first worker last: from then on it sends connections to the others. */
+    /* The first worker starts last, because it then sends connections to the others. */
     for (unsigned i = server->part_count; i-- > 0;) {
         struct server_part *part = &server->parts[i];
         atomic_fetch_add_explicit(&server->references, 1, memory_order_relaxed);
@@ -244,14 +244,14 @@ const char *server_date(struct server_part *part)
     if (part->date[0] == '\0' || now - part->date_ns >= SECOND_NS) {
         time_t wall = (time_t)(clock_wall_ns() / SECOND_NS);
         struct tm parts;
-        strftime(part->date, sizeof(part->date), "%a, %d %b %Y %H:%M:%S GMT",
+        strftime(part->date, sizeof part->date, "%a, %d %b %Y %H:%M:%S GMT",
                  gmtime_r(&wall, &parts));
         part->date_ns = now;
     }
     return part->date;
 }
 
-/* Ending. */
+/* ---- closing ---- */
 
 void server_part_check_drained(struct server_part *part)
 {
@@ -324,7 +324,7 @@ void server_stop(struct server *server, struct worker *worker)
     server_part_unlive(part);
 }
 
-/* Metrics. */
+/* ---- metrics ---- */
 
 static const char *const reason_names[CLOSE_REASON_COUNT] = {
     [CLOSE_CLIENT] = "client",
@@ -350,7 +350,7 @@ static const char *const reason_names[CLOSE_REASON_COUNT] = {
 
 static struct counter *make_counter(struct server *server, enum close_reason reason)
 {
-    assert(reason_names[reason]); /* each reason has its name in the table */
+    assert(reason_names[reason]); /* the table has a name for each reason */
     struct text labels = {0};
     metrics_label(&labels, "server", server->label);
     metrics_label(&labels, "reason", reason_names[reason]);

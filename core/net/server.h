@@ -1,14 +1,14 @@
 /*
- * server: listens, and turns received bytes into complete requests: HTTP/1.1 and HTTP/2 on one
- * listener, cleartext or TLS, with gRPC on top.
+ * server: accepts connections and delivers complete requests: HTTP/1.1 and HTTP/2 on one listener,
+ * cleartext or TLS, with gRPC on top.
  *
- * One worker polls the listening descriptor and posts accepted descriptors to the least
- * loaded worker; a connection stays on its worker. Limits, timeouts and framing
- * rules are in docs/architecture.md. A request is announced when its head has arrived (so that a
- * wrong path, method, media type or a missing credential is answered before the body is read), and
- * delivered when it is complete, decompressed, in one buffer.
+ * One worker polls the listening descriptor and posts accepted descriptors to the least loaded
+ * worker; a connection stays on its worker. Limits, timeouts and framing rules are in
+ * docs/architecture.md. A request is announced when its head has arrived (so that a wrong path,
+ * method, media type or a missing credential is answered before the body is read), and delivered
+ * when it is complete, decompressed, in one buffer.
  *
- * Owner: the receiver owns the server; an exchange is the server's until exchange_respond.
+ * Owner: the receiver owns the server; the server owns an exchange until exchange_respond.
  *
  * Thread: server_new/free on main; handlers and exchange_ functions on the exchange's worker.
  */
@@ -37,7 +37,7 @@ struct server_options {
     size_t max_body_bytes;    /* before and after decompression, of plain HTTP */
     size_t max_message_bytes; /* of gRPC */
     uint32_t max_concurrent_streams;
-    uint32_t compression_mask; /* of plain HTTP: bit per enum compression that is accepted */
+    uint32_t compression_mask; /* of plain HTTP: bit per enum compression, set if accepted */
     bool include_metadata;
     bool no_keep_alive;              /* HTTP/1.1: a connection serves one request */
     uint32_t max_connections;        /* 0: 1024 */
@@ -49,16 +49,17 @@ struct server_options {
     struct config_pairs response_headers;
     const char *label;                /* for logs: "receiver otlp" */
     struct budget *budget;            /* for data that connections receive; NULL: none */
-    struct source_accounts *accounts; /* of the budget, one for each client; NULL: none */
+    struct source_accounts *accounts; /* accounts of clients, children of the budget; NULL: none */
     struct metrics *metrics;
-    bool uses_reserve; /* takes the descriptors that connections of other servers leave free */
+    bool uses_reserve; /* may use the descriptors that connections of other servers must leave free
+                        */
 };
 
 /* Functions of the receiver that the server calls. */
 struct server_handler {
-    /* The head has arrived: path without query, method, headers. Return true to have the body read,
-     * or false after exchange_respond*. If the exchange ends before on_request, nothing more is
-     * called, so exchange_set_data must not own anything here. */
+    /* The head has arrived: path without query, method, headers. Return true to read the body, or
+     * false after exchange_respond or exchange_respond_grpc. If the exchange ends before
+     * on_request, nothing more is called, so exchange_set_data must not own anything here. */
     bool (*on_head)(void *context, struct exchange *exchange);
     /* The complete request has arrived (exchange_take_body). Answer now or later, exactly once. */
     void (*on_request)(void *context, struct exchange *exchange);
@@ -91,27 +92,31 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
 /* Closes all connections of that worker at once; unanswered exchanges end. After this has run on
  * every worker, call server_free on main (the loops free the memory that libuv still uses). */
 void server_stop(struct server *server, struct worker *worker);
+/* Frees the server; see server_stop. */
 void server_free(struct server *server);
 
-/* The exchange. */
+/* Returns whether the exchange is plain HTTP or gRPC. */
 enum server_dialect exchange_dialect(const struct exchange *exchange);
 /* Returns the worker that the exchange belongs to. */
 struct worker *exchange_worker(const struct exchange *exchange);
 /* Returns the method, such as "POST". */
 struct slice exchange_method(const struct exchange *exchange);
-struct slice exchange_path(const struct exchange *exchange); /* without the query */
+/* Return the path without the query, and the query after the '?'. */
+struct slice exchange_path(const struct exchange *exchange);
 struct slice exchange_query(const struct exchange *exchange);
 /* Returns the headers of the request, with names in lower case. */
 const struct http_headers *exchange_headers(const struct exchange *exchange);
-const char *exchange_peer(const struct exchange *exchange); /* address without port */
-/* Returns the client's number (core/net/peer_key.h). 0: it has no address, or is gone. */
+/* Returns the client's address without the port. */
+const char *exchange_peer(const struct exchange *exchange);
+/* Returns the client's number (core/net/peer_key.h). 0 if it has no address, or is gone. */
 uint64_t exchange_peer_key(const struct exchange *exchange);
 /* Returns the budget to charge for data made from the request: its client's account, or the
  * server's budget. It outlives the exchange. */
 struct budget *exchange_budget(const struct exchange *exchange);
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
-void exchange_set_data(struct exchange *exchange, void *data); /* the handler's own */
+/* Set and return a pointer of the handler's own. */
+void exchange_set_data(struct exchange *exchange, void *data);
 void *exchange_data(const struct exchange *exchange);
 /* From on_request to the answer: whether the client no longer waits for it, because it went away
  * or its deadline has passed. */

@@ -8,14 +8,14 @@
 #include <assert.h>
 
 enum {
-    BODY_START_BYTES = 256 * 1024, /* a length that was only promised reserves no more */
+    BODY_START_BYTES = 256 * 1024, /* an announced length reserves no more than this */
     BODY_GRACE_S = 5,
-    BODY_PACE_BYTES = 1024, /* per second, after the grace */
+    BODY_PACE_BYTES = 1024, /* minimum rate per second, after the grace period */
     GRPC_PREFIX_BYTES = 5,
-    /* What is larger is decompressed beside the loop: compressed, or as it becomes. */
+    /* Bodies of this size or more, compressed or decompressed, are decompressed by a job. */
     DECOMPRESS_LARGE_BYTES = 256 * 1024,
     DECOMPRESS_PLAIN_BYTES = 1024 * 1024,
-    DECOMPRESS_TIMED_BYTES = 4096, /* compressed: counts for who held the loop */
+    DECOMPRESS_TIMED_BYTES = 4096, /* compressed size from which the time on the loop is measured */
     LIGHT_BYTES = 4096,
     LIGHT_PLAIN_BYTES = 64 * 1024, /* decompressed */
 };
@@ -59,8 +59,8 @@ void server_exchange_begin_body(struct exchange *exchange, int64_t length)
     exchange->state = EXCHANGE_BODY;
 }
 
-/* Room for `more` bytes. A length that the client only promised is not reserved at once, or a few
- * idle connections would use up the budget. */
+/* Makes room for `more` bytes. An announced length is not reserved at once, because a few idle
+ * connections could use up the budget. */
 static bool reserve_body(struct exchange *exchange, size_t more)
 {
     assert(more > 0 && exchange->state == EXCHANGE_BODY);
@@ -202,15 +202,15 @@ static void refuse_too_dense(struct exchange *exchange, const char *why)
 }
 
 struct decompression {
-    struct job job; /* of a large body */
+    struct job job; /* for a large body */
     struct exchange *exchange;
-    size_t max_size; /* bytes that it may become */
+    size_t max_size; /* limit of the decompressed size in bytes */
     struct buffer *plain;
     enum decompress_result result;
     struct error err;
 };
 
-/* On any thread. */
+/* Decompresses the body. Any thread. */
 static void decompress_body(struct decompression *decompression)
 {
     const struct exchange *exchange = decompression->exchange;
@@ -245,7 +245,7 @@ static bool take_decompressed(struct exchange *exchange, const struct decompress
     return false;
 }
 
-/* Unless it is too late already: decompression takes its time. */
+/* Delivers the request, unless its deadline passed during decompression. */
 static void hand_over(struct exchange *exchange)
 {
     assert(exchange->connection && exchange->body && !exchange->held);
@@ -306,7 +306,7 @@ static void start_decompression(struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_BODY || exchange->state == EXCHANGE_READY);
     assert(exchange->body_complete && !exchange->held);
-    struct decompression *decompression = memory_zalloc(sizeof(*decompression));
+    struct decompression *decompression = memory_zalloc(sizeof *decompression);
     decompression->exchange = exchange;
     decompression->max_size = body_limit(exchange);
     decompression->job = (struct job){
@@ -316,14 +316,14 @@ static void start_decompression(struct exchange *exchange)
     job_start(exchange->part->worker, &decompression->job);
 }
 
-/* What it says that it becomes. The truth is known when it has. */
+/* Returns the decompressed size that the body itself states, which need not be true. */
 static size_t plain_claim(const struct exchange *exchange)
 {
     return decompress_claim((enum compression)exchange->compression, buffer_slice(exchange->body));
 }
 
-/* Many small bodies may come in one turn of the loop, so none becomes much in it. False: it was
- * answered, or goes on beside the loop. */
+/* Decompresses a small body on the loop. Many may arrive in one turn, so each has a low limit.
+ * Returns false if the exchange was answered, or if a job continues. */
 static bool decompress_at_once(struct exchange *exchange)
 {
     struct worker *worker = exchange->part->worker;
@@ -365,7 +365,7 @@ static bool is_compressed(const struct exchange *exchange)
            (exchange->dialect != SERVER_GRPC || exchange->prefix[0] == 1);
 }
 
-/* So little work that it need not wait for its turn. */
+/* Whether the request is so small that it does not wait for its turn. */
 static bool is_light(const struct exchange *exchange)
 {
     return exchange->body->size <= LIGHT_BYTES &&

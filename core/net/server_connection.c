@@ -1,6 +1,6 @@
 /*
- * How bytes come in and go out: socket or TLS, time limits, and the ways in which a connection
- * ends.
+ * Receives and sends the bytes of a connection, over a socket or TLS; applies time limits, and
+ * closes connections.
  */
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 enum {
-    READS_PER_EVENT = 4,     /* then the others' turn */
-    HANDSHAKES_PER_TURN = 4, /* of the loop; a signature of RSA takes 1 ms, with 4,096 bits 5 */
+    READS_PER_EVENT = 4, /* then other connections are served */
+    HANDSHAKES_PER_TURN =
+        4, /* turns of the loop; an RSA signature takes 1 ms, with 4,096 bits 5 ms */
     READ_BEHIND_BYTES = 4 * 1024,
     HANDSHAKE_S = 10,
     WRITE_STALL_S = 30,
     LINGER_S = 2,
     LINGER_MAX_BYTES = 1024 * 1024,
-    OUT_KEPT_BYTES = 4 * 1024, /* an idle connection keeps no more */
+    OUT_KEPT_BYTES = 4 * 1024, /* the most that an idle connection keeps */
 };
 
 void outgoing_add(struct outgoing *out, const void *data, size_t size)
@@ -60,7 +61,7 @@ static void outgoing_sent(struct outgoing *out, size_t size)
         outgoing_deinit(out);
 }
 
-/* Sending. */
+/* ---- sending ---- */
 
 bool server_connection_has_unsent(const struct connection *connection)
 {
@@ -69,7 +70,8 @@ bool server_connection_has_unsent(const struct connection *connection)
     return connection->out.sent < connection->out.size;
 }
 
-/* How much the socket took; breaks the connection when it cannot take any more. */
+/* Writes to the socket, and returns the number of bytes accepted. Marks the connection as broken on
+ * an error. */
 static size_t write_socket(struct connection *connection, struct slice data)
 {
     if (connection->broken)
@@ -146,7 +148,7 @@ void server_connection_send(struct connection *connection, struct slice data)
 {
     if (connection->broken || connection->phase > CONNECTION_CLOSING || data.size == 0)
         return;
-    assert(connection->protocol); /* nothing else has anything to say */
+    assert(connection->protocol); /* only a protocol sends */
     if (connection->tls) {
         if (tls_stream_write(connection->tls, data))
             flush_tls(connection);
@@ -159,7 +161,7 @@ void server_connection_send(struct connection *connection, struct slice data)
     note_stall(connection);
 }
 
-/* Ending. */
+/* ---- closing ---- */
 
 void server_connection_mark_dirty(struct connection *connection)
 {
@@ -190,7 +192,7 @@ void server_connection_finish(struct connection *connection, enum close_reason r
 {
     if (connection->phase >= CONNECTION_CLOSING)
         return;
-    assert(connection->phase == CONNECTION_OPEN); /* the others have nothing to send */
+    assert(connection->phase == CONNECTION_OPEN); /* other phases have nothing to send */
     connection->phase = CONNECTION_CLOSING;
     connection->reason = (uint8_t)reason;
     connection->linger = linger;
@@ -286,8 +288,9 @@ static void update_poll(struct connection *connection)
     int wanted = connection->reading ? UV_READABLE : 0;
     if (server_connection_has_unsent(connection))
         wanted |= UV_WRITABLE;
-    /* While the handler thinks, only learn that the client has left. After the end of input that
-     * event would be there all the time, and this one only when the connection breaks. */
+    /* While the handler works on a request, poll only for the end of the connection. After the end
+     * of input, UV_READABLE would be reported all the time; UV_DISCONNECT is reported only when the
+     * connection breaks. */
     if (!connection->reading)
         wanted |= connection->eof || connection->eof_waits ? UV_PRIORITIZED : UV_DISCONNECT;
     if (wanted == connection->polled)
@@ -315,7 +318,7 @@ void server_connection_settle(struct connection *connection)
     update_poll(connection);
 }
 
-/* Coming in. */
+/* ---- receiving ---- */
 
 static const uint8_t h2_preface[] = {'P', 'R', 'I', ' '};
 
@@ -330,17 +333,17 @@ static void choose_protocol(struct connection *connection, const struct protocol
         protocol->drain(connection);
 }
 
-/* HTTP/2 with prior knowledge begins with a word that is no method. */
+/* HTTP/2 with prior knowledge begins with a word that is not a method. */
 static void detect_protocol(struct connection *connection, struct slice data)
 {
-    while (data.size > 0 && connection->detect_size < sizeof(connection->detect)) {
+    while (data.size > 0 && connection->detect_size < sizeof connection->detect) {
         uint8_t c = *data.data;
         if (c != h2_preface[connection->detect_size])
             break;
         connection->detect[connection->detect_size++] = c;
         data = slice_of(data.data + 1, data.size - 1);
     }
-    bool is_h2 = connection->detect_size == sizeof(connection->detect);
+    bool is_h2 = connection->detect_size == sizeof connection->detect;
     if (!is_h2 && data.size == 0)
         return;
     choose_protocol(connection, is_h2 ? &h2_protocol : &http1_protocol);
@@ -382,8 +385,7 @@ static void tls_input(struct connection *connection, struct slice data)
         if (size > 0)
             plain_input(connection, slice_of(plain, size));
     } while (status == TLS_STATUS_OK);
-    server_connection_flush(connection); /* and then what the protocol put off while the handshake's
-                                            output was in its way */
+    server_connection_flush(connection); /* output that the protocol delayed during the handshake */
     if (status == TLS_STATUS_CLOSED)
         server_connection_end_of_input(connection);
     else if (status == TLS_STATUS_FAILED)
@@ -441,15 +443,15 @@ void server_connection_body_filled(struct connection *connection, const struct i
     connection->in_input = false;
 }
 
-/* What follows a large body is only looked into: it may begin the next one, which would have to be
- * copied to its place. */
+/* Limits the bytes to read after a large body: they may begin the next body, and would have to be
+ * copied there. */
 static size_t room_behind_body(size_t room)
 {
     return room < SERVER_READ_BYTES - READ_BEHIND_BYTES ? SERVER_READ_BYTES - room
                                                         : READ_BEHIND_BYTES;
 }
 
-/* What arrived goes straight to its place when that is known, the rest to the worker's buffer. */
+/* Reads directly into the body where possible, and the rest into the worker's buffer. */
 static ssize_t read_socket(struct connection *connection)
 {
     struct server_part *part = connection->part;
@@ -473,7 +475,7 @@ static ssize_t read_socket(struct connection *connection)
     return got == room + behind ? 1 : -2;
 }
 
-/* False when there is nothing more for now. */
+/* Reads once. Returns false if there is nothing more now. */
 static bool read_once(struct connection *connection)
 {
     ssize_t n = read_socket(connection);
@@ -496,7 +498,7 @@ static void throw_away(struct connection *connection)
         server_connection_break(connection, (enum close_reason)connection->reason);
 }
 
-/* Not reading, but something happened: a reset, or only the end of what the client sends? */
+/* Handles an event while not reading: a reset, or the end of the client's side. */
 static void look_whether_gone(struct connection *connection)
 {
     char byte;
@@ -509,7 +511,8 @@ static void look_whether_gone(struct connection *connection)
         server_connection_end_of_input(connection);
 }
 
-/* What does not have its turn stays readable, and is asked about again in the next. */
+/* Whether the connection may read in this turn. Otherwise it stays readable, and is polled again in
+ * the next turn. */
 static bool may_read(struct connection *connection)
 {
     if (connection->phase != CONNECTION_HANDSHAKE)
@@ -529,7 +532,7 @@ static void read_input(struct connection *connection)
 static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct connection *connection = handle->data;
-    assert(connection->phase != CONNECTION_CLOSED); /* closing has ended the handle, */
+    assert(connection->phase != CONNECTION_CLOSED); /* closing removes the handle */
     if (status < 0) {
         server_connection_close(connection, CLOSE_RESET);
         return;
@@ -550,7 +553,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     server_connection_settle(connection);
 }
 
-/* Time. */
+/* ---- time limits ---- */
 
 void server_connection_watch(struct connection *connection, uint64_t deadline_ns)
 {
@@ -609,7 +612,7 @@ static uint64_t check_phase(struct connection *connection, uint64_t now_ns)
 static void on_timer(struct timer *timer)
 {
     struct connection *connection = container_of(timer, struct connection, timer);
-    assert(connection->phase != CONNECTION_CLOSED); /* and the timer */
+    assert(connection->phase != CONNECTION_CLOSED); /* closing cancels the timer */
     uint64_t now = connection->part->worker->now_ns;
     uint64_t next = check_phase(connection, now);
     uint64_t stall = check_stall(connection, now);
@@ -620,7 +623,7 @@ static void on_timer(struct timer *timer)
     server_connection_settle(connection);
 }
 
-/* Opening. */
+/* ---- opening ---- */
 
 static bool begin_tls(struct connection *connection)
 {
@@ -652,7 +655,7 @@ struct connection *server_connection_open(struct server_part *part, int fd,
 {
     assert((fd >= 0) != (sink != NULL) && !part->stopped);
     assert(worker_is_current(part->worker));
-    struct connection *connection = memory_zalloc(sizeof(*connection));
+    struct connection *connection = memory_zalloc(sizeof *connection);
     connection->part = part;
     connection->fd = fd;
     connection->sink = sink;

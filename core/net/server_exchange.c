@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* With what nghttp2 keeps of a stream. */
+/* Includes the memory of nghttp2 for a stream. */
 enum { EXCHANGE_COST_BYTES = sizeof(struct exchange) + 1024 };
 
 static const struct verdict deadline_exceeded = {
@@ -27,7 +27,7 @@ struct exchange *server_exchange_new(struct connection *connection)
     struct server_part *part = connection->part;
     if (!budget_reserve(connection->budget, EXCHANGE_COST_BYTES))
         return NULL;
-    struct exchange *exchange = memory_alloc(sizeof(*exchange));
+    struct exchange *exchange = memory_alloc(sizeof *exchange);
     memset(exchange, 0, offsetof(struct exchange, answer_inline));
     exchange->part = part;
     exchange->connection = connection;
@@ -35,7 +35,7 @@ struct exchange *server_exchange_new(struct connection *connection)
     exchange->headers.items = exchange->inline_items;
     exchange->header_capacity = EXCHANGE_INLINE_HEADERS;
     exchange->store = exchange->inline_store;
-    exchange->store_capacity = sizeof(exchange->inline_store);
+    exchange->store_capacity = sizeof exchange->inline_store;
     exchange->body_expected = -1;
     exchange->since_ns = part->worker->now_ns;
     exchange->deadline_ns = UINT64_MAX;
@@ -78,7 +78,7 @@ void server_exchange_free(struct exchange *exchange)
     server_part_unlive(part);
 }
 
-/* May respond, which releases the exchange. */
+/* Calls on_gone, which may respond and so free the exchange. */
 static void tell_gone(struct exchange *exchange)
 {
     struct server *server = exchange->part->server;
@@ -89,13 +89,14 @@ static void tell_gone(struct exchange *exchange)
 
 void server_exchange_gone(struct exchange *exchange)
 {
-    assert(exchange->connection); /* told once */
+    assert(exchange->connection); /* called once only */
     exchange->connection = NULL;
     cancel_deadline(exchange);
     server_turn_leave(exchange);
     if (!exchange->held)
         server_exchange_free(exchange);
-    else if (exchange->state == EXCHANGE_WAITING) /* else the handler knows: its deadline passed */
+    else if (exchange->state == EXCHANGE_WAITING) /* otherwise the handler was called already, when
+                                                     the deadline passed */
         tell_gone(exchange);
 }
 
@@ -107,13 +108,13 @@ static bool charge(struct exchange *exchange, size_t size)
     return true;
 }
 
-/* What is there stays where it is: slices point into it. */
+/* Adds memory to the store. Existing memory does not move, because slices point into it. */
 static bool grow_store(struct exchange *exchange, size_t size)
 {
     assert(size <= HTTP_HEAD_MAX_BYTES);
     if (!charge(exchange, sizeof(struct exchange_store) + size))
         return false;
-    struct exchange_store *more = memory_alloc(sizeof(*more) + size);
+    struct exchange_store *more = memory_alloc(sizeof *more + size);
     more->next = exchange->more_store;
     exchange->more_store = more;
     exchange->store = more->data;
@@ -152,7 +153,7 @@ static bool grow_headers(struct exchange *exchange, size_t capacity)
     if (!charge(exchange, capacity * sizeof(struct http_header)))
         return false;
     headers->items = memory_array(capacity, sizeof(struct http_header));
-    memcpy(headers->items, exchange->inline_items, sizeof(exchange->inline_items));
+    memcpy(headers->items, exchange->inline_items, sizeof exchange->inline_items);
     exchange->header_capacity = capacity;
     return true;
 }
@@ -188,10 +189,10 @@ static void mark_answered(struct exchange *exchange)
     exchange->since_ns = exchange->part->worker->now_ns;
 }
 
-/* False: there is nobody to answer any more. */
+/* Begins an answer. Returns false, and frees the exchange, if the client is gone. */
 static bool begin_answer(struct exchange *exchange)
 {
-    bool was_answered = exchange->state == EXCHANGE_ANSWERED; /* by expire */
+    bool was_answered = exchange->state == EXCHANGE_ANSWERED; /* by server_exchange_expire */
     assert(exchange->held || !was_answered);
     exchange->held = false;
     if (!exchange->connection) {
@@ -203,7 +204,7 @@ static bool begin_answer(struct exchange *exchange)
     return !was_answered;
 }
 
-/* After the answer was written: it may point into the body. */
+/* Called after the answer was written, because it may point into the body. */
 void server_exchange_release_body(struct exchange *exchange)
 {
     buffer_unref(exchange->body);
@@ -240,7 +241,7 @@ void server_exchange_refuse(struct exchange *exchange, int status, const struct 
 static bool is_grpc_content_type(struct slice type)
 {
     static const char name[] = "application/grpc";
-    size_t size = sizeof(name) - 1;
+    size_t size = sizeof name - 1;
     if (type.size < size || memcmp(type.data, name, size) != 0)
         return false;
     struct slice rest = slice_of(type.data + size, type.size - size);
@@ -248,8 +249,8 @@ static bool is_grpc_content_type(struct slice type)
            (rest.size > 6 && memcmp(rest.data, "+proto;", 7) == 0);
 }
 
-/* A deadline counts from here. As in gRPC-Go the last of several headers sets it, and all have to
- * be well formed. False after having answered. */
+/* Sets the deadline, which counts from now. As in gRPC-Go, the last of several headers counts, and
+ * all must be valid. Returns false after answering. */
 static bool read_grpc_timeout(struct exchange *exchange)
 {
     const struct http_headers *headers = &exchange->headers;
@@ -273,7 +274,7 @@ bool server_exchange_has_expired(const struct exchange *exchange)
     return exchange->part->worker->now_ns >= exchange->deadline_ns;
 }
 
-/* Tells the client; what the handler says later is only a release. */
+/* Answers the client. A later answer of the handler only frees the exchange. */
 void server_exchange_expire(struct exchange *exchange)
 {
     assert(exchange->dialect == SERVER_GRPC && exchange->connection);
@@ -314,7 +315,8 @@ static bool is_grpc(const struct exchange *exchange)
            is_grpc_content_type(http_header_get(&exchange->headers, "content-type"));
 }
 
-/* What gRPC-Go answers; false after having answered. */
+/* Checks the compression of a gRPC request, with the answers of gRPC-Go. Returns false after
+ * answering. */
 static bool check_grpc_encoding(struct exchange *exchange)
 {
     struct slice name = http_header_get(&exchange->headers, "grpc-encoding");
@@ -331,7 +333,8 @@ static bool check_grpc_encoding(struct exchange *exchange)
     return false;
 }
 
-/* As the Collector: "identity" is not among the names, "" has to be to allow a plain body. */
+/* Checks Content-Encoding as the Collector does: "identity" is not a name, and "" must be in the
+ * list to allow an uncompressed body. */
 static bool check_content_encoding(struct exchange *exchange)
 {
     struct slice name = http_header_get(&exchange->headers, "content-encoding");
@@ -363,7 +366,7 @@ void server_exchange_refuse_head(struct exchange *exchange, int status,
                          slice_of_string(verdict->text), NULL, 0);
 }
 
-/* A listener that speaks only one of the two says so. */
+/* Refuses a request if the listener accepts only plain HTTP or only gRPC. */
 static bool check_dialect(struct exchange *exchange)
 {
     const struct server_options *options = &exchange->part->server->options;
@@ -385,7 +388,7 @@ static bool check_dialect(struct exchange *exchange)
     struct slice type = http_header_get(&exchange->headers, "content-type");
     bool is_h2 = exchange->connection->protocol == &h2_protocol;
     char text[192];
-    int size = snprintf(text, sizeof(text), "invalid gRPC request content-type \"%.*s\"%s\n",
+    int size = snprintf(text, sizeof text, "invalid gRPC request content-type \"%.*s\"%s\n",
                         (int)(type.size > 64 ? 64 : type.size), (const char *)type.data,
                         is_h2 ? "" : ": this endpoint speaks gRPC, which needs HTTP/2");
     exchange_respond(exchange, 415, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
@@ -412,7 +415,7 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     server_exchange_begin_body(exchange, length);
 }
 
-/* The public face. */
+/* ---- public functions ---- */
 
 enum server_dialect exchange_dialect(const struct exchange *exchange)
 {

@@ -1,6 +1,6 @@
 /*
- * The listening descriptor: bound on main, polled by the first worker, which hands each connection
- * to the worker that has the fewest.
+ * The listening descriptor. main binds it; the first worker polls it, and passes each connection to
+ * the worker with the fewest.
  */
 #include "config/config.h"
 #include "core/base/container_of.h"
@@ -26,7 +26,7 @@ enum {
     OUT_OF_DESCRIPTORS_PAUSE_MS = 100,
 };
 
-/* Binding. */
+/* ---- binding ---- */
 
 struct bind_address {
     struct sockaddr_storage storage;
@@ -40,24 +40,24 @@ static bool is_wildcard(const char *host)
     return host[0] == '\0' || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
-/* Like Go: "tcp" on all addresses means both families on one socket. */
+/* As in Go, "tcp" on all addresses means both families on one socket. */
 static void all_addresses(struct bind_address *address, int family, uint16_t port)
 {
     if (family == AF_INET) {
         struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-        memcpy(&address->storage, &v4, sizeof(v4));
-        address->size = sizeof(v4);
+        memcpy(&address->storage, &v4, sizeof v4);
+        address->size = sizeof v4;
         address->family = AF_INET;
         return;
     }
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    memcpy(&address->storage, &v6, sizeof(v6));
-    address->size = sizeof(v6);
+    memcpy(&address->storage, &v6, sizeof v6);
+    address->size = sizeof v6;
     address->family = AF_INET6;
     address->v6_only = family == AF_INET6;
 }
 
-/* Like Go: of several addresses of a name the first IPv4 one, so localhost is 127.0.0.1. */
+/* Looks up a name. As in Go, the first IPv4 address is preferred, so localhost is 127.0.0.1. */
 static bool look_up(struct bind_address *address, const char *host, int family, uint16_t port,
                     struct error *err)
 {
@@ -65,7 +65,7 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
         .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found;
     char service[8];
-    snprintf(service, sizeof(service), "%u", port);
+    snprintf(service, sizeof service, "%u", port);
     int rc = getaddrinfo(host, service, &hints, &found);
     if (rc != 0)
         return error_set(err, "%s: %s", host, gai_strerror(rc));
@@ -76,7 +76,7 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
             chosen = a;
             break;
         }
-    assert(chosen->ai_addrlen <= sizeof(address->storage));
+    assert(chosen->ai_addrlen <= sizeof address->storage);
     memcpy(&address->storage, chosen->ai_addr, chosen->ai_addrlen);
     address->size = chosen->ai_addrlen;
     address->family = chosen->ai_family;
@@ -93,9 +93,9 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
         return error_set_system(err, errno);
     int on = 1, v6_only = address->v6_only;
     if (address->family != AF_UNIX)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
     if (bind(fd, (const struct sockaddr *)&address->storage, address->size) != 0 ||
         listen(fd, SOMAXCONN) != 0) {
         int why = errno;
@@ -110,7 +110,7 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
 static void learn_port(struct server *server)
 {
     struct sockaddr_storage bound = {0};
-    socklen_t size = sizeof(bound);
+    socklen_t size = sizeof bound;
     if (getsockname(server->listen_fd, (struct sockaddr *)&bound, &size) != 0)
         return;
     if (bound.ss_family == AF_INET)
@@ -123,8 +123,8 @@ static bool open_tcp(struct server *server, const char *transport, struct error 
 {
     char host[256], why[256];
     uint16_t port;
-    if (!config_parse_endpoint(slice_of_string(server->options.endpoint), host, sizeof(host), &port,
-                               why, sizeof(why)))
+    if (!config_parse_endpoint(slice_of_string(server->options.endpoint), host, sizeof host, &port,
+                               why, sizeof why))
         return error_set(err, "%s", why);
     int family = AF_UNSPEC;
     if (strcmp(transport, "tcp4") == 0)
@@ -147,7 +147,7 @@ static bool open_tcp(struct server *server, const char *transport, struct error 
     return ok;
 }
 
-/* A socket file whose process is gone. */
+/* Whether it is a socket file whose process is gone. */
 static bool is_stale(const struct bind_address *address)
 {
     const struct sockaddr_un *path = (const struct sockaddr_un *)&address->storage;
@@ -166,11 +166,11 @@ static bool is_stale(const struct bind_address *address)
 static bool open_unix(struct server *server, struct error *err)
 {
     struct sockaddr_un path = {.sun_family = AF_UNIX};
-    if (strlen(server->options.endpoint) >= sizeof(path.sun_path))
-        return error_set(err, "the path is longer than %zu bytes", sizeof(path.sun_path) - 1);
+    if (strlen(server->options.endpoint) >= sizeof path.sun_path)
+        return error_set(err, "the path is longer than %zu bytes", sizeof path.sun_path - 1);
     memcpy(path.sun_path, server->options.endpoint, strlen(server->options.endpoint) + 1);
-    struct bind_address address = {.size = sizeof(path), .family = AF_UNIX};
-    memcpy(&address.storage, &path, sizeof(path));
+    struct bind_address address = {.size = sizeof path, .family = AF_UNIX};
+    memcpy(&address.storage, &path, sizeof path);
     bool ok = try_bind(server, &address, err);
     if (!ok && errno == EADDRINUSE && is_stale(&address)) {
         unlink(path.sun_path);
@@ -205,7 +205,7 @@ void listener_close(struct server *server)
     server->unix_path = NULL;
 }
 
-/* Accepting. */
+/* ---- accepting ---- */
 
 struct handover {
     struct post post;
@@ -252,7 +252,7 @@ static struct server_part *least_loaded(struct server *server)
     return best;
 }
 
-/* Its client has as many connections as it may have. */
+/* Closes a connection whose client has reached max_connections_per_ip. */
 static void refuse_peer(struct server *server, int fd, const struct sockaddr_in6 *address)
 {
     const struct worker *worker = server->parts[0].worker;
@@ -280,7 +280,7 @@ static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *
         return;
     }
     if (!server->unix_path)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     atomic_fetch_add(&server->connections, 1);
     if (server->open_gauge)
         gauge_add(server->open_gauge, 1);
@@ -290,7 +290,7 @@ static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *
         open_here(part, fd, (const struct sockaddr *)address);
         return;
     }
-    struct handover *handover = memory_zalloc(sizeof(*handover));
+    struct handover *handover = memory_zalloc(sizeof *handover);
     *handover =
         (struct handover){.post.on_post = on_handover, .part = part, .fd = fd, .address = *address};
     atomic_fetch_add_explicit(&server->references, 1, memory_order_relaxed);
@@ -305,13 +305,13 @@ static void listen_again(struct server *server)
         uv_poll_start(&server->listen_poll, UV_READABLE, on_listen);
 }
 
-/* True: the limit is reached and accepting waits for listener_connection_ended. */
+/* Returns true if the limit is reached; accepting then pauses until listener_connection_ended. */
 static bool pause_when_full(struct server *server)
 {
     if (atomic_load(&server->connections) < server->max_connections)
         return false;
     atomic_store(&server->accept_paused, true);
-    /* One may have ended before it could see that. */
+    /* A connection may have ended before accept_paused was set. */
     if (atomic_load(&server->connections) < server->max_connections) {
         atomic_store(&server->accept_paused, false);
         return false;
@@ -320,7 +320,7 @@ static bool pause_when_full(struct server *server)
     return true;
 }
 
-/* A closed connection instead of silence; then a pause, so that this does not spin. */
+/* Closes a connection, so that its client notices, and pauses, so that the loop does not spin. */
 static void shed(struct server *server, int fd)
 {
     if (fd >= 0) {
@@ -332,7 +332,7 @@ static void shed(struct server *server, int fd)
                      OUT_OF_DESCRIPTORS_PAUSE_MS * (SECOND_NS / 1000));
 }
 
-/* The one that waits. */
+/* Accepts the waiting connection and closes it. */
 static void shed_next(struct server *server)
 {
     int fd = -1;
@@ -353,7 +353,7 @@ static void on_listen(uv_poll_t *handle, int status, int events)
     assert(server->listening && server->listen_fd >= 0);
     for (int i = 0; i < ACCEPTS_PER_EVENT && !pause_when_full(server); i++) {
         struct sockaddr_storage peer = {0};
-        socklen_t size = sizeof(peer);
+        socklen_t size = sizeof peer;
         int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= server->descriptor_limit) {
@@ -366,7 +366,7 @@ static void on_listen(uv_poll_t *handle, int status, int events)
         }
         if (fd >= 0) {
             struct sockaddr_in6 address;
-            memcpy(&address, &peer, sizeof(address));
+            memcpy(&address, &peer, sizeof address);
             hand_over(server, fd, &address);
             continue;
         }

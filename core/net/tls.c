@@ -22,10 +22,10 @@ enum {
     CLIENT_CHAIN_MAX_BYTES = 64 * 1024,
     VERIFY_DEPTH = 4,
     ALPN_MAX_BYTES = 64,
-    OUT_KEPT_BYTES = 4 * 1024, /* of an idle stream */
+    OUT_KEPT_BYTES = 4 * 1024, /* kept for an idle stream */
 };
 
-/* What both sides' settings have in common. */
+/* The settings that servers and clients share. */
 struct tls_files {
     const char *ca_file, *ca_pem, *cert_file, *cert_pem, *key_file, *key_pem, *client_ca_file;
     bool system_cas;
@@ -42,7 +42,7 @@ struct tls_context {
     bool is_server;
     struct tls_files files;
     const char *server_name_override;
-    uint8_t alpn[ALPN_MAX_BYTES]; /* as on the wire */
+    uint8_t alpn[ALPN_MAX_BYTES]; /* in the wire format */
     unsigned alpn_size;
     uint64_t loaded_ns;
     struct timespec client_ca_changed;
@@ -60,7 +60,7 @@ struct tls_stream {
     char error[256];
 };
 
-/* Errors. */
+/* ---- errors ---- */
 
 static bool ssl_error(struct error *err, const char *what)
 {
@@ -71,7 +71,7 @@ static bool ssl_error(struct error *err, const char *what)
     return false;
 }
 
-/* Files and their PEM. */
+/* ---- files and their PEM ---- */
 
 static char *read_file(const char *path, struct error *err)
 {
@@ -93,7 +93,7 @@ static char *read_file(const char *path, struct error *err)
     return NULL;
 }
 
-/* The inline text wins over the file, which is read anew each time. */
+/* Opens a PEM. The inline text takes precedence over the file, which is read each time. */
 static BIO *open_pem(const char *pem, const char *path, char **text_out, struct error *err)
 {
     *text_out = NULL;
@@ -116,7 +116,7 @@ static void close_pem(BIO *bio, char *text)
     free(text);
 }
 
-/* An encrypted key must not make us ask at the terminal. */
+/* Refuses a password, so that OpenSSL does not ask for one at the terminal. */
 static int no_password(char *buffer, int size, int writing, void *context)
 {
     (void)buffer;
@@ -139,7 +139,7 @@ static bool use_certificate(SSL_CTX *ctx, BIO *bio, struct error *err)
             X509_free(issuer);
             return ssl_error(err, "certificate chain");
         }
-    ERR_clear_error(); /* the end of the file is one */
+    ERR_clear_error(); /* the end of the file counts as an error */
     return true;
 }
 
@@ -170,7 +170,8 @@ static bool load_key(SSL_CTX *ctx, const struct tls_files *files, struct error *
     return error_prefix(err, "%s", files->key_file ? files->key_file : "key_pem");
 }
 
-/* Every certificate of the text; to `names` as well, which a server shows its clients. */
+/* Adds all certificates of the text, and their names to `names`, which a server sends to its
+ * clients. */
 static bool add_authorities(SSL_CTX *ctx, BIO *bio, STACK_OF(X509_NAME) * names, struct error *err)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
@@ -208,7 +209,7 @@ static bool is_given(const char *pem, const char *path)
     return (pem && pem[0]) || (path && path[0]);
 }
 
-/* Contexts. */
+/* ---- contexts ---- */
 
 static int version_number(const char *version, int fallback)
 {
@@ -216,11 +217,11 @@ static int version_number(const char *version, int fallback)
         return fallback;
     if (strcmp(version, "1.3") == 0)
         return TLS1_3_VERSION;
-    return TLS1_2_VERSION; /* lower ones are raised; tls_server_check says so */
+    return TLS1_2_VERSION; /* lower versions are raised; tls_server_check warns about it */
 }
 
-/* Go's names of cipher suites are the standard's; those of TLS 1.3 cannot be chosen there either.
- */
+/* Sets the cipher suites. Go's names are those of the standard. As in Go, suites of TLS 1.3 cannot
+ * be chosen. */
 static bool set_ciphers(SSL_CTX *ctx, const struct config_strings *suites, struct error *err)
 {
     if (suites->count == 0)
@@ -250,7 +251,7 @@ static bool set_curves(SSL_CTX *ctx, const struct config_strings *curves, struct
     struct text list = {0};
     for (size_t i = 0; i < curves->count; i++) {
         const char *name = NULL;
-        for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
             if (strcmp(curves->items[i], names[k][0]) == 0)
                 name = names[k][1];
         if (!name) {
@@ -293,8 +294,8 @@ static bool set_up_server(SSL_CTX *ctx, struct tls_context *context, struct erro
 {
     const struct tls_files *files = &context->files;
     static const unsigned char session_context[] = "profcol";
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets need none */
-    SSL_CTX_set_session_id_context(ctx, session_context, sizeof(session_context) - 1);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* session tickets need no cache */
+    SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context - 1);
     SSL_CTX_set_max_cert_list(ctx, CLIENT_CHAIN_MAX_BYTES);
     if (context->alpn_size > 0)
         SSL_CTX_set_alpn_select_cb(ctx, select_alpn, context);
@@ -354,7 +355,7 @@ static void set_alpn(struct tls_context *context, const char *const *protocols)
 {
     for (; protocols && *protocols; protocols++) {
         size_t size = strlen(*protocols);
-        assert(size < 256 && context->alpn_size + 1 + size <= sizeof(context->alpn));
+        assert(size < 256 && context->alpn_size + 1 + size <= sizeof context->alpn);
         context->alpn[context->alpn_size] = (uint8_t)size;
         memcpy(context->alpn + context->alpn_size + 1, *protocols, size);
         context->alpn_size += (unsigned)size + 1;
@@ -365,7 +366,7 @@ static struct tls_context *context_new(bool is_server, const struct tls_files *f
                                        const char *server_name_override, const char *const *alpn,
                                        struct error *err)
 {
-    struct tls_context *context = memory_zalloc(sizeof(*context));
+    struct tls_context *context = memory_zalloc(sizeof *context);
     pthread_mutex_init(&context->lock, NULL);
     context->is_server = is_server;
     context->files = *files;
@@ -449,8 +450,8 @@ static bool is_outdated(struct tls_context *context, uint64_t now_ns)
     return has_changed;
 }
 
-/* Files that cannot be read leave the old context in use: a half-written certificate must not stop
- * the traffic. */
+/* Returns the current context. If files cannot be read, the old one stays in use: a partly written
+ * certificate must not stop the traffic. */
 static SSL_CTX *current_ssl_context(struct tls_context *context)
 {
     pthread_mutex_lock(&context->lock);
@@ -472,7 +473,7 @@ static SSL_CTX *current_ssl_context(struct tls_context *context)
     return ctx;
 }
 
-/* The stream's BIO: reads from what was fed, writes to the output. */
+/* ---- the stream's BIO: reads the received bytes, writes to the output ---- */
 
 static int bio_read(BIO *bio, char *out, int size)
 {
@@ -534,7 +535,7 @@ static BIO *make_bio(struct tls_stream *stream)
     return bio;
 }
 
-/* Streams. */
+/* ---- streams ---- */
 
 static bool is_address(const char *name)
 {
@@ -576,9 +577,9 @@ struct tls_stream *tls_stream_new(struct tls_context *context, const char *serve
 {
     ERR_clear_error();
     SSL_CTX *ctx = current_ssl_context(context);
-    struct tls_stream *stream = memory_zalloc(sizeof(*stream));
+    struct tls_stream *stream = memory_zalloc(sizeof *stream);
     stream->ssl = SSL_new(ctx);
-    SSL_CTX_free(ctx); /* the SSL holds it now */
+    SSL_CTX_free(ctx); /* the SSL has a reference now */
     if (!stream->ssl) {
         ssl_error(err, "OpenSSL");
         free(stream);
@@ -611,10 +612,10 @@ static enum tls_status fail(struct tls_stream *stream)
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
     stream->failed = true;
     if (verify != X509_V_OK && code && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
-        snprintf(stream->error, sizeof(stream->error), "tls: certificate: %s",
+        snprintf(stream->error, sizeof stream->error, "tls: certificate: %s",
                  X509_verify_cert_error_string(verify));
     else
-        snprintf(stream->error, sizeof(stream->error), "tls: %s",
+        snprintf(stream->error, sizeof stream->error, "tls: %s",
                  reason ? reason : "the connection was lost");
     ERR_clear_error();
     return TLS_STATUS_FAILED;
@@ -664,7 +665,7 @@ enum tls_status tls_stream_read(struct tls_stream *stream, void *out, size_t siz
             status = status_of(stream, n);
     }
     if (status != TLS_STATUS_OK)
-        stream->in = (struct slice){NULL, 0}; /* all used, or of no use any more */
+        stream->in = (struct slice){NULL, 0}; /* all bytes are used, or not needed any more */
     assert((status == TLS_STATUS_OK) == (*size_out > 0));
     return status;
 }

@@ -1,14 +1,14 @@
 /*
- * tls: OpenSSL 3 with memory BIOs, the same for both sides.
+ * tls: TLS with OpenSSL 3, for servers and clients.
  *
- * configtls of the Collector. A context re-reads its files when they are older than
- * reload_interval and a new stream begins. A stream turns bytes of the wire into bytes of the
- * application and back; it does no I/O. OpenSSL is touched only when a configuration uses TLS.
+ * The settings are those of the Collector's configtls. A context reads its files again when a new
+ * stream begins and they were read more than reload_interval ago. A stream decrypts and encrypts
+ * bytes in memory; it does no I/O. OpenSSL is initialised only if a configuration uses TLS.
  *
- * Owner: a context belongs to its server or client and keeps a pointer to the settings; a stream
- * to its connection. Streams are freed before their context.
+ * Owner: a context belongs to its server or client and keeps a pointer to the settings; a stream to
+ * its connection. Free the streams before their context.
  *
- * Thread: contexts any (they lock); a stream stays on its worker.
+ * Thread: any for contexts (they lock); a stream stays on its worker.
  */
 #ifndef PROFCOL_CORE_NET_TLS_H
 #define PROFCOL_CORE_NET_TLS_H
@@ -42,52 +42,57 @@ struct tls_client_settings {
 };
 extern const struct field tls_client_fields[];
 
-/* Checks the settings and reports errors at `key`. */
+/* Check the settings and report errors at `key`. */
 void tls_server_check(const struct tls_server_settings *settings, struct config_check *check,
                       const char *key);
 void tls_client_check(const struct tls_client_settings *settings, struct config_check *check,
                       const char *key);
 
-/* alpn: NULL-terminated, in order of preference. */
+/* Create a context. Return NULL, with err set, if the files cannot be read or used. alpn:
+ * NULL-terminated, in order of preference. */
 struct tls_context *tls_context_server(const struct tls_server_settings *settings,
                                        const char *const *alpn, struct error *err);
 struct tls_context *tls_context_client(const struct tls_client_settings *settings,
                                        const char *const *alpn, struct error *err);
 void tls_context_free(struct tls_context *context); /* NULL is allowed */
 
-/* server_name, of a client: the name for SNI and for the check of the certificate, or an address
- * (checked, no SNI); settings.server_name_override wins. A client's first bytes are in
- * tls_stream_output at once. NULL with err set when there is nothing to make it from. */
+/* Creates a stream. Returns NULL, with err set, on failure. server_name, for a client: the name for
+ * SNI and the certificate check, or an address (checked, without SNI);
+ * settings.server_name_override takes precedence. A client's first bytes are in tls_stream_output
+ * at once. */
 struct tls_stream *tls_stream_new(struct tls_context *context, const char *server_name,
                                   struct error *err);
 void tls_stream_free(struct tls_stream *stream); /* NULL is allowed */
 
 enum tls_status {
     TLS_STATUS_OK,
-    TLS_STATUS_WANT_INPUT, /* everything that was fed is used up */
-    TLS_STATUS_CLOSED,     /* the peer said that it is done */
-    TLS_STATUS_FAILED,     /* tls_stream_error says why; send the output (an alert), then close */
+    TLS_STATUS_WANT_INPUT, /* all bytes passed to tls_stream_feed are used */
+    TLS_STATUS_CLOSED,     /* the peer sent close_notify */
+    TLS_STATUS_FAILED,     /* see tls_stream_error; send the output (an alert), then close */
 };
 
-/* Bytes from the wire. They are not copied: call tls_stream_read until it does not say OK before
- * they go away or more are fed. */
+/* Passes received bytes to the stream. They are not copied: call tls_stream_read until it does not
+ * return OK, before you free them or pass more. */
 void tls_stream_feed(struct tls_stream *stream, struct slice bytes);
-/* Shakes hands, then decrypts: OK with 1..size bytes, else *size_out is 0. */
+/* Continues the handshake, then decrypts. Returns OK with 1 to `size` bytes; otherwise *size_out is
+ * 0. */
 enum tls_status tls_stream_read(struct tls_stream *stream, void *out, size_t size,
                                 size_t *size_out);
-/* Encrypts all of it into the output. Only when ready; false when the stream has failed. */
+/* Encrypts all bytes into the output. The stream must be ready. Returns false if it has failed. */
 bool tls_stream_write(struct tls_stream *stream, struct slice bytes);
-/* Says that we are done (close_notify into the output). */
+/* Adds close_notify to the output. */
 void tls_stream_shutdown(struct tls_stream *stream);
 
-/* What is to be sent; valid until the next call with this stream. tls_stream_sent takes the first
- * `size` bytes off. */
+/* tls_stream_output returns the bytes to send, valid until the next call with this stream.
+ * tls_stream_sent removes the first `size` of them. */
 struct slice tls_stream_output(const struct tls_stream *stream);
 void tls_stream_sent(struct tls_stream *stream, size_t size);
 
-bool tls_stream_ready(const struct tls_stream *stream); /* the handshake is over */
-struct slice
-tls_stream_alpn(const struct tls_stream *stream); /* agreed protocol, a NULL slice when none */
-const char *tls_stream_error(const struct tls_stream *stream); /* "" when there is none */
+/* Whether the handshake is complete. */
+bool tls_stream_ready(const struct tls_stream *stream);
+/* Returns the protocol agreed by ALPN; a NULL slice if there is none. */
+struct slice tls_stream_alpn(const struct tls_stream *stream);
+/* Returns the error of a failed stream; "" if there is none. */
+const char *tls_stream_error(const struct tls_stream *stream);
 
 #endif

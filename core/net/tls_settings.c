@@ -1,5 +1,5 @@
 /*
- * The Collector's configtls blocks, and what is wrong with a configuration of them.
+ * The Collector's configtls blocks, and their checks.
  */
 #include "config/config.h"
 #include "core/net/tls.h"
@@ -86,7 +86,7 @@ static void check_pair(struct config_check *check, const char *key, const char *
         config_check_error(check, key, "%s_file and %s_pem cannot both be given", what, what);
 }
 
-/* -1: not a version, else its minor number. */
+/* Returns the minor version; -1 if it is not a version. */
 static int minor_version(const char *version)
 {
     static const char *const known[] = {"1.0", "1.1", "1.2", "1.3"};
@@ -126,7 +126,7 @@ static void check_curves(struct config_check *check, const char *key,
     static const char *const known[] = {"X25519", "P256", "P384", "P521"};
     for (size_t i = 0; i < curves->count; i++) {
         bool is_known = false;
-        for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
             is_known |= strcmp(curves->items[i], known[k]) == 0;
         if (!is_known)
             config_check_error(check, join(check, key, "curve_preferences"),

@@ -9,7 +9,7 @@
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
 #define ENCODING_WAIT_NS UINT64_C(5000000) /* between two looks whether there is room to encode */
 
-/* Room to encode */
+/* ---- room to encode ---- */
 
 /* Who found no room comes first when there is some, so that a large one is not kept waiting by
  * small ones; `wanted` says whether that is still so. */
@@ -68,7 +68,7 @@ static void release_encoding(struct shipment *shipment)
     wake_who_waits(delivery);
 }
 
-/* The end of a shipment */
+/* ---- the end of a shipment ---- */
 
 struct batch *delivery_shipment_release(struct shipment *shipment)
 {
@@ -124,7 +124,7 @@ static void fail(struct shipment *shipment, const char *why, const struct verdic
     delivery_pump(delivery);
 }
 
-/* Attempts */
+/* ---- attempts ---- */
 
 static void attempt(struct shipment *shipment)
 {
@@ -172,7 +172,7 @@ void delivery_activate(struct shipment *shipment)
     attempt(shipment);
 }
 
-/* Retries */
+/* ---- retries ---- */
 
 static double random_unit(const struct delivery *delivery)
 {

@@ -25,7 +25,7 @@ static inline bool shipment_is_abandoned(const struct shipment *shipment)
     return receipt_is_abandoned(shipment->batch->receipt);
 }
 
-/* Counting and logging (delivery.c) */
+/* ---- counting and logging (delivery.c) ---- */
 
 /* Counts items on the node's worker. */
 void delivery_count(struct delivery *delivery, struct counter *counter, uint64_t items);
@@ -36,7 +36,7 @@ void delivery_log_dropped(const struct delivery *delivery, const char *why, cons
 void delivery_log_rejected(const struct delivery *delivery, const char *why, const char *error,
                            uint64_t items);
 
-/* What waits (delivery_queue.c) */
+/* ---- what waits (delivery_queue.c) ---- */
 
 /* Appends the batch, split if it is too large. */
 void delivery_enqueue(struct delivery *delivery, struct batch *batch, const struct room *room);
@@ -46,7 +46,7 @@ void delivery_on_flush(struct timer *timer);
 /* Ends the splitting of a shipment, which then stays whole. */
 void delivery_end_cutting(struct shipment *shipment);
 
-/* What is being sent (delivery_attempts.c) */
+/* ---- what is being sent (delivery_attempts.c) ---- */
 
 /* Creates a shipment that is in no list. Takes ownership of the batch and the room. */
 struct shipment *delivery_shipment_new(struct delivery *delivery, struct batch *batch,

@@ -71,7 +71,7 @@ static struct shipment *take_first(struct delivery *delivery)
     return shipment;
 }
 
-/* Cutting beside the loop */
+/* ---- cutting beside the loop ---- */
 
 struct cutting {
     struct job job;

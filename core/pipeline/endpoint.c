@@ -14,7 +14,7 @@ static bool take_prefix(struct slice *text, const char *prefix)
     return true;
 }
 
-/* For messages: without the user, password, query and fragment that it may have, also where it is
+/* Returns the text for messages, without user, password, query and fragment, even if it is
  * malformed. */
 static const char *mask(struct arena *arena, const char *text)
 {
@@ -32,7 +32,7 @@ static bool parse_host_port(struct arena *arena, struct slice text, struct endpo
                             struct error *err)
 {
     char host[256], why[300];
-    if (!config_parse_endpoint(text, host, sizeof(host), &out->port, why, sizeof(why)))
+    if (!config_parse_endpoint(text, host, sizeof host, &out->port, why, sizeof why))
         return error_set(err, "%s", why);
     if (out->port == 0)
         return error_set(err, "\"%.*s\": the port must not be 0", SLICE_ARG(text));
@@ -65,7 +65,7 @@ bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint 
     return parse_host_port(arena, rest, out, err);
 }
 
-/* A port that is not written is the scheme's. */
+/* Whether a port is given; otherwise the scheme determines it. */
 static bool has_port(struct slice authority)
 {
     for (size_t i = authority.size; i > 0; i--) {
@@ -121,7 +121,7 @@ bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *
                     : arena_printf(arena, "/%.*s", SLICE_ARG(path));
     assert(out->path[0] == '/' && out->port > 0);
     const char *query = memchr(path.data, '?', path.size);
-    size_t shown = query ? (size_t)(query - text) : strlen(text); /* a query may hold a token */
+    size_t shown = query ? (size_t)(query - text) : strlen(text); /* a query may contain a token */
     out->url = arena_printf(arena, "%.*s", (int)shown, text);
     return true;
 }

@@ -1,5 +1,5 @@
 /*
- * endpoint: where an exporter sends to, as users of the Collector write it.
+ * endpoint: parses the address that an exporter sends to, in the Collector's forms.
  *
  * gRPC: host:port, http://host:port, https://host:port, dns:///host:port, unix:///path. HTTP: a
  * URL.
@@ -21,10 +21,10 @@ struct endpoint {
     uint16_t port;
     const char *authority; /* "host:port" as written; NULL for a socket */
     const char *path;      /* of a URL: path and query, "/" at least */
-    const char *url;       /* of a URL: for messages, without what may be secret */
+    const char *url;       /* of a URL: for messages, without parts that may be secret */
 };
 
-/* Parse an endpoint; texts of *out live in the arena. Return false on an error; err does not
+/* Parse an endpoint; texts of *out live in the arena. Return false on an error; err->text does not
  * contain the key. */
 bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint *out,
                          struct error *err);

@@ -1,7 +1,7 @@
 /*
- * exporter_counter: what an exporter without a delivery (core/pipeline/delivery.h) counts itself.
+ * exporter_counter: counters for exporters without a delivery (core/pipeline/delivery.h).
  *
- * Owner: the process' metrics.
+ * Owner: the metrics of the process.
  *
  * Thread: the node's worker, in node_start.
  */
@@ -10,7 +10,7 @@
 
 #include "core/pipeline/component.h"
 
-/* The Collector's counter of items of the node's signal: `sent`, `send_failed`. */
+/* Returns the Collector's counter of items of the node's signal. what: "sent" or "send_failed". */
 struct counter *exporter_counter(const struct node *node, const char *what, const char *help);
 
 #endif

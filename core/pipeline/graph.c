@@ -9,18 +9,18 @@
 #include <stdio.h>
 #include <time.h>
 
-/* While it drains, a worker looks this often whether it is done. */
+/* Interval at which a draining worker checks whether it is done. */
 #define DRAIN_POLL_NS UINT64_C(2000000)
 
-/* What one worker runs of the graph. Nodes stand in the order in which data passes: receivers, then
- * the processors of all pipelines by their position, exporters, extensions; they start from the
+/* The nodes on one worker. They are in the order in which data passes: receivers, then the
+ * processors of all pipelines by their position, exporters, extensions. They are started from the
  * end. */
 struct worker_graph {
     struct graph *graph;
     struct worker *worker;
     struct node **nodes;
     size_t count;
-    size_t *stage; /* of each node, ascending */
+    size_t *stage; /* stage of each node, ascending */
     struct timer drain_poll;
 };
 
@@ -29,7 +29,7 @@ struct graph {
     struct process *process;
     struct component **components;
     size_t component_count;
-    bool components_ready; /* init was called on all */
+    bool components_ready; /* init was called for all components */
     struct worker_graph *workers;
     size_t started_workers;
     pthread_mutex_t lock;
@@ -81,12 +81,12 @@ static struct component *add_component(struct graph *graph,
         return component;
     const struct component_type *type = component_type_of(configured->type);
     assert(type->component_size == 0 || type->component_size >= sizeof(struct component));
-    component = memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
+    component = memory_zalloc(type->component_size ? type->component_size : sizeof *component);
     component->type = type;
     component->id = configured->id;
     component->settings = configured->settings;
     component->process = graph->process;
-    snprintf(component->label, sizeof(component->label), "%s %s",
+    snprintf(component->label, sizeof component->label, "%s %s",
              config_section_kinds[type->config.section], configured->id);
     graph->components =
         memory_grow(graph->components, graph->component_count + 1, sizeof(struct component *));
@@ -162,7 +162,7 @@ static struct node *add_node(struct worker_graph *target, struct component *comp
     size_t at = target->count;
     target->nodes = memory_grow(target->nodes, target->count + 1, sizeof(struct node *));
     target->stage = memory_grow(target->stage, target->count + 1, sizeof(size_t));
-    /* Keep the order by stage; equal stages in the order they came. */
+    /* Insert by stage, after nodes of the same stage. */
     for (; at > 0 && target->stage[at - 1] > stage; at--) {
         target->nodes[at] = target->nodes[at - 1];
         target->stage[at] = target->stage[at - 1];
@@ -204,8 +204,8 @@ static void add_exporters(struct worker_graph *target, const struct config_pipel
     }
 }
 
-/* From the end: what a processor hands on goes to `next`. Returns the first; NULL: there is none.
- */
+/* Adds the processors of a pipeline, from the last one, which passes data to `next`. Returns the
+ * first; NULL if there are none. */
 static struct node *add_processors(struct worker_graph *target,
                                    const struct config_pipeline *pipeline)
 {
@@ -223,7 +223,7 @@ static struct node *add_processors(struct worker_graph *target,
     return next;
 }
 
-/* first: the pipeline's first processor; NULL: there is none. */
+/* Adds the receivers of a pipeline. first: its first processor; NULL if there is none. */
 static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline,
                           struct node *first)
 {
@@ -255,7 +255,7 @@ static void build_worker(struct graph *graph, unsigned index)
                  STAGE_EXTENSIONS);
 }
 
-/* Each exporter and signal has an equal share of half the budget. */
+/* Gives each exporter and signal an equal share of half the budget. */
 static void share_memory(struct graph *graph)
 {
     size_t budget = graph->process->budget ? graph->process->budget->limit_bytes : 0;
@@ -271,7 +271,7 @@ static void share_memory(struct graph *graph)
 
 struct graph *graph_new(const struct config *config, struct process *process, struct error *err)
 {
-    struct graph *graph = memory_zalloc(sizeof(*graph));
+    struct graph *graph = memory_zalloc(sizeof *graph);
     graph->config = config;
     graph->process = process;
     pthread_mutex_init(&graph->lock, NULL);
@@ -288,7 +288,7 @@ struct graph *graph_new(const struct config *config, struct process *process, st
         return NULL;
     }
     graph->components_ready = true;
-    graph->workers = memory_array(process->worker_count, sizeof(*graph->workers));
+    graph->workers = memory_array(process->worker_count, sizeof *graph->workers);
     for (unsigned i = 0; i < process->worker_count; i++)
         build_worker(graph, i);
     return graph;
@@ -296,7 +296,8 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 
 /* ---- start and stop ---- */
 
-/* From the end: what an exporter gives up settles receipts of the nodes before it. */
+/* Stops the nodes from the end, because data that an exporter drops settles receipts of the nodes
+ * before it. */
 static void stop_nodes(struct worker_graph *target, size_t first)
 {
     assert(worker_is_current(target->worker));

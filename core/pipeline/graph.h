@@ -1,18 +1,18 @@
 /*
  * graph: the pipelines of one configuration, as nodes on every worker.
  *
- * Nodes are started from the end: exporters, processors, receivers. They are stopped from the end
- * as well, so that receipts are settled while the nodes before them still exist. To drain, all
- * nodes are called at once, so that no branch waits for another; a worker is drained when none of
- * its nodes and outlets holds anything at the same moment. Nodes of one exporter id and signal are
- * shared by the pipelines of a worker; a processor has one node per pipeline.
+ * Nodes are started from the end: exporters, processors, receivers. They are stopped in the same
+ * order, so that receipts are settled while the nodes before them still exist. To drain, all nodes
+ * are called at once, so that no branch waits for another. A worker is drained when at one moment
+ * none of its nodes and outlets holds anything. Nodes of one exporter id and signal are shared by
+ * the pipelines of a worker; a processor has one node per pipeline.
  *
- * Half of the process's byte budget is for what exporters hold, in equal shares for each exporter
- * and signal (component->held), so that a dead backend cannot fill the memory for requests.
+ * Exporters may hold half of the process's byte budget, in equal shares for each exporter and
+ * signal (component->held), so that a dead backend cannot fill the memory for requests.
  *
  * Owner: main.
  *
- * Thread: main; it runs node functions on their workers by posting and waits.
+ * Thread: main; it posts calls of node functions to their workers and waits for them.
  */
 #ifndef PROFCOL_CORE_PIPELINE_GRAPH_H
 #define PROFCOL_CORE_PIPELINE_GRAPH_H
@@ -24,12 +24,13 @@ struct graph;
 /* Creates the components and calls their init. Returns NULL on an error; err then names the
  * component. */
 struct graph *graph_new(const struct config *config, struct process *process, struct error *err);
-/* Starts all nodes on all workers (their loops must run, or be manual). */
+/* Starts all nodes on all workers, whose loops must run, or be manual. Returns false, with err set,
+ * if a node cannot start. */
 bool graph_start(struct graph *graph, struct error *err);
 /* Begins to drain and returns at once. */
 void graph_drain(struct graph *graph);
-/* Waits until every node of every worker is drained, at most timeout_ns; false: something is still
- * held. */
+/* Waits until every node of every worker is drained, at most timeout_ns. Returns false if something
+ * is still held. */
 bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns);
 /* Whether every node of every worker is drained now. */
 bool graph_is_drained(struct graph *graph);
@@ -37,8 +38,8 @@ bool graph_is_drained(struct graph *graph);
 void graph_stop(struct graph *graph);
 /* Frees the graph and deinitialises its components. All nodes must be stopped. */
 void graph_free(struct graph *graph);
-/* For tests: the node of a component on a worker (pipeline NULL: receiver or exporter, then the
- * signal counts). */
+/* For tests: returns the node of a component on a worker. pipeline: NULL for a receiver or
+ * exporter; then the signal selects the node. */
 struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline,
                         enum signal signal);
 

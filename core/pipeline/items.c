@@ -19,7 +19,7 @@ static bool is_traces(const struct items *items)
     return items->batch->signal == SIGNAL_TRACES;
 }
 
-/* --- one after the other --- */
+/* ---- iteration ---- */
 
 struct items items_of(struct batch *batch)
 {
@@ -41,7 +41,7 @@ static bool next_part(struct items *items)
     return true;
 }
 
-/* Below the message that the level above has found. */
+/* Enters the message found on the level above. */
 static void go_down(struct items *items)
 {
     const struct message_field *above = &items->fields[items->level++];
@@ -74,7 +74,7 @@ bool items_next(struct items *items)
     }
 }
 
-/* --- an item --- */
+/* ---- reading and changing an item ---- */
 
 static unsigned item_level(const struct items *items)
 {
@@ -109,7 +109,7 @@ void item_remove(struct items *items)
     items->batch->items--;
 }
 
-/* --- its attributes --- */
+/* ---- attributes ---- */
 
 bool item_get_attribute(struct items *items, struct slice key, struct slice *value_out)
 {

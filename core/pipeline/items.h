@@ -1,6 +1,5 @@
 /*
- * items: every span of a traces batch, or every sample of a profiles batch, one after the other, to
- * read, change or remove it.
+ * items: iterates over the spans or samples of a batch, to read, change or remove them.
  *
  *     struct items items = items_of(batch);
  *     struct slice value;
@@ -9,12 +8,12 @@
  *         item_set_attribute(&items, SLICE("env"), production);
  *     }
  *
- * Worked examples, and what each costs: docs/data.md. Reading opens nothing; changing opens the
- * item and the messages above it. Whoever changes most samples of a request in more than one place
- * writes whole profiles instead (docs/data.md, Costs).
+ * docs/data.md has worked examples and their costs. Reading opens nothing; changing opens the item
+ * and the messages that contain it. To change most samples of a request in more than one place,
+ * write whole profiles instead (docs/data.md, Costs).
  *
- * Owner: the iterator is the caller's and lives no longer than the batch is his; keys and values
- * that are set must live as long as batch->arena.
+ * Owner: the caller owns the iterator, and may use it as long as it owns the batch. Keys and values
+ * that you set must live as long as batch->arena.
  *
  * Thread: that of the batch.
  */
@@ -29,33 +28,36 @@ enum { ITEM_LEVELS_MAX = 4 };
 
 struct items {
     struct batch *batch;
-    size_t part;     /* the next one */
-    unsigned levels; /* of this signal */
-    unsigned level;  /* that is being read; levels: none */
+    size_t part;     /* index of the next part */
+    unsigned levels; /* number of levels of this signal */
+    unsigned level;  /* the level being read; equal to `levels`: none */
     struct message_iter iters[ITEM_LEVELS_MAX];
     struct message_field fields[ITEM_LEVELS_MAX];
     struct sample_attributes sample_attributes; /* of a profiles batch */
-    bool is_removed;                            /* the item */
+    bool is_removed;                            /* the current item is removed */
 };
 
+/* Returns an iterator before the first item. */
 struct items items_of(struct batch *batch);
-/* Goes on to the next item; false at the end. */
+/* Moves to the next item; returns false at the end. */
 bool items_next(struct items *items);
 
-/* Over the fields of the item, with what was changed in it. */
+/* Returns an iterator over the fields of the item, including changes. */
 struct message_iter item_read(const struct items *items);
-/* The item's node, to change it. */
+/* Returns the node of the item, to change it. */
 struct message *item_open(struct items *items);
-/* Takes the item out of the batch, and out of batch->items. */
+/* Removes the item from the batch, and subtracts it from batch->items. */
 void item_remove(struct items *items);
 
-/* The item's attributes; a value is the payload of an AnyValue (core/data/any_value.h). */
-/* False when it has none with this key. The value lives as long as the batch's arena. */
+/* ---- attributes ---- */
+
+/* Gets the value of an attribute, as the payload of an AnyValue (core/data/any_value.h). Returns
+ * false if the item has none with this key. The value lives as long as the batch's arena. */
 bool item_get_attribute(struct items *items, struct slice key, struct slice *value_out);
-/* Adds an attribute or gives it another value; false when it has this value already. The unit of
- * a sample's attribute stays. */
+/* Sets an attribute, or adds it; returns false if it has this value already. The unit of a sample's
+ * attribute is kept. */
 bool item_set_attribute(struct items *items, struct slice key, struct slice value);
-/* False when there was none. */
+/* Removes an attribute; returns false if there is none. */
 bool item_remove_attribute(struct items *items, struct slice key);
 
 /* Returns how many bytes of values the items of a batch may gain together, whatever their number: 4

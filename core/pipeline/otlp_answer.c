@@ -19,13 +19,13 @@ enum { ANY_FIELD_TYPE = 1, ANY_FIELD_VALUE = 2, RETRY_INFO_FIELD_DELAY = 1 };
 enum { DURATION_FIELD_SECONDS = 1, DURATION_FIELD_NANOS = 2 };
 enum { RESPONSE_FIELD_PARTIAL = 1, PARTIAL_FIELD_REJECTED = 1, PARTIAL_FIELD_MESSAGE = 2 };
 
-/* google.rpc.Status */
+/* ---- google.rpc.Status ---- */
 
 struct rpc_status {
     int64_t code;
     struct slice message;
-    int64_t retry_delay_ns; /* of a RetryInfo; -1: none */
-    struct text types;      /* of the details, for messages */
+    int64_t retry_delay_ns; /* from a RetryInfo; -1: none */
+    struct text types;      /* types of the details, for messages */
 };
 
 static int64_t read_duration(struct slice bytes)
@@ -70,7 +70,7 @@ static void read_detail(struct slice bytes, struct rpc_status *status)
                 (int)(type.size < 100 ? type.size : 100), (const char *)type.data);
 }
 
-/* False: it is none. types must be freed in any case. */
+/* Reads a google.rpc.Status. Returns false if it is invalid. `types` must be freed in any case. */
 static bool read_status(struct slice bytes, struct rpc_status *status)
 {
     *status = (struct rpc_status){.retry_delay_ns = -1};
@@ -89,7 +89,7 @@ static bool read_status(struct slice bytes, struct rpc_status *status)
     return !cursor.broken;
 }
 
-/* Export*ServiceResponse */
+/* ---- Export*ServiceResponse ---- */
 
 static bool read_partial(struct slice bytes, struct otlp_answer *out)
 {
@@ -99,7 +99,7 @@ static bool read_partial(struct slice bytes, struct otlp_answer *out)
         if (field.number == PARTIAL_FIELD_REJECTED && field.type == WIRE_VARINT)
             out->rejected = (int64_t)field.value;
         else if (field.number == PARTIAL_FIELD_MESSAGE && field.type == WIRE_BYTES)
-            snprintf(out->partial_message, sizeof(out->partial_message), "%.*s",
+            snprintf(out->partial_message, sizeof out->partial_message, "%.*s",
                      SLICE_ARG(field.bytes));
         else if (field.number <= PARTIAL_FIELD_MESSAGE)
             return false;
@@ -143,7 +143,7 @@ void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, cons
                  (long long)answer->rejected);
 }
 
-/* HTTP */
+/* ---- HTTP ---- */
 
 static bool is_success(int status)
 {
@@ -182,17 +182,17 @@ static void read_http_error(const struct client_answer *answer, const char *url,
     out->verdict = verdict_from_http(answer->status, retry_after);
     struct verdict *verdict = &out->verdict;
     int size =
-        snprintf(verdict->text, sizeof(verdict->text),
+        snprintf(verdict->text, sizeof verdict->text,
                  "error exporting items, request to %.120s responded with HTTP Status Code %d", url,
                  answer->status);
-    assert(size > 0 && (size_t)size < sizeof(verdict->text));
+    assert(size > 0 && (size_t)size < sizeof verdict->text);
     struct rpc_status status = {0};
     bool is_text = has_type(answer, "text/plain") || has_type(answer, "application/json");
     if (answer->body.size > 0 && is_text)
-        snprintf(verdict->text + size, sizeof(verdict->text) - (size_t)size, ", Message=%.*s",
+        snprintf(verdict->text + size, sizeof verdict->text - (size_t)size, ", Message=%.*s",
                  SLICE_ARG(answer->body));
     else if (answer->body.size > 0 && read_status(answer->body, &status))
-        snprintf(verdict->text + size, sizeof(verdict->text) - (size_t)size,
+        snprintf(verdict->text + size, sizeof verdict->text - (size_t)size,
                  ", Message=%.*s, Details=[%s]", SLICE_ARG(status.message),
                  text_string(&status.types));
     text_deinit(&status.types);
@@ -212,10 +212,10 @@ void otlp_answer_http(const struct client_answer *answer, enum signal signal, co
         read_http_error(answer, url, wall_ns, out);
 }
 
-/* gRPC */
+/* ---- gRPC ---- */
 
-/* An HTTP status where gRPC should have spoken: gRPC's own table (http-grpc-status-mapping), which
- * says otherwise for 400 and 429 than OTLP/HTTP does (verdict_from_http). */
+/* Converts an HTTP status without a gRPC status by gRPC's own table (http-grpc-status-mapping),
+ * which differs from OTLP/HTTP (verdict_from_http) for 400 and 429. */
 static enum grpc_code code_of_http(int status)
 {
     switch (status) {
@@ -262,7 +262,7 @@ static int base64_digit(uint8_t c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Padded or not. out has room for three quarters of it. */
+/* Decodes base64 with or without padding. `out` has room for three quarters of the input. */
 static size_t base64_decode(struct slice in, uint8_t *out)
 {
     uint32_t bits = 0;
@@ -338,7 +338,7 @@ static void read_grpc_status(const struct client_answer *answer, struct slice st
     }
     out->verdict = verdict_try_later(code, read_retry_delay(answer), "%s", "");
     percent_decode(http_header_get(&answer->headers, "grpc-message"), out->verdict.text,
-                   sizeof(out->verdict.text));
+                   sizeof out->verdict.text);
 }
 
 void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out)

@@ -2,10 +2,10 @@
  * otlp_answer: interprets the answer of an OTLP backend, over gRPC and over HTTP.
  *
  * https://opentelemetry.io/docs/specs/otlp/ (failures, throttling, partial success), with the
- * Collector's choices and words: which codes are retried, RetryInfo and Retry-After as a minimum
- * wait, google.rpc.Status in error bodies, a warning for partial success.
+ * Collector's choices and messages: which codes are retried, RetryInfo and Retry-After as a minimum
+ * delay, google.rpc.Status in error bodies, a warning for partial success.
  *
- * Owner: everything is in the caller's memory.
+ * Owner: the caller; nothing to free.
  *
  * Thread: any.
  */
@@ -18,13 +18,13 @@
 
 struct otlp_answer {
     struct verdict verdict;
-    bool partial;     /* the backend rejected a part, or has something to say */
+    bool partial;     /* the backend rejected a part, or sent a warning */
     int64_t rejected; /* spans or profiles */
     char partial_message[256];
 };
 
-/* Fill *out from an answer. wall_ns: the present time, for a Retry-After that is a date. url: for
- * the text. */
+/* Set *out from an answer. wall_ns: the present time since 1970, for a Retry-After that is a date.
+ * url: for messages. */
 void otlp_answer_http(const struct client_answer *answer, enum signal signal, const char *url,
                       uint64_t wall_ns, struct otlp_answer *out);
 void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out);

@@ -34,7 +34,7 @@ bool otlp_request_is_large(size_t size_bytes, bool is_json)
     return size_bytes >= (is_json ? READING_LARGE_BYTES : 8 * READING_LARGE_BYTES);
 }
 
-/* JSON to protobuf; takes over the body. NULL: *why says so. */
+/* Converts JSON to protobuf; takes over the body. Returns NULL, with *why set, if it is refused. */
 static struct buffer *transcode(struct buffer *body, enum signal signal, struct budget *budget,
                                 struct verdict *why)
 {
@@ -50,8 +50,8 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
     return protobuf;
 }
 
-/* Takes over the body. NULL: behind the receiver it would become too much, or more than there is
- * room for now; *why says so. Nobody asks any more once it is answered. */
+/* Takes over the body. Returns NULL, with *why set, if the request would unfold to too much, or to
+ * more than there is room for now. After the answer, it cannot be refused any more. */
 static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signal,
                                           const struct scan_result *scan, struct budget *budget,
                                           struct verdict *why)
@@ -69,7 +69,7 @@ static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signa
     return NULL;
 }
 
-/* Takes over the body. NULL: *why says why. */
+/* Normalises a request; takes over the body. Returns NULL, with *why set, if it is refused. */
 static struct buffer *normalise(struct buffer *body, const struct scan_result *scan,
                                 struct budget *budget, struct verdict *why)
 {
@@ -83,8 +83,8 @@ static struct buffer *normalise(struct buffer *body, const struct scan_result *s
     return normal;
 }
 
-/* Checks the request; an odd one is brought into the common form. Takes over the body. NULL: *why
- * says why. */
+/* Scans a request, and normalises it if necessary; takes over the body. Returns NULL, with *why
+ * set, if it is refused. */
 static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget,
                               uint32_t *items_out, struct verdict *why)
 {
@@ -121,15 +121,15 @@ static size_t write_varint_field(uint8_t *to, uint32_t number, uint64_t value)
     return (size_t)(wire_write_varint(wire_write_tag(to, number, WIRE_VARINT), value) - to);
 }
 
-/* google.rpc.Status in the request's encoding. */
+/* Answers with a google.rpc.Status in the request's encoding. */
 void otlp_request_refuse(struct exchange *exchange, bool is_json, int http_status,
                          const struct verdict *verdict)
 {
     assert(!verdict_is_ok(verdict));
-    uint8_t status[16 + sizeof(verdict->text)];
+    uint8_t status[16 + sizeof verdict->text];
     size_t size = write_varint_field(status, 1, (uint64_t)verdict->code);
     size = (size_t)(wire_write_bytes(status + size, 2, slice_of_string(verdict->text)) - status);
-    assert(size <= sizeof(status));
+    assert(size <= sizeof status);
     char seconds[24];
     struct http_header retry;
     size_t retry_count = received_retry_after(verdict, http_status, &retry, seconds);
@@ -145,7 +145,7 @@ void otlp_request_refuse(struct exchange *exchange, bool is_json, int http_statu
     text_deinit(&json);
 }
 
-/* An empty partial_success, as the Collector says it. */
+/* An empty partial_success, as in the Collector's answers. */
 static const uint8_t success_message[] = {0x0a, 0x00};
 
 static void respond_success(struct exchange *exchange, bool is_json)
@@ -155,14 +155,13 @@ static void respond_success(struct exchange *exchange, bool is_json)
                          0);
     else
         exchange_respond(exchange, 200, "application/x-protobuf",
-                         slice_of(success_message, sizeof(success_message)), NULL, 0);
+                         slice_of(success_message, sizeof success_message), NULL, 0);
 }
 
 void otlp_request_respond(struct exchange *exchange, bool is_json, const struct verdict *verdict)
 {
     if (exchange_dialect(exchange) == SERVER_GRPC)
-        exchange_respond_grpc(exchange, verdict,
-                              slice_of(success_message, sizeof(success_message)));
+        exchange_respond_grpc(exchange, verdict, slice_of(success_message, sizeof success_message));
     else if (verdict_is_ok(verdict))
         respond_success(exchange, is_json);
     else

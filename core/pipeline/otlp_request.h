@@ -4,7 +4,7 @@
  * https://opentelemetry.io/docs/specs/otlp/ . The request is checked once (core/data/scan.h) and
  * normalised to the form that all other code reads.
  *
- * Owner: bodies are taken over, results are the caller's.
+ * Owner: otlp_request_read takes over the body; results belong to the caller.
  *
  * Thread: otlp_request_read on any; the rest on the exchange's worker.
  */
@@ -18,15 +18,14 @@
 #define OTLP_PROFILES_SERVICE                                                                      \
     "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/"
 
-/* OTLP profiles are in development: a header names the layout that the client uses; if it is
- * absent, the version is
- * 1. Returns false, with *why set, for any other version. */
+/* Checks the version of OTLP profiles, which are in development: a header names the version that
+ * the client uses, 1 if it is absent. Returns false, with *why set, for any other version. */
 bool otlp_request_check_profiles_version(const struct exchange *exchange, struct verdict *why);
-/* Whether a body of this size is read on another thread (reading.h). A protobuf is only scanned,
- * which takes an eighth of the time of others. */
+/* Whether a body of this size is read by a job (reading.h). Protobuf is only scanned, which takes
+ * an eighth of the time of JSON. */
 bool otlp_request_is_large(size_t size_bytes, bool is_json);
 /* Checks and normalises a body, whose reference it takes over. Returns the request, with *items_out
- * spans or samples (may be 0); NULL if it is refused, with the reason in *why. */
+ * spans or samples (may be 0). Returns NULL, with *why set, if it is refused. */
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
                                  struct budget *budget, uint32_t *items_out, struct verdict *why);
 

@@ -14,9 +14,10 @@
 enum {
     GRPC_PREFIX_BYTES = 5,
     HEADERS_MAX = 40,
-    OWN_HEADERS = 8, /* besides those of the user */
+    OWN_HEADERS = 8, /* headers besides the user's */
     HEADER_VALUE_MAX = 8192,
-    JSON_PER_BYTE = 4, /* bytes of JSON, of spans about; what is all counters and flags has 8 */
+    JSON_PER_BYTE = 4, /* approximate bytes of JSON for a byte of protobuf, for spans; messages of
+                          only counters and flags have 8 */
 };
 
 const char *const otlp_compression_names[] = {
@@ -28,7 +29,7 @@ enum compression otlp_compression(int setting)
     return setting >= COMPRESSION_COUNT ? COMPRESSION_NONE : (enum compression)setting;
 }
 
-/* Headers */
+/* ---- headers ---- */
 
 static bool is_token(const char *name)
 {
@@ -79,7 +80,7 @@ void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct co
     }
 }
 
-/* A later one of the same name replaces. */
+/* Sets a header, and replaces an earlier one with the same name. */
 static void set_header(struct otlp_target *target, struct arena *arena, const char *name,
                        const char *value)
 {
@@ -97,7 +98,7 @@ static void set_header(struct otlp_target *target, struct arena *arena, const ch
     target->headers[target->header_count++] = header;
 }
 
-/* At most 8 digits and a unit. */
+/* Prints at most 8 digits and a unit. */
 static const char *print_grpc_timeout(struct arena *arena, int64_t timeout_ns)
 {
     static const struct {
@@ -133,7 +134,7 @@ static void set_http_headers(struct otlp_target *target, struct arena *arena)
 void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                              const char *user_agent, const struct config_pairs *user)
 {
-    target->headers = arena_array(arena, user->count + OWN_HEADERS, sizeof(*target->headers));
+    target->headers = arena_array(arena, user->count + OWN_HEADERS, sizeof *target->headers);
     target->header_count = 0;
     if (target->grpc)
         set_grpc_headers(target, arena);
@@ -165,20 +166,20 @@ void otlp_place_labels(const struct endpoint *endpoint, struct text *labels)
     metrics_label(labels, "server_address", endpoint->host);
     if (endpoint->unix_socket)
         return;
-    snprintf(port, sizeof(port), "%u", endpoint->port);
+    snprintf(port, sizeof port, "%u", endpoint->port);
     metrics_label(labels, "server_port", port);
 }
 
-/* One request, sent as often as need be */
+/* ---- one request and its attempts ---- */
 
 struct attempt {
     struct client_request request;
     struct shipment *shipment;
-    struct slice_list message; /* of the batch */
-    struct buffer *packed;     /* NULL: the batch's own bytes are sent */
-    struct job job;            /* packs a large one beside the loop */
+    struct slice_list message; /* encoded message of the batch */
+    struct buffer *packed;     /* NULL: the bytes of the batch are sent */
+    struct job job;            /* packs a large message */
     bool is_packing;
-    bool is_packed; /* `request` is as it is to be sent */
+    bool is_packed; /* `request` is complete */
     struct slice_list body;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 };
@@ -215,13 +216,13 @@ static struct buffer *make_json(const struct otlp_target *target, const struct s
     return buffer_adopt(text.data, text.size, text.capacity, budget);
 }
 
-/* The message as it is to be sent, in attempt->packed unless the batch's bytes can go as they are.
- * On any thread. */
+/* Converts the message to its final form, in attempt->packed, unless the bytes of the batch can be
+ * sent unchanged. Any thread. */
 static void pack(struct attempt *attempt, const struct otlp_target *target)
 {
-    assert(!attempt->packed); /* once, whatever the attempts */
+    assert(!attempt->packed); /* done once for all attempts */
     const struct slice_list *list = &attempt->message;
-    /* Room was reserved for what is large. */
+    /* Room was reserved for a large message. */
     const struct shipment *shipment = attempt->shipment;
     struct budget *budget = shipment->encoding_bytes > 0 ? NULL : shipment->batch->arena.budget;
     if (target->json) {
@@ -297,7 +298,8 @@ static void on_packed(struct job *job, bool did_run)
     client_send(sender_of(attempt->shipment->delivery)->client, &attempt->request);
 }
 
-/* A batch of many MiB is in its buffers, and that is known without a look at its messages. */
+/* Returns the size of the encoded form of a batch; for a large one, from its buffers, without
+ * reading its messages. */
 static size_t encoded_size(const struct delivery *delivery, const struct batch *batch)
 {
     enum { SMALL_BYTES = 16 * 1024 };
@@ -312,7 +314,7 @@ static size_t encoded_size(const struct delivery *delivery, const struct batch *
 
 static struct attempt *new_attempt(struct shipment *shipment)
 {
-    struct attempt *attempt = memory_zalloc(sizeof(*attempt));
+    struct attempt *attempt = memory_zalloc(sizeof *attempt);
     attempt->shipment = shipment;
     batch_gather(shipment->batch, &attempt->message);
     return attempt;
@@ -375,7 +377,7 @@ static void release_shipment(struct node *node, struct shipment *shipment)
     free(attempt);
 }
 
-/* The sender */
+/* ---- the sender ---- */
 
 void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
                        struct client *client)

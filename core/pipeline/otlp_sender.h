@@ -1,15 +1,14 @@
 /*
- * otlp_sender: sends batches to an OTLP backend, for the exporters otlp_grpc and
- * otlp_http.
+ * otlp_sender: sends batches to an OTLP backend, for the exporters otlp_grpc and otlp_http.
  *
- * A target says where and how to send, once per component and signal. A sender is its part on one
- * worker: queue and retries (delivery.h), encoding, compression, one request per attempt
- * (net/client.h) and the meaning of the answer (otlp_answer.h). Uncompressed protobuf is written to
- * the socket without being copied.
+ * A target has the backend's address and options, once per component and signal. A sender is the
+ * part on one worker: queue and retries (delivery.h), encoding, compression, one request per
+ * attempt (net/client.h) and the meaning of the answer (otlp_answer.h). Uncompressed protobuf is
+ * written to the socket without being copied.
  *
- * Owner: the component owns targets, the node its sender.
+ * Owner: the component owns targets; the node owns its sender.
  *
- * Thread: targets are read-only after init; a sender is its worker's.
+ * Thread: targets are read-only after init; a sender stays on its worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_OTLP_SENDER_H
 #define PROFCOL_CORE_PIPELINE_OTLP_SENDER_H
@@ -35,8 +34,8 @@ struct otlp_target {
     struct delivery_shared shared;
 };
 
-/* The headers of every request. arena: the component's; user: from the settings, checked. Those of
- * the protocol are made by the target's other members. */
+/* Sets the headers of every request: the user's, which must be checked, and those that follow from
+ * the other members of the target, which must be set before. arena: the component's. */
 void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                              const char *user_agent, const struct config_pairs *user);
 /* Checks that names and values are allowed in a request, and that the exporter does not set them
@@ -47,11 +46,14 @@ void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct co
 /* Returns the client's options for this endpoint. */
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label);
 
-/* The Collector's labels of the metrics of an exporter: server_address="x",server_port="1". */
+/* Appends the Collector's labels for the metrics of an exporter:
+ * server_address="x",server_port="1". */
 void otlp_place_labels(const struct endpoint *endpoint, struct text *labels);
 
-/* What `compression` may be in YAML, by position: enum compression, and "" for none. */
+/* The values of `compression` in YAML: names at the index of their enum compression, and "" for
+ * none. */
 extern const char *const otlp_compression_names[];
+/* Returns the compression for an index of otlp_compression_names. */
 enum compression otlp_compression(int setting);
 
 struct otlp_sender {
@@ -60,10 +62,10 @@ struct otlp_sender {
     struct client *client;
 };
 
-/* client: of the node's worker; it must live until otlp_sender_stop. */
+/* Starts a sender. client: of the node's worker; it must live until otlp_sender_stop. */
 void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otlp_target *target,
                        struct client *client);
-/* The exporter's consume, node_drain and node_stop. */
+/* Implement the exporter's consume, node_drain and node_stop. */
 void otlp_sender_consume(struct otlp_sender *sender, struct batch *batch);
 void otlp_sender_drain(struct otlp_sender *sender);
 void otlp_sender_stop(struct otlp_sender *sender);

@@ -15,7 +15,7 @@
 /* What a kept batch takes beside its own memory, about. */
 enum { KEPT_BYTES = 1024 };
 
-/* --- what is kept --- */
+/* ---- what is kept ---- */
 
 size_t kept_memory_of(const struct batch *batch)
 {
@@ -69,7 +69,7 @@ struct batch *kept_take(struct kept *kept)
     return batch;
 }
 
-/* --- losing --- */
+/* ---- losing ---- */
 
 void branch_log_lost(struct branch *branch, uint64_t items)
 {
@@ -120,7 +120,7 @@ void kept_lose(struct kept *kept)
     batch_drop(batch, &verdict);
 }
 
-/* --- offering --- */
+/* ---- offering ---- */
 
 /* Of a batch whose sender waits: it may not overtake those that wait for room. */
 static void refuse_behind_others(struct branch *branch, struct batch *batch)
@@ -161,7 +161,7 @@ void branch_offer_in_order(struct branch *branch, struct batch *batch)
         pace_pump(&branch->pace);
 }
 
-/* --- handed back --- */
+/* ---- handed back ---- */
 
 static const enum kept_reason reasons[] = {
     [REFUSED_FAILED] = KEPT_FAILED, [REFUSED_FULL] = KEPT_FULL, [REFUSED_BLOCKED] = KEPT_BLOCKED};

@@ -70,7 +70,7 @@ bool fanout_is_accepted_elsewhere(const struct branch *branch, const struct batc
     return elsewhere.settled || elsewhere.taken;
 }
 
-/* --- the outcome --- */
+/* ---- the outcome ---- */
 
 /* Of parts that were refused permanently while another one was accepted. */
 static void count_lost_parts(struct fanout *fanout)
@@ -170,7 +170,7 @@ static bool is_fanout_abandoned(const struct receipt *receipt)
     return !fanout->taken && receipt_is_abandoned(fanout->outer);
 }
 
-/* --- passing on --- */
+/* ---- passing on ---- */
 
 static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
 {

@@ -42,14 +42,14 @@ static inline struct worker *outlet_worker(const struct outlet *outlet)
     return outlet->from->worker;
 }
 
-/* outlet.c */
+/* ---- outlet.c ---- */
 
 /* Passes a batch, whose room is reserved or not needed, to all branches. */
 void outlet_forward_now(struct outlet *outlet, struct batch *batch);
 /* Counts items of a sender that is refused, for a line in the log every 10 s at most. */
 void outlet_log_rejected(struct outlet *outlet, const struct verdict *why, uint32_t items);
 
-/* outlet_branch.c */
+/* ---- outlet_branch.c ---- */
 
 /* Offers the batch to the branch, behind those that it keeps. */
 void branch_offer_in_order(struct branch *branch, struct batch *batch);
@@ -66,7 +66,7 @@ struct batch *kept_take(struct kept *kept);
 /* The branch loses the batch: by its own policy, or because it is stopped. */
 void kept_lose(struct kept *kept);
 
-/* outlet_fanout.c */
+/* ---- outlet_fanout.c ---- */
 
 /* Passes the batch to several branches. */
 void fanout_forward(struct outlet *outlet, struct batch *batch);
@@ -80,7 +80,7 @@ bool fanout_is_settled_elsewhere(const struct branch *branch, const struct batch
  * lost. */
 bool fanout_is_accepted_elsewhere(const struct branch *branch, const struct batch *batch);
 
-/* outlet_room.c */
+/* ---- outlet_room.c ---- */
 
 /* Passes the batch on once there is room for it in all queues with block_on_overflow. */
 void outlet_forward_reserved(struct outlet *outlet, struct batch *batch);

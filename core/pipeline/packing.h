@@ -1,7 +1,7 @@
 /*
- * packing: what exporters do to a request before it leaves, and whether that belongs in a job.
+ * packing: JSON and compression of requests in exporters, and whether they need a job.
  *
- * Owner: the caller's bytes and text.
+ * Owner: bytes and text belong to the caller.
  *
  * Thread: any.
  */
@@ -12,12 +12,12 @@
 #include "core/data/otlp.h"
 #include "core/net/compression.h"
 
-/* Whether it takes milliseconds to print so many bytes of protobuf as JSON, to compress them, or
+/* Whether it takes milliseconds to print this many bytes of protobuf as JSON, to compress them, or
  * both: 20 MiB take 0.3 s as gzip or JSON, 0.03 s as zstd. */
 bool packing_takes_long(bool json, enum compression compression, size_t size_bytes);
 
-/* Appends the request, whose protobuf bytes are these slices, as JSON on one line. The budget is
- * charged for a copy of the slices while it runs, if there are several. */
+/* Appends the request as JSON on one line. slices: its protobuf bytes. Several slices are copied
+ * together first; the budget is charged for the copy meanwhile. */
 void packing_print_json(enum signal signal, const struct slice *slices, size_t count,
                         struct budget *budget, struct text *out);
 

@@ -1,14 +1,14 @@
 /*
- * reading: a request's body becomes the request for the pipelines: at once where it is small,
- * beside the worker's loop (core/base/job.h) where it is large.
+ * reading: converts the body of a request to the request for the pipelines: a small one at once, a
+ * large one in a job (core/base/job.h).
  *
- * Reading a body of 20 MiB can take more than a second (docs/architecture.md, Costs), in which
- * other connections and SIGTERM are served. A reading whose client has gone before its turn does
- * not begin; the result of one whose client has gone meanwhile is the receiver's to drop.
+ * Reading a body of 20 MiB can take more than a second (docs/architecture.md, Costs), during which
+ * the loop serves other connections and SIGTERM. If the client is gone before the job's turn, the
+ * body is not read. If it goes meanwhile, the receiver drops the result.
  *
- * Owner: the receiver's struct, on the heap where the body is large; free in `done`.
+ * Owner: the receiver's struct, on the heap if the body is large; freed in `done`.
  *
- * Thread: `read` on any, and it says so in its own header; the rest on the exchange's worker.
+ * Thread: `read` on any; the rest on the exchange's worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_READING_H
 #define PROFCOL_CORE_PIPELINE_READING_H
@@ -19,32 +19,32 @@
 
 struct reading {
     struct job job;
-    struct exchange *exchange; /* the receiver has it until its answer */
-    struct buffer *body;       /* one reference, `read` takes it over */
-    /* What comes out: */
-    struct buffer *request; /* NULL: `why` says why */
-    uint32_t items;         /* 0: nobody needs it */
+    struct exchange *exchange; /* the receiver owns it until it answers */
+    struct buffer *body;       /* one reference, which `read` takes over */
+    /* Results: */
+    struct buffer *request; /* NULL: see `why` */
+    uint32_t items;         /* spans or samples; 0: nothing to pass on */
     struct verdict why;
-    /* Fills in what comes out. Of the exchange it may see what its head says, and
-     * how many bytes were received. */
+    /* Sets the results. It may use only the head of the exchange and the number of bytes
+     * received. */
     void (*read)(struct reading *reading);
-    /* The last call. */
+    /* Called last. */
     void (*done)(struct reading *reading);
 };
 
-/* Bodies of so many bytes are read beside the loop. */
+/* Bodies of this size or more are read by a job. */
 #define READING_LARGE_BYTES ((size_t)256 * 1024)
-/* Clients compress what is in the body, too, and that tells its length only when it is undone. A
- * body of fewer bytes than the first is read at once, unless its parts become more than the second:
- * then that is given up, and begun again beside the loop. */
+/* Bodies may contain compressed parts, whose plain size is known only after decompression. A body
+ * of fewer than READING_PACKED_BYTES is first read on the loop. If its parts decompress to more
+ * than READING_UNPACKED_BYTES, that is stopped, and a job begins again. */
 #define READING_PACKED_BYTES ((size_t)64 * 1024)
 #define READING_UNPACKED_BYTES ((size_t)1024 * 1024)
 
-/* In on_request; fields up to `body`, `read` and `done` are set. */
+/* Starts to read. Call it in on_request, with `exchange`, `body`, `read` and `done` set. */
 void reading_start(struct reading *reading);
 
-/* In `done`: what nobody waits for any more is dropped, its sender sends it again. It counts as
- * refused. */
+/* Call it in `done`: drops the result if the client no longer waits for the answer, because it will
+ * send the data again. Counts it as refused. */
 void reading_drop_abandoned(struct reading *reading, struct counter *refused);
 
 #endif

@@ -18,7 +18,8 @@ void receipt_add_parts(struct receipt *receipt, uint32_t parts)
     receipt->open += parts;
 }
 
-/* A permanent refusal outweighs "try later", which outweighs OK; of equals the first stays. */
+/* A permanent refusal takes precedence over "try later", which takes precedence over OK; of equal
+ * ones, the first is kept. */
 static int weight(const struct verdict *verdict)
 {
     return verdict_is_ok(verdict) ? 0 : verdict_is_retryable(verdict) ? 1 : 2;

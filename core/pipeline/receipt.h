@@ -1,15 +1,16 @@
 /*
- * receipt: the promise behind an answer of success.
+ * receipt: the obligation to answer for a request.
  *
- * A receiver makes one for each request and answers its client when it is settled. It has parts:
- * a fan-out adds some, and each part is settled once, by whoever takes responsibility for the data
- * (a queue that accepted it, a holder that admitted it, a backend that accepted it) or refuses it.
- * The whole receipt is settled with the first verdict that is not OK, otherwise with OK. A
- * permanent refusal takes precedence over "try later", because sending again would not help.
+ * A receiver creates one for each request, and answers its client when it is settled. A receipt has
+ * parts; a fan-out adds some. Each part is settled once, by the code that takes responsibility for
+ * the data (a queue that accepted it, a holder that admitted it, a backend that accepted it) or
+ * that refuses it. The whole receipt is settled with the first verdict that is not OK, otherwise
+ * with OK. A permanent refusal takes precedence over "try later", because sending again would not
+ * help.
  *
- * Owner: the maker; the receipt must exist until on_settled has been called.
+ * Owner: the code that created it; the receipt must exist until on_settled has been called.
  *
- * Thread: the worker that made it. Others post back (worker.h).
+ * Thread: the worker that created it. Other threads post a message to it (worker.h).
  */
 #ifndef PROFCOL_CORE_PIPELINE_RECEIPT_H
 #define PROFCOL_CORE_PIPELINE_RECEIPT_H
@@ -23,9 +24,8 @@ struct receipt {
     /* The last call on the receipt; it may free the receipt. May run inside receipt_settle, and so
      * inside `consume`. */
     void (*on_settled)(struct receipt *receipt, const struct verdict *verdict);
-    /* Whether the client no longer waits for the answer: it timed out, reset its stream or
-     * closed its connection, and will send the data again. NULL: never. The maker sets it after
-     * receipt_init. */
+    /* Whether the client no longer waits for the answer: it timed out, reset its stream or closed
+     * its connection, and will send the data again. NULL: never. Set it after receipt_init. */
     bool (*is_abandoned)(const struct receipt *receipt);
 };
 
@@ -44,7 +44,7 @@ bool receipt_is_abandoned(const struct receipt *receipt);
 /* One receipt for data joined from the requests of several senders. Settling it settles an open
  * part of each of their receipts. It is abandoned when all of them are. */
 struct receipt_group;
-/* Adds a receipt to the group; if group is NULL, makes a new one. Returns the group, which frees
+/* Adds a receipt to the group; if group is NULL, creates a new one. Returns the group, which frees
  * itself when it is settled. */
 struct receipt_group *receipt_group_add(struct receipt_group *group, struct receipt *receipt);
 /* Returns the receipt of the group. */

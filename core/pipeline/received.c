@@ -14,8 +14,8 @@ void received_counters_init(struct received_counters *counters, const struct com
 {
     struct metrics *metrics = receiver->process->metrics;
     char accepted[64], refused[64];
-    snprintf(accepted, sizeof(accepted), "otelcol_receiver_accepted_%s", signal_item_name(signal));
-    snprintf(refused, sizeof(refused), "otelcol_receiver_refused_%s", signal_item_name(signal));
+    snprintf(accepted, sizeof accepted, "otelcol_receiver_accepted_%s", signal_item_name(signal));
+    snprintf(refused, sizeof refused, "otelcol_receiver_refused_%s", signal_item_name(signal));
     struct text labels = {0};
     metrics_label(&labels, "receiver", receiver->id);
     metrics_label(&labels, "transport", transport);
@@ -49,13 +49,13 @@ struct context *received_metadata(const struct exchange *exchange)
     struct context *context = context_new();
     arena_init(&context->arena, exchange_budget(exchange));
     const struct http_headers *headers = exchange_headers(exchange);
-    context->entries = arena_array(&context->arena, headers->count, sizeof(*context->entries));
+    context->entries = arena_array(&context->arena, headers->count, sizeof *context->entries);
     for (size_t i = 0; i < headers->count; i++)
         context->entries[i] =
             (struct context_entry){arena_string(&context->arena, headers->items[i].name),
                                    arena_string(&context->arena, headers->items[i].value)};
     context->entry_count = headers->count;
-    snprintf(context->peer, sizeof(context->peer), "%s", exchange_peer(exchange));
+    snprintf(context->peer, sizeof context->peer, "%s", exchange_peer(exchange));
     return context;
 }
 

@@ -1,8 +1,8 @@
 /*
- * received: what every receiver that listens does with a request of core/net/server.h.
+ * received: handles requests of core/net/server.h, for all receivers that listen.
  *
- * Owner: counters belong to the metrics, contexts are counted; a `struct received` lives until its
- * on_settled.
+ * Owner: counters belong to the metrics; contexts have reference counts; a `struct received` lives
+ * until its on_settled.
  *
  * Thread: received_counters_init on main, the rest on the exchange's worker.
  */
@@ -13,36 +13,36 @@
 #include "core/pipeline/component.h"
 #include "core/pipeline/receipt.h"
 
-/* Under the Collector's names, as far as it has them. */
+/* Counters, under the Collector's names if it has them. */
 struct received_counters {
     struct counter *accepted; /* items */
     struct counter *refused;
-    struct counter *invalid; /* requests whose items nobody could count */
+    struct counter *invalid; /* requests whose items could not be counted */
 };
-/* transport: "grpc", "http". */
+/* Creates the counters. transport: "grpc" or "http". */
 void received_counters_init(struct received_counters *counters, const struct component *receiver,
                             const char *transport, enum signal signal);
 
-/* A request on its way to its answer; embedded in a receiver's own. It is the receipt's maker:
- * on_settled answers the exchange. */
+/* A request without an answer yet, embedded in a receiver's own struct. on_settled of its receipt
+ * answers the exchange. */
 struct received {
     struct receipt receipt;
     struct exchange *exchange;
 };
-/* In on_request. The receipt counts as abandoned once the client has gone or its deadline has
- * passed. */
+/* Initialises the receipt; call it in on_request. The receipt is abandoned when the client is gone
+ * or its deadline has passed. */
 void received_init(struct received *received, struct exchange *exchange,
                    void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
 
-/* The request's headers, for include_metadata; one reference. */
+/* Returns the request's headers, for include_metadata; the caller gets one reference. */
 struct context *received_metadata(const struct exchange *exchange);
 
-/* Retry-After of an answer, where its status has one and the verdict says when. How many headers
- * that is: 0 or 1; the value is in `seconds`. */
+/* Sets *header to the Retry-After of an answer, if its status allows one and the verdict has a
+ * delay. Returns the number of headers, 0 or 1. The value is in `seconds`. */
 size_t received_retry_after(const struct verdict *verdict, int http_status,
                             struct http_header *header, char seconds[24]);
 
-/* For what finds no room in the process-wide budget. */
+/* The verdict for requests that find no room in the budget of the process. */
 extern const struct verdict received_over_budget;
 
 #endif

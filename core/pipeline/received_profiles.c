@@ -6,7 +6,7 @@
 #include <assert.h>
 
 enum {
-    BUILT_PER_BODY = 8, /* what tables and samples may take, in bodies of the largest size */
+    BUILT_PER_BODY = 8, /* limit on tables and samples, in multiples of the largest body */
     BUILT_MIN_BYTES = 4 * 1024 * 1024,
 };
 

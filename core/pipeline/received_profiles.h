@@ -1,8 +1,8 @@
 /*
- * received_profiles: what every receiver does with profiles that do not come as OTLP: how much they
- * may unfold to, and what a refusal says.
+ * received_profiles: limits and verdicts for profiles that receivers get in other formats than
+ * OTLP.
  *
- * Owner: results are the caller's.
+ * Owner: results belong to the caller.
  *
  * Thread: any.
  */
@@ -13,15 +13,17 @@
 #include "core/formats/profiles_builder.h"
 #include "core/net/compression.h"
 
-/* Clients compress what is in the body, too, and do not say so. */
+/* Returns the compression of a part of a body, by its first bytes: clients do not declare it. */
 enum compression received_profiles_compression(struct slice bytes);
-/* Of any other result than DECOMPRESS_OK. max_size in bytes; text: of the error. */
+/* Returns the verdict for any result but DECOMPRESS_OK. max_size: the limit in bytes. text: the
+ * error. */
 struct verdict received_profiles_not_plain(enum decompress_result result, size_t max_size,
                                            const char *text);
 
-/* For bodies of at most max_size bytes. */
+/* Returns a builder for bodies of at most max_size bytes. */
 struct profiles_builder *received_profiles_builder(size_t max_size, struct budget *budget);
-/* The request for the pipelines, and its samples; 0: nobody needs it. NULL: *why says why. */
+/* Returns the request for the pipelines, and sets *samples_out; with 0, there is nothing to pass
+ * on. Returns NULL, with *why set, if it is refused. */
 struct buffer *received_profiles_finish(struct profiles_builder *builder, uint32_t *samples_out,
                                         struct verdict *why);
 

@@ -118,7 +118,7 @@ const struct field http_server_fields[] = {
     FIELD_END,
 };
 
-/* Of a setting in the block at `key`. */
+/* Writes the path of a setting in the block at `key`. */
 static void print_key(char path[KEY_MAX], const char *key, const char *setting)
 {
     snprintf(path, KEY_MAX, "%s%s%s", key, key[0] ? "::" : "", setting);
@@ -135,8 +135,8 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
             config_check_error(check, path, "the path of the socket is missing");
         return;
     }
-    if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof(host), &port, why,
-                               sizeof(why)))
+    if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof host, &port, why,
+                               sizeof why))
         config_check_error(check, path, "%s", why);
 }
 
@@ -158,8 +158,8 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
     check_tls(&settings->tls, check, key);
 }
 
-/* Bit per enum compression; the Collector's "" is none. 0: a name is unknown, *unknown_out says
- * which. */
+/* Returns a bit per enum compression; the Collector's "" is none. Returns 0, with *unknown_out set,
+ * if a name is unknown. */
 static uint32_t compression_mask(const struct config_strings *names, const char **unknown_out)
 {
     uint32_t mask = 0;

@@ -1,9 +1,9 @@
 /*
- * server_settings: what a user can say of a listener, once for all receivers.
+ * server_settings: the settings of listeners, shared by all receivers.
  *
- * The Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and defaults;
- * turned into the options of core/net/server.h. The endpoint of HTTP is its receiver's own field,
- * because its default is; the receiver inlines the rest.
+ * They are the Collector's confighttp.ServerConfig and configgrpc.ServerConfig, with its keys and
+ * defaults, and are converted to the options of core/net/server.h. Each receiver has its own field
+ * for the endpoint of HTTP, because the defaults differ, and inlines the rest.
  *
  * Owner: the tables are constant; settings belong to the configuration.
  *
@@ -63,12 +63,13 @@ struct http_server_settings {
     const struct config_node *dialer;
 };
 
-extern const struct field grpc_server_fields[]; /* endpoint's default: localhost:4317 */
+extern const struct field grpc_server_fields[]; /* default endpoint: localhost:4317 */
 extern const struct field http_server_fields[];
-/* For the receiver's own field. */
+/* Help for the receiver's own field `endpoint`. */
 #define HTTP_SERVER_ENDPOINT_HELP "Address to listen on, host:port; with transport unix, a path."
 
-/* key: where the block stands, "protocols::grpc"; "" for the component itself. */
+/* Check the settings and report errors. key: path of the block, "protocols::grpc"; "" for the
+ * component itself. */
 void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
                        const char *key);
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,

@@ -1,12 +1,12 @@
 /*
- * file_exporter: every batch as one record of a file: a line of OTLP/JSON, or a length (4 bytes,
- * big-endian) and OTLP protobuf.
+ * file_exporter: writes each batch as one record of a file: a line of OTLP/JSON, or a length (4
+ * bytes, big-endian) and OTLP protobuf.
  *
- * Records are in the file in the order in which the batches came to a node. Large ones are encoded
- * beside the loop (core/base/job_queue.h), and what comes meanwhile waits as the batch that it is.
- * file_sink.h says when a batch counts as delivered.
+ * Each node writes records in the order in which its batches arrive. Large batches are encoded by a
+ * job (core/base/job_queue.h); later ones wait meanwhile. file_sink.h defines when a batch counts
+ * as delivered.
  *
- * Owner: the component has the file open; a node has the records that are not answered yet.
+ * Owner: the component owns the open file; a node owns the records that are not written yet.
  *
  * Thread: each node on its worker; worker 0 writes.
  */
@@ -24,10 +24,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define RETRY_AFTER_NS INT64_C(1000000000)
-
-/* Encoded and not written yet, of a node: with so much of it the others wait as batches. Text has
- * up to six times the size of its batch, and is not charged to the budget. */
+/* Limit in bytes on a node's encoded records that are not written yet. Beyond it, further batches
+ * are not encoded. JSON has up to six times the size of its batch, and is not charged to the
+ * budget. */
 enum { UNWRITTEN_MAX = 4 << 20 };
 
 enum file_format { FORMAT_JSON, FORMAT_PROTO };
@@ -84,9 +83,9 @@ struct file_exporter {
 
 struct file_node {
     struct node node;
-    struct list exports;       /* not answered yet */
-    struct job_queue encoding; /* of those that are not at the sink yet */
-    size_t unwritten_bytes;    /* of those that are */
+    struct list exports;       /* not written yet */
+    struct job_queue encoding; /* batches that are not passed to the sink yet */
+    size_t unwritten_bytes;    /* size of the records at the sink */
     struct counter *sent;
     struct counter *send_failed;
 };
@@ -103,17 +102,16 @@ static struct file_node *node_of(struct node *node)
     return node_as(struct file_node, node, &file_exporter_type);
 }
 
-/* A batch on its way into the file. */
+/* A batch that is being written. */
 struct file_export {
     struct file_record record;
     struct queued_job encoding;
     struct list_link link; /* of node->exports */
     struct file_node *node;
-    struct batch *batch; /* NULL: given up when the node was stopped */
-    bool is_encoded;     /* false after encoding: there was no memory */
+    struct batch *batch; /* NULL: dropped when the node was stopped */
 };
 
-/* Settings */
+/* ---- settings ---- */
 
 static void check_settings(void *config, struct config_check *check)
 {
@@ -150,9 +148,9 @@ static bool create_directories(const char *path, mode_t mode, struct error *err)
     return true;
 }
 
-/* Encoding */
+/* ---- encoding ---- */
 
-/* Of a flat batch. */
+/* Returns the size in bytes of the encoded request; the batch is flat. */
 static size_t encoded_size(const struct batch *batch)
 {
     size_t size = 0;
@@ -161,7 +159,7 @@ static size_t encoded_size(const struct batch *batch)
     return size;
 }
 
-/* The request in one piece. */
+/* Returns the request in one buffer. */
 static struct buffer *join_parts(const struct batch *batch)
 {
     if (batch->part_count == 1)
@@ -185,17 +183,13 @@ static void print_json(struct file_record *record, const struct batch *batch)
     buffer_unref(protobuf);
 }
 
-/* False: no memory. */
-static bool compress_record(struct file_record *record, struct budget *budget)
+static void compress_record(struct file_record *record, struct budget *budget)
 {
     struct slice plain = record->buffer ? buffer_slice(record->buffer)
                                         : slice_of(record->text.data, record->text.size);
     struct buffer *compressed = compress_slices(COMPRESSION_ZSTD, 0, false, &plain, 1, budget);
-    if (!compressed)
-        return false;
     file_record_deinit(record);
     record->buffer = compressed;
-    return true;
 }
 
 static void set_length(struct file_record *record)
@@ -206,7 +200,7 @@ static void set_length(struct file_record *record)
         record->length[i] = (uint8_t)(size >> (24 - 8 * i));
 }
 
-/* On any thread; the batch is flat. */
+/* Encodes a batch, which is flat. Any thread. */
 static void encode(struct queued_job *encoding)
 {
     struct file_export *export = container_of(encoding, struct file_export, encoding);
@@ -217,17 +211,16 @@ static void encode(struct queued_job *encoding)
     record->buffer = join_parts(export->batch);
     if (is_json)
         print_json(record, export->batch);
-    if (is_compressed && !compress_record(record, export->batch->arena.budget))
-        return;
-    /* Compressed bytes may hold newlines, so lines no longer separate records. */
+    if (is_compressed)
+        compress_record(record, export->batch->arena.budget);
+    /* Compressed bytes may contain newlines, so a record begins with its length. */
     if (is_json && !is_compressed)
         text_append_char(&record->text, '\n');
     else
         set_length(record);
-    export->is_encoded = true;
 }
 
-/* A batch's way, on its worker */
+/* ---- a batch, on its worker ---- */
 
 static void settle_batch(struct file_export *export, const struct verdict *verdict)
 {
@@ -261,7 +254,7 @@ static void on_written(struct file_record *record)
         settle_batch(export, &record->verdict);
     free_export(export);
     if (is_stopped)
-        return; /* so the node is */
+        return; /* the node is stopped, too */
     assert(node->unwritten_bytes >= size);
     node->unwritten_bytes -= size;
     if (node->encoding.is_held && node->unwritten_bytes < UNWRITTEN_MAX)
@@ -280,18 +273,12 @@ static void hand_over(struct file_export *export)
 static void on_encoded(struct queued_job *encoding, bool did_run)
 {
     struct file_export *export = container_of(encoding, struct file_export, encoding);
-    struct verdict verdict;
-    if (did_run && export->is_encoded) {
+    if (did_run) {
         hand_over(export);
         return;
     }
-    if (did_run)
-        verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                                    "not enough memory to compress a record");
-    else
-        verdict = receipt_is_abandoned(export->batch->receipt) ? verdict_sender_is_gone
-                                                               : verdict_shutting_down;
-    settle_batch(export, &verdict);
+    settle_batch(export, receipt_is_abandoned(export->batch->receipt) ? &verdict_sender_is_gone
+                                                                      : &verdict_shutting_down);
     free_export(export);
 }
 
@@ -326,7 +313,7 @@ static void file_consume(struct node *node, struct batch *batch)
     job_queue_add(&export->node->encoding, &export->encoding);
 }
 
-/* The component */
+/* ---- the component ---- */
 
 static bool file_node_start(struct node *node, struct error *err)
 {
@@ -349,7 +336,7 @@ static void file_node_stop(struct node *node)
     job_queue_stop(&file->encoding);
     if (node->worker->index == 0)
         file_sink_stop(exporter_of(node->component)->sink);
-    while (file->exports.count > 0) /* they come back from worker 0 and are freed then */
+    while (file->exports.count > 0) /* worker 0 returns them later, and they are freed then */
         settle_batch(container_of(file->exports.first, struct file_export, link),
                      &verdict_shutting_down);
 }

@@ -30,7 +30,7 @@ const struct field rotation_fields[] = {
 
 struct backup_name {
     char directory[PATH_MAX];
-    char prefix[NAME_MAX + 2]; /* with the dash */
+    char prefix[NAME_MAX + 2]; /* including the dash */
     char extension[NAME_MAX + 1];
 };
 
@@ -62,7 +62,7 @@ static void print_backup_time(char *to, uint64_t wall_ns, bool local)
     snprintf(to + size, BACKUP_TIME_SIZE - size, ".%03u", (unsigned)(wall_ns / 1000000 % 1000));
 }
 
-/* Moves the file out of the way, to a name that is free. */
+/* Renames the file to a free backup name. */
 static bool rename_to_backup(const struct rotation_settings *settings, const char *path,
                              const struct backup_name *name, const char *label)
 {
@@ -80,7 +80,7 @@ static bool rename_to_backup(const struct rotation_settings *settings, const cha
     }
 }
 
-/* The time in the name of a backup, or false: some other file. */
+/* Reads the time from the name of a backup. Returns false if it is another file. */
 static bool parse_backup_name(const struct backup_name *name, const char *entry, bool local,
                               uint64_t *wall_ns_out)
 {

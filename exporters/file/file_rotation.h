@@ -1,6 +1,6 @@
 /*
- * file_rotation: moves a full file out of the way and deletes old ones, whose names are those that
- * lumberjack gives them: PATH-WITHOUT-EXTENSION-TIME.EXTENSION.
+ * file_rotation: renames a full file and deletes old backups. Names are lumberjack's:
+ * PATH-WITHOUT-EXTENSION-TIME.EXTENSION.
  *
  * Owner: nothing is kept.
  *
@@ -21,8 +21,8 @@ struct rotation_settings {
 
 extern const struct field rotation_fields[];
 
-/* Renames the file to a name that is free and deletes what is too old or too much by the settings.
- * False: it could not be renamed, which is logged with the label. */
+/* Renames the file to a free name, and deletes backups that exceed max_days or max_backups. Returns
+ * false if it could not be renamed; logs that with the label. */
 bool rotate_file(const struct rotation_settings *settings, const char *path, const char *label);
 
 #endif

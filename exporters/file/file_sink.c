@@ -15,8 +15,8 @@
 
 #define RETRY_AFTER_NS INT64_C(1000000000)
 
-enum { RECORDS_PER_WRITE = 512 }; /* two vectors each: IOV_MAX is 1024 */
-enum { LARGE_BYTES = 1 << 20 };   /* a job from here on */
+enum { RECORDS_PER_WRITE = 512 }; /* a record has two vectors; IOV_MAX is 1024 */
+enum { LARGE_BYTES = 1 << 20 };   /* records of this size or more are written by a job */
 
 struct record_list {
     struct file_record *first; /* oldest */
@@ -27,20 +27,20 @@ struct record_list {
 struct file_sink {
     atomic_uint references;
     struct file_sink_options options;
-    bool stopped; /* no more timers and jobs: write at once */
+    bool stopped; /* write at once, without timers and jobs */
     struct record_list pending;
     struct timer flush;
-    /* What a job writes, which has the file until it is back: */
+    /* For the job, which owns the file until it returns: */
     struct job job;
-    struct record_list being_written; /* empty: there is no job */
+    struct record_list being_written; /* empty: no job is in progress */
     bool is_written;                  /* the job has run */
-    int fd; /* -1: could not be reopened after a rotation; tried again with the next write */
+    int fd; /* -1: it could not be reopened after a rotation; the next write tries again */
     bool regular;
     uint64_t size_bytes;
     uint64_t rotate_at_bytes;
 };
 
-/* Records */
+/* ---- records ---- */
 
 static struct slice record_body(const struct file_record *record)
 {
@@ -77,7 +77,7 @@ static struct record_list take_all(struct record_list *list)
     return taken;
 }
 
-/* Opening and closing */
+/* ---- opening and closing ---- */
 
 static uint64_t rotation_size(const struct file_sink *sink)
 {
@@ -121,11 +121,11 @@ void file_sink_unref(struct file_sink *sink)
     free(sink);
 }
 
-/* Writing: on the owner, or in the job */
+/* ---- writing, on the owner's worker or in a job ---- */
 
 static bool rotate(struct file_sink *sink, struct error *err)
 {
-    /* When the file cannot be moved it grows past its size, rather than losing data. */
+    /* If the file cannot be renamed, it exceeds its size, so that no data is lost. */
     if (!rotate_file(sink->options.rotation, sink->options.path, sink->options.label)) {
         sink->rotate_at_bytes = sink->size_bytes + rotation_size(sink);
         return true;
@@ -134,7 +134,7 @@ static bool rotate(struct file_sink *sink, struct error *err)
     return open_file(sink, false, err);
 }
 
-/* Makes the file ready for a record of this size. */
+/* Opens and rotates the file if a record of this size requires it. */
 static bool make_room(struct file_sink *sink, size_t size, struct error *err)
 {
     if (sink->fd < 0 && !open_file(sink, false, err))
@@ -168,7 +168,7 @@ static void skip_written(struct iovec **vectors, int *count, size_t written)
     }
 }
 
-/* Returns how many bytes were written; fewer than all with errno set. */
+/* Returns the number of bytes written; sets errno if that is fewer than all. */
 static size_t write_vectors(int fd, struct iovec *vectors, int count)
 {
     size_t total = 0;
@@ -184,8 +184,7 @@ static size_t write_vectors(int fd, struct iovec *vectors, int count)
     return total;
 }
 
-/* Cuts off what a failed write left behind the last whole record, so that the file stays readable.
- */
+/* Removes a partial record that a failed write left at the end, so that the file stays readable. */
 static void cut_half_record(struct file_sink *sink)
 {
     if (sink->regular && ftruncate(sink->fd, (off_t)sink->size_bytes) != 0)
@@ -193,7 +192,8 @@ static void cut_half_record(struct file_sink *sink)
                   sink->options.path, strerror(errno));
 }
 
-/* Judges the records in [first, end): the first `written` bytes of them are in the file. */
+/* Sets the verdicts of the records in [first, end), of which the first `written` bytes are in the
+ * file. */
 static void judge(struct file_sink *sink, struct file_record *first, const struct file_record *end,
                   size_t written, int error)
 {
@@ -218,8 +218,8 @@ static void judge(struct file_sink *sink, struct file_record *first, const struc
     }
 }
 
-/* Writes the first records, as many as one call and the file's size allow; returns the first that
- * is left. */
+/* Writes the first records, as many as one call and the size limit of the file allow. Returns the
+ * first one that is left. */
 static struct file_record *write_some(struct file_sink *sink, struct file_record *first)
 {
     struct iovec vectors[RECORDS_PER_WRITE * 2];
@@ -250,7 +250,7 @@ static void write_records(struct file_sink *sink, struct file_record *record)
         record = write_some(sink, record);
 }
 
-/* Answering */
+/* ---- answering records ---- */
 
 static void answer(struct file_record *record)
 {
@@ -266,7 +266,8 @@ static void on_answer(struct worker *worker, struct post *post)
     answer(record);
 }
 
-/* The records may have the last references to the sink: nobody uses it after this. */
+/* Calls on_written of the records. They may have the last references to the sink, so do not use it
+ * afterwards. */
 static void answer_records(const struct worker *owner, struct file_record *first)
 {
     for (struct file_record *record = first, *next; record; record = next) {
@@ -280,7 +281,7 @@ static void answer_records(const struct worker *owner, struct file_record *first
     }
 }
 
-/* When what is written: on the owner */
+/* ---- scheduling writes, on the owner's worker ---- */
 
 static void write_pending(struct file_sink *sink)
 {
@@ -342,7 +343,7 @@ static void on_record(struct worker *worker, struct post *post)
     take_record(record->sink, record);
 }
 
-/* The outside */
+/* ---- public functions ---- */
 
 struct file_sink *file_sink_open(const struct file_sink_options *options, struct error *err)
 {
@@ -368,7 +369,7 @@ void file_sink_write(struct file_sink *sink, struct file_record *record)
     worker_post(sink->options.owner, &record->post);
 }
 
-/* Ends the job and returns its records; what it has not written is written here. */
+/* Ends the job and returns its records. Writes those that the job has not written. */
 static struct record_list take_back_job(struct file_sink *sink)
 {
     job_cancel(&sink->job);

@@ -1,15 +1,15 @@
 /*
- * file_sink: one open file, to which records are written whole and in order.
+ * file_sink: one open file, which gets whole records in order.
  *
- * A record counts as written when write() has taken it. If that fails it is answered with "try
- * later", and what was half written is cut off again. Records that arrive in one round of the loop
- * are written together: on the loop when they are small, by a job when they have a MiB or more.
+ * A record counts as written when write() has accepted it. If that fails, its verdict is "try
+ * later", and a partial record is removed from the file. Records that arrive in one round of the
+ * loop are written together: on the loop if they are small, by a job if they have 1 MiB or more.
  *
- * Owner: whoever opened it and every record that was handed over hold a reference; the last one
- * closes the file.
+ * Owner: the opener and every record that is being written hold a reference; the last one closes
+ * the file.
  *
- * Thread: the sink belongs to the worker that it was opened for. Records come from any worker and
- * are answered on the one they came from.
+ * Thread: the sink belongs to the worker that it was opened for. Records come from any worker, and
+ * on_written is called there.
  */
 #ifndef PROFCOL_EXPORTERS_FILE_FILE_SINK_H
 #define PROFCOL_EXPORTERS_FILE_FILE_SINK_H
@@ -24,25 +24,25 @@
 struct file_sink;
 
 struct file_record {
-    /* The caller's, before file_sink_write. What is written is the length, when there is one, and
-     * the buffer, else the text: */
-    struct worker *home; /* where it comes from */
+    /* Set by the caller before file_sink_write. The record is the length, if there is one, then the
+     * buffer, or without a buffer the text: */
+    struct worker *home; /* the caller's worker */
     bool has_length;
     uint8_t length[4];
     struct buffer *buffer; /* one reference, or NULL */
     struct text text;
-    /* On its home: the last call. */
+    /* Called last, on `home`. */
     void (*on_written)(struct file_record *record);
-    /* The sink's: */
-    struct verdict verdict; /* in on_written: OK, or try later */
+    /* Set by the sink: */
+    struct verdict verdict; /* valid in on_written: OK, or try later */
     struct post post;
     struct file_sink *sink; /* one reference */
     struct file_record *next;
 };
 
-/* The bytes that it takes in the file. */
+/* Returns the size of the record in the file, in bytes. */
 size_t file_record_size(const struct file_record *record);
-/* Frees what is written; the struct is the caller's. */
+/* Frees the buffer and the text. The struct belongs to the caller. */
 void file_record_deinit(struct file_record *record);
 
 struct file_sink_options {
@@ -53,14 +53,16 @@ struct file_sink_options {
     bool truncate;
 };
 
-/* NULL: err says why the file cannot be opened. */
+/* Opens the file. Returns NULL, with err set, if it cannot be opened. */
 struct file_sink *file_sink_open(const struct file_sink_options *options, struct error *err);
+/* Drops the opener's reference. */
 void file_sink_unref(struct file_sink *sink);
 
-/* On the record's home. Answers inside this call only when the sink was stopped. */
+/* Writes a record. Call it on the record's `home`. Calls on_written inside this call only if the
+ * sink was stopped. */
 void file_sink_write(struct file_sink *sink, struct file_record *record);
-/* On the owner: writes what was handed over so far. From here on every record is written at once,
- * when it arrives. */
+/* Call it on the owner's worker: writes all waiting records. Later records are written at once when
+ * they arrive. */
 void file_sink_stop(struct file_sink *sink);
 
 #endif

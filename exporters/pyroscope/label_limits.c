@@ -9,26 +9,26 @@
 #include <pthread.h>
 
 #define HOUR_NS (UINT64_C(3600) * 1000000000)
-#define ROUND_NS (HOUR_NS / 16) /* in which the age of everything is looked at */
+#define ROUND_NS (HOUR_NS / 16) /* in which the age of every entry is checked once */
 
-/* The table is bounded. Half of it is for whoever comes first. The other half is divided: each of
- * the services, and one for all that are too many, has room for its own. */
+/* The table is bounded. Half of it is available to all services. The other half is divided into
+ * equal shares, one for each service and one for all services beyond the limit. */
 enum {
     ENTRIES_MAX = 1 << 18,
     ENTRIES_FREE = ENTRIES_MAX / 2,
     SERVICES_MAX = 500,
     SERVICE_ENTRIES = 256,
     ENTRIES_MIN = 512,
-    AGED_AT_ONCE = 4, /* entries at least that each question looks at */
+    AGED_AT_ONCE = 4, /* number of entries that each call checks at least */
 };
 _Static_assert((SERVICES_MAX + 1) * (SERVICE_ENTRIES + 1) <= ENTRIES_MAX - ENTRIES_FREE,
                "what is promised to services is there");
 
-/* A service, a label of it, or a value of that. */
+/* A service, a label of a service, or a value of a label. */
 struct entry {
     uint64_t hash;    /* 0: free */
-    uint64_t parent;  /* hash of the label or service; 0: this is a service */
-    uint64_t seen_ns; /* last */
+    uint64_t parent;  /* hash of the label or service that it belongs to; 0: this is a service */
+    uint64_t seen_ns; /* last use */
     uint32_t count;   /* of a label: its values; of a service: all labels and values */
     union {
         bool is_folded;     /* of a label */
@@ -36,12 +36,12 @@ struct entry {
     };
 };
 
-/* Services that are too many. */
+/* The services beyond the limit. */
 #define OTHER_SERVICES UINT64_C(3)
 
 struct label_limits {
     uint64_t max_values;
-    struct counter *folded; /* under the lock, so one of its cells will do */
+    struct counter *folded; /* used under the lock, so one of its cells is enough */
     const char *label;
     pthread_mutex_t lock;
     struct entry *entries;
@@ -51,12 +51,12 @@ struct label_limits {
     size_t services;
     uint32_t hand; /* the entry whose age was looked at last; it goes down, since most values stand
                       behind their label and service */
-    uint64_t aged_ns; /* when it moved last */
-    bool is_told;     /* that a service has had its share */
-    uint64_t told_ns; /* when */
+    uint64_t aged_ns; /* when `hand` moved last */
+    bool is_told;     /* logged that a service has used up its share */
+    uint64_t told_ns; /* when that was logged */
 };
 
-/* --- the table --- */
+/* ---- the table ---- */
 
 /* The lowest bit of all hashes is set. */
 static uint32_t index_hash(uint64_t hash)
@@ -64,7 +64,7 @@ static uint32_t index_hash(uint64_t hash)
     return (uint32_t)(hash >> 32);
 }
 
-/* NULL: it is not there. */
+/* Returns the entry; NULL if it is absent. */
 static struct entry *find(const struct label_limits *limits, uint64_t hash)
 {
     struct index_probe probe = index_table_probe(&limits->by_hash, index_hash(hash));
@@ -94,7 +94,7 @@ static void grow(struct label_limits *limits)
     free(index_table_move(&limits->by_hash, memory_zalloc(bytes), bytes));
 }
 
-/* Entries may move. */
+/* Adds an entry. Other entries may move. */
 static void insert(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t now_ns)
 {
     assert(limits->by_hash.count < ENTRIES_MAX && hash != 0);
@@ -116,7 +116,7 @@ static void erase(struct label_limits *limits, uint32_t number)
     limits->first_free = number;
 }
 
-/* --- life --- */
+/* ---- start and end ---- */
 
 struct label_limits *label_limits_new(uint64_t max_values, struct counter *folded,
                                       const char *label)
@@ -140,7 +140,7 @@ void label_limits_free(struct label_limits *limits)
     free(limits);
 }
 
-/* --- ageing --- */
+/* ---- expiry ---- */
 
 static void uncount(struct label_limits *limits, uint64_t parent)
 {
@@ -175,7 +175,7 @@ static void age(struct label_limits *limits, uint64_t now_ns)
         age_one(limits, now_ns);
 }
 
-/* --- shares --- */
+/* ---- shares of services ---- */
 
 static void note_share(struct label_limits *limits, struct slice service, uint64_t now_ns)
 {
@@ -206,7 +206,7 @@ static uint64_t hash_of(const uint64_t *parts, size_t count)
     return hash_bytes(slice_of(parts, count * sizeof *parts)) | 1;
 }
 
-/* The service, or the one that stands for it when there are too many. */
+/* Returns the hash of the service, or OTHER_SERVICES if there are too many. */
 static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64_t now_ns)
 {
     bool is_known = find(limits, service);
@@ -222,7 +222,7 @@ static uint64_t service_of(struct label_limits *limits, uint64_t service, uint64
     return service;
 }
 
-/* Puts a label or value under its parent, where its service has room. */
+/* Adds a label or value to its parent. Returns false if its service has no room. */
 static bool add(struct label_limits *limits, uint64_t hash, uint64_t parent, uint64_t service,
                 uint64_t now_ns)
 {

@@ -3,13 +3,13 @@
  *
  * Pyroscope keeps a series for each set of labels, so an id in a label would overload its index.
  * When a label has reached its limit for a service, it is folded: further values are sent as
- * `other`. A value that does not appear for an hour is forgotten. The memory is
- * bounded, and shared by service: a service that sends very many labels and values is folded
- * before others are affected. Everything is stored under a keyed hash.
+ * `other`. A value that does not appear for an hour is forgotten. The memory is bounded, and shared
+ * by service: a service that sends very many labels and values is folded before others are
+ * affected. Everything is stored under a keyed hash.
  *
  * Owner: the exporter's component.
  *
- * Thread: any, under a lock of its own: callers ask once per request and value.
+ * Thread: any (it locks); called once per request and value.
  */
 #ifndef PROFCOL_PYROSCOPE_LABEL_LIMITS_H
 #define PROFCOL_PYROSCOPE_LABEL_LIMITS_H
@@ -25,8 +25,9 @@ struct label_limits *label_limits_new(uint64_t max_values, struct counter *folde
                                       const char *label);
 void label_limits_free(struct label_limits *limits); /* NULL is allowed */
 
-/* Whether the value may be sent. False: there are too many, send `other`. Counts refused values,
- * and logs the first time that a label of a service is folded. now_ns: monotonic. */
+/* Whether the value may be sent. If it returns false, there are too many: send `other`. Counts
+ * refused values, and logs the first time that a label of a service is folded. now_ns:
+ * monotonic. */
 bool label_limits_admit(struct label_limits *limits, struct slice service, struct slice label,
                         struct slice value, uint64_t now_ns);
 

@@ -24,7 +24,8 @@ static bool is_nanoseconds(struct slice unit)
     return is_one_of(unit, names);
 }
 
-/* Whether the upload has the time itself, so that its counts need not stand for it. */
+/* Whether the upload has a profile of the time itself, so that counts need not be converted to
+ * it. */
 static bool has_time(const struct profile_facts *siblings, size_t count, bool (*is)(struct slice))
 {
     for (size_t i = 0; i < count; i++)
@@ -50,7 +51,7 @@ static struct profile_type time_type(const char *name, const char *type, bool ti
     };
 }
 
-/* `is` time, or counts of periods of such time. */
+/* Whether the values are this kind of time, or counts of periods of it. */
 static bool is_time(const struct profile_facts *profile, const struct profile_facts *siblings,
                     size_t count, bool (*is)(struct slice), bool *times_period)
 {
@@ -65,7 +66,7 @@ static bool is_time(const struct profile_facts *profile, const struct profile_fa
     return *times_period;
 }
 
-/* What async-profiler's OTLP output calls otherwise than Pyroscope's SDKs do. */
+/* Names in async-profiler's OTLP output that differ from those of Pyroscope's SDKs. */
 static const struct {
     const char *type, *unit;
     struct profile_type is;

@@ -2,12 +2,12 @@
  * profile_type: chooses the profile type under which Pyroscope stores a Profile.
  *
  * name:sample_type:sample_unit:period_type:period_unit, such as
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds. CPU time gets the one type that views look for,
- * whatever its name in the profiler (`samples` of the eBPF profiler, `itimer` of async-profiler,
- * `cpu` beside Node's wall time). Profiles of Pyroscope's SDKs keep their type. The table is
- * in docs/pyroscope.md.
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds. CPU time gets the one type that Pyroscope's views
+ * query, whatever its name in the profiler (`samples` of the eBPF profiler, `itimer` of
+ * async-profiler, `cpu` of Node's wall profiles). Profiles of Pyroscope's SDKs keep their type. The
+ * table is in docs/pyroscope.md.
  *
- * Owner: slices point to what the caller gave, or to constants.
+ * Owner: slices point into the caller's arguments or to constants.
  *
  * Thread: any.
  */
@@ -24,7 +24,7 @@ struct profile_facts {
 
 struct profile_type {
     struct slice name, sample_type, sample_unit, period_type, period_unit;
-    bool times_period; /* the values are counts: each means a period */
+    bool times_period; /* the values are counts; multiply them by the period */
 };
 
 /* All Profiles of the same upload. What they have in common is determined once. */
@@ -35,7 +35,7 @@ struct profile_siblings {
     struct slice name;
 };
 
-/* profile: one of the siblings. */
+/* Returns the type of a profile, which is one of the siblings. */
 struct profile_type profile_type_of(const struct profile_facts *profile,
                                     struct profile_siblings *siblings);
 

@@ -32,7 +32,8 @@ static enum grpc_code code_of_status(int status)
     }
 }
 
-/* "message" of a Connect error; the body itself where it is none. Returns its size in `text`. */
+/* Copies the "message" of a Connect error, or the body if it is not one. Returns the size of the
+ * text. */
 static size_t read_message(struct slice body, uint8_t text[TEXT_MAX])
 {
     struct json_reader reader = json_reader(body);

@@ -15,7 +15,8 @@
 #include "core/base/verdict.h"
 #include "core/net/client.h"
 
-/* url: for the text. wall_ns: now, for a Retry-After that is a date. */
+/* Returns the verdict for an answer. url: for messages. wall_ns: the present time since 1970, for a
+ * Retry-After that is a date. */
 struct verdict push_answer(const struct client_answer *answer, const char *url, uint64_t wall_ns);
 
 #endif

@@ -12,10 +12,10 @@ enum push_state {
     PUSH_FREE,
     PUSH_WAITS,
     PUSH_UNDER_WAY,
-    PUSH_LATER, /* for the next attempt */
+    PUSH_LATER, /* waits for the next attempt */
 };
 
-/* A request under way, or one that is to be sent again. */
+/* A request in progress, or one that will be sent again. */
 struct push {
     struct client_request request;
     struct attempt *attempt;
@@ -24,26 +24,26 @@ struct push {
     enum push_state state;
 };
 
-/* The requests of a batch from attempt to attempt, as many as may be under way at once: the next
- * one is made where one was answered for good. */
+/* The requests of a batch, over all its attempts. There are as many slots as requests may be in
+ * progress at once; a new request is created in the slot of one with a final answer. */
 struct attempt {
     struct shipment *shipment;
     struct pushes *requests;
     struct push *pushes;         /* target->max_requests */
-    struct http_header *headers; /* and content-encoding behind them */
+    struct http_header *headers; /* those of the target, then content-encoding */
     size_t header_count;
     unsigned under_way;
     bool all_made;
-    bool pauses;            /* the timer goes on */
-    bool unreachable;       /* the backend did not answer: the rest waits for the next attempt */
-    struct verdict later;   /* why something is to be sent again; OK: nothing is */
+    bool pauses;            /* the timer will continue */
+    bool unreachable;       /* the backend did not answer, so the rest waits for the next attempt */
+    struct verdict later;   /* why a request is sent again; OK: none is */
     struct verdict refused; /* the first permanent refusal; OK: none */
     struct timer timer;
 };
 
 static void send_shipment(struct node *node, struct shipment *shipment);
 
-/* A delivery is one of ours if it sends with our function. */
+/* Returns the sender of a delivery, which is ours if it sends with our function. */
 static struct push_sender *sender_of(const struct shipment *shipment)
 {
     assert(shipment->delivery->send == send_shipment);
@@ -72,7 +72,7 @@ static void free_push(struct push *push)
 
 static void on_answer(struct client_request *request, const struct client_answer *answer);
 
-/* False: there is no more. */
+/* Creates the next request in a free slot. Returns false if there are no more. */
 static bool make_push(struct attempt *attempt, struct push *push)
 {
     const struct push_target *target = target_of(attempt);
@@ -108,8 +108,8 @@ static bool make_push_in_turn(struct attempt *attempt, struct push *push)
     return made;
 }
 
-/* Sends what waits, and makes a request where there is room. Making one may take some 10 ms, so
- * between two others have their turn. */
+/* Sends waiting requests, and creates one if a slot is free. Creating one may take about 10 ms, so
+ * the loop serves others before the next one. */
 static void go_on(struct attempt *attempt)
 {
     bool made = false;
@@ -172,7 +172,7 @@ static void on_answer(struct client_request *request, const struct client_answer
 
 #define TENANT "x-scope-orgid"
 
-/* The tenant that came with the data takes precedence over the configured one. */
+/* The tenant of the data takes precedence over the configured one. */
 static void set_headers(struct attempt *attempt, const struct push_target *target)
 {
     struct batch *batch = attempt->shipment->batch;

@@ -17,34 +17,37 @@
 #include <inttypes.h>
 
 enum { TIME_FIELD_SIZE = 11, NS_PER_MS = 1000000 };
-/* Pyroscope leaves the others out itself; until then a large stack that many services share would
- * be written for each of them. */
+/* Frames of a stack that are sent. Pyroscope drops further ones. Without this limit, a large stack
+ * that many services share would be written for each of them. */
 enum { FRAMES_MAX = 1000 };
-/* Pyroscope cuts longer texts itself. Two of more than half a push would make each sample a push of
- * its own. */
+/* Pyroscope truncates longer texts. If two texts had more than half the size of a request, each
+ * sample would need a request of its own. */
 enum { TEXT_MAX = 65535 };
 
-/* Each pprof repeats the stacks and texts that it needs, so that a small request may ask for very
- * much. Beyond so many times its size, and at most 16 times and 64 MiB, the rest of it leaves with
- * the roots of its stacks and the beginnings of its texts: no value is lost. */
+/* Each pprof repeats the stacks and texts that it needs, so a small batch can need much output. Up
+ * to these limits, pprofs are complete: WHOLE_GROWTH times the size of the batch, at most
+ * WHOLE_GROWTH_LARGE times and 64 MiB. Beyond them, only the roots of stacks and the beginnings of
+ * texts are sent; no value is lost. */
 enum { WHOLE_GROWTH = 64, WHOLE_GROWTH_LARGE = 16, WHOLE_SPARE_BYTES = 64 << 20 };
-enum { ENTRY_BYTES = 16 }; /* a smaller entry of a pprof counts as much: it costs no less */
+enum {
+    ENTRY_BYTES = 16
+}; /* the size at which a smaller entry of a pprof counts, because it costs no less */
 enum { BRIEF_FRAMES = 8, BRIEF_LINES = 2, BRIEF_TEXT = 64 };
 
-/* Whose samples these are. */
+/* The owner of samples: a series, and one service of it. */
 struct owner {
     struct slice service;
     struct slice series;               /* encoded labels, without __name__ */
     const struct service_split *split; /* NULL: all samples of the Profile */
-    uint32_t number;                   /* else those of this one of its services */
+    uint32_t number;                   /* otherwise the samples of this service in `split` */
 };
 
-/* A Profile that goes into a pprof, or what of it does. */
+/* A Profile, or the samples of one of its services, that becomes part of a pprof. */
 struct part {
     struct part *next;
     const struct otlp_profile *profile;
-    uint32_t column; /* of the group */
-    int64_t scale;   /* what its values are multiplied with */
+    uint32_t column; /* index of its column in the group */
+    int64_t scale;   /* factor for its values */
     const struct service_split *split;
     uint32_t number;
 };
@@ -53,13 +56,13 @@ struct column {
     struct slice type, unit;
 };
 
-/* What becomes one pprof, or several when it is large. */
+/* Profiles that become one pprof, or several if it is large. */
 struct group {
     struct slice service;
     struct slice series;    /* encoded labels, without __name__ */
     struct slice type_name; /* of the profile type */
     struct pprof_header header;
-    struct column *columns, only; /* most have one: it stands here */
+    struct column *columns, only; /* most groups have one, which is stored here */
     uint32_t column_count, column_capacity;
     struct part *first, *last;
 };
@@ -71,20 +74,23 @@ struct pushes {
     struct arena arena;
     struct pprof_writer *writer;
     struct sample_services services;
-    struct texts texts;            /* labels of series, names of types */
-    struct slice *long_strings;    /* of the string table, as in `texts`; NULL: not asked for */
-    struct slice *metric_names;    /* of the attribute table: of __name__; NULL: not asked for */
-    bool *has_metric_name;         /* by attribute: it was looked at */
-    struct arena reading, filling; /* as long as a scope is read, a group is written */
-    size_t room;                   /* for whole pprofs */
-    struct slice service;          /* whose samples are being written */
-    struct group **groups;         /* in the order of their first Profile */
+    struct texts texts; /* labels of series, names of types */
+    struct slice *
+        long_strings; /* by index in the string_table: the text as in `texts`; NULL: not read yet */
+    struct slice *metric_names; /* by index in the attribute_table: the value of __name__; NULL:
+                                   none needed yet */
+    bool *has_metric_name;      /* by index in the attribute_table: metric_names has been set */
+    struct arena reading,
+        filling;           /* memory for the scope being read, for the group being written */
+    size_t room;           /* bytes left for complete pprofs */
+    struct slice service;  /* the service whose samples are being written */
+    struct group **groups; /* in the order of their first Profile */
     uint32_t group_count, group_capacity;
-    struct index_table groups_by_hash; /* that may have room for another column */
+    struct index_table groups_by_hash; /* groups that may have room for another column */
     struct wire_writer encoder;
     uint32_t next_group;       /* not yet in the writer */
     const struct group *group; /* in the writer */
-    uint32_t part;             /* of it, that comes next */
+    uint32_t part;             /* number of its next part */
     uint64_t id, push_count;
 };
 
@@ -96,7 +102,7 @@ static bool keep_label(void *context, struct pprof_label *label)
     const struct pushes *pushes = context;
     const struct push_options *options = &pushes->options;
     if (slice_is(label->name, "service.name"))
-        return false; /* the series has it */
+        return false; /* the label is in the series */
     if (label->text.size == 0)
         return false; /* Pyroscope does not keep numbers */
     if (slice_is(label->name, "service.namespace")) {
@@ -105,7 +111,7 @@ static bool keep_label(void *context, struct pprof_label *label)
     }
     if (!label_is_wanted(options->labels, label->name))
         return false;
-    struct slice value = label->text; /* Pyroscope takes no longer one */
+    struct slice value = label->text; /* truncated to what Pyroscope accepts */
     value.size = value.size < SERIES_VALUE_MAX ? value.size : SERIES_VALUE_MAX;
     if (!label_limits_admit(options->limits, pushes->service, label->name, value, options->now_ns))
         label->text = SLICE("other");
@@ -130,7 +136,7 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (left->name.size > size) - (right->name.size > size);
 }
 
-/* Sorted, so that equal sets are equal bytes. */
+/* Encodes the labels in sorted order, so that equal sets have equal bytes. */
 static struct slice encode_series(struct pushes *pushes, struct series_labels *labels)
 {
     wire_writer_clear(&pushes->encoder);
@@ -143,7 +149,8 @@ static struct slice encode_series(struct pushes *pushes, struct series_labels *l
 
 /* ---- groups ---- */
 
-/* What Pyroscope takes as a name: letters, digits, '_' and ':'; a sample type must have no '-'. */
+/* Replaces characters that Pyroscope does not accept in a name; it accepts letters, digits, '_' and
+ * ':'. A sample type must not contain '-'. */
 static struct slice plain_name(struct slice text, struct arena *arena)
 {
     text.size = text.size < SERIES_VALUE_MAX ? text.size : SERIES_VALUE_MAX;
@@ -154,7 +161,7 @@ static struct slice plain_name(struct slice text, struct arena *arena)
     return slice_of_string(copy);
 }
 
-/* Of an attribute of the table, when it is __name__. */
+/* Returns the value of an attribute if its key is __name__. */
 static struct slice name_of_attribute(struct pushes *pushes, uint32_t index)
 {
     if (!pushes->metric_names) {
@@ -185,7 +192,7 @@ static struct slice metric_name(struct pushes *pushes, const struct otlp_profile
     return name;
 }
 
-/* Of the string table, to be compared with texts_are_equal. */
+/* Returns a text of the string_table that can be compared with texts_are_equal. */
 static struct slice string_of(struct pushes *pushes, uint32_t index)
 {
     struct slice text = dictionary_string(pushes->dictionary, index);
@@ -249,7 +256,7 @@ static struct group *new_group(struct pushes *pushes, const struct owner *owner,
     return group;
 }
 
-/* False: it has as many sample types as fit. */
+/* Finds or adds the column of a sample type. Returns false if the group is full. */
 static bool find_column(struct pushes *pushes, struct group *group, const struct profile_type *type,
                         uint32_t *column)
 {
@@ -265,8 +272,8 @@ static bool find_column(struct pushes *pushes, struct group *group, const struct
     return true;
 }
 
-/* By hash: a request may have a hundred thousand resources. One that has no room for another sample
- * type is found no more: the next one takes its place. */
+/* Finds or adds a group by its hash, because a request may have 100,000 resources. A group without
+ * room for another sample type is not found any more: a new group takes its place. */
 static struct group *find_group(struct pushes *pushes, const struct owner *owner,
                                 const struct profile_type *type, const struct otlp_profile *profile,
                                 uint32_t *column)
@@ -301,7 +308,7 @@ static void add_profile(struct pushes *pushes, const struct owner *owner,
     group->last = part;
 }
 
-/* Siblings: OTLP has the pprof's last sample type first. */
+/* Adds siblings. In OTLP, the last sample type of the pprof is the first. */
 static void add_siblings(struct pushes *pushes, const struct owner *owner,
                          const struct otlp_profile *profiles, uint32_t count)
 {
@@ -316,7 +323,7 @@ static void add_siblings(struct pushes *pushes, const struct owner *owner,
     }
 }
 
-/* The first service of a split is the resource's, whose labels and series these are. */
+/* The first service of a split is that of the resource, whose labels and series are given. */
 static void add_services(struct pushes *pushes, const struct service_split *split,
                          const struct series_labels *labels, struct slice series,
                          const struct otlp_profile *profiles, uint32_t count)
@@ -435,7 +442,7 @@ static void print_hex(char *to, uint64_t value)
         to[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
 }
 
-/* Only for Pyroscope's log: the request's, and which of its pushes this is. */
+/* Writes an id for Pyroscope's log: that of the request and the number of this push. */
 static void write_id(struct pushes *pushes)
 {
     char id[2 * HEX_SIZE];
@@ -444,18 +451,18 @@ static void write_id(struct pushes *pushes)
     wire_writer_bytes(&pushes->encoder, PUSH_SAMPLE_ID, slice_of(id, sizeof id));
 }
 
-/* When Pyroscope compacts, it keeps one of the profiles that have equal labels and an equal time:
- * of the parts of a large one, of the uploads of replicas whose SDK rounds times to 10 s. So each
- * has a time of its own: parts a millisecond apart, all later by less than one, as their bytes say;
- * what is sent again has the same. */
+/* When Pyroscope compacts its data, it keeps only one of several profiles with equal labels and
+ * equal times: parts of a large profile, or uploads of replicas whose SDK rounds times to 10 s. So
+ * each pprof gets a distinct time: parts are a millisecond apart, and each is later by less than a
+ * millisecond, depending on a hash of its bytes. A retry has the same time. */
 static uint64_t distinct_time(const struct group *group, uint32_t part, struct slice pprof)
 {
     uint64_t time = group->header.time_unix_nano;
     return time == 0 ? 0 : time + (uint64_t)part * NS_PER_MS + hash_bytes(pprof) % NS_PER_MS;
 }
 
-/* A smaller request fits into one packet as it is; its head takes some of the 1,460 bytes. Setting
- * up a compressor takes longer than all else that is done for it. */
+/* A smaller request fits into one packet uncompressed; its head takes some of the 1,460 bytes.
+ * Setting up a compressor would take longer than all other work for it. */
 enum { GZIP_MIN = 1200 };
 
 static struct buffer *encode_push(struct pushes *pushes, struct slice pprof, bool *is_gzip_out)
@@ -489,7 +496,7 @@ static size_t room_of(struct batch *batch)
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options)
 {
     struct pushes *pushes = memory_zalloc(sizeof *pushes);
-    batch_flatten(batch); /* what a processor changed is read from the bytes */
+    batch_flatten(batch); /* changes by processors are read from the bytes, too */
     pushes->options = *options;
     pushes->batch = batch;
     pushes->dictionary = batch_dictionary(batch);
@@ -519,7 +526,7 @@ static struct pprof_limits limits_of(const struct pushes *pushes)
     };
 }
 
-/* What a pprof takes of the room: its entries at least as much as such entries usually have. */
+/* Returns how much of the room a pprof uses: its size, but at least ENTRY_BYTES for each entry. */
 static size_t whole_size(const struct pushes *pushes, struct slice pprof)
 {
     size_t entries = (size_t)pprof_writer_entries(pushes->writer) * ENTRY_BYTES;

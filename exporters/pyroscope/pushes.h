@@ -1,14 +1,14 @@
 /*
  * pushes: converts a profiles request to PushRequests of push.v1, one for each pprof.
  *
- * Profiles with the same series, time and period become one pprof with several sample
- * types; a pprof that is too large is split. There is one pprof per request, because Pyroscope may
- * have stored parts of a request that it refuses, and these would count twice after a retry.
+ * Profiles with the same series, time and period become one pprof with several sample types; a
+ * pprof that is too large is split. There is one pprof per request, because Pyroscope may have
+ * stored parts of a request that it refuses, and these would count twice after a retry.
  *
- * The requests are made one after the other, because each repeats the stacks that it needs: if a
- * hundred thousand resources share one large stack, they would not all fit into memory.
+ * Requests are built one at a time, because each repeats the stacks that it needs: if 100,000
+ * resources share one large stack, all requests together would not fit into memory.
  *
- * Owner: the caller; the batch has to live as long. Requests are buffers of their own.
+ * Owner: the caller; the batch must live as long. Requests are separate buffers.
  *
  * Thread: the batch's worker.
  */
@@ -30,11 +30,12 @@ struct push_options {
 
 struct pushes;
 
+/* Prepares the requests of a batch. */
 struct pushes *pushes_new(struct batch *batch, const struct push_options *options);
-/* The next one, encoded. NULL: that was the last. Compresses it if gzip is asked for, unless it is
- * too small to gain from compression. */
+/* Returns the next encoded request, or NULL after the last. Compresses it if `gzip` is set, unless
+ * it is too small to gain from compression. */
 struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out);
-/* Frees everything that pushes_new made. */
+/* Frees everything except requests that were returned. */
 void pushes_free(struct pushes *pushes);
 
 #endif

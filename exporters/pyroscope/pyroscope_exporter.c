@@ -1,12 +1,12 @@
 /*
  * pyroscope_exporter: sends profiles to Pyroscope the way its SDKs do, by push.v1.PusherService.
  *
- * docs/pyroscope.md says what becomes of a profile and when to use this instead of otlp_http. Queue
- * and retries are in core/pipeline/delivery.h; an attempt is one HTTP request for each pprof of the
- * batch, several under way at once, since Pyroscope answers only when it has stored. A retry sends
- * again only what was not taken.
+ * docs/pyroscope.md describes the conversion of profiles, and when to use this instead of
+ * otlp_http. Queue and retries are in core/pipeline/delivery.h; an attempt is one HTTP request for
+ * each pprof of the batch, several at once, because Pyroscope answers only when it has stored the
+ * data. A retry sends only pprofs that were not accepted.
  *
- * Owner: the component owns what all workers share, each node its client.
+ * Owner: the component owns the data that all workers share; each node owns its client.
  *
  * Thread: each node on its worker.
  */
@@ -144,7 +144,7 @@ static void check_endpoint(struct pyroscope_settings *settings, struct config_ch
         size--;
     const char *url = arena_printf(arena, "%.*s/push.v1.PusherService/Push", (int)size, base);
     if (size == 0)
-        return; /* it is required */
+        return; /* a required field, whose absence was reported */
     if (strchr(base, '?'))
         config_check_error(check, "endpoint", "must not contain a query: a path is appended to it");
     else if (!endpoint_parse_url(arena, base, &settings->place, &err) ||

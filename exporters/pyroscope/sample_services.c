@@ -4,7 +4,7 @@
 #include "core/data/otlp.h"
 #include "exporters/pyroscope/series_labels.h"
 
-/* 0: no attribute can have it as its key. */
+/* Returns the index of "service.name" in the string_table; 0 if no attribute has this key. */
 static uint32_t find_key(struct dictionary *dictionary)
 {
     uint32_t count = dictionary_count(dictionary, DICTIONARY_STRING_TABLE);
@@ -30,7 +30,7 @@ struct sample_services sample_services_of(struct dictionary *dictionary, struct 
     return (struct sample_services){names, texts};
 }
 
-/* Empty: the sample names none. */
+/* Returns the service that a sample names; empty if it names none. */
 static struct slice own_service(const struct sample_services *services,
                                 const struct otlp_sample *sample)
 {
@@ -40,7 +40,7 @@ static struct slice own_service(const struct sample_services *services,
     return (struct slice){0};
 }
 
-/* split->count: it is not there. */
+/* Returns the index of a name; split->count if it is absent. */
 static uint32_t find_name(const struct service_split *split, struct slice name)
 {
     uint32_t i = 0;

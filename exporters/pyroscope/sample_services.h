@@ -1,12 +1,13 @@
 /*
- * sample_services: samples that name another service than their resource does.
+ * sample_services: splits samples by service, for samples that name another service than their
+ * resource.
  *
- * A span's profile is looked up under the service of the span. Where a sample has an attribute
- * service.name (spanjoin can take it from the span; profilers of a whole host know no better place
- * for it), that takes precedence over the resource's, as in Pyroscope's own OTLP. So the samples of
- * a profile are split by service.
+ * Pyroscope looks up the profile of a span under the service of the span. If a sample has an
+ * attribute service.name, it takes precedence over the resource's, as in Pyroscope's own OTLP
+ * endpoint. (spanjoin can copy it from the span; profilers of a whole host have no better place for
+ * it.) So the samples of a profile are split by service.
  *
- * Owner: everything lives in the arena that is given.
+ * Owner: everything lives in the given arena.
  *
  * Thread: the batch's worker.
  */
@@ -17,31 +18,32 @@
 #include "core/formats/otlp_profile.h"
 #include "exporters/pyroscope/texts.h"
 
-/* Which attributes of a dictionary name a service. All zero: none does. */
+/* The attributes of a dictionary that name a service. All zero: there are none. */
 struct sample_services {
-    const struct slice *names; /* by attribute; empty: it is another attribute */
-    struct texts texts;        /* equal names are one */
+    const struct slice *names; /* by index of the attribute; empty: not a service name */
+    struct texts texts;        /* equal names have the same address */
 };
 
-/* The services of a profile; further ones stay with the first. */
+/* The services of a profile. Samples of further services stay with the first. */
 enum { SERVICE_SPLIT_MAX = 16 };
 struct service_split {
-    struct slice names[SERVICE_SPLIT_MAX]; /* the first is the resource's */
+    struct slice names[SERVICE_SPLIT_MAX]; /* first: the resource's */
     uint32_t count;
 };
 
+/* Finds the attributes of a dictionary that name a service. */
 struct sample_services sample_services_of(struct dictionary *dictionary, struct arena *arena);
 
-/* With the resource's service alone. */
+/* Returns a split with only the resource's service. */
 struct service_split sample_services_split(const struct sample_services *services,
                                            struct slice service);
 
-/* Adds what the samples of a profile name; arena: for as long as this takes. */
+/* Adds the services that the samples of a profile name. arena: for temporary memory. */
 void sample_services_collect(const struct sample_services *services,
                              const struct otlp_profile *profile, struct arena *arena,
                              struct service_split *split);
 
-/* Whose the sample is, as an index of split->names. */
+/* Returns the service of a sample, as an index of split->names. */
 uint32_t sample_services_find(const struct sample_services *services,
                               const struct service_split *split, const struct otlp_sample *sample);
 

@@ -49,12 +49,12 @@ bool label_is_wanted(const struct label_settings *settings, struct slice key)
 {
     if (key.size == 0 || key.size > SERIES_NAME_MAX ||
         (key.size >= 2 && memcmp(key.data, "__", 2) == 0))
-        return false; /* such names are Pyroscope's own */
+        return false; /* such names are reserved by Pyroscope */
     return (settings->include.count == 0 || is_listed(&settings->include, key)) &&
            !is_listed(&settings->exclude, key);
 }
 
-/* The only element of an ArrayValue; false: there is none, or more. */
+/* Gets the only element of an ArrayValue. Returns false if there is none, or more than one. */
 static bool only_element(struct slice array, struct slice *element)
 {
     struct wire_cursor cursor = wire_cursor(array);
@@ -97,11 +97,11 @@ static struct slice cut_value(struct slice value)
         return value;
     value.size = SERIES_VALUE_MAX;
     while (value.size > 0 && (value.data[value.size] & 0xc0) == 0x80)
-        value.size--; /* not inside of a character */
+        value.size--; /* do not split a UTF-8 character */
     return value;
 }
 
-/* The first of a name counts. */
+/* Whether there is room, and no label with this name: the first one counts. */
 static bool has_room(struct series_labels *labels, struct slice name)
 {
     for (size_t i = 0; i < labels->count; i++)
@@ -120,7 +120,7 @@ static void add_label(struct series_labels *out, struct slice name, struct slice
 }
 
 struct attribute {
-    struct slice key, value; /* as a label's */
+    struct slice key, value; /* in the form of a label */
 };
 
 /* Which attributes are read. */
@@ -130,8 +130,8 @@ struct attribute_filter {
     const struct label_reader *reader;
 };
 
-/* The next KeyValue among the fields `number` that the filter wants and that can be a label. A
- * value that is no text is printed into the arena. */
+/* Finds the next KeyValue among the fields `number` that the filter selects and that can be a
+ * label. Prints a value that is not a text into the arena. */
 static bool next_attribute(struct wire_cursor *cursor, uint32_t number, struct arena *arena,
                            const struct attribute_filter *filter, struct attribute *out)
 {
@@ -152,7 +152,8 @@ static bool names_service(const struct attribute_filter *filter, struct slice ke
            slice_is(key, "process.executable.name");
 }
 
-/* Span profiles find their series by these two; nothing else may take their place. */
+/* Adds the two labels by which span profiles find their series. They come first, so that others
+ * cannot take their room. */
 static void add_service(struct series_labels *out, struct slice resource, struct arena *arena)
 {
     struct wire_cursor cursor = wire_cursor(resource);
@@ -185,7 +186,8 @@ void series_labels_rename(struct series_labels *labels, struct slice service)
             labels->items[i].value = labels->service;
 }
 
-/* What has no room is neither printed nor counted among the values of its label. */
+/* Whether an attribute becomes a label. One without room is neither printed nor counted among the
+ * values of its label. */
 static bool becomes_label(const struct attribute_filter *filter, struct slice key)
 {
     return !slice_is(key, "service.name") && !slice_is(key, "service.namespace") &&

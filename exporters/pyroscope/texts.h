@@ -1,9 +1,9 @@
 /*
- * texts: equal texts of a request stand in one place, so that comparing them costs nothing.
+ * texts: stores equal texts of a request once, so that they can be compared by address.
  *
- * A text is looked at once, when it is given; of equal ones the first is what everybody gets.
+ * A text is read once, when it is added; for equal texts, the first one is returned.
  *
- * Owner: the tables live in the arena; texts stay where they are, unless they are copied.
+ * Owner: the tables live in the arena; texts are not copied, except by texts_copy_of.
  *
  * Thread: the batch's worker.
  */
@@ -20,21 +20,22 @@ struct texts {
     uint32_t capacity; /* of items */
 };
 
-/* All-zero but for the arena: empty. The text must live as long as the arena. */
+/* Adds a text, and returns the first equal one. The text must live as long as the arena. struct
+ * texts is empty if all members but the arena are zero. */
 struct slice texts_of(struct texts *texts, struct slice text);
-/* The same for one that does not: it is copied when it is new. */
+/* Like texts_of, but copies the text if it is new. */
 struct slice texts_copy_of(struct texts *texts, struct slice text);
-/* The text that is there; empty: none. */
+/* Returns the equal text that was added; empty if there is none. */
 struct slice texts_find(const struct texts *texts, struct slice text);
 
-/* Of two that were given, or are of TEXTS_SHORT_MAX bytes at most. */
+/* Compares two texts that texts_of returned, or that have at most TEXTS_SHORT_MAX bytes. */
 enum { TEXTS_SHORT_MAX = 64 };
 static inline bool texts_are_equal(struct slice a, struct slice b)
 {
     return a.size == b.size &&
            (a.data == b.data || (a.size <= TEXTS_SHORT_MAX && slice_equal(a, b)));
 }
-/* The same for texts that are equal in this sense. */
+/* Returns a hash that is equal for texts that texts_are_equal finds equal. */
 uint64_t texts_hash(struct slice text);
 
 #endif

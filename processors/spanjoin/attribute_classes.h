@@ -1,5 +1,5 @@
 /*
- * attribute_classes: what the entries of a request's attribute table are to the join.
+ * attribute_classes: classifies the entries of a request's attribute_table for the join.
  *
  * An entry is read once, when the first sample refers to it.
  *
@@ -12,24 +12,24 @@
 
 #include "processors/spanjoin/sample_plan.h"
 
-/* An entry of the attribute table, by its key. */
+/* The role of an entry of the attribute_table, by its key. */
 enum attribute_role {
     ATTRIBUTE_UNREAD,
     ATTRIBUTE_PLAIN,
     ATTRIBUTE_SPAN_ID,
     ATTRIBUTE_TRACE_ID,
-    ATTRIBUTE_SPAN_NAME, /* as it stands beside an id */
+    ATTRIBUTE_SPAN_NAME, /* the span's name, which some senders put beside its id */
 };
 struct attribute_class {
     uint8_t role;
-    uint8_t rank;   /* in sources or trace_sources */
-    uint8_t joined; /* position in samples.attributes of the same key; JOIN_ATTRIBUTES_MAX: none */
-    bool is_plain;  /* none of all this: it stays with its samples whatever they gain */
+    uint8_t rank;   /* index in sources or trace_sources */
+    uint8_t joined; /* index of the same key in samples.attributes; JOIN_ATTRIBUTES_MAX: none */
+    bool is_plain;  /* none of the above: its samples keep it whatever they gain */
     bool has_id;    /* its value is the id of a span or a trace, by its role */
     uint8_t id[TRACE_ID_SIZE];
 };
 
-/* Reads the entry at this index. */
+/* Reads and classifies the entry at this index. */
 const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute);
 /* Returns the class of the entry at this index; the scan has checked the index. */
 static inline const struct attribute_class *sample_plan_class(struct sample_plan *plan,

@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-/* Most pieces of a sample are shorter than a call of memcpy is worth; copies overlap. */
+/* Copies bytes inline: most parts of a sample are too short for a call of memcpy. The two copies of
+ * a short one overlap. */
 static inline uint8_t *copy_bytes(uint8_t *to, struct slice bytes)
 {
     const uint8_t *from = bytes.data;
@@ -29,7 +30,7 @@ static inline uint8_t *copy_bytes(uint8_t *to, struct slice bytes)
     return to + size;
 }
 
-/* --- what the keys add to the dictionary; done first, because it opens the request --- */
+/* ---- dictionary entries of the keys; first, because this opens the request ---- */
 
 static void add_link(struct sample_plan *plan, uint32_t k)
 {
@@ -52,7 +53,7 @@ static size_t packed_size(const uint32_t *numbers, uint32_t count)
     return size;
 }
 
-/* Numbers as the payload of a packed field. */
+/* Returns numbers as the payload of a packed field. */
 static struct slice pack(struct sample_plan *plan, const uint32_t *numbers, uint32_t count)
 {
     size_t size = packed_size(numbers, count);
@@ -84,12 +85,13 @@ static const struct sample_gain *new_gain(struct sample_plan *plan, const struct
     return gain;
 }
 
-/* Gains of this request, by what they were made from. One that is pushed out is made again. */
+/* A cache of gains of this request, by the facts that they depend on. One that was replaced is
+ * built again. */
 enum { GAINS_REMEMBERED = 256 };
 struct remembered_gains {
     bool are_shared;
     struct remembered_gain {
-        const struct span_match *match; /* NULL: empty */
+        const struct span_match *match; /* NULL: an empty slot */
         const struct sample_gain *gain;
     } of[GAINS_REMEMBERED];
 };
@@ -113,7 +115,7 @@ static const struct sample_gain *find_gain(struct sample_plan *plan, struct reme
     return known->gain;
 }
 
-/* --- samples --- */
+/* ---- samples ---- */
 
 static struct sample_key *key_of(const struct sample_plan *plan, uint32_t sample)
 {
@@ -127,14 +129,13 @@ static bool sample_changes(const struct sample_plan *plan, uint32_t sample)
     return key && (key->match || (plan->samples[sample] & SAMPLE_PROMOTED));
 }
 
-/* A sample as far as it is written anew: its attributes and its link, and what stays around them.
- */
+/* A sample that is rewritten: its attributes, its link, and all other fields. */
 struct sample_parts {
     struct slice before;
     struct slice after;
     struct slice attributes; /* packed */
     uint32_t link;
-    bool are_scattered; /* the attributes and the link stand in several places */
+    bool are_scattered; /* the attributes and the link are not adjacent */
 };
 
 static struct sample_parts parts_of(struct slice raw)
@@ -162,7 +163,7 @@ static struct sample_parts parts_of(struct slice raw)
     return parts;
 }
 
-/* What is neither attribute nor link, together. */
+/* Returns all fields that are neither attributes nor the link. */
 static struct slice other_fields(struct sample_plan *plan, struct slice raw)
 {
     uint8_t *others = arena_alloc(&plan->arena, raw.size), *to = others;
@@ -184,15 +185,15 @@ static uint32_t *plan_scratch(struct sample_plan *plan, uint32_t attribute_count
     return plan->scratch;
 }
 
-/* The attributes that a sample leaves with, where it does not simply keep the ones it has. */
+/* Returns the attributes of a sample that does not keep its old ones. */
 static struct slice new_attributes(struct sample_plan *plan, struct slice raw,
                                    const struct sample_gain *gain, bool promoted)
 {
     struct sample_view view = sample_view_read(plan, raw);
     uint32_t *out = plan_scratch(plan, view.attribute_count);
-    /* The span's name that came beside its id goes when the join brings one. */
+    /* The name of the span that the sender put beside its id is removed if the join adds one. */
     bool without_name = promoted && gain && gain->has_name;
-    uint64_t taken = 0; /* joined attributes whose key is there already */
+    uint64_t taken = 0; /* bit per joined attribute whose key the sample has already */
     uint32_t count = 0;
     for (uint32_t i = 0; i < view.attribute_count; i++) {
         const struct attribute_class *class = sample_plan_class(plan, view.attributes[i]);
@@ -209,7 +210,7 @@ static struct slice new_attributes(struct sample_plan *plan, struct slice raw,
     return pack(plan, out, count);
 }
 
-/* Bytes that a changed sample may be larger than it was. */
+/* Returns by how many bytes a changed sample may grow. */
 static size_t sample_growth(const struct sample_plan *plan)
 {
     return 5 * plan->settings->samples.joined_count + 24;
@@ -253,14 +254,14 @@ static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct s
     return to;
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
-/* Without the attributes that named the span. */
+/* Writes the attributes of a profile, without those that named the span. */
 static uint8_t *write_profile_attributes(struct sample_plan *plan,
                                          const struct profile_plan *profile,
                                          const struct wire_field *field, uint8_t *to)
 {
-    bool single = field->type != WIRE_BYTES; /* a varint then: it was scanned */
+    bool single = field->type != WIRE_BYTES; /* then it is a varint, as the scan has checked */
     uint64_t number = single ? field->value : 0;
     struct slice list = single ? (struct slice){0} : field->bytes;
     struct wire_cursor packed = wire_cursor(list);
@@ -289,7 +290,7 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
     uint8_t *data = arena_alloc(&plan->batch->arena, capacity), *to = data;
     bool loses_ids = profile->span_taken || profile->trace_taken;
     uint32_t sample = profile->first_sample;
-    const uint8_t *unchanged = raw.data; /* from here on */
+    const uint8_t *unchanged = raw.data; /* start of the bytes that are not written yet */
     struct wire_cursor cursor = wire_cursor(raw);
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
@@ -308,7 +309,7 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
     return slice_of(data, (size_t)(to - data));
 }
 
-/* Samples of the profile that change. */
+/* Returns the number of samples of the profile that change. */
 static uint32_t count_changes(const struct sample_plan *plan, const struct profile_plan *profile)
 {
     uint32_t changes = 0;
@@ -332,7 +333,7 @@ static void apply_to_scope(struct sample_plan *plan, struct message *scope_profi
     }
 }
 
-/* --- resources --- */
+/* ---- resources ---- */
 
 static bool is_source(struct slice key, const struct config_strings *sources)
 {

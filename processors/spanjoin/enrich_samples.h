@@ -1,11 +1,12 @@
 /*
- * enrich_samples: the profiles side of the join: changes the samples of a request as planned.
+ * enrich_samples: the profiles side of the join: changes the samples of a request according to a
+ * plan.
  *
  * Joined samples get their Link and the attributes of their span; promoted ones get a Link instead
  * of the attributes that named the span. No value, timestamp, order or existing index changes. A
  * profile with such samples is rewritten as a whole; the others keep their bytes.
  *
- * Owner: what a request gains lives in the batch's arena.
+ * Owner: added data lives in the batch's arena.
  *
  * Thread: the batch's worker.
  */

@@ -5,19 +5,20 @@
 
 #include <assert.h>
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 struct seen_span {
-    size_t number; /* among the spans that have both ids */
+    size_t number; /* index among the spans that have both ids */
     const uint64_t *totals;
 };
 
-/* Values can be much larger than the spans that have them, where these share a resource. */
+/* Spans read in one block. Few, because their values can be much larger than the spans if they
+ * share a resource. */
 enum { READ_TOGETHER = 256 };
 
 struct reading {
     const struct request_sender *sender;
-    struct span_source source; /* of the resource that is being read */
+    struct span_source source; /* of the resource being read */
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
@@ -122,19 +123,19 @@ void request_spans_deinit(struct request_spans *spans)
     arena_deinit(&spans->arena);
 }
 
-/* --- enriching --- */
+/* ---- enriching ---- */
 
 struct enriching {
     struct arena *arena;
     const struct spanjoin_settings *settings;
     const struct seen_span *next;
     const struct seen_span *end;
-    size_t number; /* of the next span that has both ids */
-    size_t room;   /* for what spans gain; what does not fit is missing */
+    size_t number; /* index of the next span that has both ids */
+    size_t room;   /* bytes left for values that spans gain; values that do not fit are left out */
     uint64_t enriched;
 };
 
-/* Only they were read. */
+/* Whether a span has both ids; only such spans were read. */
 static bool has_key(struct slice raw)
 {
     struct span_view span = span_view_read(raw);
@@ -142,7 +143,7 @@ static bool has_key(struct slice raw)
     return span_view_key(&span, &key);
 }
 
-/* Whether the key is among the span's attributes, with or without a value. */
+/* Whether the span has an attribute with this key, even without a value. */
 static bool has_attribute(struct slice span, struct slice key)
 {
     struct message_iter it = message_iter_bytes(span);
@@ -176,7 +177,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
     enriching->enriched += node != NULL;
 }
 
-/* Opens the way down only where a span has totals. */
+/* Opens the messages above a span only if the span has totals. */
 static void enrich_scope(struct enriching *enriching, struct message_iter *parent,
                          struct message_field *scope, struct span_place *place)
 {

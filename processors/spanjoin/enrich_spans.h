@@ -1,12 +1,12 @@
 /*
- * enrich_spans: the traces side of the join: what the index learns of a request's spans, and what
- * the spans gain.
+ * enrich_spans: the traces side of the join: reads the spans of a request for the index, and adds
+ * attributes to them.
  *
- * Reading goes over the bytes; a span is opened only when it gains something. Nothing but
- * attributes is added, none that is there already.
+ * Reading uses the bytes; a span is opened only if it gains an attribute. Only attributes are
+ * added, and existing ones are not changed.
  *
- * Owner: what a request gains lives in the batch's arena; what was read of it is the caller's, who
- * lets go of it before the request goes on and perhaps into a queue.
+ * Owner: added data lives in the batch's arena. The caller owns struct request_spans, and frees it
+ * before the request is sent on and perhaps queued.
  *
  * Thread: the batch's worker.
  */
@@ -19,26 +19,27 @@
 
 struct request_spans {
     struct arena arena;
-    struct seen_span *seen; /* that have totals, in the order of the request */
+    struct seen_span *seen; /* spans that have totals, in the order of the request */
     size_t seen_count;
     size_t seen_capacity;
     size_t count;     /* spans that have both ids */
-    uint32_t waiting; /* of them, how many wait for samples */
+    uint32_t waiting; /* number of those that wait for samples */
 };
 
-/* Gets the spans that have both ids, in blocks, and asks the index about them. What it sets in
- * totals is in the arena; the rest is forgotten when it returns. */
+/* Called for blocks of spans that have both ids; looks them up in the index. Totals that it sets
+ * must be in the arena; nothing else is kept. */
 struct span_reader {
     void (*read)(struct span_reader *reader, struct span_put *puts, size_t count,
                  struct arena *arena);
-    bool wants_values; /* facts.values, which the index is to keep */
+    bool wants_values; /* set facts.values, which the index keeps */
 };
 
-/* batch must be unchanged (batch_flatten). sender: of this batch. */
+/* Reads the spans of a batch, which must be unchanged (batch_flatten). sender: of this batch. */
 struct request_spans request_spans_read(struct batch *batch, const struct request_sender *sender,
                                         struct span_reader *reader);
+/* Frees the memory. */
 void request_spans_deinit(struct request_spans *spans);
-/* Adds attributes to the spans that have totals; returns how many gained something. */
+/* Adds attributes to the spans that have totals. Returns the number of spans that gained one. */
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
                               const struct request_spans *spans);
 

@@ -8,12 +8,14 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* What a held request takes beside its bytes, here and behind it, about. */
+/* Approximate memory of a held request without its bytes, here and in the next nodes. */
 enum { HOLD_BYTES = 1536 };
-enum { WAITER_BYTES = 48 }; /* for each key that a request waits for, in the index and here */
-enum { LEAVING_PART = 4 };  /* at most a quarter of the bound leaves early at a time */
+enum {
+    WAITER_BYTES = 48
+};                         /* memory for each key that a request waits for, in the index and here */
+enum { LEAVING_PART = 4 }; /* at most a quarter of the limit is sent on early at a time */
 
-/* --- ids --- */
+/* ---- ids ---- */
 
 static struct hold_slot *slot_of(struct holds *holds, uint64_t id)
 {
@@ -55,14 +57,14 @@ void holds_return_id(struct spanjoin_node *node, uint64_t id)
     node->holds.free_slot = (uint32_t)id + 1;
 }
 
-/* --- life --- */
+/* ---- start and end ---- */
 
 static bool has_left(const struct hold *hold)
 {
     return !hold->kept;
 }
 
-/* Frees it; its batch is gone. */
+/* Frees a hold without a batch. */
 static void end(struct hold *hold)
 {
     struct spanjoin_node *node = hold->node;
@@ -109,9 +111,9 @@ void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns)
     worker_set_timer(hold->node->node.worker, &hold->timer, (uint64_t)wait_ns);
 }
 
-/* --- leaving --- */
+/* ---- sending on ---- */
 
-/* What was acknowledged is never "try later" but at the stop. */
+/* Acknowledged data is refused with "try later" only at the stop. */
 static void count_lost(struct hold *hold, const struct verdict *verdict)
 {
     struct spanjoin_node *node = hold->node;
@@ -143,7 +145,7 @@ static void enrich(struct hold *hold, struct batch *batch)
     worker_end_piece(node->worker, &piece);
 }
 
-/* With all that it gains. */
+/* Sends a request on, after it was enriched. */
 static void hand_on(struct hold *hold)
 {
     struct holds *holds = &hold->node->holds;
@@ -154,7 +156,7 @@ static void hand_on(struct hold *hold)
     offer_send(&hold->offer, &holds->offers, batch, true, on_offer_settled);
 }
 
-/* What a large one gains. */
+/* A job that enriches a large request. */
 struct leaving_job {
     struct job job;
     struct list_link link;
@@ -167,10 +169,10 @@ static void run_leaving(struct job *job)
     struct leaving_job *leaving = container_of(job, struct leaving_job, job);
     struct hold *hold = leaving->hold;
     spanjoin_enrich_held(hold->node, hold, hold->kept, leaving->now_ns);
-    batch_flatten(hold->kept); /* the next node would do it on the loop */
+    batch_flatten(hold->kept); /* here, because the next node would do it on the loop */
 }
 
-/* It is out of the list. */
+/* Frees the job, which is not in a list any more, and returns its hold. */
 static struct hold *end_leaving_job(struct leaving_job *leaving)
 {
     struct hold *hold = leaving->hold;
@@ -216,7 +218,7 @@ static bool send_next(struct offers *offers)
     return true;
 }
 
-/* Behind those that are leaving already. */
+/* Appends a hold to `leaving`. */
 static void line_up(struct hold *hold)
 {
     struct spanjoin_node *node = hold->node;
@@ -247,9 +249,10 @@ void holds_wake(struct spanjoin_node *node, uint64_t id)
         hold_leave(hold);
 }
 
-/* --- memory --- */
+/* ---- memory ---- */
 
-/* What leaves in the next turns of the loop has made its room already. */
+/* Charges memory. Requests that will be sent on in the next turns of the loop count as free, up to
+ * a quarter of the limit. */
 static bool reserve(struct spanjoin_node *node, size_t size)
 {
     struct budget *held = &node->join->held;
@@ -284,7 +287,7 @@ enum hold_room holds_make_room(struct spanjoin_node *node, const struct batch *k
     return HOLD_ROOM;
 }
 
-/* --- the beginning and the end --- */
+/* ---- start and end ---- */
 
 void holds_init(struct spanjoin_node *node)
 {

@@ -1,5 +1,5 @@
 /*
- * hold_state: what a node knows of the requests that it holds. hold.h says what happens to them.
+ * hold_state: the state of the requests that a node holds (hold.h).
  *
  * Owner: the node.
  *
@@ -16,7 +16,7 @@
 
 struct spanjoin_node;
 
-/* What became of the items of one request. */
+/* The results of the join for the items of one request. */
 struct join_counts {
     uint64_t joined;
     uint64_t no_id;
@@ -28,41 +28,41 @@ struct join_counts {
 };
 
 struct hold {
-    struct offer offer;    /* when it has left; first */
-    struct list_link link; /* of waiting or leaving; in neither while a job has it, and once it has
-                              left */
+    struct offer offer;    /* used once it is sent on; must be the first member */
+    struct list_link link; /* of `waiting` or `leaving`; of neither while a job works on it, and
+                              once it is sent on */
     struct timer timer;
     struct spanjoin_node *node;
-    struct batch *kept; /* NULL once it has left */
+    struct batch *kept; /* NULL once it is sent on */
     uint64_t id;
     size_t charged;
     uint32_t items;
     uint32_t missing;
     struct waiting_keys keys;
-    bool overflow;             /* left early because of memory */
-    struct join_counts counts; /* when it has left */
+    bool overflow;             /* sent on early because memory was short */
+    struct join_counts counts; /* set when it is sent on */
 };
 
 struct hold_slot {
-    struct hold *hold; /* NULL: it is not known yet whether the request is held */
-    uint32_t early;    /* wake-ups that came meanwhile */
+    struct hold *hold; /* NULL: not decided yet whether the request is held */
+    uint32_t early;    /* wake-ups that arrived before the hold */
     uint32_t generation;
-    uint32_t next_free; /* + 1 */
+    uint32_t next_free; /* index + 1 */
 };
 
 struct holds {
     struct hold_slot *slots;
     uint32_t slot_count;
-    uint32_t free_slot;   /* + 1; 0: none */
-    struct list waiting;  /* for what is missing, oldest first */
-    struct list leaving;  /* in the order in which they leave */
-    struct list working;  /* of struct leaving_job: large ones, on their way from `leaving` to the
-                             next node */
-    size_t leaving_bytes; /* of both */
+    uint32_t free_slot;   /* index + 1; 0: none */
+    struct list waiting;  /* those that wait, oldest first */
+    struct list leaving;  /* those to be sent on, in this order */
+    struct list working;  /* of struct leaving_job: large ones that jobs enrich, between `leaving`
+                             and the next node */
+    size_t leaving_bytes; /* of `leaving` and `working` */
     struct offers offers;
-    uint64_t lost; /* items that were given up at the stop */
+    uint64_t lost; /* items dropped at the stop */
 };
 
-enum hold_room { HOLD_ROOM, HOLD_NO_ROOM, HOLD_NEVER /* larger than all that may be held */ };
+enum hold_room { HOLD_ROOM, HOLD_NO_ROOM, HOLD_NEVER /* larger than the limit for all */ };
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * id_source: an id of a span or trace, as the value of an attribute.
+ * id_source: reads the id of a span or trace from the value of an attribute.
  *
  * Owner: nothing is kept.
  *
@@ -10,8 +10,8 @@
 
 #include "processors/spanjoin/spanjoin_settings.h"
 
-/* Reads an id of size bytes from an encoded AnyValue, in the form that the source says; false: it
- * holds none. */
+/* Reads an id of `size` bytes from an encoded AnyValue, in the form that the source specifies.
+ * Returns false if the value is not an id. */
 bool id_source_read(const struct id_source *source, struct slice any, uint8_t *id, size_t size);
 
 #endif

@@ -13,7 +13,7 @@ static struct request_sender sender_of(const struct spanjoin *join, const struct
         .settings = join->settings, .index = join->index, .batch = batch, .now_ns = now_ns};
 }
 
-/* --- messages to who waits --- */
+/* ---- messages to waiting requests ---- */
 
 struct wake_post {
     struct post post;
@@ -56,7 +56,7 @@ static void post_to_worker(struct spanjoin *join, unsigned worker, size_t count,
     worker_post(&join->process->workers[worker], &wake->post);
 }
 
-/* One message per worker, however many wait there. */
+/* Sends one message to each worker, however many requests wait there. */
 static void post_wakeups(struct spanjoin *join, struct span_wakeups *wakeups)
 {
     size_t counts[WORKERS_MAX] = {0};
@@ -77,7 +77,7 @@ static void count_evictions(struct spanjoin_node *node)
     }
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 struct learning {
     struct span_reader reader;
@@ -172,7 +172,7 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
     return request_spans_read(batch, &sender, &collecting.reader);
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request)

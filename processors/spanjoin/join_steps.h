@@ -1,15 +1,14 @@
 /*
- * join_steps: what the join does with a request, one step after the other, and what the index and
- * the metrics learn of it.
+ * join_steps: the steps of the join for a request, and the updates of the index and the metrics.
  *
- * The steps that read the request and ask the index run on the worker for a small request, and in a
- * job for a large one (large_requests.h); those that touch nodes, messages and metrics run on the
+ * The steps that only read the request and use the index run on the worker for a small request, and
+ * in a job for a large one (large_requests.h). Those that use nodes, messages or metrics run on the
  * worker.
  *
- * Owner: the caller; results are freed as it is said.
+ * Owner: the caller, who frees the results as described below.
  *
- * Thread: those that take a spanjoin or a plan and no node: any, one at a time for a batch. The
- * others: the node's worker.
+ * Thread: functions without a node argument: any, one at a time for a batch. The others: the node's
+ * worker.
  */
 #ifndef PROFCOL_SPANJOIN_JOIN_STEPS_H
 #define PROFCOL_SPANJOIN_JOIN_STEPS_H
@@ -19,46 +18,48 @@
 #include "processors/spanjoin/sample_ids.h"
 #include "processors/spanjoin/spanjoin.h"
 
-/* --- traces --- */
+/* ---- traces ---- */
 
-/* What came of telling the index of a request's spans. */
+/* The results of adding a request's spans to the index. */
 struct learned_spans {
     struct request_spans spans;
-    struct waiting_keys keys; /* of the waiter */
+    struct waiting_keys keys; /* for which the waiter waits */
     struct span_wakeups wakeups;
-    uint64_t late; /* samples that had gone on without these spans */
-    int64_t *lags; /* of spans whose samples came first; in the arena of `spans` */
+    uint64_t late; /* samples that were sent on without these spans */
+    int64_t *lags; /* of spans whose samples arrived first; in the arena of `spans` */
     uint32_t lag_count;
     uint32_t lag_capacity;
 };
-/* waiter NULL: nobody waits, and there are no keys. Then join_tell_learned, request_spans_deinit
- * and waiting_keys_deinit. */
+/* Adds the spans of a request to the index. waiter NULL: nobody waits, and there are no keys. Call
+ * join_tell_learned, request_spans_deinit and waiting_keys_deinit afterwards. */
 void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                       const struct span_waiter *waiter, struct learned_spans *learned_out);
-/* Wakes who waits for these spans, and counts. */
+/* Wakes the requests that wait for these spans, and updates the metrics. */
 void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned);
-/* After join_learn_spans with this waiter, who waits no more. */
+/* After join_learn_spans with this waiter: reads the totals again and removes the waiter. */
 struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                         const struct span_waiter *waiter,
                                         struct waiting_keys *keys);
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
-/* with_totals: they are computed, for join_add_samples. request: a number that no other request
- * has. */
+/* Creates the plan of a request. with_totals: compute totals, for join_add_samples. request: a
+ * number that no other request has. */
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request);
-/* Asks the index about the keys of the plan. */
+/* Looks up the keys of the plan in the index. */
 void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
-/* Remembers what goes on without its span, so that it is counted when the span comes. */
+/* Records the samples that are sent on without their span, so that they are counted when the span
+ * arrives. */
 void join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
                         const struct span_waiter *waiter);
-/* overflow: no room was left to wait in. */
+/* Counts the results. overflow: there was no room to hold the request. */
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow);
-/* Adds the totals to the index, wakes who waits for samples, and counts. waiter: for spans that are
- * missing; NULL: nobody waits. */
+/* Adds the totals to the index, wakes the requests that wait for these samples, and updates the
+ * metrics. waiter: waits for missing spans; NULL: nobody waits. */
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter);
+/* Records the lag of each joined key. */
 void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-/* --- AnyValue payloads --- */
+/* ---- AnyValue payloads ---- */
 
 static struct slice any_string(struct arena *arena, struct slice text)
 {
@@ -34,7 +34,7 @@ static struct slice any_word(struct arena *arena, const char *const *words, size
     return i < count ? any_string(arena, slice_of_string(words[i])) : (struct slice){0};
 }
 
-/* --- reading a span --- */
+/* ---- reading a span ---- */
 
 static void read_status(struct span_view *span, struct slice status)
 {
@@ -123,14 +123,15 @@ struct slice attribute_value(struct slice message, uint32_t number, struct slice
     return (struct slice){0};
 }
 
-/* --- paths --- */
+/* ---- paths ---- */
 
 static struct slice text_or_nothing(struct arena *arena, struct slice text)
 {
     return text.size > 0 ? any_string(arena, text) : (struct slice){0};
 }
 
-/* Values that only the span itself has; the rest is computed from facts. */
+/* Whether the index has to keep the value of a path. All others are computed from the span's
+ * facts. */
 static bool has_to_be_kept(enum join_path path)
 {
     switch (path) {
@@ -211,7 +212,7 @@ static struct slice computed_value(enum join_path path, const struct span_key *k
     }
 }
 
-/* --- what is kept: position (1 byte), size (2 bytes), payload --- */
+/* ---- kept values: index (1 byte), size (2 bytes), payload ---- */
 
 enum { KEPT_HEADER = 3 };
 

@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-/* What becomes of a request that is not held. */
+/* The outcome of a request that is not held. */
 enum outcome { GOES_ON, IS_REFUSED, IS_DROPPED /* its sender is gone */ };
 
 struct large_request {
@@ -18,22 +18,23 @@ struct large_request {
     struct list_link link;
     struct spanjoin_node *node;
     struct batch *batch;             /* lent to the job while one runs */
-    struct buffer *bytes;            /* of profiles as they came: the plan points to them */
-    struct reservation *reservation; /* of the batch, kept */
+    struct buffer *bytes;            /* the received bytes of profiles, to which the plan points */
+    struct reservation *reservation; /* the batch's reservation, kept meanwhile */
     uint64_t now_ns;                 /* when it came */
     bool may_wait;                   /* when it came */
     enum outcome outcome;
     struct join_counts counts;
-    /* The job in hand, and what follows on the worker: the last step frees the request. */
+    /* The function of the current job, and the one that follows on the worker. The last step frees
+     * the request. */
     void (*work)(struct large_request *request);
     void (*next)(struct large_request *request);
     /* Traces: */
-    struct span_waiter waiter; /* if may_wait */
+    struct span_waiter waiter; /* set if may_wait */
     struct learned_spans learned;
     /* Profiles: */
-    struct sample_plan *plan; /* NULL: not made */
+    struct sample_plan *plan; /* NULL: not built yet */
     uint64_t number;
-    bool overflow; /* no room to wait in */
+    bool overflow; /* no room to wait */
 };
 
 static bool is_abandoned(const struct large_request *request)
@@ -41,7 +42,7 @@ static bool is_abandoned(const struct large_request *request)
     return receipt_is_abandoned(request->batch->receipt);
 }
 
-/* --- jobs --- */
+/* ---- jobs ---- */
 
 static void run(struct job *job)
 {
@@ -84,9 +85,10 @@ static void start(struct large_request *request, void (*work)(struct large_reque
     job_start(request->node->node.worker, &request->job);
 }
 
-/* --- the end --- */
+/* ---- stop ---- */
 
-/* Frees all but the batch, and what is reserved for it once that is handed on. */
+/* Frees the request except its batch, and releases its reservation when the batch has been sent
+ * on. */
 static void end(struct large_request *request)
 {
     buffer_unref(request->bytes);
@@ -116,7 +118,7 @@ static void finish(struct large_request *request)
     end(request);
 }
 
-/* Its sender had given up before the job began. */
+/* Drops a request whose sender gave up before the job began. */
 static void drop_undone(struct large_request *request)
 {
     if (request->node->node.signal == SIGNAL_TRACES && request->may_wait)
@@ -127,7 +129,7 @@ static void drop_undone(struct large_request *request)
     finish(request);
 }
 
-/* Of a request that could wait but for room, or for the time that is left. */
+/* Returns the outcome of a request that cannot wait, because there is no room or no time left. */
 static enum outcome outcome_without_wait(const struct large_request *request, enum hold_room room)
 {
     if (is_abandoned(request))
@@ -135,7 +137,7 @@ static enum outcome outcome_without_wait(const struct large_request *request, en
     return spanjoin_must_go_on(request->batch, room) ? GOES_ON : IS_REFUSED;
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 static void enrich_spans(struct large_request *request, const struct request_spans *spans)
 {
@@ -170,7 +172,7 @@ static void after_collect(struct large_request *request)
     finish(request);
 }
 
-/* The spans are in the index and wait: for samples, or until they are collected. */
+/* Holds spans that are in the index: they wait for samples, or are collected at once. */
 static void hold_spans(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
@@ -202,7 +204,7 @@ static void after_learn(struct large_request *request)
     finish(request);
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 static void apply(struct large_request *request)
 {
@@ -226,8 +228,8 @@ static void plan(struct large_request *request)
         apply(request);
 }
 
-/* The plan was applied, or is not. The index is told last: what its sender gives up, it sends
- * again, and then it counts. */
+/* After the plan was applied, or not. The index is updated last: if the sender gave up, it sends
+ * the samples again, and they count then. */
 static void after_apply(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
@@ -270,7 +272,7 @@ static void after_plan(struct large_request *request)
         after_apply(request);
 }
 
-/* --- life --- */
+/* ---- start and end ---- */
 
 void large_request_start(struct spanjoin_node *node, struct batch *batch)
 {
@@ -291,7 +293,7 @@ void large_request_start(struct spanjoin_node *node, struct batch *batch)
     start(request, learn, after_learn, is_wanted);
 }
 
-/* What the steps have made, wherever the job was. */
+/* Frees the results of all steps so far. */
 static void free_steps(struct large_request *request)
 {
     if (request->node->node.signal == SIGNAL_TRACES) {

@@ -1,16 +1,16 @@
 /*
- * large_requests: requests of a MiB and more go through the join beside the worker's loop.
+ * large_requests: processes requests of 1 MiB and more with jobs.
  *
- * To read 20 MiB of small spans, ask the index about each, and write what they gain takes more than
- * half a second, in which other connections and SIGTERM are served. A job (core/base/job.h) does
- * what only reads the request and asks the index; whether the request waits, goes on or is refused
- * is decided on the worker, where it is told to the metrics and to whoever waits for it. A request
- * that does not wait after all may need a second job. Smaller ones overtake it.
+ * Reading 20 MiB of small spans, looking each up in the index, and adding attributes takes more
+ * than half a second, during which the loop serves other connections and SIGTERM. A job
+ * (core/base/job.h) does the steps that only read the request and use the index. The worker decides
+ * whether the request waits, is sent on or is refused, updates the metrics and wakes waiting
+ * requests. A request that does not wait may need a second job. Smaller requests overtake it.
  *
- * Its receipt stays open until then, as the room does that is reserved for it. A request whose
- * sender has given up meanwhile is dropped.
+ * Its receipt and its reservation stay open until then. If the sender gives up meanwhile, the
+ * request is dropped.
  *
- * Owner: the node has them in its list `large`.
+ * Owner: the node, in its list `large`.
  *
  * Thread: the node's worker.
  */
@@ -19,10 +19,10 @@
 
 #include "processors/spanjoin/spanjoin.h"
 
-/* Takes over the batch, which is flat. */
+/* Begins to process a batch, and takes it over. The batch must be flat. */
 void large_request_start(struct spanjoin_node *node, struct batch *batch);
-/* At the stop, before holds_give_up: refuses them all; returns the items that nobody sends again.
- */
+/* Call it at the stop, before holds_give_up: refuses all large requests. Returns the number of
+ * items that nobody sends again. */
 uint64_t large_requests_give_up(struct spanjoin_node *node);
 
 #endif

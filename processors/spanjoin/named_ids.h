@@ -1,8 +1,8 @@
 /*
- * named_ids: the span and the trace that a list of attributes names.
+ * named_ids: finds the span and the trace that a list of attributes names.
  *
- * Rule 2 of docs/spanjoin.md: the first of `sources` whose value is an id, and the first of
- * `trace_sources`. Attribute table entries are classified by their key once per request
+ * It implements rule 2 of docs/spanjoin.md: the first of `sources` whose value is an id, and the
+ * first of `trace_sources`. Entries of the attribute_table are classified once per request
  * (sample_plan_class).
  *
  * Owner: plain data.
@@ -22,7 +22,7 @@ struct named_ids {
     uint8_t trace_id[TRACE_ID_SIZE];
 };
 
-/* Returns the ids of a sample or a profile, by positions in the attribute table. */
+/* Returns the ids of a sample or a profile. attributes: indices into the attribute_table. */
 struct named_ids named_ids_of_attributes(struct sample_plan *plan, const uint32_t *attributes,
                                          uint32_t count);
 /* Returns the ids of an encoded Resource. */

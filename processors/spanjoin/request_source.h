@@ -22,7 +22,7 @@ struct request_sender {
     uint64_t now_ns;
 };
 
-/* resource: encoded Resource, may be empty. */
+/* Returns the source of a resource, which is encoded and may be empty. */
 struct span_source request_source(const struct request_sender *sender, struct slice resource);
 
 #endif

@@ -10,11 +10,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* --- keys --- */
+/* ---- keys ---- */
 
-enum { NO_KEY = UINT32_MAX, BEYOND_KEYS = UINT32_MAX - 1 }; /* names no span; one too many */
+enum {
+    NO_KEY = UINT32_MAX,
+    BEYOND_KEYS = UINT32_MAX - 1
+}; /* the sample names no span; there is no room for another key */
 
-/* All of the key, or who sends many keys that are equal in a part would make them collide. */
+/* Hashes the whole key; otherwise a sender could make keys collide that are equal in a part. */
 static uint64_t key_hash(const struct span_key *ids, const struct span_source *source,
                          uint64_t from_ns, uint64_t to_ns)
 {
@@ -27,7 +30,7 @@ static uint64_t key_hash(const struct span_key *ids, const struct span_source *s
     return hash_bytes(slice_of(whole, sizeof whole));
 }
 
-/* As many as there are links, or samples, if that is less. */
+/* Makes room for as many keys as there are links, or samples if those are fewer. */
 static void reserve_keys(struct sample_plan *plan)
 {
     uint32_t links = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
@@ -67,7 +70,7 @@ static bool is_of_source(const struct sample_plan *plan, uint32_t key)
     return source->number == plan->source.number && source->scope == plan->source.scope;
 }
 
-/* BEYOND_KEYS: there is no room for a new one. */
+/* Finds or adds a key. Returns BEYOND_KEYS if there is no room. */
 static uint32_t find_exact_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
                                uint64_t from_ns, uint64_t to_ns)
 {
@@ -88,9 +91,9 @@ static uint32_t find_exact_key(struct sample_plan *plan, const struct span_key *
     return k;
 }
 
-/* Time counts only without a trace id. Then the index is asked once for all keys of the span id, by
- * the one without a time: its answer is as large as the spans that it knows, and keys are cheap to
- * send. */
+/* Finds or adds a key. The time is part of it only without a trace id. Then one key without a time
+ * is looked up for all keys with the same span id: the result can be large, and a sender can make
+ * many keys at little cost. */
 static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const uint8_t *trace_id,
                          uint64_t from_ns, uint64_t to_ns)
 {
@@ -111,9 +114,9 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
     return k;
 }
 
-/* --- which span --- */
+/* ---- the span of a sample ---- */
 
-/* What surrounds a sample. */
+/* The resource and profile of a sample. */
 struct surroundings {
     struct resource_plan *resource;
     struct profile_plan *profile;
@@ -139,7 +142,7 @@ static void time_of(const struct sample_view *view, const struct profile_header 
         *to_out = UINT64_MAX;
 }
 
-/* Rule 1. */
+/* Rule 1 of docs/spanjoin.md. */
 static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *view,
                             const struct profile_header *header)
 {
@@ -174,7 +177,7 @@ static bool is_plain(struct sample_plan *plan, const struct sample_view *view)
     return plain;
 }
 
-/* Rule 2. */
+/* Rule 2 of docs/spanjoin.md. */
 static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
                                   struct surroundings *around)
 {
@@ -233,7 +236,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
         add_totals(plan, key, around->header, &view);
 }
 
-/* --- the whole request --- */
+/* ---- the request ---- */
 
 static struct named_ids ids_of_profile(struct sample_plan *plan,
                                        const struct profile_header *header)
@@ -318,7 +321,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
     struct message_field field;
     while (message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &field))
         plan_resource(plan, field.wire.bytes);
-    plan->sender = NULL; /* the caller's */
+    plan->sender = NULL; /* owned by the caller */
     return plan;
 }
 
@@ -328,7 +331,7 @@ void sample_plan_free(struct sample_plan *plan)
     free(plan);
 }
 
-/* --- after the index was asked --- */
+/* ---- after the look-up in the index ---- */
 
 static bool covers(const struct span_facts *facts, const struct sample_key *key, uint64_t skew_ns)
 {

@@ -1,13 +1,13 @@
 /*
- * sample_ids: which span each sample of a request names, and what the samples of each span sum up
- * to.
+ * sample_ids: finds the span that each sample of a request names, and computes the totals of the
+ * samples of each span.
  *
- * A plan is made from the bytes of a profiles request in one pass: every distinct id becomes a
- * key, every sample refers to one (or none). The index is then asked about the keys, and
- * enrich_samples.c changes the request by the plan.
+ * A plan is built from the bytes of a profiles request in one pass: every distinct id becomes a
+ * key, and every sample refers to one key or none. Then the keys are looked up in the index, and
+ * enrich_samples.c changes the request according to the plan.
  *
- * Owner: the node that made it, until the request goes on: a plan is several times as large as
- * what it says, too much to stand in a queue with the request.
+ * Owner: the node that created it, until the request is sent on. A plan is several times as large
+ * as its results, too large to be queued with the request.
  *
  * Thread: the batch's worker.
  */
@@ -16,17 +16,19 @@
 
 #include "processors/spanjoin/sample_plan.h"
 
-/* batch must be unchanged. index: totals are computed, except for profiles whose id came in another
- * request (a number that no other request has); NULL: no totals. sender: of this batch. */
+/* Builds the plan of a batch, which must be unchanged. index: NULL: compute no totals; otherwise
+ * used to leave out profiles whose id arrived in another request. request: a number that no other
+ * request has. sender: of this batch. */
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
                                     struct span_index *index, uint64_t request);
+/* Frees the plan. */
 void sample_plan_free(struct sample_plan *plan);
-/* After span_index_find_many on plan->finds: decides which span each key means. Keys without a
- * trace id take that of their span. */
+/* Call it after span_index_find_many on plan->finds: chooses the span of each key. Keys without a
+ * trace id get that of their span. */
 void sample_plan_choose(struct sample_plan *plan);
-/* Keys whose span did not come yet. */
+/* Returns the number of keys whose span has not arrived yet. */
 uint32_t sample_plan_missing(const struct sample_plan *plan);
-/* Tells the index about the profile ids, once the request is admitted. */
+/* Records the profile ids in the index. Call it once the request is admitted. */
 void sample_plan_remember_profiles(const struct sample_plan *plan);
 
 #endif

@@ -4,7 +4,7 @@
 
 _Static_assert(2 * PROFILE_SIBLINGS + 1 <= PROFILE_WINDOW, "all siblings are in the ring");
 
-/* Longer ones are compared once for each entry of the table. */
+/* Longer texts are compared once for each entry of the string_table. */
 enum { SHORT_TEXT_MAX = 64 };
 
 static uint32_t first_equal(struct sample_plan *plan, uint32_t index, struct slice text)
@@ -101,7 +101,7 @@ static struct profile_header *header_at(struct profile_window *window, size_t i)
     return &window->ring[i % PROFILE_WINDOW];
 }
 
-/* The siblings of profile i are [begin, end). */
+/* The siblings of profile i are [siblings_begin(i), siblings_end(i)). */
 static size_t siblings_begin(size_t i)
 {
     return i > PROFILE_SIBLINGS ? i - PROFILE_SIBLINGS : 0;
@@ -112,7 +112,7 @@ static size_t siblings_end(const struct profile_window *window, size_t i)
     return i + PROFILE_SIBLINGS + 1 < window->read ? i + PROFILE_SIBLINGS + 1 : window->read;
 }
 
-/* Of the profiles of one upload only one says how many samples there were. */
+/* Whether this profile counts the samples. Only one of several siblings does. */
 static bool counts_samples(struct profile_window *window, size_t i)
 {
     const struct profile_header *profile = header_at(window, i);
@@ -191,7 +191,7 @@ const struct profile_header *profile_window_next(struct profile_window *window)
 static void add(uint64_t *totals, int type, uint64_t count, uint64_t sum)
 {
     totals[1 + 2 * type] += count;
-    totals[2 + 2 * type] += sum; /* signed sums wrap like their bits */
+    totals[2 + 2 * type] += sum; /* adding signed sums as unsigned gives the same bits */
 }
 
 void profile_header_add(const struct spanjoin_settings *settings,
@@ -199,7 +199,8 @@ void profile_header_add(const struct spanjoin_settings *settings,
                         uint64_t *totals)
 {
     uint64_t count = sample->timestamps ? sample->timestamps : 1;
-    uint64_t sum = sample->values ? sample->sum : count; /* a timestamp without a value counts 1 */
+    uint64_t sum =
+        sample->values ? sample->sum : count; /* without values, each timestamp counts 1 */
     if (profile->counts_samples)
         totals[0] += profile->counts_values ? sum : count;
     if (profile->type_position >= 0)

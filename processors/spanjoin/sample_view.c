@@ -4,7 +4,7 @@
 
 enum { READ_MAX = JOINED_ATTRIBUTES_MAX + 1 };
 
-/* Room in plan->attributes behind `count`. */
+/* Makes room in plan->attributes after `count` indices. */
 static void reserve_attributes(struct sample_plan *plan, uint32_t count, size_t more)
 {
     assert(count <= READ_MAX);

@@ -1,5 +1,5 @@
 /*
- * sample_view: a sample, as far as the join reads it.
+ * sample_view: reads the fields of a sample that the join needs.
  *
  * Owner: the plan; a view is valid until the next one is read.
  *
@@ -10,21 +10,21 @@
 
 #include "processors/spanjoin/sample_plan.h"
 
-/* Of a sample or a profile; one with more goes on as it is. */
+/* Limit on the attributes of a sample or profile; one with more is sent on unchanged. */
 enum { JOINED_ATTRIBUTES_MAX = 4096 };
 
 struct sample_view {
     const uint32_t *attributes; /* valid until the next one is read */
-    uint32_t attribute_count;   /* JOINED_ATTRIBUTES_MAX + 1: as many, or more */
+    uint32_t attribute_count;   /* JOINED_ATTRIBUTES_MAX + 1: that many or more */
     uint32_t link;
     uint64_t timestamps;
     uint64_t values;
     uint64_t sum;
-    uint64_t from_ns; /* of the timestamps */
+    uint64_t from_ns; /* earliest and latest timestamp */
     uint64_t to_ns;
 };
-/* Appends the attributes in a field, packed or not, to the `count` in plan->attributes, up to
- * JOINED_ATTRIBUTES_MAX + 1 in all; returns how many there are then. */
+/* Appends the attribute indices in a field, packed or not, to the `count` indices in
+ * plan->attributes, up to JOINED_ATTRIBUTES_MAX + 1 in all. Returns the new number of indices. */
 uint32_t sample_view_attributes(struct sample_plan *plan, uint32_t count,
                                 const struct wire_field *field);
 /* Reads an encoded Sample. */

@@ -14,7 +14,7 @@ enum {
     HELD_MAX_MIB = 512
 };
 
-/* Smaller ones take some 10 ms at most. */
+/* Smaller requests take at most some 10 ms. */
 static size_t large_bytes = (size_t)1024 * 1024;
 
 void spanjoin_set_large_bytes(size_t bytes)

@@ -1,14 +1,14 @@
 /*
- * spanjoin: what the files of the processor share: the part per component id, and the part per
+ * spanjoin: what the files of the processor share: the state per component id, and the state per
  * worker and pipeline.
  *
- * One id stands in a traces and in a profiles pipeline; both ends share the index, the settings,
- * the metrics and the bound of what is held. docs/spanjoin.md.
+ * The same id is used in a traces and a profiles pipeline; both share the index, the settings, the
+ * metrics and the limit for held requests. docs/spanjoin.md describes the join.
  *
- * Owner: struct spanjoin is counted by its component and by messages under way.
+ * Owner: the component, and messages being delivered, hold references to struct spanjoin.
  *
- * Thread: a node is its worker's; of struct spanjoin only atomics, the index and the worker's own
- * row of `nodes` are touched.
+ * Thread: a node stays on its worker. Of struct spanjoin, a worker uses only atomics, the index and
+ * its own row of `nodes`.
  */
 #ifndef PROFCOL_SPANJOIN_H
 #define PROFCOL_SPANJOIN_H
@@ -49,56 +49,62 @@ struct spanjoin {
     const struct spanjoin_settings *settings;
     struct process *process;
     struct span_index *index;
-    struct budget held;    /* memory of what waits, is leaving, or has left and is not taken */
-    struct budget leaving; /* the part of it that does not wait any more; without a limit */
+    struct budget held;    /* memory of requests that wait, or are sent on and not accepted yet */
+    struct budget leaving; /* the part of `held` that does not wait any more; no limit */
     struct spanjoin_metrics metrics;
-    size_t large_bytes; /* requests of so many are worked on beside the loop */
+    size_t large_bytes; /* requests of this size or more are processed by jobs */
     _Atomic uint64_t requests;
-    struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_COUNT]; /* a row is its worker's */
+    struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_COUNT]; /* one row per worker */
 };
 
 struct spanjoin_node {
     struct node node;
     struct spanjoin *join;
     struct holds holds;
-    struct list large;  /* requests that jobs work on (large_requests.h) */
-    struct timer sweep; /* of one node */
+    struct list large;  /* requests that jobs process (large_requests.h) */
+    struct timer sweep; /* set on one node only */
 };
 
+/* Creates the state of a component, with one reference. */
 struct spanjoin *spanjoin_new(struct component *component);
+/* Drops a reference; the last one frees the state. */
 void spanjoin_unref(struct spanjoin *join);
 
-/* Counts what became of a request's items. */
+/* Adds the results of a request to the metrics. */
 void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts);
-/* The held request leaves: it takes what the index knows now. Any thread. */
+/* Enriches a held request with the present content of the index, before it is sent on. Any
+ * thread. */
 void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct batch *batch,
                           uint64_t now_ns);
 
+/* Whether a request is processed by jobs. */
 bool spanjoin_is_large(const struct spanjoin *join, const struct batch *batch);
-/* For tests: what is large from here on, in components that are made later. */
+/* For tests: sets the size of large requests, for components that are created later. */
 void spanjoin_set_large_bytes(size_t bytes);
 
-/* What follows is the way of a request through the node, for those that are worked on at once and
- * those that are large. */
+/* ---- steps that small and large requests share ---- */
 
+/* Returns a number that no other request has. */
 static inline uint64_t spanjoin_next_request(struct spanjoin *join)
 {
     return atomic_fetch_add_explicit(&join->requests, 1, memory_order_relaxed) + 1;
 }
-/* Whether the other signal comes through the component, too. */
+/* Whether the component is also in a pipeline of the other signal. */
 bool spanjoin_has_other_side(const struct spanjoin_node *node);
+/* Whether requests of the node may wait. */
 bool spanjoin_may_wait(const struct spanjoin_node *node);
-/* Holds the request, which is answered then; takes over batch and plan, or the keys that wait under
- * the id. Else nothing has happened. */
+/* Hold a request, and settle its receipt. Take over the batch and the plan, or the keys that wait
+ * under `id`. If they do not return HOLD_ROOM, nothing has changed. */
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing);
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
                                     uint32_t waiting, const struct waiting_keys *keys);
-/* No room to wait in: it goes on as it is where sending it again would not help, or where room is
- * reserved for it already. */
+/* Whether a request that finds no room to wait is sent on without waiting: if sending it again
+ * would not help, or if room is reserved for it already. */
 bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room);
+/* Refuses a request for which there is no room. */
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch);
-/* The request goes on with what it has found: the index and the metrics are told. */
+/* Updates the index and the metrics for a request that is sent on with what it has found. */
 void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan, bool overflow);
 
 #endif

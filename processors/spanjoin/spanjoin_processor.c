@@ -1,12 +1,12 @@
 /*
- * spanjoin_processor: joins profile samples to the spans they were taken under, and tells spans
- * what they cost.
+ * spanjoin_processor: joins profile samples to the spans in which they were taken, and adds the
+ * totals of samples to spans.
  *
- * docs/spanjoin.md is the contract. A request is read once for the ids that it names, the index is
- * asked, and it either goes on at once or waits (hold.h). What takes long of a large one is done
- * beside the loop (large_requests.h).
+ * docs/spanjoin.md is the contract. The ids in a request are looked up in the index; then the
+ * request is either sent on at once or waits (hold.h). Large requests are processed by jobs
+ * (large_requests.h).
  *
- * Owner: the component owns struct spanjoin together with messages under way.
+ * Owner: the component, and messages being delivered, own struct spanjoin.
  *
  * Thread: each node on its worker.
  */
@@ -77,7 +77,8 @@ void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch)
     node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
 }
 
-/* The clone that is kept while the batch is answered; with HOLD_ROOM only. */
+/* Clones the batch, so that the clone can be held and the batch be answered. Sets *kept_out only
+ * with HOLD_ROOM. */
 static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *batch, size_t waiters,
                                     struct batch **kept_out, size_t *charged_out)
 {
@@ -90,7 +91,7 @@ static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *ba
     return room;
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing)
@@ -111,7 +112,8 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
         hold_wait(hold, hold->keys.count, node->join->settings->samples.wait);
     else
         hold_leave(hold);
-    /* Last: it may bring the next request, for which this one has to leave. */
+    /* Must be the last call: it may deliver the next request, which may need this one to be sent
+     * on. */
     batch_drop(batch, &verdict_ok);
     return HOLD_ROOM;
 }
@@ -128,7 +130,7 @@ void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan,
     spanjoin_count(node, &counts);
 }
 
-/* Goes on at once, with the receipt that it came with. */
+/* Sends the request on at once, with its own receipt. */
 static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struct sample_plan *plan,
                           bool overflow)
 {
@@ -164,7 +166,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
     spanjoin_refuse(node, batch);
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
                                     uint32_t waiting, const struct waiting_keys *keys)
@@ -191,7 +193,7 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
     node_forward(&node->node, batch);
 }
 
-/* The spans are in the index and wait under this id. */
+/* Holds a request whose spans wait in the index under this id. */
 static void hold_traces(struct spanjoin_node *node, struct batch *batch,
                         const struct span_waiter *waiter, struct learned_spans *learned)
 {
@@ -232,7 +234,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
     pass_traces(node, batch, &learned.spans);
 }
 
-/* --- both --- */
+/* ---- both signals ---- */
 
 static void spanjoin_consume(struct node *base, struct batch *batch)
 {
@@ -287,7 +289,7 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     counter_add(metrics->spans_enriched, worker, counts->spans_enriched);
 }
 
-/* --- life of a node --- */
+/* ---- start and end of a node ---- */
 
 static void on_sweep(struct timer *timer)
 {
@@ -341,7 +343,7 @@ static void spanjoin_node_stop(struct node *base)
     }
 }
 
-/* --- life of the component --- */
+/* ---- start and end of the component ---- */
 
 static bool spanjoin_init(struct component *component, struct error *err)
 {

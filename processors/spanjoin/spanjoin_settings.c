@@ -73,13 +73,13 @@ const struct field spanjoin_fields[] = {
     FIELD_END,
 };
 
-/* --- paths --- */
+/* ---- paths ---- */
 
 struct path_form {
-    const char *text; /* up to the bracket, where there is one */
+    const char *text; /* up to the bracket, if there is one */
     enum join_path path;
     bool in_brackets; /* ["name"] */
-    bool of_samples;  /* for spans only */
+    bool of_samples;  /* a path of samples, allowed for spans only */
 };
 
 static const struct path_form forms[] = {
@@ -119,7 +119,7 @@ static bool comes_later(const char *text)
     return false;
 }
 
-/* ["name"] up to the end of the text. */
+/* Reads ["name"] up to the end of the text. */
 static bool read_brackets(const char *text, struct slice *name_out)
 {
     size_t size = strlen(text);
@@ -165,7 +165,7 @@ static void tell_unknown_path(struct config_check *check, const struct config_no
             text, near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* Position of a sample type in types, added when it is new; -1: too many. */
+/* Returns the index of a sample type in `types`; adds it if it is new. -1: too many. */
 static int type_position(struct spanjoin_settings *settings, struct slice name)
 {
     for (unsigned i = 0; i < settings->type_count; i++)
@@ -208,7 +208,7 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
     return !form->of_samples || !form->in_brackets || out->type >= 0;
 }
 
-/* --- lists of attributes --- */
+/* ---- lists of attributes ---- */
 
 struct written_attribute {
     const char *key;
@@ -269,7 +269,7 @@ static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *
     }
 }
 
-/* --- sources of ids --- */
+/* ---- sources of ids ---- */
 
 static struct id_source *read_sources(const struct config_strings *sources, const char *key,
                                       struct config_check *check)
@@ -289,8 +289,8 @@ static struct id_source *read_sources(const struct config_strings *sources, cons
     return ids;
 }
 
-/* "span_id" has its name in "span_name", "process.context.label.span_id" in "...label.span_name".
- */
+/* Derives the keys of span names: "span_name" for "span_id", "process.context.label.span_name" for
+ * "process.context.label.span_id". */
 static void read_beside(struct spanjoin_settings *settings, struct arena *arena)
 {
     size_t count = settings->sources.count;
@@ -348,7 +348,7 @@ static void refuse_what_comes_later(const struct spanjoin_settings *settings,
         config_check_error(check, "keep", "is not supported yet");
 }
 
-/* What came longer ago than the window is not found any more. */
+/* Limits a wait to the window: entries older than the window are not found any more. */
 static void bound_wait(int64_t *wait, int64_t window, const char *key, struct config_check *check)
 {
     if (*wait <= window)

@@ -1,7 +1,7 @@
 /*
  * spanjoin_settings: the settings of the join, with their paths parsed once.
  *
- * The keys are described in docs/spanjoin.md. `check` turns the lists of attributes into
+ * The keys are described in docs/spanjoin.md. `check` converts the lists of attributes to
  * joined_attributes, so that the data path compares no path texts.
  *
  * Owner: the configuration; everything lives in its arena.
@@ -37,21 +37,21 @@ enum join_path {
     JOIN_SAMPLES_SUM,
 };
 
-/* `key` of the output, from a path. */
+/* An attribute of the output: its key, and the path of its value. */
 struct joined_attribute {
     struct slice key;
     enum join_path path;
     struct slice name; /* of the attribute or sample type in the brackets */
-    int type;          /* in types; -1: all samples */
+    int type;          /* index in `types`; -1: all samples */
 };
 
 /* An attribute key that names a span or a trace. */
 struct id_source {
     struct slice key;
-    bool is_decimal; /* Datadog's, else hex digits */
+    bool is_decimal; /* a decimal number, as Datadog writes it; otherwise hex digits */
 };
 
-/* Where the tenant of a request is named. */
+/* A header or resource attribute that names the tenant of a request. */
 struct tenant_place {
     const char *header;     /* in lower case; NULL: not in a header */
     struct slice attribute; /* of the resource */
@@ -79,7 +79,7 @@ struct spanjoin_settings {
     struct config_strings trace_sources;
     int64_t clock_skew;
     struct spanjoin_source source;
-    /* later */
+    /* not implemented yet */
     bool attribute_children;
     const char *ack;
     const char *storage;
@@ -89,15 +89,15 @@ struct spanjoin_settings {
     struct id_source *trace_ids; /* as many as trace_sources */
     struct tenant_place *tenants;
     size_t tenant_count;
-    struct slice *beside; /* keys under which senders put the span's name beside its id */
+    struct slice *beside; /* attribute keys of span names that senders put beside ids */
     size_t beside_count;
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;
-    int cpu_type; /* position of "cpu" in types, or -1 */
+    int cpu_type; /* index of "cpu" in `types`, or -1 */
 };
 
 extern const struct field spanjoin_fields[];
-/* The component's check: cross-field rules, paths, derived members. */
+/* The component's check: rules between several fields, paths, derived members. */
 void spanjoin_check(void *settings, struct config_check *check);
 
 #endif

@@ -7,7 +7,7 @@
 void waiting_keys_add(struct waiting_keys *keys, uint32_t key, uint32_t place)
 {
     assert(keys->count == 0 || keys->items[keys->count - 1].key < key);
-    if ((keys->count & (keys->count - 1)) == 0) /* full: 0, 1, 2, 4, ... */
+    if ((keys->count & (keys->count - 1)) == 0) /* the array is full at 0, 1, 2, 4, ... */
         keys->items =
             memory_grow(keys->items, keys->count ? keys->count * 2 : 1, sizeof *keys->items);
     keys->items[keys->count++] = (struct waiting_key){key, place};

@@ -1,7 +1,7 @@
 /*
- * waiting_keys: the keys of a request that wait for something to come.
+ * waiting_keys: the keys of a request for which it waits in the index.
  *
- * Owner: whoever has the struct; waiting_keys_deinit frees it.
+ * Owner: the owner of the struct, which frees it with waiting_keys_deinit.
  *
  * Thread: that of the owner.
  */
@@ -10,19 +10,21 @@
 
 #include <stdint.h>
 
-/* Which keys of a request the index knows a waiter for, and where it stands. All-zero is empty. */
+/* The keys that have a waiter in the index, and the place of each waiter. All-zero is empty. */
 struct waiting_keys {
     struct waiting_key {
         uint32_t key; /* the number of the key in the request */
         uint32_t place;
     } * items;
     uint32_t count;
-    uint32_t next; /* of waiting_keys_place */
+    uint32_t next; /* index of the next item that waiting_keys_place reads */
 };
-/* In the order of the keys. */
+/* Adds a key. Call it in ascending order of the keys. */
 void waiting_keys_add(struct waiting_keys *keys, uint32_t key, uint32_t place);
-/* The place of this key, 0: it does not wait. Asked for in the order of the keys. */
+/* Returns the place of the waiter of this key; 0 if it has none. Call it in ascending order of the
+ * keys. */
 uint32_t waiting_keys_place(struct waiting_keys *keys, uint32_t key);
+/* Frees the memory. */
 void waiting_keys_deinit(struct waiting_keys *keys);
 
 #endif

@@ -44,16 +44,16 @@ struct folder {
     struct path_pattern *pattern;
     struct received_counters counters;
     struct counter *outcomes[OUTCOME_COUNT];
-    struct timer timer; /* of the next look, or of the next file */
+    struct timer timer; /* for the next search, or for the next file */
     struct files files;
-    bool looking;         /* through `files` */
-    size_t left;          /* of this look */
-    struct file *next;    /* of them */
-    struct file *current; /* that is being read, or forwarded */
-    char *refused;        /* the path of the last one refused: the next look begins behind it, so
-                           * that a file that can never be taken does not keep the others waiting */
-    bool has_leftover;    /* of this look: a file that settles, or was refused */
-    struct file_reading *reading; /* of `current`, beside the loop; NULL: it is not read now */
+    bool looking;         /* a pass through `files` is in progress */
+    size_t left;          /* number of files left in this pass */
+    struct file *next;    /* the next file of this pass */
+    struct file *current; /* the file being read or forwarded */
+    char *refused; /* path of the last refused file. The next pass begins after it, so that a file
+                      that is always refused does not block the others */
+    bool has_leftover;            /* this pass left a file that may still change, or was refused */
+    struct file_reading *reading; /* the job that reads `current`; NULL: none */
     bool forwarding;
     struct receipt receipt;
     uint32_t samples;
@@ -165,7 +165,7 @@ static void begin_look(struct folder *folder)
     folder->refused = NULL;
 }
 
-/* From the last one it goes on with the first. */
+/* Returns the next file; after the last one, the first. */
 static struct file *take_next(struct folder *folder)
 {
     struct files *files = &folder->files;
@@ -178,7 +178,7 @@ static struct file *take_next(struct folder *folder)
 
 /* ---- reading ---- */
 
-/* NULL: *why says why. */
+/* Returns NULL, with *why set, if the file cannot be read. */
 static struct buffer *read_file(const struct folder *folder, const struct file *file,
                                 struct verdict *why)
 {
@@ -255,14 +255,14 @@ static struct buffer *convert(struct folder *folder, const struct file *file, st
 
 /* ---- what came of it ---- */
 
-/* Also when it is gone. */
+/* Whether the file has changed or is gone. */
 static bool has_changed(const struct file *file)
 {
     struct stat now;
     return lstat(file->path, &now) != 0 || !is_unchanged(file, &now);
 }
 
-/* Replaces nothing, where the file system can promise that. */
+/* Renames a file. Does not replace an existing one, if the file system supports that. */
 static bool move(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
@@ -273,7 +273,8 @@ static bool move(const char *from, const char *to)
     return access(to, F_OK) != 0 && rename(from, to) == 0;
 }
 
-/* Files of two folders may have one name: the second one's ends in its time. */
+/* Moves a file to move_to. If a file with this name exists there (from another folder), appends the
+ * time to the name. */
 static void move_away(const struct folder *folder, const struct file *file)
 {
     const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
@@ -292,7 +293,8 @@ static void move_away(const struct folder *folder, const struct file *file)
                   strerror(errno));
 }
 
-/* What took its place meanwhile stays, and is read. */
+/* Deletes or moves the file that was read. A file that has replaced it meanwhile stays, and is
+ * read. */
 static void put_away(const struct folder *folder, const struct file *file)
 {
     if (folder->settings->after_reading == AFTER_KEEP || has_changed(file))
@@ -315,7 +317,7 @@ static void finish_file(struct folder *folder, const struct verdict *verdict)
     if (outcome == OUTCOME_REFUSED) {
         log_warn(folder->node->component->label, "%s: %s; it will be read again later", file->path,
                  verdict->text);
-        folder->left = 0; /* the others would fare no better */
+        folder->left = 0; /* the others would be refused, too */
         folder->refused = memory_strdup(file->path);
         folder->has_leftover = true;
         return;
@@ -347,13 +349,13 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     go_on(folder);
 }
 
-/* profiles: what the pipelines get; NULL: *why says why not. */
+/* profiles: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct folder *folder, struct buffer *profiles,
                            const struct verdict *why)
 {
     struct file *file = folder->current;
     assert(!folder->reading && !folder->forwarding);
-    if (has_changed(file)) { /* who knows what was read */
+    if (has_changed(file)) { /* it may have changed while it was read */
         buffer_unref(profiles);
         file->state = FILE_SETTLES;
         folder->has_leftover = true;
@@ -374,7 +376,7 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
                                          folder->samples, &folder->receipt, NULL));
 }
 
-/* The disk may take as long as the profile. */
+/* A job reads and converts a file; the disk may take as long as the conversion. */
 struct file_reading {
     struct job job;
     struct folder *folder;
@@ -411,7 +413,7 @@ static void take_file(struct folder *folder, struct file *file)
     job_start(folder->node->worker, &reading->job);
 }
 
-/* At the stop, when the drain took too long. */
+/* Cancels the job. For the stop, if the drain took too long. */
 static void stop_reading(struct folder *folder)
 {
     struct file_reading *reading = folder->reading;
@@ -438,7 +440,7 @@ static void end_look(struct folder *folder)
 static void on_timer(struct timer *timer)
 {
     struct folder *folder = container_of(timer, struct folder, timer);
-    assert(!folder->draining); /* which cancels the timer */
+    assert(!folder->draining); /* draining cancels the timer */
     if (!folder->looking)
         begin_look(folder);
     while (folder->left > 0) {

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <pcre2.h>
 
-/* Who names files may be anybody: no match may take long. */
+/* File names may come from anybody, so no match may take long. */
 enum { MATCH_LIMIT = 100000, HEAP_LIMIT_KIB = 1024 };
 
 struct path_pattern {
@@ -27,7 +27,7 @@ struct path_pattern *path_pattern_new(const char *text, struct error *err)
         error_set(err, "not a regular expression, at character %zu: %s", (size_t)offset + 1, why);
         return NULL;
     }
-    /* Faster where there may be code that is made at run time; without it nothing is missing. */
+    /* Faster if the system allows code generated at run time; works without it, too. */
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     struct path_pattern *pattern = memory_zalloc(sizeof *pattern);
     pattern->code = code;
@@ -54,7 +54,8 @@ static struct slice label_name(const char *group)
     return strcmp(group, "service") == 0 ? SLICE("service_name") : slice_of_string(group);
 }
 
-/* Compiled code has a small stack of its own; what needs more is left to the interpreter. */
+/* Compiled code has a small stack of its own; a match that needs more is repeated by the
+ * interpreter. */
 static int match(const struct path_pattern *pattern, const char *path, uint32_t options)
 {
     int found = pcre2_match(pattern->code, (PCRE2_SPTR)path, PCRE2_ZERO_TERMINATED, 0, options,

@@ -1,5 +1,5 @@
 /*
- * path_pattern: a regular expression over paths whose named groups are labels.
+ * path_pattern: matches paths with a regular expression whose named groups become labels.
  *
  *     (?<service>[^/]+)/(?<trace_id>[0-9a-f]{32})-(?<span_id>[0-9a-f]{16})\.jfr$
  *
@@ -17,12 +17,12 @@
 
 struct path_pattern;
 
-/* NULL: err says why. */
+/* Compiles a pattern. Returns NULL, with err set, if it is invalid. */
 struct path_pattern *path_pattern_new(const char *text, struct error *err);
 void path_pattern_free(struct path_pattern *pattern); /* NULL is allowed */
 
-/* Matches a path. False: it does not match. Writes the groups that matched to labels_out, at most
- * SERIES_LABELS_MAX; values are slices of the path. */
+/* Matches a path. Returns false if it does not match. Writes the groups that matched to labels_out,
+ * at most SERIES_LABELS_MAX; values are slices of the path. */
 bool path_pattern_match(const struct path_pattern *pattern, const char *path,
                         struct series_label *labels_out, size_t *count_out);
 

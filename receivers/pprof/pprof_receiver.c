@@ -1,9 +1,10 @@
 /*
- * pprof_receiver: profiles as they are: scraped from /debug/pprof, posted, or files in a folder.
+ * pprof_receiver: receives pprofs and JFR recordings: scrapes /debug/pprof, accepts posts, reads
+ * files from a folder.
  *
- * What a profile becomes is in docs/pyroscope.md and profile_intake.h.
+ * docs/pyroscope.md and profile_intake.h describe the conversion.
  *
- * Owner: the component owns counters, each node what runs on its worker.
+ * Owner: the component owns the counters; each node owns the parts on its worker.
  *
  * Thread: each node on its worker.
  */
@@ -17,7 +18,7 @@
 struct pprof_receiver {
     struct component component;
     struct received_counters scraped;
-    struct pusher *pusher; /* NULL: not wanted, as below */
+    struct pusher *pusher; /* NULL: not enabled; the same below */
 };
 
 struct pprof_node {
@@ -94,7 +95,7 @@ static void pprof_node_drain(struct node *node)
     struct pprof_node *self = node_of(node);
     struct pusher *pusher = receiver_of(node->component)->pusher;
     assert(self->undrained == 0);
-    self->undrained = 1; /* ours, while the parts are told */
+    self->undrained = 1; /* one for this function, while the parts are called */
     if (self->scraper) {
         self->undrained++;
         scraper_drain(self->scraper, on_part_drained, self);

@@ -25,8 +25,8 @@ extern const char *const scrape_kind_names[SCRAPE_KIND_COUNT]; /* "cpu", as in Y
 struct scrape_profile {
     bool enabled;
     const char *path;
-    bool delta;       /* not of cpu */
-    uint64_t seconds; /* of cpu; 0: one less than the interval */
+    bool delta;       /* ignored for cpu */
+    uint64_t seconds; /* for cpu; 0: one less than the interval */
 };
 
 /* One for each kind. */
@@ -79,8 +79,10 @@ struct pprof_settings {
 };
 
 extern const struct field pprof_fields[];
+/* The component's check. */
 void pprof_check(void *config, struct config_check *check);
 
+/* Returns the settings of a kind of profile. */
 const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
                                                enum scrape_kind kind);
 /* Returns the length of a CPU profile in seconds. */

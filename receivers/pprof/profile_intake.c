@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* *plain_out: NULL when the bytes are not compressed. */
+/* Decompresses gzip. *plain_out is NULL if the bytes are not compressed. */
 static bool open_gzip(const struct profile_intake *intake, bool *unfolds_out,
                       struct buffer **plain_out, struct verdict *why)
 {

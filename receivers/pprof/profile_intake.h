@@ -3,7 +3,7 @@
  *
  * gzip and JFR recordings are recognised by their first bytes; anything else is a pprof.
  *
- * Owner: results are the caller's.
+ * Owner: results belong to the caller.
  *
  * Thread: any.
  */
@@ -19,18 +19,18 @@ struct buffer;
 struct profile_intake {
     struct slice bytes;
     const struct series *series;
-    struct slice name;         /* `__name__` if the profile has none; empty: by its sample types */
+    struct slice name;         /* default `__name__`; empty: see profile_name.h */
     size_t max_size;           /* decompressed */
     size_t first_try_bytes;    /* decompressed, of profile_intake_read with unfolds_out */
     uint64_t time_unix_nano;   /* if the profile has no time */
     struct pprof_delta *delta; /* NULL: values are sent unchanged */
-    uint64_t delta_base_ns;    /* when that was kept last; wall clock */
+    uint64_t delta_base_ns;    /* time of the last pprof_delta_keep, wall clock */
     struct budget *budget;
 };
 
-/* Returns the request; NULL: *why says why not. If *samples_out is 0, there is nothing for a
- * pipeline. unfolds_out: NULL, or this is only a try: if the profile decompresses to more than
- * first_try_bytes, nothing is read and *unfolds_out is true. */
+/* Returns the request; NULL, with *why set, if it is refused. If *samples_out is 0, there is
+ * nothing to pass on. unfolds_out may be NULL. Otherwise this is only a try: if the profile
+ * decompresses to more than first_try_bytes, nothing is read and *unfolds_out is true. */
 struct buffer *profile_intake_read(const struct profile_intake *intake, bool *unfolds_out,
                                    uint32_t *samples_out, struct verdict *why);
 

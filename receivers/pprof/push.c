@@ -20,10 +20,10 @@ struct pusher {
     struct received_counters counters;
     struct series series;
     struct node *nodes[WORKERS_MAX];
-    bool started; /* written by the last worker before it answers main */
+    bool started; /* set by the last worker before it answers main */
 };
 
-/* A request on its way to its answer. */
+/* A request without an answer yet. */
 struct push_request {
     struct received received;
     struct pusher *pusher;
@@ -87,7 +87,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
     node_forward(pusher->nodes[worker->index], batch);
 }
 
-/* profiles: what the pipelines get; NULL: *why says why not. */
+/* profiles: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct pusher *pusher, struct exchange *exchange,
                            struct buffer *profiles, uint32_t samples, const struct verdict *why)
 {
@@ -96,7 +96,7 @@ static void finish_reading(struct pusher *pusher, struct exchange *exchange,
         forward(pusher, exchange, profiles, samples);
         return;
     }
-    /* Refused, or nothing in it: no pipeline is bothered. */
+    /* Refused or empty: answer without passing it on. */
     buffer_unref(profiles);
     if (why->code == GRPC_INVALID_ARGUMENT)
         counter_add(pusher->counters.invalid, exchange_worker(exchange)->index, 1);
@@ -162,7 +162,7 @@ static void on_request(void *context, struct exchange *exchange)
     if (!is_large)
         profiles = profile_intake_read(&intake, &is_large, &samples, &why);
     if (is_large) {
-        assert(!profiles); /* what was begun is given up */
+        assert(!profiles); /* the first try is abandoned */
         start_reading(pusher, exchange, body);
         return;
     }
@@ -204,8 +204,8 @@ void pusher_start(struct pusher *pusher, struct node *node)
 {
     assert(node->worker->index < WORKERS_MAX && !pusher->started);
     pusher->nodes[node->worker->index] = node;
-    /* Workers start one after the other: only when the last has its node may a connection arrive
-     * anywhere. */
+    /* Workers start one after the other. Connections may arrive only when the last one has its
+     * node. */
     if (node->worker->index + 1 < pusher->component->process->worker_count)
         return;
     pusher->started = true;
@@ -222,6 +222,6 @@ void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(v
 
 void pusher_stop(struct pusher *pusher, struct node *node)
 {
-    if (pusher->started) /* not when another worker could not start its nodes */
+    if (pusher->started) /* false if another worker could not start its nodes */
         server_stop(pusher->server, node->worker);
 }

@@ -14,13 +14,14 @@
 
 struct pusher;
 
-/* Creates a listener and binds it. NULL: err says why. */
+/* Creates a listener and binds it. Returns NULL, with err set, if it cannot. */
 struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
                           struct error *err);
 void pusher_free(struct pusher *pusher); /* NULL is allowed */
 
-/* Listens when the last worker has its node. */
+/* Starts the node's part; the listener accepts connections once the last worker has its node. */
 void pusher_start(struct pusher *pusher, struct node *node);
+/* Drain and stop the node's part, like server_drain and server_stop. */
 void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),
                   void *context);
 void pusher_stop(struct pusher *pusher, struct node *node);

@@ -20,7 +20,7 @@
 enum outcome { OUTCOME_OK, OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_SKIPPED, OUTCOME_COUNT };
 static const char *const outcome_names[] = {"ok", "failed", "refused", "skipped"};
 
-/* As Pyroscope calls them. */
+/* Pyroscope's names. */
 static const char *const metric_names[SCRAPE_KIND_COUNT] = {
     [SCRAPE_CPU] = "process_cpu", [SCRAPE_HEAP] = "memory",          [SCRAPE_ALLOCS] = "memory",
     [SCRAPE_MUTEX] = "mutex",     [SCRAPE_GOROUTINE] = "goroutines", [SCRAPE_BLOCK] = "block",
@@ -29,7 +29,7 @@ static const char *const metric_names[SCRAPE_KIND_COUNT] = {
 struct scrape_reading;
 struct target;
 
-/* One profile of a target, asked for every interval. */
+/* One profile of a target, requested once per interval. */
 struct scrape {
     struct client_request request;
     struct receipt receipt;
@@ -39,11 +39,12 @@ struct scrape {
     const char *path;
     uint64_t due_ns; /* monotonic */
     enum { SCRAPE_RESTS, SCRAPE_ASKS, SCRAPE_READS, SCRAPE_FORWARDS } state;
-    struct scrape_reading *reading; /* in SCRAPE_READS, of a large profile; else NULL */
-    struct pprof_delta *delta;      /* NULL: profiles are sent as they are */
-    uint64_t began_ns, kept_ns;     /* wall clock; of the scrape, and of the one that delta kept */
+    struct scrape_reading *reading; /* of a large profile, in SCRAPE_READS; otherwise NULL */
+    struct pprof_delta *delta;      /* NULL: profiles are sent unchanged */
+    uint64_t began_ns,
+        kept_ns; /* wall clock: begin of this scrape, and of the one that delta kept */
     uint32_t samples;
-    uint64_t failures; /* since it worked last */
+    uint64_t failures; /* since the last success */
     struct counter *counters[OUTCOME_COUNT];
 };
 
@@ -52,7 +53,7 @@ struct target {
     const struct scrape_target *settings;
     struct series series;
     struct client *client;
-    struct scrape scrapes[SCRAPE_KIND_COUNT]; /* path is NULL for what is not wanted */
+    struct scrape scrapes[SCRAPE_KIND_COUNT]; /* path NULL: not enabled */
 };
 
 struct scraper {
@@ -64,7 +65,7 @@ struct scraper {
     size_t header_count;
     struct target *targets;
     size_t target_count;
-    size_t busy; /* scrapes that read or forward */
+    size_t busy; /* number of scrapes that read or forward */
     bool draining;
     void (*on_drained)(void *context);
     void *drain_context;
@@ -145,7 +146,7 @@ static void forward(struct scrape *scrape, struct buffer *profiles)
                                  &scrape->receipt, NULL));
 }
 
-/* profiles: what the pipelines get; NULL: *why says why not. */
+/* profiles: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct scrape *scrape, struct buffer *profiles,
                            const struct verdict *why)
 {
@@ -213,7 +214,7 @@ static void on_large_read(struct job *job, bool did_run)
     check_drained(scraper);
 }
 
-/* The body is the client's, so it is copied. */
+/* The client owns the body, so it is copied for the job. */
 static void start_reading(struct scrape *scrape, struct slice body)
 {
     assert(scrape->state == SCRAPE_RESTS && !scrape->reading);
@@ -234,7 +235,7 @@ static void start_reading(struct scrape *scrape, struct slice body)
     job_start(scraper->node->worker, &reading->job);
 }
 
-/* At the stop, when the drain took too long. */
+/* Cancels the job. For the stop, if the drain took too long. */
 static void stop_reading(struct scrape *scrape)
 {
     struct scrape_reading *reading = scrape->reading;
@@ -312,7 +313,7 @@ static void on_turn(struct timer *timer)
     struct scrape *scrape = container_of(timer, struct scrape, timer);
     struct worker *worker = scraper_of(scrape)->node->worker;
     uint64_t interval = (uint64_t)scraper_of(scrape)->settings->interval;
-    assert(interval > 0 && !scraper_of(scrape)->draining); /* which cancels the timer */
+    assert(interval > 0 && !scraper_of(scrape)->draining); /* draining cancels the timer */
     do
         scrape->due_ns += interval;
     while (scrape->due_ns <= worker->now_ns);
@@ -343,7 +344,7 @@ static enum pprof_delta_kind only_new_allocations(struct slice sample_type)
     return kind == PPROF_DELTA_AS_IS ? pprof_delta_usual(sample_type) : kind;
 }
 
-/* heap and allocs have the same sample types; each is sent once. */
+/* heap and allocs have the same sample types; each type is sent from one of them only. */
 static struct pprof_delta *delta_for(const struct scrape *scrape)
 {
     const struct scrape_profiles *profiles = &scraper_of(scrape)->settings->profiles;
@@ -425,7 +426,8 @@ static void add_header(struct scraper *scraper, const char *name, const char *va
     char *lower = arena_strdup(&scraper->arena, name);
     for (char *c = lower; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    assert(scraper->header_count <= scraper->settings->headers.count); /* and one of ours */
+    assert(scraper->header_count <=
+           scraper->settings->headers.count); /* the configured headers and one of our own */
     scraper->headers[scraper->header_count++] =
         (struct http_header){slice_of_string(lower), slice_of_string(value)};
 }

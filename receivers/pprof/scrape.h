@@ -23,11 +23,11 @@
 
 struct scraper;
 
-/* Begins to scrape the targets of this worker. NULL: err says why. */
+/* Begins to scrape the targets of this worker. Returns NULL, with err set, if it cannot. */
 struct scraper *scraper_start(struct node *node, const struct scrape_settings *settings,
                               const struct received_counters *counters, struct error *err);
-/* Begins no more scrapes. Calls on_drained, perhaps inside this call, when no profile is on its way
- * to a pipeline. */
+/* Begins no more scrapes. Calls on_drained, perhaps inside this call, when no profile is being
+ * passed to a pipeline any more. */
 void scraper_drain(struct scraper *scraper, void (*on_drained)(void *context), void *context);
 void scraper_free(struct scraper *scraper); /* NULL is allowed */
 

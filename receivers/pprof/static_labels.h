@@ -1,5 +1,5 @@
 /*
- * static_labels: labels that stand in the configuration, as the resource of what they are put on.
+ * static_labels: converts labels from the configuration to a resource.
  *
  * Owner: slices point into the configuration.
  *
@@ -11,10 +11,11 @@
 #include "config/field.h"
 #include "core/formats/series.h"
 
-/* Without a service name it is unknown_service. */
+/* Reads the labels. The default service name is unknown_service. Returns false, with err set, if a
+ * label is refused (series.h). */
 bool static_labels_read(const struct config_pairs *labels, struct series *series,
                         struct error *err);
-/* The same of labels that come from elsewhere, too. */
+/* Like static_labels_read, for labels from other places, too. */
 bool static_labels_read_all(const struct series_label *labels, size_t count, struct series *series,
                             struct error *err);
 

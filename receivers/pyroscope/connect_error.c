@@ -28,7 +28,7 @@ static const struct {
     [GRPC_UNAUTHENTICATED] = {"unauthenticated", 401},
 };
 
-/* A backend may have sent any number. */
+/* Returns GRPC_UNKNOWN for a code that does not exist: a backend may send any number. */
 static unsigned known_code(enum grpc_code code)
 {
     return (unsigned)code < sizeof codes / sizeof codes[0] ? (unsigned)code : GRPC_UNKNOWN;

@@ -1,8 +1,8 @@
 /*
- * connect_error: errors as the Connect protocol writes them.
+ * connect_error: error answers of the Connect protocol.
  *
  * {"code":"invalid_argument","message":"..."}: https://connectrpc.com/docs/protocol, "Error end
- * stream". Pyroscope answers so on all its paths, /ingest included.
+ * stream". Pyroscope uses them on all its paths, including /ingest.
  *
  * Owner: nothing is kept.
  *
@@ -14,9 +14,10 @@
 #include "core/base/verdict.h"
 #include "core/net/server.h"
 
-/* "invalid_argument" */
+/* Returns the name of a code in Connect: "invalid_argument". */
 const char *connect_code_name(enum grpc_code code);
-/* Connect's own table; it has statuses that verdict_http_status does not. */
+/* Returns the HTTP status by Connect's own table, which has statuses that verdict_http_status does
+ * not have. */
 int connect_http_status(enum grpc_code code);
 /* Returns the verdict as the client should see it. Some clients look only at the status or the
  * code, and retry on 429, on any 5xx, on `internal` and `unknown`: a permanent refusal must not

@@ -30,7 +30,7 @@ static uint64_t duration(const struct ingest_query *query)
     return query->until_ns > query->from_ns ? query->until_ns - query->from_ns : 0;
 }
 
-/* service: the application, unless a label names the service. */
+/* service: the application, used unless a label names the service. */
 static void begin_series(struct ingest *ingest, struct slice service)
 {
     series_set_default(&ingest->series, SLICE("service.name"), service);
@@ -60,8 +60,8 @@ static bool take_part(struct ingest *ingest, const struct multipart_part *part,
     return true;
 }
 
-/* The files of a form; what is no file is passed over, as Pyroscope does. fields: up to one without
- * a name. */
+/* Reads the files of a form, and ignores other parts, as Pyroscope does. fields: ended by one
+ * without a name. */
 static bool read_form(struct ingest *ingest, struct form_field *fields)
 {
     struct multipart form;
@@ -82,8 +82,8 @@ struct type_config {
     struct slice type, display_name;
 };
 
-/* {"contentions":{"units":"lock_samples","display-name":"block_count"}, ...}: only the display name
- * still means something. */
+/* Reads one entry of {"contentions":{"units":"lock_samples","display-name":"block_count"}, ...}.
+ * Only the display name is still used. */
 static bool read_type(struct json_reader *json, struct type_config *out)
 {
     bool first = true, escaped;
@@ -147,7 +147,7 @@ static bool read_plain_pprof(struct ingest *ingest, struct slice pprof, struct s
            refuse(ingest, "pprof", err.text);
 }
 
-/* An empty one is a profile of nothing, for which Pyroscope's SDKs expect success. */
+/* Reads a pprof. An empty one contains no samples; Pyroscope's SDKs expect success for it. */
 static bool read_pprof(struct ingest *ingest, struct slice pprof, struct slice config)
 {
     struct plain plain, plain_config = {0};
@@ -193,14 +193,14 @@ static bool read_recording(struct ingest *ingest, struct slice jfr, struct slice
                                   .budget = ingest->upload->budget};
     struct error err;
     if (series_attribute(&ingest->series, SLICE("service.name")).size >
-        0) /* as Pyroscope does, of this format alone */
+        0) /* as in Pyroscope, for this format only */
         series_set_default(&ingest->series, SLICE("app_name"), query->name.application);
     begin_series(ingest, query->name.application);
     return jfr_read(ingest->upload->builder, jfr, labels, &options, &err) ||
            refuse(ingest, "jfr", err.text);
 }
 
-/* The recording alone, or a form that also has the labels of its contexts. */
+/* Reads a recording, or a form with a recording and the labels of its contexts. */
 static bool read_jfr(struct ingest *ingest)
 {
     struct form_field fields[] = {{.name = "jfr"}, {.name = "labels"}, {.name = NULL}};
@@ -225,8 +225,8 @@ static bool read_jfr(struct ingest *ingest)
 typedef bool (*stacks_reader)(struct profiles_builder *builder, struct slice body,
                               const struct stacks_options *options, struct error *err);
 
-/* What is measured stands behind the last dot of the application. Pyroscope refuses a name with a
- * dot and no such suffix; here it measures CPU, like one without a dot. */
+/* The suffix after the last dot of the application says what is measured. Pyroscope refuses a name
+ * with a dot and an unknown suffix; here it measures CPU, like one without a dot. */
 static void choose_kind(struct slice application, struct stacks_kind *kind, struct slice *service)
 {
     struct error unused;

@@ -15,7 +15,7 @@
 #include "receivers/pyroscope/ingest_name.h"
 #include "receivers/pyroscope/upload.h"
 
-/* Adds the body to the upload's builder. False: *why says what is wrong with it. */
+/* Adds the body to the upload's builder. Returns false, with *why set, if the body is refused. */
 bool ingest_read(struct upload *upload, const struct ingest_query *query, struct slice body,
                  struct verdict *why);
 

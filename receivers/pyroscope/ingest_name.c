@@ -18,7 +18,8 @@ static struct slice trim(struct slice text)
     return text;
 }
 
-/* The text before the first of `ends`, which is returned and taken too; 0: the text is over. */
+/* Takes the text before the first character of `ends`, and that character, which it returns; 0 if
+ * the text ended. */
 static char take_until(struct slice *text, const char *ends, struct slice *out)
 {
     size_t size = 0;
@@ -65,7 +66,7 @@ static bool set_label(struct ingest_name *name, struct series_label label, struc
     return true;
 }
 
-/* key=value of `rest`, up to a comma or the brace. *last_out: it was the brace. */
+/* Parses key=value from `rest`, up to a comma or the brace. *last_out: it was the brace. */
 static bool parse_label(struct slice *rest, struct ingest_name *name, bool *last_out,
                         struct error *err)
 {
@@ -110,7 +111,7 @@ bool ingest_name_parse(struct slice text, struct ingest_name *name, struct error
 
 /* ---- times ---- */
 
-/* At most 19 digits, which is less than 2^64. */
+/* Parses at most 19 digits, whose value is below 2^64. */
 static bool parse_number(struct slice text, uint64_t *out)
 {
     *out = 0;
@@ -191,7 +192,7 @@ bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *time_ns_out
 
 /* ---- the query ---- */
 
-/* As forms are written: %41, and + for a blank. False: a % without its digits. */
+/* Decodes %41, and + for a blank, as in forms. Returns false for a % without two digits. */
 static bool unescape(struct slice text, struct arena *arena, struct slice *out)
 {
     *out = text;
@@ -217,7 +218,7 @@ static bool unescape(struct slice text, struct arena *arena, struct slice *out)
     return true;
 }
 
-/* The first value of a parameter; empty where there is none. */
+/* Gets the first value of a parameter; empty if there is none. */
 static bool parameter(struct slice query, const char *key, struct arena *arena, struct slice *out,
                       struct error *err)
 {

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <strings.h>
 
-/* No bytes may be no address. */
+/* An empty slice may be NULL, to which no offset may be added. */
 static struct slice from(struct slice text, size_t offset)
 {
     assert(offset <= text.size);
@@ -35,7 +35,7 @@ static bool is_name(struct slice text, const char *name)
 
 /* ---- parameters of a header: form-data; name="profile"; filename="p.pprof" ---- */
 
-/* In quotes the backslash protects what follows; it stays in the value. */
+/* Takes a quoted value. A backslash escapes the next character, and stays in the value. */
 static bool take_quoted(struct slice *text, struct slice *value)
 {
     for (size_t i = 1; i < text->size; i++) {
@@ -60,7 +60,7 @@ static bool take_token(struct slice *text, struct slice *value, const char *ends
     return size > 0;
 }
 
-/* The next `; name=value`. False at the end, or where it is none. */
+/* Takes the next `; name=value`. Returns false at the end, or if there is none. */
 static bool next_parameter(struct slice *text, struct slice *name, struct slice *value)
 {
     *text = skip_blanks(*text);
@@ -75,8 +75,8 @@ static bool next_parameter(struct slice *text, struct slice *name, struct slice 
 
 /* ---- delimiters ---- */
 
-/* What stands behind a delimiter: the end of its line, or the mark of the last one. Anything else
- * means that it is another, longer boundary. */
+/* Reads the text after a delimiter: the end of its line, or the mark of the last delimiter.
+ * Anything else means that it is part of a longer line and no delimiter. */
 static enum multipart_result read_delimiter(struct slice behind, struct slice *rest_out)
 {
     if (starts_with(behind, "--")) {
@@ -90,12 +90,13 @@ static enum multipart_result read_delimiter(struct slice behind, struct slice *r
     return MULTIPART_PART;
 }
 
-/* Finds the line that is the next delimiter; the text begins with a line. *size_out: of what stands
- * before it. BROKEN: there is none. */
+/* Finds the next delimiter, in a text that begins with a whole line. *size_out: bytes before it.
+ * Returns BROKEN if there is none. */
 static enum multipart_result find_delimiter(struct multipart *multipart, struct slice text,
                                             size_t *size_out)
 {
-    assert(multipart->boundary.size <= MULTIPART_BOUNDARY_MAX_BYTES); /* multipart_begin */
+    assert(multipart->boundary.size <=
+           MULTIPART_BOUNDARY_MAX_BYTES); /* multipart_begin checks it */
     uint8_t line[4 + MULTIPART_BOUNDARY_MAX_BYTES] = "\r\n--";
     size_t size = 4 + multipart->boundary.size;
     memcpy(line + 4, multipart->boundary.data, multipart->boundary.size);
@@ -188,7 +189,7 @@ static bool read_header(struct slice line, struct multipart_part *part, struct e
     return true;
 }
 
-/* Lines up to an empty one. */
+/* Reads header lines up to an empty line. */
 static bool read_head(struct slice *text, struct multipart_part *part, struct error *err)
 {
     size_t limit = text->size < MULTIPART_HEAD_MAX_BYTES ? text->size : MULTIPART_HEAD_MAX_BYTES;

@@ -1,5 +1,5 @@
 /*
- * multipart: the parts of a multipart/form-data body.
+ * multipart: reads the parts of a multipart/form-data body.
  *
  * RFC 2046, section 5.1, and RFC 7578, as far as clients use them. Lines end with CR LF. The last
  * delimiter must be present, so a truncated body is an error. A header that would change the
@@ -29,17 +29,19 @@ struct multipart_part {
 
 struct multipart {
     struct slice boundary;
-    struct slice rest; /* behind the delimiter of the next part */
+    struct slice rest; /* after the delimiter of the next part */
     unsigned part_count;
 };
 
-/* Whether a Content-Type says that the body has parts. */
+/* Whether the Content-Type is multipart/form-data. */
 bool multipart_is(struct slice content_type);
-/* Finds the first delimiter. */
+/* Finds the first delimiter. Returns false, with err set, if there is none or the boundary is
+ * invalid. */
 bool multipart_begin(struct multipart *multipart, struct slice content_type, struct slice body,
                      struct error *err);
 
 enum multipart_result { MULTIPART_PART, MULTIPART_END, MULTIPART_BROKEN };
+/* Reads the next part. */
 enum multipart_result multipart_next(struct multipart *multipart, struct multipart_part *part,
                                      struct error *err);
 

@@ -10,7 +10,7 @@
 
 #define DELTA_PREFIX "godeltaprof_"
 
-/* For errors. */
+/* The position in a request, for errors. */
 struct place {
     size_t series, sample;
     const struct series *labels; /* NULL: not known yet */
@@ -27,7 +27,7 @@ static bool refuse_series(const struct place *place, const char *text, struct ve
     return false;
 }
 
-/* Also of refusals that are not about content: they keep their code. */
+/* Adds the position to a refusal, which keeps its code. */
 static bool refuse_sample(const struct place *place, const struct verdict *reason,
                           struct verdict *why)
 {
@@ -58,7 +58,7 @@ static bool read_label(struct slice bytes, struct series_label *label)
 static bool read_labels(struct slice bytes, struct series *series, const struct place *place,
                         struct verdict *why)
 {
-    struct series_label labels[SERIES_LABELS_MAX + 1]; /* one too many is told by series_read */
+    struct series_label labels[SERIES_LABELS_MAX + 1]; /* series_read reports one too many */
     size_t count = 0;
     struct wire_cursor cursor = wire_cursor(bytes);
     struct wire_field field;
@@ -79,7 +79,7 @@ static bool read_labels(struct slice bytes, struct series *series, const struct 
     return name->size > 0 || refuse_series(place, "the label __name__ is missing", why);
 }
 
-/* The pprof of a RawSample; the last one, as protobuf has it. */
+/* Finds the pprof of a RawSample; the last one counts, as in protobuf. */
 static bool find_raw_profile(struct slice sample, struct slice *out)
 {
     struct wire_cursor cursor = wire_cursor(sample);

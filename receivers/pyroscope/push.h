@@ -1,5 +1,5 @@
 /*
- * push: push.v1.PusherService/Push, the message behind its protocol.
+ * push: reads the message of push.v1.PusherService/Push.
  *
  * PushRequest{series: [{labels, samples: [{raw_profile}]}]}; a raw profile is a pprof, gzip or not.
  * One invalid series refuses the whole request, so that a client that retries sends nothing twice.
@@ -14,9 +14,10 @@
 
 #include "receivers/pyroscope/upload.h"
 
-/* Adds a PushRequest to the upload's builder. False: *why names series and sample. */
+/* Adds a PushRequest to the upload's builder. Returns false if it is refused; *why names series and
+ * sample. */
 bool push_read(struct upload *upload, struct slice request, struct verdict *why);
-/* The same for a PushRequest in JSON. */
+/* Like push_read, for a PushRequest in JSON. */
 bool push_read_json(struct upload *upload, struct slice json, struct verdict *why);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * pyroscope_receiver: what Pyroscope's SDKs send, on the port where they look for Pyroscope.
+ * pyroscope_receiver: accepts the requests of Pyroscope's SDKs, on Pyroscope's port.
  *
- * POST /ingest (ingest.c), push.v1.PusherService/Push (push.c) by Connect, gRPC and gRPC-Web, and
- * OTLP profiles, which Pyroscope takes too. One upload becomes one request of OTLP profiles
- * (docs/pyroscope.md) with one receipt; when that settles, the client gets its answer in the words
- * of its protocol.
+ * POST /ingest (ingest.c), push.v1.PusherService/Push (push.c) over Connect, gRPC and gRPC-Web, and
+ * OTLP profiles, which Pyroscope accepts, too. One upload becomes one OTLP profiles request
+ * (docs/pyroscope.md) with one receipt. When the receipt is settled, the client gets its answer in
+ * its own protocol.
  *
- * Owner: a `pyroscope_request` lives from the whole request to the answer.
+ * Owner: a `pyroscope_request` lives from the complete request to the answer.
  *
  * Thread: the exchange's worker.
  */
@@ -53,7 +53,7 @@ struct pyroscope_receiver {
     struct server *server;
     struct received_counters counters[TRANSPORT_COUNT];
     struct node *nodes[WORKERS_MAX];
-    bool started; /* the server; written by the last worker before it answers main */
+    bool started; /* the server is started; set by the last worker before it answers main */
 };
 
 extern const struct component_type pyroscope_receiver_type;
@@ -63,7 +63,7 @@ static struct pyroscope_receiver *receiver_of(struct component *component)
     return component_as(struct pyroscope_receiver, component, &pyroscope_receiver_type);
 }
 
-/* A request on its way to its answer. */
+/* A request without an answer yet. */
 struct pyroscope_request {
     struct received received;
     struct pyroscope_receiver *receiver;
@@ -83,7 +83,7 @@ static enum transport transport_of(const struct exchange *exchange)
 
 /* ---- answers ---- */
 
-/* What is wrong with a body is 422 at /ingest, as in Pyroscope; 400 is for the query. */
+/* At /ingest, an invalid body gives 422 and an invalid query 400, as in Pyroscope. */
 static int ingest_http_status(const struct verdict *verdict, const struct verdict *said)
 {
     if (verdict->code == GRPC_RESOURCE_EXHAUSTED && !verdict_is_retryable(verdict))
@@ -102,7 +102,7 @@ static void respond_success(struct exchange *exchange, enum protocol protocol)
         exchange_respond(exchange, 200, "application/json", SLICE("{}"), NULL, 0);
         break;
     default:
-        assert(protocol == PROTOCOL_INGEST); /* the others were answered before */
+        assert(protocol == PROTOCOL_INGEST); /* other protocols were answered above */
         exchange_respond(exchange, 200, NULL, (struct slice){0}, NULL, 0);
         break;
     }
@@ -163,7 +163,7 @@ static void count_invalid(struct pyroscope_receiver *receiver, const struct exch
                 exchange_worker(exchange)->index, 1);
 }
 
-/* What the query says wrongly is told before the body is read. */
+/* Refuses an invalid query before the body is read. */
 static bool check_query(struct pyroscope_receiver *receiver, struct exchange *exchange)
 {
     struct arena arena = {0};
@@ -231,7 +231,7 @@ static bool on_head(void *context, struct exchange *exchange)
     return false;
 }
 
-/* What the server itself refuses: a body too large, a broken encoding. */
+/* Answers requests that the server itself refuses: a body too large, invalid compression. */
 static void on_error(void *context, struct exchange *exchange, int http_status,
                      const struct verdict *verdict)
 {
@@ -240,7 +240,7 @@ static void on_error(void *context, struct exchange *exchange, int http_status,
     assert(exchange_dialect(exchange) == SERVER_HTTP && protocol != PROTOCOL_NONE);
     struct verdict said = *verdict;
     if (http_status == 413)
-        said.code = GRPC_RESOURCE_EXHAUSTED; /* for those who are not shown the status */
+        said.code = GRPC_RESOURCE_EXHAUSTED; /* for protocols that do not show the HTTP status */
     if (protocol == PROTOCOL_GRPC_WEB)
         grpc_web_respond(exchange, &said);
     else if (protocol_is_otlp(protocol))
@@ -299,7 +299,7 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
     }
 }
 
-/* plain_max: of compressed parts; with *unfolds_out they would become more. */
+/* plain_max: limit for all decompressed parts. *unfolds_out: they exceed it. */
 static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
                                      enum protocol protocol, const struct exchange *exchange,
                                      struct slice body, size_t plain_max, bool *unfolds_out,
@@ -317,7 +317,7 @@ static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
     return result;
 }
 
-/* A header may hold any bytes, OTLP's strings may not. */
+/* A header may contain any bytes; OTLP's strings must be UTF-8. */
 static struct slice otlp_service(const struct pyroscope_settings *settings,
                                  const struct http_headers *headers)
 {
@@ -339,7 +339,8 @@ static struct buffer *read_otlp(const struct pyroscope_receiver *receiver, bool 
     return NULL;
 }
 
-/* Without include_metadata still the tenant: nobody's profiles may end among another's. */
+/* Without include_metadata, the context still has the tenant, so that profiles of different tenants
+ * are never mixed. */
 static struct context *context_of(const struct pyroscope_receiver *receiver,
                                   const struct exchange *exchange)
 {
@@ -361,7 +362,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
 {
     struct worker *worker = exchange_worker(exchange);
     assert(samples > 0 && receiver->nodes[worker->index]->worker == worker);
-    struct pyroscope_request *request = memory_zalloc(sizeof(*request));
+    struct pyroscope_request *request = memory_zalloc(sizeof *request);
     *request =
         (struct pyroscope_request){.receiver = receiver, .protocol = protocol, .samples = samples};
     const struct pyroscope_settings *settings = settings_of(receiver);
@@ -375,7 +376,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     node_forward(receiver->nodes[worker->index], batch);
 }
 
-/* profiles: what the pipelines get; NULL: *why says why not. */
+/* profiles: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct pyroscope_receiver *receiver, struct exchange *exchange,
                            enum protocol protocol, struct buffer *profiles, uint32_t samples,
                            const struct verdict *why)
@@ -385,7 +386,7 @@ static void finish_reading(struct pyroscope_receiver *receiver, struct exchange 
         forward(receiver, exchange, protocol, profiles, samples);
         return;
     }
-    /* Refused, or nothing in it: no pipeline is bothered. */
+    /* Refused or empty: answer without passing it on. */
     buffer_unref(profiles);
     if (why->code == GRPC_INVALID_ARGUMENT)
         count_invalid(receiver, exchange);
@@ -464,7 +465,7 @@ static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exch
         profiles = convert_upload(receiver, protocol, exchange, buffer_slice(body),
                                   READING_UNPACKED_BYTES, &is_large, &samples, &why);
     if (is_large) {
-        assert(!profiles); /* what was begun is given up */
+        assert(!profiles); /* the first try is abandoned */
         start_reading(receiver, exchange, protocol, body);
         return;
     }
@@ -484,7 +485,7 @@ static const struct server_handler handler = {
 
 /* ---- life ---- */
 
-/* Whoever tries profcol beside Pyroscope meets this first. */
+/* The first error of users who run profcol and Pyroscope on one machine. */
 static void explain_taken_port(struct error *err)
 {
     size_t size = strlen(err->text);
@@ -524,8 +525,8 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
     struct pyroscope_receiver *receiver = receiver_of(node->component);
     assert(node->worker->index < WORKERS_MAX && !receiver->started);
     receiver->nodes[node->worker->index] = node;
-    /* Workers start one after the other: only when the last has its node may a connection arrive
-     * anywhere. */
+    /* Workers start one after the other. Connections may arrive only when the last one has its
+     * node. */
     if (node->worker->index + 1 < receiver->component.process->worker_count)
         return true;
     receiver->started = true;
@@ -549,7 +550,7 @@ static void pyroscope_node_drain(struct node *node)
 static void pyroscope_node_stop(struct node *node)
 {
     struct pyroscope_receiver *receiver = receiver_of(node->component);
-    if (receiver->started) /* not when another worker could not start its nodes */
+    if (receiver->started) /* false if another worker could not start its nodes */
         server_stop(receiver->server, node->worker);
 }
 

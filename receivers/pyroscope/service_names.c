@@ -14,7 +14,8 @@ static bool has_service_name(struct message *resource, struct arena *arena)
     return false;
 }
 
-/* attribute: a field of a Resource. */
+/* Adds the attribute, an encoded field of a Resource, to the resource of a ResourceProfiles if it
+ * has no service name. */
 static void name_group(struct message *group, struct arena *arena, struct slice attribute)
 {
     struct message_iter it = message_iter(group, arena);

@@ -3,10 +3,10 @@
  *
  * Pyroscope's Java agent can send OTLP to Pyroscope's address, and then does not name its service.
  *
- * A resource of two bytes can gain a name of a thousand bytes or more, so service_names_fit checks
- * the size of all names before anything is changed.
+ * A resource of two bytes can gain a name of a thousand bytes or more, so call service_names_fit
+ * before service_names_set.
  *
- * Owner: what a request gains lives in the arena.
+ * Owner: added names live in the arena.
  *
  * Thread: one at a time.
  */
@@ -17,9 +17,10 @@
 
 struct arena;
 
-/* Whether the names stay below 4 MiB and 32 times the request. */
+/* Whether adding the name to every resource takes at most 1 MiB plus 32 times the size of the
+ * request, including the nodes of the tree. */
 bool service_names_fit(struct slice request, struct slice name);
-/* root: a request of profiles. An empty name does nothing. */
+/* Adds the name. root: a profiles request. An empty name does nothing. */
 void service_names_set(struct message *root, struct arena *arena, struct slice name);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * upload: the state of reading one request of a client: its result, and how much it may
- * still grow.
+ * upload: the state of reading one request of a client: its result, and how much it may still
+ * decompress.
  *
  * Compressed parts are decompressed within the same limit and budget as the body, for all parts of
  * a request together.
  *
- * Owner: who initialised it.
+ * Owner: whoever initialised it.
  *
  * Thread: one at a time, any.
  */
@@ -24,27 +24,33 @@ struct upload {
     struct budget *budget;
     struct profiles_builder *builder;
     struct arena arena;
-    size_t plain_max;  /* bytes that compressed parts may become in all */
-    size_t plain_left; /* and that they still may */
-    bool unfolds;      /* they would become more */
+    size_t plain_max;  /* limit in bytes for all decompressed parts together */
+    size_t plain_left; /* the rest of plain_max */
+    bool unfolds;      /* the parts exceed plain_max */
     uint64_t now_ns;   /* for profiles without a time */
 };
 
-/* plain_max: bytes that compressed parts may become in all; at most max_request_body_size. */
+/* Initialises an upload. plain_max: limit in bytes for all decompressed parts together; at most
+ * max_request_body_size. */
 void upload_init(struct upload *upload, const struct pyroscope_settings *settings,
                  const struct http_headers *headers, size_t plain_max, struct budget *budget);
+/* Frees the memory. */
 void upload_deinit(struct upload *upload);
 
-/* Some bytes of the request without their compression. */
+/* Decompressed bytes of a part of the request. */
 struct plain {
     struct slice bytes;
-    struct buffer *buffer; /* NULL: they are the request's own */
+    struct buffer *buffer; /* NULL: `bytes` point into the request */
 };
+/* Decompresses bytes of the request; free the result with plain_close. Returns false, with *why
+ * set, if they are refused. */
 bool upload_decompress(struct upload *upload, enum compression compression, struct slice bytes,
                        struct plain *plain, struct verdict *why);
-/* Decompresses the bytes if they begin like gzip, as Pyroscope does. */
+/* Like upload_decompress, but recognises gzip by the first bytes, as Pyroscope does; otherwise
+ * returns the bytes unchanged. */
 bool upload_open(struct upload *upload, struct slice bytes, struct plain *plain,
                  struct verdict *why);
+/* Frees the decompressed bytes. */
 void plain_close(struct plain *plain);
 
 /* Returns the service name for a client that sends none: from the header that the settings name,

@@ -12,7 +12,7 @@
 
 struct exchange;
 
-/* Decides how a request is read and how it is answered. */
+/* It determines how a request is read and how it is answered. */
 enum protocol {
     PROTOCOL_NONE,
     PROTOCOL_INGEST,
@@ -24,9 +24,11 @@ enum protocol {
     PROTOCOL_OTLP_JSON,
 };
 
-/* Returns the protocol, by path and Content-Type. NONE: one of the two is unknown. */
+/* Returns the protocol, by path and Content-Type; PROTOCOL_NONE if one of the two is unknown. */
 enum protocol protocol_of(const struct exchange *exchange);
+/* Whether the path belongs to one of the protocols. */
 bool protocol_path_is_known(const struct exchange *exchange);
+/* Whether it is one of OTLP's. */
 bool protocol_is_otlp(enum protocol protocol);
 
 #endif

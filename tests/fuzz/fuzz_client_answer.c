@@ -1,7 +1,7 @@
 /*
- * Any bytes as the answer of a backend: the client calls back exactly once, within its bounds, and
- * what it hands over can be read as an OTLP answer. The first byte says HTTP/1.1 or HTTP/2, the
- * second into how many pieces the rest is cut.
+ * Any bytes as the answer of a backend: the client must call back exactly once, within its limits,
+ * and its answer must be readable as an OTLP answer. The first byte selects HTTP/1.1 or HTTP/2, the
+ * second the number of pieces into which the rest is split.
  */
 #include "core/base/hash.h"
 #include "core/net/client_private.h"

@@ -1,7 +1,7 @@
 /*
  * Loads a configuration from any bytes: with a table that has every kind of field, whose printed
- * form has to load again and print the same, and with the tables of all components, whose own rules
- * run then; the last once more with the pipelines of one signal (--signals).
+ * form must load again and print the same, and with the tables of all components, whose own checks
+ * run, too. The latter is repeated with the pipelines of one signal (--signals).
  */
 #include "config/config.h"
 #include "config/load.h"
@@ -94,7 +94,7 @@ static const char *environment(const char *name)
         {"U", "a\xff\n\x01"},
         {"E", ""},
     };
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         if (strcmp(name, variables[i][0]) == 0)
             return variables[i][1];
     return NULL;

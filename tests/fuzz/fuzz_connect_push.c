@@ -1,5 +1,5 @@
 /*
- * A push in each of its forms: protobuf, JSON, a frame of gRPC-Web. What is accepted passes the
+ * A push in each of its forms: protobuf, JSON, a frame of gRPC-Web. An accepted push must pass the
  * scan (pyroscope_fixture.c).
  */
 #include "tests/unit/pyroscope_fixture.c" /* NOLINT(bugprone-suspicious-include) */

@@ -1,15 +1,14 @@
 /*
- * What a request costs for each byte of it, when a fuzzer makes it as dear as it can: the first
- * byte says which way it goes (tests/fuzz/cost/targets.h), the rest is the request.
+ * Searches for requests that are expensive for their size. The first byte selects a target
+ * (tests/fuzz/cost/targets.h), the rest is the request.
  *
- * It fails when that is above a multiple of the size (targets.h).
+ * It fails if the cost exceeds the limit for the size (targets.h).
  *
- * Built by the preset fuzz-cost, edges are counted, and tests/fuzz/cost/run lets libFuzzer look for
- * inputs with more of them for a byte. Elsewhere it is a fuzz target as any other, or replays what
- * was found.
+ * With the preset fuzz-cost, edges are counted, and tests/fuzz/cost/run lets libFuzzer search for
+ * inputs with more edges per byte. In other builds it is an ordinary fuzz target, or replays seeds.
  *
- * FUZZ_COST_WORST names a folder, to which the worst inputs go: TARGET-steps-N and TARGET-bytes-N,
- * one for each size class N. FUZZ_COST_PRINT=1 prints what each input costs, and none fails.
+ * FUZZ_COST_WORST names a folder for the worst inputs: TARGET-steps-N and TARGET-bytes-N, one for
+ * each size class N. With FUZZ_COST_PRINT=1, the cost of each input is printed, and none fails.
  */
 #include "core/base/hash.h"
 #include "core/base/log.h"
@@ -50,7 +49,7 @@ static void write_file(const char *path, const uint8_t *data, size_t size)
         fprintf(stderr, "%s: not written\n", path);
 }
 
-/* Keeps it when it is a twentieth worse than the worst so far. */
+/* Keeps an input that is a twentieth worse than the worst so far. */
 static void keep_worst(const struct cost_target *target, const char *kind, uint64_t amount,
                        double worst[METER_SIZE_CLASSES], const uint8_t *data, size_t size)
 {
@@ -99,10 +98,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
 
-/* The first byte stays. */
+/* Mutates all but the first byte. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
-    enum { LENGTHS = 64 }; /* those around a change get longer */
+    enum { LENGTHS = 64 }; /* room for longer lengths around a change */
     if (size == 0)
         return LLVMFuzzerMutate(data, size, size_max);
     if (size_max <= size + LENGTHS)

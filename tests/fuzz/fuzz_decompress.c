@@ -1,7 +1,7 @@
 /*
- * Feeds decompress with any bytes in any encoding: it must stay within its limit, give the budget
- * back, and what it accepts must survive being compressed again. The first byte chooses the
- * encoding, the second the limit.
+ * Feeds decompress with any bytes in any encoding: it must stay within its limit and release the
+ * budget, and compressing and decompressing an accepted output again must give the same bytes. The
+ * first byte chooses the encoding, the second the limit.
  */
 #include "core/base/budget.h"
 #include "core/net/compression.h"

@@ -1,6 +1,6 @@
 /*
- * The query of an /ingest: what is read of it lies within its limits, and what its name says comes
- * out the same when it is written and read again.
+ * The query of an /ingest: results must be within their limits, and the name must be the same when
+ * it is written and read again.
  */
 #include "receivers/pyroscope/ingest_name.h"
 

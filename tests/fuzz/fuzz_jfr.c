@@ -1,8 +1,9 @@
 /*
- * jfr_read on anything: what it takes is a request that the pipeline takes as it is, what it
- * refuses has a text. The input is a byte of flags, a byte with the size of the labels, the labels,
- * the recording. Flag 1: the first chunk's size is set to what there is, or cutting and growing
- * would never get past the header. Flag 2: the period is the recording's own.
+ * jfr_read with any bytes: an accepted recording must give a request that passes the scan, and a
+ * refusal must have a text. The input is a byte of flags, a byte with the size of the labels, the
+ * labels, the recording. Flag 1: the size of the first chunk is set to that of the input; otherwise
+ * mutations that change the size would never get past the header. Flag 2: use the recording's own
+ * period.
  */
 #include "core/base/budget.h"
 #include "core/base/memory.h"

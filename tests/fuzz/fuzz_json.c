@@ -1,7 +1,7 @@
 /*
- * OTLP/JSON in both directions. The first byte says which message, and whether JSON or protobuf
- * follows. What is accepted must come back the same: protobuf -> JSON -> protobuf loses nothing
- * that the schema knows (protobuf-c judges), and a second round changes nothing any more.
+ * OTLP/JSON in both directions. The first byte selects the message, and whether JSON or protobuf
+ * follows. An accepted message must survive both conversions: protobuf -> JSON -> protobuf loses
+ * nothing that the schema knows (compared with protobuf-c), and a second round changes nothing.
  */
 #include "core/base/arena.h"
 #include "core/base/budget.h"
@@ -19,7 +19,7 @@ static bool is_request(enum json_message message)
     return message == JSON_TRACES_REQUEST || message == JSON_PROFILES_REQUEST;
 }
 
-/* As behind a receiver: scanned, and not in the layout of OTLP 1.9. */
+/* Whether a request passes the scan, and is not in the layout of OTLP 1.9. */
 static bool is_sound(enum json_message message, struct slice request)
 {
     struct scan_result scan;
@@ -84,7 +84,7 @@ static void forget_unknown(ProtobufCMessage *message)
     }
 }
 
-/* What protobuf-c writes of what it reads. */
+/* Reads and writes a request with protobuf-c. */
 static struct text repack(enum json_message message, struct slice request)
 {
     const ProtobufCMessageDescriptor *descriptor =
@@ -113,7 +113,7 @@ static void check_round_trip(enum json_message message, struct slice protobuf)
 {
     struct text json = to_json(message, protobuf);
     struct buffer *back = from_json(message, slice_of(json.data, json.size));
-    assert(back || budget_used(&budget) == 0); /* what we write, we read */
+    assert(back || budget_used(&budget) == 0); /* our own output must be readable */
     if (back) {
         struct text again = to_json(message, buffer_slice(back));
         check_equal(&json, &again);
@@ -121,7 +121,7 @@ static void check_round_trip(enum json_message message, struct slice protobuf)
             assert(is_sound(message, buffer_slice(back)));
             struct text expected = repack(message, protobuf),
                         got = repack(message, buffer_slice(back));
-            if (!strstr(text_string(&json), "NaN")) /* of which there are many, and JSON has one */
+            if (!strstr(text_string(&json), "NaN")) /* there are many NaNs; JSON has only one */
                 check_equal(&expected, &got);
             text_deinit(&expected);
             text_deinit(&got);

@@ -1,10 +1,10 @@
 /*
- * The lazy tree against protobuf-c. What the scan accepts is read through message.h and compared,
- * field by field, with protobuf-c's structs; then both are edited the same way, and what ours
- * writes must unpack to what theirs has become.
+ * The lazy tree against protobuf-c. A request that the scan accepts is read through message.h and
+ * compared, field by field, with protobuf-c's structs. Then both are edited in the same way, and
+ * our output must unpack to their structs.
  *
- * The input is a request, behind it the edits, a byte each step, and in the last byte how many
- * bytes of edits there are. The first of them chooses the signal.
+ * The input is a request, then the edits, one byte for each step, and in the last byte the number
+ * of edit bytes. The first edit byte selects the signal.
  */
 #include "core/data/message.h"
 
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Memory of one run, ours and protobuf-c's: nothing of it is freed one by one. */
+/* The memory of one run, ours and protobuf-c's, freed as a whole. */
 static struct arena arena;
 
 static void *allocate(void *data, size_t size)
@@ -51,7 +51,7 @@ static struct slice pack(const ProtobufCMessage *message)
     return slice_of(bytes, size);
 }
 
-/* Ends the run: the two do not agree. */
+/* Ends the run if the two differ. */
 #define AGREE(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -60,14 +60,14 @@ static struct slice pack(const ProtobufCMessage *message)
         }                                                                                          \
     } while (0)
 
-/* Where protobuf-c keeps a field */
+/* ---- the memory of a field in protobuf-c ---- */
 
 static void *member(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     return (uint8_t *)message + field->offset;
 }
 
-/* Number of elements, or the member of a oneof that is set. */
+/* Returns the number of elements, or the member of a oneof that is set. */
 static size_t *count_of(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     return (void *)((uint8_t *)message + field->quantifier_offset);
@@ -143,7 +143,7 @@ static enum wire_type number_wire_type(const ProtobufCFieldDescriptor *field)
     return field->type == PROTOBUF_C_TYPE_FIXED32 ? WIRE_FIXED32 : WIRE_VARINT;
 }
 
-/* Comparing */
+/* ---- comparing ---- */
 
 static void compare_message(struct message_iter it, const ProtobufCMessage *message);
 
@@ -163,7 +163,7 @@ static void compare_number(uint64_t value, const ProtobufCFieldDescriptor *field
 
 static void compare_text(struct slice text, const char *theirs)
 {
-    size_t size = strlen(theirs); /* theirs ends at the first zero byte */
+    size_t size = strlen(theirs); /* their text ends at the first zero byte */
 
     AGREE(size <= text.size && (size == 0 || memcmp(text.data, theirs, size) == 0));
     AGREE(size == text.size || text.data[size] == 0);
@@ -193,7 +193,8 @@ static void compare_element(const struct message_field *ours, const ProtobufCFie
     }
 }
 
-/* A field of the wire of a repeated field: one element, or a packed list. Returns how many. */
+/* Compares one occurrence of a repeated field: one element, or a packed list. Returns the number of
+ * elements. */
 static size_t compare_elements(const struct message_field *ours, const ProtobufCMessage *message,
                                const ProtobufCFieldDescriptor *field, size_t first)
 {
@@ -233,7 +234,7 @@ static void compare_unknown(const struct wire_field *ours, const ProtobufCMessag
                       slice_of(theirs->data, theirs->len)));
 }
 
-/* What protobuf-c has for a field that the wire does not. */
+/* Checks that a field absent on the wire has its default in protobuf-c. */
 static void compare_absent(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     static const uint8_t zeroes[16];
@@ -255,7 +256,7 @@ static void compare_absent(const ProtobufCMessage *message, const ProtobufCField
 
 enum { FIELDS_MAX = 16 };
 
-/* Of singular fields the last on the wire counts, and of a oneof the last member. */
+/* Compares a singular field. The last occurrence counts, and of a oneof the last member. */
 static void compare_singular(const ProtobufCMessage *message, const struct message_field *last,
                              const bool *present, uint32_t last_member)
 {
@@ -313,7 +314,7 @@ static void compare_message(struct message_iter it, const ProtobufCMessage *mess
     compare_singular(message, last, present, last_member);
 }
 
-/* Editing */
+/* ---- editing ---- */
 
 struct script {
     const uint8_t *next;
@@ -325,7 +326,7 @@ static uint8_t take(struct script *script)
     return script->next < script->end ? *script->next++ : 0;
 }
 
-/* A payload for a field, valid in both. */
+/* Returns a payload for a field that is valid in both. */
 static struct slice new_payload(const ProtobufCFieldDescriptor *field, uint8_t choice)
 {
     static const char text[] = "a payload, sometimes longer than others, once longer than 64 bytes";
@@ -336,7 +337,7 @@ static struct slice new_payload(const ProtobufCFieldDescriptor *field, uint8_t c
         return slice_of(text, choice % sizeof text);
     if (choice % 3 == 0)
         return slice_of("", 0);
-    bytes = arena_alloc(&arena, 300); /* unknown fields, which every message takes */
+    bytes = arena_alloc(&arena, 300); /* unknown fields, which every message accepts */
     end = wire_write_fixed64(bytes, 1000, choice);
     if (choice % 3 == 1) {
         static const uint8_t filler[200] = {0};
@@ -345,7 +346,7 @@ static struct slice new_payload(const ProtobufCFieldDescriptor *field, uint8_t c
     return slice_of(bytes, (size_t)(end - bytes));
 }
 
-/* Sets theirs to what the payload, or the number, means. */
+/* Sets their element to the value of the payload or number. */
 static void set_element(void *theirs, const ProtobufCFieldDescriptor *field, struct slice payload,
                         uint64_t number)
 {
@@ -363,7 +364,7 @@ static void set_element(void *theirs, const ProtobufCFieldDescriptor *field, str
     }
 }
 
-/* A list one longer, its last element unset. */
+/* Grows a list by one unset element. */
 static void *grow_list(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     size_t *count = count_of(message, field);
@@ -389,7 +390,7 @@ static void cut_list(ProtobufCMessage *message, const ProtobufCFieldDescriptor *
     *count -= cut;
 }
 
-/* A message would be merged with one that is there, which our readers do not do. */
+/* Whether protobuf-c would merge a message with an existing one, which our readers do not do. */
 static bool would_merge(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     const void *child;
@@ -444,14 +445,14 @@ static void append(struct message *ours, ProtobufCMessage *theirs, struct script
     set_element(member(theirs, field), field, payload, number);
 }
 
-/* The field at a place of a message as it now is, and what it is in theirs. */
+/* A field of the message in its present state, and its counterpart in theirs. */
 struct found {
     struct message_iter it;
     struct message_field ours;
     const ProtobufCFieldDescriptor *field; /* NULL: unknown */
     size_t first;                          /* element of a repeated field, or of the unknown ones */
     size_t elements;
-    bool alone; /* no other field of the message has a say in its value */
+    bool alone; /* no other field of the message affects its value */
 };
 
 static size_t elements_in(const struct message_field *ours, const ProtobufCFieldDescriptor *field)
@@ -522,7 +523,7 @@ static void remove_found(struct found *found, ProtobufCMessage *theirs)
     const ProtobufCFieldDescriptor *field = found->field;
 
     if (field && !is_repeated(field) && !found->alone)
-        return; /* another would come to light */
+        return; /* another occurrence would become visible */
     message_remove(&found->it, &found->ours);
     if (!field) {
         size_t last = --theirs->n_unknown_fields;
@@ -551,7 +552,7 @@ static void replace_found(struct found *found, ProtobufCMessage *theirs, uint8_t
     set_element(element(theirs, field, found->first), field, payload, 0);
 }
 
-/* Goes down a few steps and changes something there. */
+/* Enters a few nested messages and changes something there. */
 static void edit(struct message *ours, ProtobufCMessage *theirs, struct script *script)
 {
     for (unsigned depth = 0; depth < 12; depth++) {
@@ -580,7 +581,7 @@ static void edit(struct message *ours, ProtobufCMessage *theirs, struct script *
     }
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static struct slice gather(struct message *root)
 {
@@ -664,7 +665,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-/* Half of the time only the edits change, so that the request stays one. */
+/* Mutates only the edits half of the time, so that the request stays valid. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     size_t edits = size > 0 && data[size - 1] < size ? data[size - 1] : 0;

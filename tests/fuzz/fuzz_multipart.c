@@ -1,7 +1,7 @@
 /*
- * A body of /ingest with its Content-Type: what multipart.h finds lies within the body, and what
- * the readers of forms make of it passes the scan. The input is a query, a Content-Type and a body,
- * a line each, the body to the end.
+ * A body of /ingest with its Content-Type: the parts that multipart.h finds must be inside the
+ * body, and the results of the form readers must pass the scan. The input is a query, a
+ * Content-Type and a body, a line each, the body to the end.
  */
 #include "receivers/pyroscope/multipart.h"
 

@@ -1,7 +1,7 @@
 /*
- * normalise against protobuf-c: the request is unpacked, brought into the one form as structs, and
- * packed; what normalise makes of its bytes must say the same. Requests of the 1.9 layout are only
- * counted, as protobuf-c does not know it.
+ * normalise against protobuf-c: the request is unpacked, normalised as structs, and packed;
+ * normalise must give an equal result. For requests of the 1.9 layout, which protobuf-c does not
+ * know, only the numbers of messages are compared.
  */
 #include "core/data/normalise.h"
 
@@ -56,7 +56,7 @@ static struct slice pack(const Request *request)
     return slice_of(bytes, size);
 }
 
-/* A list of indices that must be entries. */
+/* Shifts a list of indices that must refer to entries. */
 static void shift_all(int32_t *indices, size_t count, bool shifted)
 {
     for (size_t i = 0; i < count; i++)
@@ -68,7 +68,7 @@ static void shift_if_set(int32_t *index, bool shifted)
     *index += shifted && *index != 0;
 }
 
-/* References */
+/* ---- references ---- */
 
 static char *string_at(const Dictionary *dictionary, int32_t index)
 {
@@ -132,7 +132,7 @@ static void resolve_request(Request *request)
         resolve_any_value(dictionary, dictionary->attribute_table[i]->value);
 }
 
-/* Indices */
+/* ---- indices ---- */
 
 struct shifts {
     bool of[DICTIONARY_TABLE_COUNT];
@@ -215,7 +215,7 @@ static void shift_dictionary(Dictionary *dictionary, const struct shifts *shifts
                   shifts->of[DICTIONARY_LOCATION_TABLE]);
 }
 
-/* Zero entries */
+/* ---- zero entries ---- */
 
 static void *prepend(void *list, size_t *count, size_t element_size, const void *first)
 {
@@ -243,7 +243,7 @@ static ProtobufCMessage *new_zero(const ProtobufCMessageDescriptor *descriptor)
     return message;
 }
 
-/* Fills shifts; adds a zero entry to tables that are empty or do not start with one. */
+/* Sets `shifts`, and adds a zero entry to tables that are empty or do not start with one. */
 static void add_zero_entries(Dictionary *dictionary, struct shifts *shifts)
 {
     static char *empty = "";
@@ -295,7 +295,7 @@ static void drop_unknown(Request *request)
         request->dictionary->base.n_unknown_fields = 0;
 }
 
-/* In C a string ends at its first zero byte, so protobuf-c reads others than we do. */
+/* Whether a string contains a zero byte, where protobuf-c's strings end. */
 static bool has_zero_bytes(struct slice request)
 {
     struct wire_cursor cursor = wire_cursor(request);

@@ -1,5 +1,5 @@
-/* What a pprof becomes passes the scan as it is, and written as pprofs again, in parts of any size,
- * it still says the same. */
+/* The result of pprof_read must pass the scan, and when it is written as pprofs again, in parts of
+ * any size, it must have the same content. */
 #include "core/base/arena.h"
 #include "core/base/hash.h"
 #include "core/data/normalise.h"
@@ -21,7 +21,7 @@ static struct profiles_builder *new_builder(void)
     return builder;
 }
 
-/* All parts into one request, where equal profiles stand one behind the other. */
+/* Reads all parts into one request, in which equal profiles are adjacent. */
 static void read_part(struct slice pprof, void *context)
 {
     struct error err;
@@ -46,8 +46,8 @@ static struct buffer *finish(struct profiles_builder *builder)
     return request;
 }
 
-/* A sum that stays at an end of int64 depends on the order; a label span_id that is no id gives way
- * to the one of the link. */
+/* Whether descriptions may differ: a sum that stops at a limit of int64 depends on the order, and a
+ * label span_id that is not an id is replaced by that of the link. */
 static bool may_differ(const char *description)
 {
     const char *line = description;

@@ -1,5 +1,5 @@
-/* Two pprofs of one process, one behind the other: what the second has gained is a pprof that reads
- * like the second itself, and the second has gained nothing since itself. */
+/* Two consecutive pprofs of one process: the difference must be a pprof that can be read if the
+ * second can, and the difference of the second to itself must be empty. */
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/formats/pprof.h"
@@ -63,7 +63,7 @@ static bool next(struct pprof_delta *delta, struct slice pprof, bool *has_sample
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Two bytes: the size of the first pprof. */
+/* The first two bytes are the size of the first pprof. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)

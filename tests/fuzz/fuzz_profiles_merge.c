@@ -1,7 +1,7 @@
 /*
- * profiles_merge: whatever is merged or cut says the same as before, sample by sample, as
- * protobuf-c reads it. The first byte says how large the parts are; a request follows, and perhaps
- * another one behind twelve bytes 0xff (more than any number has).
+ * profiles_merge: merged or split requests must have the same content, sample by sample, as read by
+ * protobuf-c. The first byte is the size of the parts; a request follows, and perhaps another one
+ * after twelve bytes 0xff (more than any number has).
  */
 #include "core/data/profiles_merge.h"
 
@@ -15,7 +15,7 @@
 
 static struct budget budget;
 
-/* As a receiver would hand it on; NULL: refused. */
+/* Reads a request like a receiver; returns NULL if it is refused. */
 static struct buffer *take_in(struct slice request, uint32_t *items_out)
 {
     struct scan_result scan;
@@ -37,7 +37,7 @@ static struct buffer *take_in(struct slice request, uint32_t *items_out)
     return buffer;
 }
 
-/* Takes the result, which must be sound and in the one form. */
+/* Appends the content of the result, which must pass the scan and be normalised. */
 static void append_result(struct profiles_merge *merge, uint32_t items,
                           enum canonical_detail detail, struct text *out)
 {
@@ -58,14 +58,14 @@ static void check_equal(struct text *got, struct text *expected)
     text_deinit(expected);
 }
 
-/* One after the other, since what is known of the request before is used for the next. */
+/* Checks several merges in a row, because each uses the previous request. */
 static void check_whole(struct profiles_merge *merge, struct buffer *const *requests,
                         const uint32_t *items)
 {
     static const size_t order[] = {0, 1, 0, 0, 1, 1};
     struct text got = {0}, expected = {0};
     uint32_t sum = 0;
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         profiles_merge_add(merge, requests[order[i]]);
         sum += items[order[i]];
         canonical_profiles(buffer_slice(requests[order[i]]), CANONICAL_PROFILES, &expected);
@@ -93,14 +93,14 @@ static void check_parts(struct profiles_merge *merge, struct buffer *request, ui
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { MARK_SIZE = 12 };
 
-/* Where the second request begins; the end when there is none. */
+/* Returns the beginning of the second request; the end if there is none. */
 static const uint8_t *find_second(struct slice input)
 {
     static const uint8_t mark[MARK_SIZE] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                             0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     const uint8_t *end = input.data + input.size;
     for (const uint8_t *at = input.data; end - at >= MARK_SIZE; at++)
-        if (memcmp(at, mark, sizeof(mark)) == 0)
+        if (memcmp(at, mark, sizeof mark) == 0)
             return at + MARK_SIZE;
     return end;
 }

@@ -1,6 +1,6 @@
 /*
- * What the exporter pyroscope makes of any request that a receiver lets through: every push must be
- * a pprof that our own reader takes.
+ * The exporter pyroscope with any request that a receiver accepts: every push must contain a pprof
+ * that our own reader accepts.
  */
 #include "core/base/hash.h"
 #include "core/base/worker.h"
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 
 static struct worker worker;
-/* Nothing reads it: without volatile it is dropped, and what it held counts as lost. */
+/* volatile, because nothing reads it: otherwise it is optimised away, and its memory counts as
+ * leaked. */
 static struct metrics *volatile metrics;
 static struct label_limits *limits;
 static const struct label_settings labels;
@@ -30,7 +31,7 @@ static void get_ready(void)
     limits = label_limits_new(5, metrics_counter(metrics, "folded", "Folded.", ""), "fuzz");
 }
 
-/* The payload of the first field of that number. */
+/* Returns the payload of the first field with this number. */
 static struct slice field_of(struct slice message, uint32_t number)
 {
     struct wire_cursor cursor = wire_cursor(message);

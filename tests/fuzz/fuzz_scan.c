@@ -1,7 +1,8 @@
 /*
- * scan against protobuf-c: what the scan accepts, protobuf-c unpacks; what it refuses for its
- * encoding, protobuf-c refuses too, apart from what only we ask for. And with its short ways
- * against without them. The input is a request, read as traces and as profiles.
+ * scan against protobuf-c: protobuf-c must unpack requests that the scan accepts, and refuse those
+ * that the scan refuses for their encoding, except for our own additional rules. The scan with its
+ * fast path is also compared with the scan without it. The input is a request, read as traces and
+ * as profiles.
  */
 #include "core/data/scan.h"
 
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* protobuf-c recurses without a limit; what the scan refused may be too deep for it. */
+/* protobuf-c recurses without a limit, so large refused requests could be too deep for it. */
 enum { REFUSED_SIZE_MAX = 4096 };
 
 static bool unpacks(const ProtobufCMessageDescriptor *descriptor, struct slice request)
@@ -27,8 +28,8 @@ static bool unpacks(const ProtobufCMessageDescriptor *descriptor, struct slice r
     return true;
 }
 
-/* Texts of refusals that protobuf-c shares. (It drops the upper bits of a tag that is too large.)
- */
+/* Whether protobuf-c refuses a request for the same reason. (It drops the upper bits of a tag that
+ * is too large.) */
 static bool is_about_encoding(const char *text)
 {
     static const char *const encoding[] = {
@@ -40,7 +41,7 @@ static bool is_about_encoding(const char *text)
         "the packed numbers are cut off",
     };
 
-    /* protobuf-c does not look at the wire type of a bool. */
+    /* protobuf-c does not check the wire type of a bool. */
     if (strstr(text, "bool_value: has a wire type"))
         return false;
     for (size_t i = 0; i < sizeof encoding / sizeof encoding[0]; i++)
@@ -95,8 +96,8 @@ static void scan_as(bool traces, struct slice request)
         accepted[0], &results[0], errs[0].text);
 }
 
-/* The same request with an unknown field behind it, since short ways end some way before the end.
- */
+/* Scans the request followed by an unknown field, because the fast path stops before the end of a
+ * request. */
 static void scan_longer(bool traces, struct slice request)
 {
     enum { UNKNOWN = 15 << 3 | 2, UNKNOWN_SIZE = 120, TIMES = 5 };

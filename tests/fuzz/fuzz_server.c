@@ -2,8 +2,8 @@
  * The receiver's request path: HTTP/1 and HTTP/2 bytes against a server without sockets, split at
  * boundaries that the input chooses.
  *
- * The first byte switches, see enum; the second is the seed of the splits; the rest is what the
- * client sends.
+ * The first byte has flags (see the enum), the second is the seed of the splits, the rest is the
+ * input of the client.
  */
 #include "core/base/container_of.h"
 #include "core/base/source_accounts.h"
@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     ANSWER_LATER = 1,
     SMALL_BUDGET = 2,
-    WITH_PREFACE = 4, /* HTTP/2's, and SETTINGS, so that mutations need not find them */
+    WITH_PREFACE =
+        4, /* sends HTTP/2's preface and SETTINGS, so that mutations need not find them */
     SLOW_SOCKET = 8,
     BYTE_BY_BYTE = 16,
     TIME_PASSES = 32,
@@ -90,7 +91,7 @@ static void on_gone(void *context, struct exchange *exchange)
     for (size_t i = 0; i < target->held_count; i++)
         if (target->held[i] == exchange)
             return;
-    abort(); /* gone without having been handed over */
+    abort(); /* on_gone before on_request */
 }
 
 static const struct server_handler handler = {
@@ -114,14 +115,14 @@ static void answer_one(struct target *target)
     answer(exchange);
 }
 
-/* The socket is the caller; NULL when the server has closed it. */
+/* Returns the only connection; NULL if the server has closed it. */
 static struct connection *only_connection(struct target *target)
 {
     struct list_link *link = target->server->parts->connections.first;
     return link ? container_of(link, struct connection, link) : NULL;
 }
 
-/* As much as the server wants to have in its place; the rest. */
+/* Copies bytes directly into the places that the server offers. Returns the rest. */
 static struct slice send_to_place(struct connection *connection, struct slice piece)
 {
     struct iovec places[BODY_PLACES_MAX];
@@ -145,7 +146,7 @@ static void send_piece(struct target *target, struct slice piece)
     if (!connection || !connection->reading)
         return;
     piece = send_to_place(connection, piece);
-    /* Alone, so that a read past it is seen. */
+    /* In separate memory, so that a read past it is detected. */
     uint8_t *copy = malloc(piece.size ? piece.size : 1);
     assert(copy);
     memcpy(copy, piece.data, piece.size);
@@ -247,7 +248,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     static struct target target;
-    memset(&target, 0, sizeof(target));
+    memset(&target, 0, sizeof target);
     target.flags = data[0];
     target.random = data[1] + 1u;
     begin(&target);

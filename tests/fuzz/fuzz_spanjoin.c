@@ -1,14 +1,14 @@
 /*
- * The join under any requests in any order: nothing that was scanned breaks it, what comes out
- * passes the scan, and all that was accepted comes out once.
+ * The join with any requests in any order: outputs must pass the scan, and all accepted items must
+ * be sent on exactly once.
  *
- * The input is a list of records: a byte that says what happens (signal, worker, time, what
- * downstream answers), two bytes of size, that many bytes of request.
+ * The input is a list of records: a byte for the event (signal, worker, time, answer of the next
+ * node), two bytes for a size, and a request of this size.
  */
 #include "core/base/log.h"
 #include "core/data/normalise.h"
 
-/* The fuzz targets are linked with the program only. */
+/* Included, because fuzz targets are linked with the program only. */
 #include "tests/unit/pipeline_fixture.c"
 
 extern const struct component_type spanjoin_processor_type;
@@ -26,7 +26,7 @@ enum {
 struct state {
     struct fixture fixture;
     struct fixture_place *places[SIGNAL_COUNT];
-    uint64_t accepted; /* items that the join has taken over */
+    uint64_t accepted; /* items that the join has accepted */
 };
 
 static struct verdict judge(void *context, const struct recorded *offered)
@@ -59,7 +59,7 @@ static void start(struct state *state)
     state->fixture.recorder.context = state;
 }
 
-/* As a receiver does it: scanned, normalised, handed on. */
+/* Sends a request like a receiver: scanned and normalised. */
 static void send_request(struct state *state, enum signal signal, unsigned worker,
                          struct slice request)
 {
@@ -67,7 +67,7 @@ static void send_request(struct state *state, enum signal signal, unsigned worke
     struct error err;
     struct buffer *normalised = NULL;
     struct probe probe;
-    if (request.size == 0) /* receivers answer it themselves */
+    if (request.size == 0) /* receivers answer empty requests themselves */
         return;
     if (!(signal == SIGNAL_TRACES ? scan_traces(request, &scan_limits_default, &scan, &err)
                                   : scan_profiles(request, &scan_limits_default, &scan, &err)))

@@ -1,6 +1,6 @@
 /*
- * Folded text, lines, tree, trie and speedscope: the first byte says which. What a reader takes,
- * the pipeline must take.
+ * Folded text, lines, tree, trie and speedscope: the first byte selects the format. The result of a
+ * reader must pass the scan.
  */
 #include "core/base/hash.h"
 #include "core/data/normalise.h"

@@ -1,6 +1,6 @@
 /*
- * Stands in for libFuzzer: gives LLVMFuzzerTestOneInput each file named on the command line, and
- * each file below each folder named there; without arguments, one empty input.
+ * Replaces libFuzzer: calls LLVMFuzzerTestOneInput with each file on the command line, and each
+ * file in the folders there; without arguments, with one empty input.
  */
 #include <errno.h>
 #include <fts.h>
@@ -20,7 +20,7 @@ static int replay_file(const char *path, size_t size_bytes)
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         return -1;
     }
-    /* Exactly as large as the file, so that a sanitizer sees a read past its end. */
+    /* Exactly as large as the file, so that a sanitizer detects a read past its end. */
     uint8_t *data = malloc(size_bytes != 0 ? size_bytes : 1);
     if (data == NULL) {
         abort();

@@ -19,7 +19,8 @@ typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
 typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit Attribute;
 typedef Opentelemetry__Proto__Profiles__V1development__Link Link;
 
-/* A packed message as hex: equal fields give equal bytes. One without fields is as good as none. */
+/* Prints a packed message as hex: equal fields give equal bytes. A message without fields is
+ * printed like an absent one. */
 static void print_packed(struct text *out, const ProtobufCMessage *message)
 {
     size_t size = message ? protobuf_c_message_get_packed_size(message) : 0;
@@ -33,8 +34,7 @@ static void print_packed(struct text *out, const ProtobufCMessage *message)
     free(bytes);
 }
 
-/* Index 0 is the zero value, also where there is no table; so an entry that is zero says the same
- * as index 0. */
+/* Whether an index refers to an entry. Index 0 is the zero value, even without a table. */
 static bool is_entry(int32_t index, size_t count)
 {
     assert(index == 0 || (index > 0 && (size_t)index < count));

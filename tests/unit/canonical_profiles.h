@@ -1,10 +1,12 @@
 /*
- * canonical_profiles: what a profiles request says, whatever its dictionary looks like.
+ * canonical_profiles: prints the content of a profiles request independently of the order of its
+ * dictionary.
  *
- * Reads with protobuf-c and resolves every index, so two requests that mean the same give the same
- * text: a line per profile (if wanted) and per sample, in their order. Also used by fuzz targets.
+ * It reads with protobuf-c and resolves every index, so two requests with the same meaning give the
+ * same text: a line per profile (with CANONICAL_PROFILES) and per sample, in their order. Fuzz
+ * targets use it, too.
  *
- * Owner: the caller's text.
+ * Owner: the text belongs to the caller.
  *
  * Thread: any.
  */
@@ -14,11 +16,12 @@
 #include "core/base/text.h"
 
 enum canonical_detail {
-    CANONICAL_SAMPLES,  /* profile_id and original_payload do not count: a profile may have been cut
-                         */
+    CANONICAL_SAMPLES,  /* without profile_id and original_payload, because a profile may have been
+                           split */
     CANONICAL_PROFILES, /* everything */
 };
 
+/* Appends the content of a request. */
 void canonical_profiles(struct slice request, enum canonical_detail detail, struct text *out);
 
 #endif

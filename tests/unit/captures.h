@@ -1,9 +1,9 @@
 /*
- * captures: the recorded requests of tests/data/captures, decompressed, one call each.
+ * captures: calls a function for each recorded request of tests/data/captures, decompressed.
  *
- * Metrics and whatever is no OTLP traces or profiles request is left out.
+ * Recordings that are not OTLP traces or profiles requests are left out.
  *
- * Owner: the body belongs to the walk.
+ * Owner: the body is valid during the call.
  *
  * Thread: the test's.
  */
@@ -20,7 +20,7 @@ struct capture {
     struct slice body;
 };
 
-/* Returns how many there were; fails the test when there are none. */
+/* Returns the number of requests; fails the test if there are none. */
 unsigned captures_each(void (*on_capture)(const struct capture *capture, void *context),
                        void *context);
 

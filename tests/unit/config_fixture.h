@@ -1,14 +1,14 @@
 /*
  * config_fixture: component types, variables and files that exist only in the tests of config/.
  *
- * Owner: configurations belong to the test, config_free.
+ * Owner: the test owns the configurations, and frees them with config_free.
  *
  * Thread: one.
  */
 #ifndef PROFCOL_TESTS_UNIT_CONFIG_FIXTURE_H
 #define PROFCOL_TESTS_UNIT_CONFIG_FIXTURE_H
 
-/* What cmocka.h needs before it. */
+/* cmocka.h needs these before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,26 +57,27 @@ struct rule_settings {
 
 extern const struct field kinds_fields[];
 extern const struct config_type *const fixture_types[];
-/* What the kinds processor's `check` does; NULL: nothing. */
+/* Called by the `check` of the processor kinds; NULL: nothing. */
 extern void (*fixture_check)(struct kinds_settings *settings, struct config_check *check);
 
 struct fixture_variable {
     const char *name;
     const char *value;
 };
-/* The environment, and the files, by name; ended by a NULL name. */
+/* The environment and the files; ended by a NULL name. */
 extern const struct fixture_variable *fixture_environment;
 extern const struct fixture_variable *fixture_files;
 extern const struct config_inputs fixture_inputs;
 
-/* Loads a whole configuration called "t.yaml"; NULL with the report when it has errors. */
+/* Loads a whole configuration with the name "t.yaml". Returns NULL if it has errors, which are in
+ * the report. */
 struct config *fixture_load(const char *yaml, struct text *report);
-/* Loads one whose processor is `kinds: {BODY}` (flow style, at line 2 column 10), everything else
- * being fine. */
+/* Loads a valid configuration whose processor is `kinds: {BODY}` (flow style, at line 2 column
+ * 10). */
 struct config *fixture_load_kinds(const char *body, struct text *report);
 const struct kinds_settings *fixture_kinds(const struct config *config);
 
-/* The same, and expects exactly this report ("" is success). */
+/* Load a configuration in the same ways, and expect exactly this report ("": success). */
 void expect_report(const char *yaml, const char *expected);
 void expect_kinds_report(const char *body, const char *expected);
 

@@ -12,7 +12,7 @@
 
 /* ---- a case ---- */
 
-/* Its instructions are what tests/cost/run counts. */
+/* tests/cost/run counts the instructions of this function. */
 bool cost_send(const struct cost_case *c, struct slice request, struct verdict *why);
 
 bool __attribute__((noinline))
@@ -59,7 +59,7 @@ static bool run_case(const struct cost_case *c)
     static const size_t sizes[] = {SMALL, LARGE, HUGE_SIZE};
     struct cost costs[3];
     printf("%-44s", c->name);
-    fflush(stdout); /* one that takes minutes is known by its name */
+    fflush(stdout); /* so that the name of a case that takes minutes is shown */
     bool fine = true;
     for (size_t i = 0; i < 3 && fine; i++) {
         costs[i] = measure(c, sizes[i]);
@@ -85,7 +85,7 @@ static int run_all(const struct cost_case *cases, size_t count)
     return failed > 0;
 }
 
-/* Pairs of a case and a size. */
+/* Runs cases, given as pairs of name and size. */
 static int run_named(const struct cost_case *cases, size_t count, char **words, int word_count)
 {
     for (int k = 0; k + 1 < word_count; k += 2) {

@@ -1,15 +1,15 @@
 /*
- * cost: what a request costs, for each byte of it, when its sender makes it as dear as he can.
+ * cost: measures the cost of the most expensive requests, per byte of the request.
  *
- * A case builds a request of about so many plain bytes: the largest table entry and as many
- * references to it as fit. The program of a table of cases (cost_main) is run in two ways. As a
- * test, without arguments, it asserts what every machine can: peak bytes per plain byte, linear
- * growth of the peak, and the answer; and it takes every case once at a size at which work that is
- * quadratic needs minutes. With the arguments CASE SIZE [CASE SIZE ...] it does each of these once,
- * for tests/cost/run, which counts the instructions of cost_send under callgrind. With `write CASE
- * SIZE` it prints the request, for tests/cost/replay.
+ * A case builds a request of about the given number of plain bytes: the largest table entry, and as
+ * many references to it as fit. The program for a table of cases (cost_main) has three modes.
+ * Without arguments it is a test: it asserts what does not depend on the machine (peak memory per
+ * plain byte, linear growth of the peak, the answer), and runs every case once at a size at which
+ * quadratic work takes minutes. With the arguments CASE SIZE [CASE SIZE ...] it runs each of these
+ * once, for tests/cost/run, which counts the instructions of cost_send under callgrind. With `write
+ * CASE SIZE` it prints the request, for tests/cost/replay.
  *
- * Owner: requests are the caller's.
+ * Owner: requests belong to the caller.
  *
  * Thread: one.
  */
@@ -24,14 +24,14 @@ struct cost_case {
     const char *name;
     /* Writes the request. */
     void (*build)(struct wire_writer *out, size_t size);
-    /* False: *why says why. */
+    /* Sends the request. Returns false, with *why set, if it is refused. */
     bool (*send)(struct slice request, struct verdict *why);
-    enum grpc_code answer; /* GRPC_OK: it is taken; RESOURCE_EXHAUSTED: it unfolds to too much */
+    enum grpc_code answer; /* GRPC_OK: accepted; RESOURCE_EXHAUSTED: it unfolds to too much */
 };
 
 int cost_main(int argc, char **argv, const struct cost_case *cases, size_t count);
 
-/* What a case may hold at once: so many bytes for each byte of the request, and so many more. */
+/* Limits on the peak memory of a case: bytes for each byte of the request, plus a constant. */
 enum { COST_PEAK_PER_BYTE = 64, COST_PEAK_MORE = 6 << 20 };
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ITEMS_MAX = 1000000 }; /* scan_limits_default */
+enum { ITEMS_MAX = 1000000 }; /* of scan_limits_default */
 
 /* ---- the fields ---- */
 
@@ -31,13 +31,13 @@ static bool has_length(const ProtobufCFieldDescriptor *field)
            field->type == PROTOBUF_C_TYPE_BYTES;
 }
 
-/* References of traces have no dictionary to refer to. */
+/* Whether a field gets a request. References in traces have no dictionary. */
 static bool is_wanted(const ProtobufCFieldDescriptor *field, enum signal signal)
 {
     return has_length(field) || (is_index(field) && signal == SIGNAL_PROFILES);
 }
 
-/* While the fields are collected: messages whose fields are in the list. */
+/* The state of the search: messages whose fields are in the list. */
 struct search {
     enum signal signal;
     struct cost_field *fields;
@@ -71,7 +71,7 @@ static void add_fields(struct search *search, const ProtobufCMessageDescriptor *
     }
 }
 
-/* Level by level, so that the way to each message is the shortest. */
+/* Breadth first, so that the path to each message is the shortest. */
 size_t cost_fields(enum signal signal, struct cost_field *fields_out)
 {
     struct search search = {.signal = signal, .fields = fields_out};
@@ -101,7 +101,7 @@ static void put_filled(struct wire_writer *out, uint32_t number, int c, size_t s
     free(bytes);
 }
 
-/* Entry 1 of each table, of about so many bytes. */
+/* Writes entry 1 of a table, with about `size` bytes. */
 static void put_entry(struct wire_writer *out, uint32_t table, size_t size)
 {
     size_t entry, value;
@@ -132,7 +132,7 @@ static void put_entry(struct wire_writer *out, uint32_t table, size_t size)
     wire_writer_end(out, entry);
 }
 
-/* Which table a field refers to; 0: none. */
+/* Returns the table that a field refers to; 0 if none. */
 static uint32_t table_of(const ProtobufCFieldDescriptor *field)
 {
     static const struct {
@@ -150,7 +150,7 @@ static uint32_t table_of(const ProtobufCFieldDescriptor *field)
     for (size_t i = 0; is_index(field) && i < sizeof tables / sizeof *tables; i++)
         if (ends_with(field->name, tables[i].end))
             return tables[i].table;
-    assert(!is_index(field)); /* a new table has no line here */
+    assert(!is_index(field)); /* a new table must be added above */
     return 0;
 }
 
@@ -164,7 +164,7 @@ static void put_tables(struct wire_writer *out, uint32_t large, size_t size)
 
 /* ---- the field, again and again ---- */
 
-/* One sample that has all that a sample can refer to. */
+/* Writes a sample with all kinds of references. */
 static void put_sample(struct wire_writer *out)
 {
     static const uint32_t nesting[] = {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES,
@@ -193,7 +193,7 @@ static size_t id_size(const char *name)
     return strcmp(name, "span_id") == 0 || strcmp(name, "parent_span_id") == 0 ? SPAN_ID_SIZE : 0;
 }
 
-/* size: of a text or a list. */
+/* Writes the field. size: of a text or a list. */
 static void put_leaf(struct wire_writer *out, const ProtobufCFieldDescriptor *field, size_t size)
 {
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
@@ -224,7 +224,7 @@ static void put_path(struct wire_writer *out, const struct cost_field *field, si
     wire_writer_end(out, begun);
 }
 
-/* The innermost step of which there may be several. */
+/* Returns the innermost repeated step of the path. */
 static size_t repeated_step(const struct cost_field *field)
 {
     size_t step = field->depth - 1;

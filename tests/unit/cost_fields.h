@@ -1,11 +1,11 @@
 /*
- * cost_fields: for each field of OTLP that refers to something or holds something, the request that
- * has it most often.
+ * cost_fields: builds, for each field of OTLP that refers to something or contains something, a
+ * request that repeats it as often as possible.
  *
- * The fields are those of the protobuf-c descriptors, so one that a newer proto/ brings has its
- * request at once. Half of the request is what the field refers to, or its first text; the other
- * half is the field, again and again. Numbers that refer to nothing have no request: nobody does
- * more for them than read them.
+ * The fields are from the protobuf-c descriptors, so a new field in proto/ gets its request
+ * automatically. Half of the request is the entry that the field refers to, or its first text; the
+ * other half repeats the field. Numbers that refer to nothing have no request, because they are
+ * only read.
  *
  * Owner: names and paths are static.
  *
@@ -27,9 +27,9 @@ struct cost_field {
     size_t depth;
 };
 
-/* Those of a signal; how many. */
+/* Finds the fields of a signal, and returns their number. */
 size_t cost_fields(enum signal signal, struct cost_field *fields_out);
-/* With no more profiles, scopes and resources than any request may have. */
+/* Writes the request of a field, within the limits on profiles, scopes and resources. */
 void cost_field_write(struct wire_writer *out, const struct cost_field *field, size_t size);
 
 #endif

@@ -32,7 +32,7 @@ bool cost_memory_is_counted(void)
     return true;
 }
 
-/* The allocator's own functions; those below stand before them for the whole program. */
+/* The functions of glibc's allocator. The functions below replace them in the whole program. */
 void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_calloc(size_t count, size_t size); /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_realloc(void *old, size_t size);   /* NOLINT(bugprone-reserved-identifier) */

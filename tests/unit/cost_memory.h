@@ -1,8 +1,8 @@
 /*
- * cost_memory: how much memory a program holds, and held at most since it was asked to look.
+ * cost_memory: measures the memory that a program holds, and its peak.
  *
- * A program that calls these has an allocator that counts; without glibc, or under a sanitizer, it
- * counts nothing and both are 0.
+ * A program that uses it has a counting allocator. Without glibc, or under a sanitizer, nothing is
+ * counted, and all results are 0.
  *
  * Owner: the program.
  *
@@ -24,11 +24,12 @@
 #endif
 
 bool cost_memory_is_counted(void);
-/* What follows is counted on top of what is held now. */
+/* Begins a measurement, relative to the memory held now. */
 void cost_memory_begin(void);
-/* The most since then. */
+/* Returns the peak since cost_memory_begin, in bytes. */
 size_t cost_memory_peak(void);
-/* Calls since then, and the bytes that calloc set to zero and realloc moved. */
+/* Return the number of allocator calls since then, and the bytes that calloc zeroed and realloc
+ * moved. */
 size_t cost_memory_calls(void);
 size_t cost_memory_written(void);
 

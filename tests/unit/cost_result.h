@@ -1,5 +1,5 @@
 /*
- * cost_result: what one request cost, measured and printed in one way for tests/cost/run.
+ * cost_result: measures and prints the cost of one request, for tests/cost/run.
  *
  * Owner: the caller.
  *
@@ -18,13 +18,13 @@ struct cost {
     struct verdict why;
 };
 
-/* Of a request of so many bytes, which is sent between these two. */
+/* Measure a request of this size, which is sent between the two calls. */
 struct cost cost_begin(size_t plain_bytes);
 void cost_end(struct cost *cost, bool is_taken);
 
-/* "plain 65536 peak 1234567 us 890 taken" */
+/* Prints "plain 65536 peak 1234567 us 890 taken". */
 void cost_print(const struct cost *cost);
-/* The request to standard output. False: not all of it. */
+/* Writes the request to standard output. Returns false on an error. */
 bool cost_write_request(const struct wire_writer *request);
 
 #endif

@@ -16,15 +16,15 @@
 extern const struct component_type spanjoin_processor_type, resource_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
-/* What changes a resource keeps a node of it, and a request has 100,000 at most; what changes an
- * item keeps one or two. */
+/* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
+ * or two for each changed item. */
 enum { NODES_BYTES = 8 << 20 };
-/* A description ends behind 16 MiB, in memory that doubles. */
+/* A description has at most 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
-static struct span_index *sources; /* for the numbers of who sends */
+static struct span_index *sources; /* for the numbers of sources */
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
 {
@@ -42,10 +42,10 @@ static void stage_scan(enum signal signal, struct buffer *request, uint32_t item
 {
     (void)signal;
     (void)request;
-    (void)items; /* it was scanned */
+    (void)items; /* the scan has counted them */
 }
 
-/* Every id is found: of the first span. */
+/* Lets every key match the first span. */
 static void answer_all(struct sample_plan *plan, struct span_match *match)
 {
     for (uint32_t k = 0; k < plan->key_count; k++) {
@@ -106,7 +106,7 @@ static void cut(enum signal signal, struct buffer *request, uint32_t items,
     }
 }
 
-/* A component that changes every item: one attribute is new, one is the copy of another one. */
+/* A component that changes every item: adds one attribute, and copies another. */
 static void stage_items(enum signal signal, struct buffer *request, uint32_t count)
 {
     struct batch *batch = batch_of(signal, request, count);
@@ -229,7 +229,7 @@ bool cost_stage_take(const struct cost_stage *stage, enum signal signal, struct 
     struct buffer *request = otlp_request_read(body, signal, is_json, NULL, &items, why);
     if (!request)
         return false;
-    if (items > 0) /* others a receiver answers itself */
+    if (items > 0) /* a receiver answers empty ones itself */
         stage->run(signal, request, items);
     buffer_unref(request);
     return true;

@@ -18,7 +18,7 @@ static const struct pyroscope_settings *settings(void)
     return &all;
 }
 
-/* The longest service that a head has room for. */
+/* Returns the longest service name that fits into a head. */
 static struct slice long_name(void)
 {
     static uint8_t text[12 << 10];
@@ -77,7 +77,7 @@ INGEST(lines)
 INGEST(tree)
 INGEST(trie)
 INGEST(speedscope)
-INGEST(folded) /* no format: the Content-Type counts */
+INGEST(folded) /* without a format, the Content-Type selects it */
 
 bool send_form(struct slice body, struct verdict *why)
 {
@@ -135,7 +135,7 @@ bool send_delta(struct slice body, struct verdict *why)
     return fine;
 }
 
-/* As much of the receiver as is its own: what a request gains, written out. */
+/* Runs the receiver's own part: adds service names, and encodes the result. */
 bool send_otlp(struct slice body, struct verdict *why)
 {
     struct arena arena = {0};

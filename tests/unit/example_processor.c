@@ -1,7 +1,7 @@
 /*
  * example_processor: sets an attribute of every span and every sample that does not have it yet.
  *
- * Not part of profcol: the processor that CONTRIBUTING.md copies and explains.
+ * It is not part of profcol: CONTRIBUTING.md copies and explains it.
  *
  * Owner: nothing is kept of a batch.
  *
@@ -35,7 +35,7 @@ static const struct field example_fields[] = {
     FIELD_END,
 };
 
-/* What the table cannot say. */
+/* Rules that the table cannot express. */
 static void check_settings(void *config, struct config_check *check)
 {
     const struct example_settings *settings = config;
@@ -79,7 +79,7 @@ static void example_consume(struct node *node, struct batch *batch)
     struct slice value = any_value_encode(&batch->arena, text);
     uint32_t changed = set_missing(batch, slice_of_string(settings->key), value);
     counter_add(node_of(node)->changed, node->worker->index, changed);
-    node_forward(node, batch); /* takes it over: it must not be used any more */
+    node_forward(node, batch); /* takes over the batch, which must not be used any more */
 }
 
 const struct component_type example_processor_type = {

@@ -10,7 +10,7 @@
 
 enum { BEFORE = 60, BEHIND = 40 };
 
-/* Part of the text around the place, on one line. */
+/* Prints the part of the text around the position, on one line. */
 static void print_excerpt(struct text *out, const char *label, const char *text, size_t from,
                           size_t at)
 {

@@ -17,7 +17,7 @@ const struct component_type graph_bench_source_type = {
                .fields = no_fields},
 };
 
-/* --- life --- */
+/* ---- start and end ---- */
 
 static void start_worker(struct graph_bench *bench, unsigned index)
 {
@@ -82,7 +82,7 @@ void graph_bench_end(struct graph_bench *bench)
     assert(budget_used(&bench->budget) == 0);
 }
 
-/* --- time --- */
+/* ---- time ---- */
 
 uint64_t graph_bench_now(const struct graph_bench *bench)
 {
@@ -130,7 +130,7 @@ bool graph_bench_drain(struct graph_bench *bench, uint64_t limit_ns)
     return graph_is_drained(bench->graph);
 }
 
-/* --- requests --- */
+/* ---- requests ---- */
 
 static void put_varint(struct text *out, uint64_t value)
 {
@@ -206,7 +206,7 @@ void graph_bench_send(struct graph_bench *bench, unsigned worker,
                                    request->count, sender ? &sender->receipt : NULL, NULL));
 }
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 static uint64_t read_varint(struct slice *rest)
 {
@@ -221,7 +221,7 @@ static uint64_t read_varint(struct slice *rest)
     }
 }
 
-/* These requests have fields of bytes only. */
+/* Reads a field; these requests have only fields of bytes. */
 static struct slice read_field(struct slice *rest, uint64_t *number_out)
 {
     uint64_t key = read_varint(rest), size = read_varint(rest);
@@ -253,7 +253,7 @@ static void visit_span(struct visit *visit, struct slice span)
     }
 }
 
-/* Requests, resources and scopes, down to the spans. */
+/* Visits a level: request, resources, scopes, then spans. */
 static void visit_level(struct visit *visit, struct slice bytes, unsigned level)
 {
     static const uint64_t numbers[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,
@@ -294,7 +294,7 @@ uint64_t batch_first_span(struct batch *batch)
     return first;
 }
 
-/* --- looking --- */
+/* ---- inspecting ---- */
 
 struct node *graph_bench_node(struct graph_bench *bench, unsigned worker, const char *id,
                               const char *pipeline)

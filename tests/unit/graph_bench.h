@@ -1,6 +1,6 @@
 /*
- * graph_bench: a graph from YAML on workers of a test, requests of numbered spans, and senders
- * that note what they are told.
+ * graph_bench: a graph from YAML on workers of a test, requests of numbered spans, and senders that
+ * record their answers.
  *
  *     struct graph_bench bench;
  *     graph_bench_init(&bench, 1, false);
@@ -9,8 +9,8 @@
  *     graph_bench_advance(&bench, 1000000000); // one second later
  *     graph_bench_end(&bench);                 // stops, checks that nothing is left
  *
- * The receiver `source` of every bench forwards what the test sends. What a thread of its own must
- * not do is left to asserts: cmocka fails a test on its own thread only.
+ * The receiver `source` of every bench forwards what the test sends. On other threads, use assert:
+ * cmocka can fail a test only on its own thread.
  *
  * Owner: the test.
  *
@@ -34,11 +34,11 @@ struct graph_bench {
     bool is_real; /* workers have threads */
 };
 
-/* Who waits for an answer. Must outlive its request. */
+/* A sender that waits for an answer. Must outlive its request. */
 struct sender {
     struct receipt receipt; /* first */
     struct worker *worker;
-    unsigned settled; /* how often */
+    unsigned settled; /* number of settlements */
     struct verdict verdict;
     uint64_t at_ns;
     bool has_given_up;
@@ -54,20 +54,21 @@ struct numbered_request {
 extern const struct component_type graph_bench_source_type; /* receiver "source", no settings */
 
 void graph_bench_init(struct graph_bench *bench, unsigned workers, bool is_real);
-/* types: ends with NULL. Fails the test on an error. */
+/* Builds and starts the graph. types: NULL-terminated. Fails the test on an error. */
 void graph_bench_begin(struct graph_bench *bench, const struct config_type *const *types,
                        const char *yaml);
-/* As a receiver does it. sender may be NULL: nobody waits. */
+/* Sends a request as a receiver does. sender may be NULL: nobody waits. */
 void graph_bench_send(struct graph_bench *bench, unsigned worker,
                       const struct numbered_request *request, struct sender *sender);
-/* Moves manual workers forward, all by the same steps. */
+/* Moves all manual workers forward by the same steps. */
 void graph_bench_advance(struct graph_bench *bench, uint64_t delta_ns);
 uint64_t graph_bench_now(const struct graph_bench *bench);
-/* Starts to drain and moves manual workers until that is done, at most limit_ns. */
+/* Starts to drain, and moves manual workers forward until it is done, at most limit_ns. Returns
+ * whether it is done. */
 bool graph_bench_drain(struct graph_bench *bench, uint64_t limit_ns);
-/* Stops the graph; metrics and components are still there. */
+/* Stops the graph. Metrics and components still exist. */
 void graph_bench_stop(struct graph_bench *bench);
-/* Frees what is stopped and checks that the budget is back at zero. */
+/* Frees the stopped graph, and checks that the budget is back at zero. */
 void graph_bench_end(struct graph_bench *bench);
 struct node *graph_bench_node(struct graph_bench *bench, unsigned worker, const char *id,
                               const char *pipeline);

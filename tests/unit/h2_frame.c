@@ -14,5 +14,5 @@ void h2_frame_put_head(struct text *out, uint8_t type, uint8_t flags, uint32_t s
                                                (uint8_t)(stream >> 16),
                                                (uint8_t)(stream >> 8),
                                                (uint8_t)stream};
-    text_append_slice(out, slice_of(head, sizeof(head)));
+    text_append_slice(out, slice_of(head, sizeof head));
 }

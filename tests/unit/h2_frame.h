@@ -1,5 +1,5 @@
 /*
- * h2_frame: HTTP/2 frames as bytes, right or wrong (RFC 9113, section 4.1).
+ * h2_frame: writes valid and invalid HTTP/2 frames (RFC 9113, section 4.1).
  *
  * Owner: the caller.
  *
@@ -10,7 +10,7 @@
 
 #include "core/base/text.h"
 
-/* Appends the head of a frame whose payload has so many bytes. */
+/* Appends the head of a frame with a payload of `length` bytes. */
 void h2_frame_put_head(struct text *out, uint8_t type, uint8_t flags, uint32_t stream,
                        size_t length);
 

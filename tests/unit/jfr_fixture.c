@@ -39,7 +39,7 @@ size_t jfr_fixture_event(struct jfr_fixture *f, uint64_t type)
     return f->event - f->chunk;
 }
 
-/* The size as a number that always has four bytes, as the JDK writes it. */
+/* Writes the size as a number of always four bytes, as the JDK does. */
 void jfr_fixture_event_end(struct jfr_fixture *f)
 {
     size_t size = f->out.size - f->event;
@@ -76,7 +76,7 @@ static int64_t known(struct strings *strings, const char *text)
     return string_of(strings, text, strlen(text));
 }
 
-/* "stackTrace:30#" */
+/* Writes a field such as "stackTrace:30#". */
 static void write_field(struct jfr_fixture *f, struct strings *strings, const char *word,
                         size_t size)
 {
@@ -92,7 +92,7 @@ static void write_field(struct jfr_fixture *f, struct strings *strings, const ch
         JFR_NUMBERS(f, known(strings, "constantPool"), known(strings, "true"));
     if (is_list)
         JFR_NUMBERS(f, known(strings, "dimension"), known(strings, "1"));
-    JFR_NUMBERS(f, 1, known(strings, "annotation"), 0, 0); /* one child, which is nothing to us */
+    JFR_NUMBERS(f, 1, known(strings, "annotation"), 0, 0); /* one child, which readers ignore */
 }
 
 static size_t count_words(const char *text, size_t size)
@@ -103,7 +103,7 @@ static size_t count_words(const char *text, size_t size)
     return count;
 }
 
-/* "20 jdk.ExecutionSample stackTrace:30# spanId:10" */
+/* Writes a class such as "20 jdk.ExecutionSample stackTrace:30# spanId:10". */
 static void write_class(struct jfr_fixture *f, struct strings *strings, const char *text,
                         size_t size)
 {

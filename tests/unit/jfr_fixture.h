@@ -1,5 +1,5 @@
 /*
- * jfr_fixture: writes JFR recordings, right and wrong ones.
+ * jfr_fixture: writes valid and invalid JFR recordings.
  *
  *     jfr_fixture_chunk(&f, "10 long; 20 jdk.ExecutionSample stackTrace:30# spanId:10");
  *     jfr_fixture_event(&f, 1);                    // a checkpoint: its head, then pools
@@ -20,16 +20,16 @@
 
 struct jfr_fixture {
     struct wire_writer out;
-    size_t chunk; /* where it began */
+    size_t chunk; /* position of its begin */
     size_t event;
 };
 
-/* Header and metadata. Classes: "id name field:class field:class# (a constant) field:class* (a
- * list)", separated by "; ". */
+/* Begins a chunk with header and metadata. classes: "id name field:class field:class# (a constant)
+ * field:class* (a list)", separated by "; ". */
 void jfr_fixture_chunk(struct jfr_fixture *f, const char *classes);
-/* Sizes and offsets into the header. */
+/* Ends a chunk: writes sizes and offsets into its header. */
 void jfr_fixture_chunk_end(struct jfr_fixture *f, size_t checkpoint);
-/* Its size and type; returns its place in the chunk. */
+/* Begins an event with its size and type. Returns its place in the chunk. */
 size_t jfr_fixture_event(struct jfr_fixture *f, uint64_t type);
 void jfr_fixture_event_end(struct jfr_fixture *f);
 #define JFR_NUMBERS(f, ...)                                                                        \

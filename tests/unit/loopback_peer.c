@@ -36,7 +36,7 @@ struct connection {
     int socket;
     unsigned number;
     bool over;
-    struct h2_stream *streams; /* all there were */
+    struct h2_stream *streams; /* all streams so far */
 };
 
 static bool write_all(int s, const void *data, size_t size)
@@ -52,7 +52,7 @@ static bool write_all(int s, const void *data, size_t size)
     return true;
 }
 
-/* Takes the request over. */
+/* Takes over the request. */
 static struct peer_answer ask(struct peer *peer, struct peer_request *request)
 {
     struct peer_answer answer = {.status = 200};
@@ -69,11 +69,11 @@ static struct peer_answer ask(struct peer *peer, struct peer_request *request)
 static void wait_for_end(struct connection *connection)
 {
     char byte[256];
-    while (recv(connection->socket, byte, sizeof(byte), 0) > 0)
+    while (recv(connection->socket, byte, sizeof byte, 0) > 0)
         ;
 }
 
-/* HTTP/1.1 */
+/* ---- HTTP/1.1 ---- */
 
 static bool read_head(int s, struct text *head)
 {
@@ -111,7 +111,7 @@ static struct peer_request *read_h1_request(struct connection *connection)
         text_deinit(&raw);
         return NULL;
     }
-    struct peer_request *request = memory_zalloc(sizeof(*request));
+    struct peer_request *request = memory_zalloc(sizeof *request);
     request->connection = connection->number;
     size_t length = take_lines(&raw, request);
     text_deinit(&raw);
@@ -121,7 +121,7 @@ static struct peer_request *read_h1_request(struct connection *connection)
         if (connection->peer->options.slow_reader)
             usleep(500);
         ssize_t n =
-            recv(connection->socket, buffer, want < sizeof(buffer) ? want : sizeof(buffer), 0);
+            recv(connection->socket, buffer, want < sizeof buffer ? want : sizeof buffer, 0);
         if (n <= 0)
             break;
         text_append_slice(&request->body, slice_of(buffer, (size_t)n));
@@ -171,7 +171,7 @@ static void serve_h1(struct connection *connection)
     }
 }
 
-/* HTTP/2 */
+/* ---- HTTP/2 ---- */
 
 struct h2_stream {
     struct h2_stream *next;
@@ -194,8 +194,8 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
 static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
     struct connection *connection = context;
-    struct h2_stream *stream = memory_zalloc(sizeof(*stream));
-    stream->request = memory_zalloc(sizeof(*stream->request));
+    struct h2_stream *stream = memory_zalloc(sizeof *stream);
+    stream->request = memory_zalloc(sizeof *stream->request);
     stream->request->connection = connection->number;
     stream->next = connection->streams;
     connection->streams = stream;
@@ -281,7 +281,7 @@ static void answer_h2(nghttp2_session *session, struct connection *connection, i
         return;
     }
     char status[16];
-    snprintf(status, sizeof(status), "%d", answer->status);
+    snprintf(status, sizeof status, "%d", answer->status);
     nghttp2_nv nv[PEER_HEADERS_MAX + 1] = {{(uint8_t *)(uintptr_t) ":status", (uint8_t *)status, 7,
                                             strlen(status), NGHTTP2_NV_FLAG_NONE}};
     size_t count = 1 + make_nv(answer->headers, nv + 1);
@@ -344,7 +344,7 @@ static void serve_h2(struct connection *connection)
         uint8_t buffer[16384];
         if (connection->peer->options.slow_reader)
             usleep(500);
-        ssize_t n = recv(connection->socket, buffer, sizeof(buffer), 0);
+        ssize_t n = recv(connection->socket, buffer, sizeof buffer, 0);
         if (n <= 0 || nghttp2_session_mem_recv(session, buffer, (size_t)n) < 0 ||
             nghttp2_session_send(session) != 0)
             break;
@@ -353,7 +353,7 @@ static void serve_h2(struct connection *connection)
     free_streams(connection);
 }
 
-/* Connections */
+/* ---- connections ---- */
 
 static void *serve(void *context)
 {
@@ -381,10 +381,10 @@ static void *accept_all(void *context)
         if (s < 0)
             return NULL;
         int on = 1;
-        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         pthread_mutex_lock(&peer->lock);
         assert(peer->connections < CONNECTIONS_MAX);
-        struct connection *connection = memory_zalloc(sizeof(*connection));
+        struct connection *connection = memory_zalloc(sizeof *connection);
         *connection = (struct connection){.peer = peer, .socket = s, .number = peer->connections};
         peer->sockets[peer->connections] = s;
         pthread_create(&peer->threads[peer->connections++], NULL, serve, connection);
@@ -395,21 +395,21 @@ static void *accept_all(void *context)
 static int listen_unix(const char *path)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
     unlink(path);
     int s = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert(bind(s, (struct sockaddr *)&name, sizeof(name)) == 0);
+    assert(bind(s, (struct sockaddr *)&name, sizeof name) == 0);
     return s;
 }
 
 static int listen_tcp(uint16_t *port, bool small)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof(name);
+    socklen_t size = sizeof name;
     int s = socket(AF_INET, SOCK_STREAM, 0), bytes = 4096;
     if (small)
-        setsockopt(s, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-    assert(bind(s, (struct sockaddr *)&name, sizeof(name)) == 0);
+        setsockopt(s, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    assert(bind(s, (struct sockaddr *)&name, sizeof name) == 0);
     assert(getsockname(s, (struct sockaddr *)&name, &size) == 0);
     *port = ntohs(name.sin_port);
     return s;
@@ -417,7 +417,7 @@ static int listen_tcp(uint16_t *port, bool small)
 
 struct peer *peer_new(const struct peer_options *options)
 {
-    struct peer *peer = memory_zalloc(sizeof(*peer));
+    struct peer *peer = memory_zalloc(sizeof *peer);
     peer->options = *options;
     pthread_mutex_init(&peer->lock, NULL);
     peer->listener = options->unix_path ? listen_unix(options->unix_path)
@@ -484,12 +484,12 @@ const char *peer_header(const struct peer_request *request, const char *name)
 {
     static char value[1024];
     char key[128];
-    snprintf(key, sizeof(key), "%s: ", name);
+    snprintf(key, sizeof key, "%s: ", name);
     const char *at = text_string(&request->head);
     while (at && *at) {
         if (strncmp(at, key, strlen(key)) == 0) {
             const char *start = at + strlen(key);
-            snprintf(value, sizeof(value), "%.*s", (int)strcspn(start, "\n"), start);
+            snprintf(value, sizeof value, "%.*s", (int)strcspn(start, "\n"), start);
             return value;
         }
         at = strchr(at, '\n');

@@ -1,9 +1,9 @@
 /*
- * loopback_peer: a server for tests of what profcol sends, on a port of its own, with a thread per
+ * loopback_peer: a server for tests of outgoing requests, on a port of its own, with a thread per
  * connection.
  *
- * It speaks HTTP/1.1 or HTTP/2 (nghttp2) in cleartext, records each request and answers as the
- * test says; also wrongly, late, or not at all.
+ * It speaks HTTP/1.1 or HTTP/2 (nghttp2) in cleartext, records each request, and answers as the
+ * test specifies: also wrongly, late, or not at all.
  *
  * Owner: the test; peer_free closes everything and waits for the threads.
  *
@@ -18,13 +18,13 @@ enum peer_protocol { PEER_HTTP1, PEER_HTTP2, PEER_RAW };
 
 enum peer_action {
     PEER_ANSWER,
-    PEER_SILENT,  /* nothing, for ever */
-    PEER_CLOSE,   /* hangs up */
+    PEER_SILENT,  /* never answers */
+    PEER_CLOSE,   /* closes the connection */
     PEER_RESET,   /* HTTP/2: RST_STREAM with peer_answer.code */
     PEER_GOAWAY,  /* HTTP/2: GOAWAY that excludes this request */
-    PEER_HALF,    /* the head and half of the body, then hangs up (HTTP/2: resets) */
-    PEER_DRIP,    /* HTTP/1.1: the answer at one byte in 20 ms */
-    PEER_RAW_TEXT /* HTTP/1.1: the body is written as it is, then hangs up unless keep is set */
+    PEER_HALF,    /* the head and half of the body, then closes (HTTP/2: resets) */
+    PEER_DRIP,    /* HTTP/1.1: sends one byte of the answer every 20 ms */
+    PEER_RAW_TEXT /* HTTP/1.1: sends the body unchanged, then closes unless keep is set */
 };
 
 struct peer_header {
@@ -59,10 +59,10 @@ struct peer_options {
     const char *unix_path; /* NULL: TCP on 127.0.0.1 */
     uint32_t max_streams;  /* HTTP/2; 0: 100 */
     bool slow_reader;      /* a small receive buffer and pauses */
-    /* number: of the request, from 0. */
+    /* Sets the answer to a request. number: of the request, from 0. */
     void (*answer)(void *context, unsigned number, const struct peer_request *request,
                    struct peer_answer *answer);
-    /* PEER_RAW: what to do with a connection. */
+    /* PEER_RAW: handles a connection. */
     void (*serve)(void *context, int socket, unsigned connection);
     void *context;
 };
@@ -72,11 +72,11 @@ uint16_t peer_port(const struct peer *peer);
 void peer_free(struct peer *peer);
 unsigned peer_connections(struct peer *peer);
 size_t peer_requests(struct peer *peer);
-/* Valid until peer_free. */
+/* Returns a request, valid until peer_free. */
 const struct peer_request *peer_request(struct peer *peer, size_t number);
-/* Value of a header, "" when it is not there; in a static buffer. */
+/* Returns the value of a header, in a static buffer; "" if it is absent. */
 const char *peer_header(const struct peer_request *request, const char *name);
-/* A port of 127.0.0.1 that nobody listens on. */
+/* Returns a port of 127.0.0.1 without a listener. */
 uint16_t peer_unused_port(void);
 
 #endif

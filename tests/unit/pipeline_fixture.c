@@ -18,7 +18,7 @@ struct recorder_node {
 
 static void record(struct recorder *recorder, const struct recorded *offered)
 {
-    recorder->items = memory_grow(recorder->items, recorder->count + 1, sizeof(*recorder->items));
+    recorder->items = memory_grow(recorder->items, recorder->count + 1, sizeof *recorder->items);
     recorder->items[recorder->count++] = *offered;
 }
 
@@ -118,7 +118,7 @@ static const struct config_type fixture_sink = {.name = "fixture_sink",
                                                 .config_size = 1,
                                                 .stability = {STABILITY_STABLE, STABILITY_STABLE}};
 
-/* A whole configuration around the component's section. */
+/* Completes the component's section to a whole configuration. */
 static void complete_yaml(struct text *out, const struct component_type *type, const char *id,
                           const char *yaml, enum signal signal)
 {
@@ -148,7 +148,7 @@ void fixture_refuses(const struct component_type *type, const char *settings, co
     if (config || !strstr(text_string(&report), wanted))
         fail_msg("%s: %s\nwant: %s\n got: %s", id, settings, wanted,
                  config ? "no error" : text_string(&report));
-    assert_non_null(strstr(text_string(&report), "test:1:")); /* it says where */
+    assert_non_null(strstr(text_string(&report), "test:1:")); /* the report has the position */
     text_deinit(&yaml);
     text_deinit(&whole);
     text_deinit(&report);
@@ -181,13 +181,13 @@ static struct component *make_component(struct fixture *fixture, const struct co
                                         const char *id, const void *settings)
 {
     struct component *component =
-        memory_zalloc(type->component_size ? type->component_size : sizeof(*component));
+        memory_zalloc(type->component_size ? type->component_size : sizeof *component);
     component->type = type;
     component->id = id;
     component->settings = settings;
     component->process = &fixture->process;
     component->pipeline_count[SIGNAL_TRACES] = component->pipeline_count[SIGNAL_PROFILES] = 1;
-    snprintf(component->label, sizeof(component->label), "component %s", id);
+    snprintf(component->label, sizeof component->label, "component %s", id);
     struct error err;
     if (type->prepare)
         type->prepare(component);
@@ -228,7 +228,7 @@ struct fixture_place *fixture_place_before(struct fixture *fixture,
                                            const char *yaml, const char *pipeline,
                                            enum signal signal)
 {
-    struct fixture_place *place = memory_zalloc(sizeof(*place));
+    struct fixture_place *place = memory_zalloc(sizeof *place);
     for (struct fixture_place *other = fixture->places; other; other = other->next)
         if (strcmp(other->component->id, id) == 0)
             place->component = other->component;
@@ -283,7 +283,7 @@ struct buffer *fixture_encode(enum signal signal, const char *json)
         json_to_protobuf(request_of(signal), slice_of_string(json), NULL, &over_budget, &err);
     if (!buffer)
         fail_msg("%s: %s", json, err.text);
-    assert(buffer); /* for analysers, which do not know that a failure ends the test */
+    assert(buffer); /* for static analysers, which do not know that a failure ends the test */
     return buffer;
 }
 
@@ -421,7 +421,7 @@ static bool all_are_idle(const struct fixture *fixture)
     return true;
 }
 
-/* All are told at once, as in the graph: one hands what it holds to the next. */
+/* Drains all places at once, as the graph does, because each passes its held data to the next. */
 static void drain_places(struct fixture *fixture)
 {
     for (struct fixture_place *place = fixture->places; place; place = place->next)

@@ -11,7 +11,7 @@
  *     assert_int_equal(f.recorder.count, 1);
  *     fixture_deinit(&f);  // drains, stops, checks that nothing is left
  *
- * Two components one behind the other: fixture_place for the second one first, then
+ * For two consecutive components, call fixture_place for the second one first, then
  * fixture_place_before for the one whose nodes forward to it.
  *
  * Owner: the test.
@@ -28,7 +28,7 @@
 #define FIXTURE_WORKERS_MAX 4
 #define FIXTURE_START_NS 1000000000000u /* the manual clock starts here */
 
-/* Stands behind the component: keeps what arrives, as flat bytes, and answers as it is told. */
+/* The node after the component: records batches as flat bytes, and answers as specified. */
 struct recorder {
     struct recorded {
         enum signal signal;
@@ -38,15 +38,15 @@ struct recorder {
         unsigned worker;
         uint64_t at_ns;
     } * items;
-    size_t count; /* accepted ones */
+    size_t count; /* of accepted batches */
     size_t refused;
     /* The answer to the next batches; OK by default. */
     struct verdict answer;
-    /* When set, decides instead of answer; called with the offered bytes. */
+    /* If set, returns the answer instead of `answer`; called with the offered bytes. */
     struct verdict (*decide)(void *context, const struct recorded *offered);
     void *context;
-    enum refusal refusal; /* why it refuses; REFUSED_FAILED by default */
-    /* true: batches are kept unanswered until fixture_release. */
+    enum refusal refusal; /* reason of refusals; REFUSED_FAILED by default */
+    /* Batches are kept unanswered until fixture_release. */
     bool hold;
     struct batch *held;
     size_t held_count;
@@ -55,7 +55,7 @@ struct recorder {
 struct fixture_place {
     struct component *component;
     struct node *nodes[FIXTURE_WORKERS_MAX]; /* one per worker */
-    struct fixture_place *next;              /* the one made after this one */
+    struct fixture_place *next;              /* the place created after this one */
 };
 
 struct fixture {
@@ -68,10 +68,10 @@ struct fixture {
     struct fixture_place *places;
     struct config **configs;
     size_t config_count;
-    uint64_t peer; /* who sends what fixture_consume hands over; 0: not known */
+    uint64_t peer; /* peer_key of the sender in fixture_consume; 0: not known */
 };
 
-/* A receipt whose outcome the test looks at. Must outlive the batch. */
+/* A receipt whose outcome the test checks. Must outlive the batch. */
 struct probe {
     struct receipt receipt; /* first */
     unsigned settled;
@@ -81,39 +81,40 @@ struct probe {
 };
 
 void fixture_init(struct fixture *fixture, unsigned workers);
-/* Makes the component from one YAML text that holds its section ("processors: {spanjoin: {...}}"),
- * initialises it and starts a node per worker; what the nodes forward goes to the recorder. Call
- * again with the same id for a second place (another pipeline) of the same component: it shares
- * `component`. Fails the test on an error. */
+/* Creates a component from a YAML text with its section ("processors: {spanjoin: {...}}"),
+ * initialises it, and starts a node per worker. The nodes forward to the recorder. Call it again
+ * with the same id for a second place (another pipeline), which shares `component`. Fails the test
+ * on an error. */
 struct fixture_place *fixture_place(struct fixture *fixture, const struct component_type *type,
                                     const char *id, const char *yaml, const char *pipeline,
                                     enum signal signal);
-/* The same, but what the nodes forward goes to the nodes of `behind`, which was made before. */
+/* Like fixture_place, but the nodes forward to the nodes of `behind`, which was created before. */
 struct fixture_place *fixture_place_before(struct fixture *fixture,
                                            const struct fixture_place *behind,
                                            const struct component_type *type, const char *id,
                                            const char *yaml, const char *pipeline,
                                            enum signal signal);
 /* Checks that the component is refused with these settings ("{timeout: soon}"), and that the report
- * has the text `wanted` in it. Needs no fixture. */
+ * contains the text `wanted`. Needs no fixture. */
 void fixture_refuses(const struct component_type *type, const char *settings, const char *wanted);
-/* A request in OTLP/JSON, encoded; one reference. Fails the test when it cannot be read. */
+/* Encodes a request in OTLP/JSON. The caller gets one reference. Fails the test if the request is
+ * invalid. */
 struct buffer *fixture_encode(enum signal signal, const char *json);
-/* A request of one span with this name, encoded; one reference. */
+/* Encodes a request of one span with this name. The caller gets one reference. */
 struct buffer *fixture_span(const char *name);
-/* What arrived as number `index`, as OTLP/JSON; the caller frees it. */
+/* Returns recorded batch number `index` as OTLP/JSON; the caller frees it. */
 char *fixture_recorded_json(const struct fixture *fixture, size_t index);
-/* Hands encoded request bytes (copied) to the node. probe may be NULL (no receipt). */
+/* Passes a copy of an encoded request to the node. probe may be NULL: no receipt. */
 void fixture_consume(struct fixture *fixture, struct node *node, struct slice request,
                      uint32_t items, struct probe *probe);
-/* The same from OTLP/JSON. */
+/* Like fixture_consume, from OTLP/JSON. */
 void fixture_consume_json(struct fixture *fixture, struct node *node, const char *json,
                           uint32_t items, struct probe *probe);
 /* Moves all workers forward by delta_ns, step by step in lock-step, and delivers messages between
  * them. With 0, what has become due now happens: a large batch leaves its job (core/base/job.h). */
 void fixture_advance(struct fixture *fixture, uint64_t delta_ns);
 uint64_t fixture_now(const struct fixture *fixture);
-/* Answers all held batches. */
+/* Answers all batches that the recorder holds. */
 void fixture_release(struct fixture *fixture, const struct verdict *verdict);
 void fixture_clear_recorded(struct fixture *fixture);
 /* Whether the node and its outlets hold nothing. */

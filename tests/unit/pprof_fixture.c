@@ -88,7 +88,7 @@ struct buffer *pprof_to_otlp(struct slice pprof, const struct pprof_options *opt
     return request;
 }
 
-/* --- in words --- */
+/* ---- printing ---- */
 
 /* Whether mappings are printed with their has_ flags. */
 static bool with_flags = true;
@@ -178,7 +178,7 @@ static void print_attributes(struct text *out, const Dictionary *d, const Sample
 
 struct line {
     int64_t value;
-    char *text; /* what is behind the value */
+    char *text; /* the text after the value */
 };
 
 static char *sample_line(const Dictionary *d, const Sample *s)
@@ -205,7 +205,7 @@ static int by_line(const void *a, const void *b)
     return order != 0 ? order : (x->value > y->value) - (x->value < y->value);
 }
 
-/* Equal ones become one; the count of those that are not 0. */
+/* Sums equal lines. Returns the number of lines that are not 0. */
 static size_t sum_lines(struct line *lines, size_t count)
 {
     size_t kept = 0;
@@ -223,7 +223,7 @@ static size_t sum_lines(struct line *lines, size_t count)
     return kept;
 }
 
-/* Sorted. */
+/* Returns the sorted lines of the samples. */
 static struct line *sample_lines(const Dictionary *d, const Profile *p)
 {
     struct line *lines = memory_array(p->n_samples + 1, sizeof *lines);
@@ -280,7 +280,7 @@ static void describe_profile(const Dictionary *d, const Profile *p, bool sums, s
     free(lines);
 }
 
-/* name: a report; else a description. */
+/* Prints each profile. name: for a report; NULL: a description. */
 static void each_profile(struct slice request, const char *name, bool sums, struct text *out)
 {
     Request *r =
@@ -316,7 +316,7 @@ void pprof_describe_sums(struct slice request, bool flags, struct text *out)
     with_flags = true;
 }
 
-/* --- and back --- */
+/* ---- parsing ---- */
 
 static uint32_t read_profiles(struct slice request, struct message *root, struct arena *arena,
                               struct otlp_profile *out, uint32_t max)
@@ -341,7 +341,7 @@ static uint32_t read_profiles(struct slice request, struct message *root, struct
     return count;
 }
 
-/* All parts, one behind the other. */
+/* Writes all parts. */
 static void write_pprofs(struct pprof_writer *writer, const struct pprof_header *header,
                          const struct otlp_profile *profiles, uint32_t count,
                          const struct pprof_limits *limits, struct wire_writer *out)
@@ -354,7 +354,7 @@ static void write_pprofs(struct pprof_writer *writer, const struct pprof_header 
         wire_writer_raw(out, pprof);
 }
 
-/* What a writer remembers of entries that it has met says the same as they did. */
+/* Checks that the entries which a writer keeps give the same result when used again. */
 static void check_again(struct pprof_writer *writer, const struct pprof_header *header,
                         const struct otlp_profile *profiles, uint32_t count,
                         const struct pprof_limits *limits, const struct wire_writer *first)

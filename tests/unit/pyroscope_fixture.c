@@ -123,7 +123,7 @@ static bool run(const struct pyroscope_request *request, struct pyroscope_result
     if (read(&upload, request, &result->why))
         result->profiles = received_profiles_finish(upload.builder, &result->samples, &result->why);
     upload_deinit(&upload);
-    /* Refused exactly when a reason is given. */
+    /* A request is refused exactly if a reason is given. */
     assert(verdict_is_ok(&result->why) == (result->profiles != NULL));
     if (result->profiles)
         check(result);

@@ -1,5 +1,5 @@
 /*
- * pyroscope_fixture: an upload as a client sent it, and what the receiver's readers make of it.
+ * pyroscope_fixture: an upload of a client, and its conversion by the receiver's readers.
  *
  *     struct pyroscope_request request;
  *     pyroscope_load(&request, "go-grpc/pyroscope-ingest/004");
@@ -27,14 +27,14 @@ struct pyroscope_request {
     struct http_headers headers;
     struct slice query;
     struct slice body;
-    struct buffer *file; /* behind body; may be NULL */
+    struct buffer *file; /* contains `body`; may be NULL */
     char *query_text, *content_type;
 };
 
-/* One that a test words itself. */
+/* Sets a request that a test composes itself. */
 void pyroscope_word(struct pyroscope_request *request, const char *query, const char *content_type,
                     struct slice body);
-/* One of tests/data/pyroscope: query, Content-Type, and the body without its Content-Encoding. */
+/* Loads a recording of tests/data/pyroscope: query, Content-Type, and the decompressed body. */
 void pyroscope_load(struct pyroscope_request *request, const char *capture);
 void pyroscope_add_header(struct pyroscope_request *request, const char *name, const char *value);
 void pyroscope_request_deinit(struct pyroscope_request *request);
@@ -46,8 +46,8 @@ struct pyroscope_result {
     struct budget budget;
 };
 
-/* By the reader of /ingest, of PushRequest, of its JSON, of gRPC-Web. What they make of it must
- * pass the scan and need no normalising. */
+/* Convert the request with the reader of /ingest, of PushRequest, of its JSON, or of gRPC-Web.
+ * Check that the result passes the scan and needs no normalising. */
 bool pyroscope_ingest(const struct pyroscope_request *request, struct pyroscope_result *result);
 bool pyroscope_push(const struct pyroscope_request *request, struct pyroscope_result *result);
 bool pyroscope_push_json(const struct pyroscope_request *request, struct pyroscope_result *result);

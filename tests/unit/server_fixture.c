@@ -134,7 +134,7 @@ double server_fixture_closed(struct server_fixture *fixture, const char *reason)
     return value;
 }
 
-/* Clients. */
+/* ---- clients ---- */
 
 static ssize_t sink(void *context, struct slice data)
 {
@@ -175,7 +175,7 @@ bool raw_client_is_closed(const struct raw_client *client)
     return !client->connection || !is_listed(client);
 }
 
-/* As much as the server wants to have in its place; the rest. */
+/* Copies bytes directly into the places that the server offers. Returns the rest. */
 static struct slice send_to_place(struct connection *connection, struct slice data)
 {
     struct iovec places[BODY_PLACES_MAX];
@@ -195,8 +195,8 @@ static struct slice send_to_place(struct connection *connection, struct slice da
 
 void raw_client_send(struct raw_client *client, struct slice data)
 {
-    /* As a socket would: nothing is read while the server does not want to, and bytes stand alone
-     * so that a sanitizer sees reads past them. */
+    /* Like a socket: nothing is read while the server does not want to read. Bytes are copied to
+     * separate memory, so that a sanitizer detects reads past them. */
     if (raw_client_is_closed(client) || !client->connection->reading)
         return;
     data = send_to_place(client->connection, data);

@@ -1,9 +1,10 @@
 /*
- * server_fixture: a server without sockets on a worker that the test drives, and clients that are
- * two byte strings.
+ * server_fixture: a server without sockets on a worker that the test drives, and clients that write
+ * and read bytes.
  *
- * Paths: /echo answers with the body at once, /later when server_fixture_answer is called, /refuse
- * with 401 at the head; others with 404. gRPC: /s/Echo, /s/Later, others UNIMPLEMENTED.
+ * The path /echo answers with the body at once, /later when server_fixture_answer is called,
+ * /refuse with 401 at the head, others with 404. gRPC: /s/Echo and /s/Later likewise, others
+ * UNIMPLEMENTED.
  *
  * Owner: the test.
  *
@@ -20,11 +21,11 @@ struct server_fixture {
     struct worker worker;
     struct budget budget;
     struct source_accounts
-        accounts; /* of budget; clients of tests have no address: they share one */
+        accounts; /* children of `budget`; test clients have no address, and so share one */
     struct metrics *metrics;
     struct server *server;
     struct server_options options; /* may be changed before server_fixture_start */
-    struct exchange *waiting[512]; /* of /later, in order of arrival */
+    struct exchange *waiting[512]; /* requests of /later, in order of arrival */
     size_t waiting_count;
     size_t requests;
     size_t gone;
@@ -35,10 +36,10 @@ extern const struct server_handler server_fixture_handler; /* its context is the
 
 void server_fixture_init(struct server_fixture *fixture);
 void server_fixture_start(struct server_fixture *fixture);
-/* Stops, frees, and checks that nothing is left charged. */
+/* Stops and frees the server, and checks that nothing is left charged. */
 void server_fixture_end(struct server_fixture *fixture);
 void server_fixture_advance(struct server_fixture *fixture, uint64_t seconds);
-/* Answers the oldest of /later. */
+/* Answers the oldest request of /later. */
 void server_fixture_answer(struct server_fixture *fixture);
 double server_fixture_closed(struct server_fixture *fixture, const char *reason);
 
@@ -46,8 +47,8 @@ struct raw_client {
     struct server_fixture *fixture;
     struct connection *connection; /* NULL once the server closed it */
     struct text received;
-    size_t accepts; /* bytes that the socket takes until it is full */
-    bool is_away;   /* whoever writes to it gets a reset */
+    size_t accepts; /* bytes that the socket accepts until it is full */
+    bool is_away;   /* writing to it fails with a reset */
 };
 
 void raw_client_open(struct raw_client *client, struct server_fixture *fixture);

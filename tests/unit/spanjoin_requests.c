@@ -91,7 +91,7 @@ static KeyValueMessage *key_value(struct arena *arena, const char *key, const ch
     return attribute;
 }
 
-/* --- traces --- */
+/* ---- traces ---- */
 
 void traces_begin(struct request *request, const char *service)
 {
@@ -138,7 +138,7 @@ void span_string(struct request *request, SpanMessage *span, const char *key, co
                  key_value(&request->arena, key, value));
 }
 
-/* --- profiles --- */
+/* ---- profiles ---- */
 
 static DictionaryMessage *dictionary(const struct request *request)
 {
@@ -338,7 +338,7 @@ void request_free(struct request *request)
     *request = (struct request){.items = 0};
 }
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 void request_read_traces(struct request *request, struct slice bytes)
 {

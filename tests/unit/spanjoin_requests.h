@@ -1,11 +1,10 @@
 /*
- * spanjoin_requests: small OTLP requests for the tests of the join, made and read through
- * protobuf-c.
+ * spanjoin_requests: builds and reads small OTLP requests for tests of the join, with protobuf-c.
  *
  * Ids are numbers here (0: none); a trace id has its number in the last 8 bytes and 0xaa before
- * them. protobuf-c is independent of what is tested.
+ * them. protobuf-c is independent of the tested code.
  *
- * Owner: everything lives in the request's arena; request_free.
+ * Owner: everything lives in the request's arena, which request_free frees.
  *
  * Thread: the test's.
  */
@@ -36,12 +35,13 @@ struct request {
 };
 
 void traces_begin(struct request *request, const char *service);
-/* A server span, status ok, in the request's one scope. */
+/* Adds a server span with status ok to the only scope of the request. */
 SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start_ns,
                          uint64_t end_ns, const char *name);
 void span_string(struct request *request, SpanMessage *span, const char *key, const char *value);
 
-/* With one resource; profiles_resource adds another, to which what follows belongs. */
+/* Begins a request with one resource. profiles_resource adds another, to which later profiles
+ * belong. */
 void profiles_begin(struct request *request);
 void profiles_resource(struct request *request);
 void profiles_resource_string(struct request *request, const char *key, const char *value);
@@ -51,7 +51,7 @@ void profile_period(struct request *request, ProfileMessage *profile, const char
 void profile_id(struct request *request, ProfileMessage *profile, uint64_t id);
 void profile_attribute(struct request *request, ProfileMessage *profile, const char *key,
                        const char *value);
-/* In the last profile; stack is only a number. */
+/* Adds a sample to the last profile. stack: any number. */
 SampleMessage *profiles_sample(struct request *request, int32_t stack);
 void sample_link(struct request *request, SampleMessage *sample, uint64_t trace, uint64_t span);
 void sample_string(struct request *request, SampleMessage *sample, const char *key,
@@ -62,25 +62,24 @@ void sample_time(struct request *request, SampleMessage *sample, uint64_t time_n
 
 struct slice request_encode(struct request *request);
 void request_free(struct request *request);
-/* 16 hex digits. */
+/* Returns 16 hex digits. */
 const char *span_hex(uint64_t span);
 
-/* Reading what came out; freed with request_free (the arena is not used). */
+/* Read an output; free it with request_free. The arena is not used. */
 void request_read_traces(struct request *request, struct slice bytes);
 void request_read_profiles(struct request *request, struct slice bytes);
 SpanMessage *request_span(const struct request *request, size_t i);
 ProfileMessage *request_profile(const struct request *request, size_t i);
 SampleMessage *request_sample(const struct request *request, size_t profile, size_t i);
-/* The value as text; NULL: not there. Fails the test when the key appears twice. Valid until the
- * next call. */
+/* Return the value of an attribute as text, valid until the next call; NULL if it is absent. Fail
+ * the test if the key occurs twice. */
 const char *span_attribute(const SpanMessage *span, const char *key);
 const char *sample_attribute(const struct request *request, const SampleMessage *sample,
                              const char *key);
 const char *resource_attribute(const struct request *request, size_t resource, const char *key);
 const char *profile_attribute_of(const struct request *request, const ProfileMessage *profile,
                                  const char *key);
-/* The ids of its Link as numbers; 0: empty. has_trace_bytes: the trace id has 16 bytes, also when
- * they are zero. */
+/* Gets the ids of the sample's Link as numbers; 0: empty. */
 void sample_read_link(const struct request *request, const SampleMessage *sample,
                       uint64_t *trace_out, uint64_t *span_out);
 

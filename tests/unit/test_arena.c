@@ -29,7 +29,7 @@ static void large_allocations_get_room(void **state)
     (void)state;
     struct arena arena = {0};
     static const size_t sizes[] = {4095, 4096, 4097, 262144, 5000000, 1};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint8_t *memory = arena_alloc(&arena, sizes[i]);
         memory[0] = memory[sizes[i] - 1] = 1;
         assert_true(arena.reserved_bytes >= sizes[i]);
@@ -78,7 +78,7 @@ static void zeroed_memory_is_zero(void **state)
     for (int round = 0; round < 100; round++) {
         memset(arena_alloc(&arena, 100), 0xff, 100);
         uint8_t *zeroed = arena_zalloc(&arena, 100);
-        uint32_t *array = arena_array(&arena, 25, sizeof(*array));
+        uint32_t *array = arena_array(&arena, 25, sizeof *array);
         for (size_t i = 0; i < 100; i++)
             assert_int_equal(zeroed[i], 0);
         for (size_t i = 0; i < 25; i++)

@@ -58,7 +58,7 @@ enum { BALLAST_MAX = 500, REQUEST_BYTES_MAX = 7000, KEPT_BYTES = 1024 };
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
-/* --- the model --- */
+/* ---- the model ---- */
 
 /* A span at a backend. */
 struct span_at_backend {
@@ -172,7 +172,7 @@ static struct model_span *span_of(uint64_t span)
     return &request->spans[span & 0xff];
 }
 
-/* --- the counting processor --- */
+/* ---- the counting processor ---- */
 
 static void count_span(void *context, uint64_t span)
 {
@@ -198,7 +198,7 @@ static const struct component_type count_type = {
     .consume = count_consume,
 };
 
-/* --- backends --- */
+/* ---- backends ---- */
 
 struct backend_settings {
     struct sending_queue_settings sending_queue;
@@ -485,7 +485,7 @@ static const struct component_type backend_type = {
     .node_stop = backend_stop,
 };
 
-/* --- settings --- */
+/* ---- settings ---- */
 
 static uint64_t microseconds(uint64_t milliseconds)
 {
@@ -688,7 +688,7 @@ static void begin(uint64_t seed, bool is_real)
     text_deinit(&yaml);
 }
 
-/* --- what happens --- */
+/* ---- events ---- */
 
 /* On the worker. */
 static void send_request(unsigned worker)
@@ -719,7 +719,7 @@ static void change_mood(void)
         atomic_store(&model->mood, (enum mood)roll(MOODS));
 }
 
-/* --- bounds --- */
+/* ---- limits ---- */
 
 static double metric(const char *name, const char *labels)
 {
@@ -820,7 +820,7 @@ static void step(void)
     judge_bounds();
 }
 
-/* --- the end --- */
+/* ---- stop ---- */
 
 static double told_safe(void)
 {
@@ -1016,7 +1016,7 @@ static void test_schedules(void **state)
     }
 }
 
-/* --- with threads --- */
+/* ---- with threads ---- */
 
 enum { THREADED_REQUESTS = 60 };
 

@@ -56,8 +56,8 @@ static void growth_is_charged(void **state)
     struct buffer *buffer = buffer_new(0, &budget);
     uint8_t chunk[100];
     for (int i = 0; i < 500; i++) {
-        memset(chunk, i, sizeof(chunk));
-        assert_true(buffer_append(buffer, chunk, sizeof(chunk), SIZE_MAX));
+        memset(chunk, i, sizeof chunk);
+        assert_true(buffer_append(buffer, chunk, sizeof chunk, SIZE_MAX));
         assert_int_equal(budget_used(&budget), buffer->capacity);
     }
     assert_int_equal(buffer->size, 50000);
@@ -106,7 +106,7 @@ static void the_maximum_is_a_maximum(void **state)
         {10, 10, SIZE_MAX, SIZE_MAX, false},
         {10, 10, SIZE_MAX - 9, SIZE_MAX, false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct buffer *buffer = buffer_new(cases[i].capacity, NULL);
         buffer->size = cases[i].size;
         assert_int_equal(buffer_reserve(buffer, cases[i].more, cases[i].max), cases[i].expected);
@@ -123,7 +123,7 @@ static void trimming_gives_back(void **state)
         size_t capacity, size, expected;
     } cases[] = {{800, 699, 699}, {800, 700, 800}, {800, 800, 800},
                  {800, 1, 1},     {800, 0, 800},   {0, 0, 0}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct budget budget = {0};
         struct buffer *buffer = buffer_new(cases[i].capacity, &budget);
         if (cases[i].capacity > 0)
@@ -165,7 +165,7 @@ static void references_are_counted_across_threads(void **state)
 static void *reserve_and_release(void *context)
 {
     struct budget *budget = context;
-    size_t *most = calloc(1, sizeof(*most));
+    size_t *most = calloc(1, sizeof *most);
     for (int i = 0; i < 20000; i++) {
         if (!budget_reserve(budget, 300))
             continue;

@@ -56,13 +56,13 @@ static void on_done(struct client_request *request, const struct client_answer *
     assert_false(call->done);
     call->done = true;
     call->failure = answer->failure;
-    snprintf(call->why, sizeof(call->why), "%s", answer->failure_text ? answer->failure_text : "");
+    snprintf(call->why, sizeof call->why, "%s", answer->failure_text ? answer->failure_text : "");
     call->status = answer->status;
     call->answer_size = answer->body.size;
     call->cut = answer->body_cut;
-    snprintf(call->answer, sizeof(call->answer), "%.*s", SLICE_ARG(answer->body));
+    snprintf(call->answer, sizeof call->answer, "%.*s", SLICE_ARG(answer->body));
     struct slice message = http_header_get(&answer->headers, "grpc-message");
-    snprintf(call->message, sizeof(call->message), "%.*s", SLICE_ARG(message));
+    snprintf(call->message, sizeof call->message, "%.*s", SLICE_ARG(message));
     if (call->next)
         client_send(call->client, &call->next->request);
 }
@@ -158,7 +158,7 @@ static void a_request_and_its_answer(void **state)
         assert_int_equal(peer_connections(peer), 1);
         const struct peer_request *request = peer_request(peer, 2);
         char authority[64];
-        snprintf(authority, sizeof(authority), "127.0.0.1:%u", peer_port(peer));
+        snprintf(authority, sizeof authority, "127.0.0.1:%u", peer_port(peer));
         assert_string_equal(text_string(&request->body), "one two");
         assert_string_equal(peer_header(request, ":path"), "/v1/traces");
         assert_string_equal(peer_header(request, "content-type"), "text/plain");
@@ -178,7 +178,7 @@ static void many_at_once(void **state)
         struct client *client =
             open_client(client_protocol_of((enum peer_protocol)p), peer_port(peer));
         enum { COUNT = 500 };
-        struct call *calls = memory_array(COUNT, sizeof(*calls));
+        struct call *calls = memory_array(COUNT, sizeof *calls);
         for (int i = 0; i < COUNT; i++) {
             prepare(&calls[i], "/");
             client_send(client, &calls[i].request);
@@ -203,7 +203,7 @@ static void a_large_body_to_a_slow_reader(void **state)
     uint8_t *bytes = memory_alloc(SIZE);
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (uint8_t)(i * 2654435761u >> 13);
-    struct slice *slices = memory_array(SLICES, sizeof(*slices));
+    struct slice *slices = memory_array(SLICES, sizeof *slices);
     for (size_t i = 0; i < SLICES; i++)
         slices[i] = slice_of(bytes + i * (SIZE / SLICES), SIZE / SLICES);
     for (int p = PEER_HTTP1; p <= PEER_HTTP2; p++) {
@@ -273,7 +273,7 @@ static void nobody_listens(void **state)
     struct client *client = open_client(CLIENT_H2, port);
     struct call call = send_one(client);
     char expected[96];
-    snprintf(expected, sizeof(expected), "connect to 127.0.0.1:%u: connection refused", port);
+    snprintf(expected, sizeof expected, "connect to 127.0.0.1:%u: connection refused", port);
     assert_int_equal(call.failure, CLIENT_CONNECT_FAILED);
     assert_string_equal(call.why, expected);
     /* The second one waits for the next attempt, which fails the same way. */
@@ -320,7 +320,7 @@ static void unix_sockets(void **state)
 {
     (void)state;
     char path[64];
-    snprintf(path, sizeof(path), "/tmp/profcol-test-client-%d", (int)getpid());
+    snprintf(path, sizeof path, "/tmp/profcol-test-client-%d", (int)getpid());
     for (int p = PEER_HTTP1; p <= PEER_HTTP2; p++) {
         struct peer *peer = peer_new(&(struct peer_options){
             .protocol = (enum peer_protocol)p, .unix_path = path, .answer = answer_hello});
@@ -368,15 +368,15 @@ static char giant[200000];
 static void evil_backends(void **state)
 {
     (void)state;
-    memset(giant, 'x', sizeof(giant) - 1);
+    memset(giant, 'x', sizeof giant - 1);
     struct slice start = SLICE("HTTP/1.1 200 OK\r\na: ");
     memcpy(giant, start.data, start.size);
     static char many_continues[60000];
     struct slice again = SLICE("HTTP/1.1 100 Continue\r\n\r\n");
-    for (size_t i = 0; i + again.size < sizeof(many_continues); i += again.size)
+    for (size_t i = 0; i + again.size < sizeof many_continues; i += again.size)
         memcpy(many_continues + i, again.data, again.size);
     static char long_value[20000];
-    memset(long_value, 'v', sizeof(long_value) - 1);
+    memset(long_value, 'v', sizeof long_value - 1);
     const struct evil table[] = {
         {"silent",
          PEER_HTTP1,
@@ -428,21 +428,21 @@ static void evil_backends(void **state)
          false},
         {"giant body",
          PEER_HTTP1,
-         {.status = 500, .body = {(uint8_t *)giant, sizeof(giant)}},
+         {.status = 500, .body = {(uint8_t *)giant, sizeof giant}},
          CLIENT_OK,
          500,
          "",
          true},
         {"giant body",
          PEER_HTTP2,
-         {.status = 500, .body = {(uint8_t *)giant, sizeof(giant)}},
+         {.status = 500, .body = {(uint8_t *)giant, sizeof giant}},
          CLIENT_OK,
          500,
          "",
          true},
         {"giant header",
          PEER_HTTP1,
-         {PEER_RAW_TEXT, .body = {(uint8_t *)giant, sizeof(giant)}},
+         {PEER_RAW_TEXT, .body = {(uint8_t *)giant, sizeof giant}},
          CLIENT_BROKEN,
          0,
          "header",
@@ -463,7 +463,7 @@ static void evil_backends(void **state)
          false},
         {"continues",
          PEER_HTTP1,
-         {PEER_RAW_TEXT, .body = {(uint8_t *)many_continues, sizeof(many_continues) - 25}},
+         {PEER_RAW_TEXT, .body = {(uint8_t *)many_continues, sizeof many_continues - 25}},
          CLIENT_BROKEN,
          0,
          "too many",
@@ -530,7 +530,7 @@ static void evil_backends(void **state)
          "",
          false},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         evil = table[i];
         struct peer *peer =
             peer_new(&(struct peer_options){.protocol = evil.protocol, .answer = answer_evil_once});
@@ -560,7 +560,7 @@ static void answer_giant(void *context, unsigned number, const struct peer_reque
                          struct peer_answer *answer)
 {
     (void)context, (void)number, (void)request;
-    answer->body = slice_of(giant, sizeof(giant));
+    answer->body = slice_of(giant, sizeof giant);
 }
 
 static void larger_answers_when_asked_for(void **state)
@@ -569,12 +569,12 @@ static void larger_answers_when_asked_for(void **state)
     static const struct {
         size_t body_max, budget, size;
     } table[] = {
-        {sizeof(giant), sizeof(giant), sizeof(giant)},
-        {sizeof(giant) - 1, sizeof(giant), sizeof(giant) - 1},
-        {sizeof(giant), sizeof(giant) - 1, 0},
-        {0, sizeof(giant), CLIENT_BODY_MAX},
+        {sizeof giant, sizeof giant, sizeof giant},
+        {sizeof giant - 1, sizeof giant, sizeof giant - 1},
+        {sizeof giant, sizeof giant - 1, 0},
+        {0, sizeof giant, CLIENT_BODY_MAX},
     };
-    for (size_t i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < 2 * sizeof table / sizeof table[0]; i++) {
         enum peer_protocol protocol = i % 2 ? PEER_HTTP2 : PEER_HTTP1;
         struct peer *peer =
             peer_new(&(struct peer_options){.protocol = protocol, .answer = answer_giant});
@@ -587,11 +587,11 @@ static void larger_answers_when_asked_for(void **state)
         client_send(client, &call.request);
         run_until(&call.done);
         assert_int_equal(call.status, 200);
-        assert_int_equal(call.cut, table[i / 2].size < sizeof(giant));
+        assert_int_equal(call.cut, table[i / 2].size < sizeof giant);
         if (table[i / 2].size > 0)
             assert_int_equal(call.answer_size, table[i / 2].size);
         else
-            assert_true(call.answer_size < sizeof(giant));
+            assert_true(call.answer_size < sizeof giant);
         assert_int_equal(budget_used(&budget), 0);
         client_free(client);
         peer_free(peer);
@@ -671,7 +671,7 @@ static void a_peer_that_hangs_up_first(void **state)
 {
     (void)state;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
+    socklen_t size = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), connection, count = 0;
     assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(listener, 16), 0);
@@ -697,7 +697,7 @@ static void say_nothing(void *context, int socket, unsigned connection)
 {
     char bytes[4096];
     (void)context, (void)connection;
-    while (recv(socket, bytes, sizeof(bytes), 0) > 0)
+    while (recv(socket, bytes, sizeof bytes, 0) > 0)
         ;
 }
 

@@ -14,8 +14,7 @@
 
 #include <cmocka.h>
 
-/* Of every type the least that works; ports are the system's choice, and behind port 1 nobody
- * listens. */
+/* The minimal settings of every type. The system chooses the ports; nothing listens on port 1. */
 static const struct {
     enum config_section section;
     const char *name;
@@ -42,7 +41,7 @@ static const struct {
 
 static const char *minimal_of(const struct config_type *type)
 {
-    for (size_t i = 0; i < sizeof(minimal) / sizeof(minimal[0]); i++)
+    for (size_t i = 0; i < sizeof minimal / sizeof minimal[0]; i++)
         if (minimal[i].section == type->section && strcmp(minimal[i].name, type->name) == 0)
             return minimal[i].settings;
     fail_msg("%s: there is no minimal configuration for it in this test", type->name);
@@ -147,7 +146,7 @@ static void begin_life(struct life *life, const struct config_type *type, unsign
                                       .system_memory_bytes = (size_t)1 << 30,
                                       .memory_limit_bytes = (size_t)1 << 30,
                                       .version = "test"}};
-    life->config = configure(type); /* may fail the test: before there are threads */
+    life->config = configure(type); /* before there are threads, because it may fail the test */
     for (unsigned i = 0; i < workers; i++)
         assert_true(worker_init(&life->workers[i], i, &err));
     for (unsigned i = 0; i < workers; i++)
@@ -191,7 +190,7 @@ static void each_lives_and_ends_without_data(void **state)
         }
 }
 
-/* Started and stopped at once: connections and messages are still on their way. */
+/* Starts and stops at once, while connections and messages are still in progress. */
 static void each_can_be_stopped_without_a_drain(void **state)
 {
     (void)state;
@@ -216,8 +215,8 @@ static const char *const requests[SIGNAL_COUNT] = {
 };
 
 struct delivery_note {
-    struct post post;       /* first */
-    struct receipt receipt; /* second */
+    struct post post;       /* must be the first member */
+    struct receipt receipt; /* the second member */
     struct node *receiver;
     enum signal signal;
     struct buffer *request;
@@ -226,7 +225,7 @@ struct delivery_note {
 
 static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 {
-    (void)verdict; /* who has nobody to send to may say no */
+    (void)verdict; /* a component without a next node may refuse */
     struct delivery_note *note = container_of(receipt, struct delivery_note, receipt);
     note->settled++;
 }
@@ -272,7 +271,7 @@ static void deliver(struct life *life, const struct config_type *type, struct de
     }
 }
 
-/* Drained or given up: either way each receipt settles once, and nothing stays behind. */
+/* Whether drained or not, each receipt is settled once, and nothing is left. */
 static void each_ends_with_data_and_answers_for_it(void **state)
 {
     (void)state;
@@ -296,7 +295,7 @@ static int begin(void **state)
     (void)state;
     hash_init();
     scan_init();
-    log_init((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE); /* say nothing */
+    log_init((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE); /* no log output */
     return 0;
 }
 

@@ -57,7 +57,7 @@ static void round_trips_of_all_sizes(void **state)
     (void)state;
     static const size_t sizes[] = {0, 1, 17, 1000, 65535, 65536, 65537, 300000, 5000000};
     for (int c = 0; c < COMPRESSION_COUNT; c++) {
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             uint8_t *text = make_text(sizes[i]);
             struct slice in = slice_of(text, sizes[i]);
             struct buffer *packed = compress_slices((enum compression)c, 0, false, &in, 1, NULL);
@@ -75,7 +75,7 @@ static void levels_of_the_collector(void **state)
     uint8_t *text = make_text(100000);
     struct slice in = slice_of(text, 100000);
     for (int c = 0; c < COMPRESSION_COUNT; c++) {
-        for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
             struct buffer *packed =
                 compress_slices((enum compression)c, levels[i], false, &in, 1, NULL);
             check_same((enum compression)c, buffer_slice(packed), in);
@@ -147,7 +147,7 @@ static void flipped_bits_never_pass_unseen(void **state)
                                                COMPRESSION_X_SNAPPY_FRAMED, COMPRESSION_LZ4};
     uint8_t *text = make_text(600);
     struct slice in = slice_of(text, 600);
-    for (size_t c = 0; c < sizeof(checked) / sizeof(checked[0]); c++) {
+    for (size_t c = 0; c < sizeof checked / sizeof checked[0]; c++) {
         struct buffer *packed = compress_slices(checked[c], 0, false, &in, 1, NULL);
         for (size_t bit = 0; bit < packed->size * 8; bit++) {
             packed->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -319,7 +319,7 @@ static void raw_deflate_is_refused(void **state)
     (void)state;
     static const uint8_t raw[] = {0x4b, 0x04, 0x00}; /* "a" without the header of RFC 1950 */
     struct buffer *out;
-    assert_int_equal(unpack(COMPRESSION_DEFLATE, slice_of(raw, sizeof(raw)), 100, NULL, &out),
+    assert_int_equal(unpack(COMPRESSION_DEFLATE, slice_of(raw, sizeof raw), 100, NULL, &out),
                      DECOMPRESS_CORRUPT);
 }
 
@@ -329,10 +329,10 @@ static void impossible_snappy_lengths_are_refused(void **state)
     static const uint8_t huge[] = {0xff, 0xff, 0xff, 0xff, 0x0f, 0x00, 'a'};
     static const uint8_t ten_bytes[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
     struct buffer *out;
-    assert_int_equal(unpack(COMPRESSION_SNAPPY, slice_of(huge, sizeof(huge)), 100, NULL, &out),
+    assert_int_equal(unpack(COMPRESSION_SNAPPY, slice_of(huge, sizeof huge), 100, NULL, &out),
                      DECOMPRESS_CORRUPT);
     assert_int_equal(
-        unpack(COMPRESSION_SNAPPY, slice_of(ten_bytes, sizeof(ten_bytes)), 100, NULL, &out),
+        unpack(COMPRESSION_SNAPPY, slice_of(ten_bytes, sizeof ten_bytes), 100, NULL, &out),
         DECOMPRESS_CORRUPT);
     assert_int_equal(unpack(COMPRESSION_SNAPPY, SLICE(""), 100, NULL, &out), DECOMPRESS_CORRUPT);
 }

@@ -125,7 +125,7 @@ static void expand_short_form(struct text *out, const char *report)
 static void values_and_mistakes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct text expected = {0};
         expand_short_form(&expected, cases[i][1]);
         expect_kinds_report(cases[i][0], text_string(&expected));
@@ -350,7 +350,7 @@ static void no_message_shows_a_secret(void **state)
         "inner: {token: [CANARY]}",
         "secret: CANARY, secret: CANARY",
     };
-    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         struct text report = {0};
         assert_null(fixture_load_kinds(bodies[i], &report));
         if (strstr(report.data, "CANARY"))

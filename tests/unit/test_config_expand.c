@@ -105,7 +105,7 @@ static const char *const texts[][2] = {
 static void placeholders_in_text_fields(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct text body = {0};
         struct text report = {0};
         text_printf(&body, "text: %s", texts[i][0]);
@@ -183,7 +183,7 @@ static const char *const others[][2] = {
 static void placeholders_in_other_fields(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct text report = {0};
         struct config *config = fixture_load_kinds(others[i][0], &report);
         const char *text = text_string(&report);

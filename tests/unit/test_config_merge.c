@@ -125,7 +125,7 @@ static const struct {
 static void mistakes_name_their_source(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct text report = {0};
         assert_null(load(cases[i].uris, &report));
         assert_string_equal(text_string(&report), cases[i].expected);

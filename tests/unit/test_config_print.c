@@ -95,7 +95,7 @@ static const char *const bodies[] = {
 static void what_is_printed_loads_to_the_same(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         struct text report = {0};
         struct config *config = fixture_load_kinds(bodies[i], &report);
         if (!config)
@@ -328,7 +328,7 @@ static const struct {
 static void tables_are_checked(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         const struct field fields[] = {tables[i].field, FIELD_END};
         struct text problems = {0};
         bool good = config_table_check(fields, &problems);

@@ -102,7 +102,7 @@ static const char *const pipelines[][2] = {
 static void pipelines_and_mistakes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]); i++) {
+    for (size_t i = 0; i < sizeof pipelines / sizeof pipelines[0]; i++) {
         struct text yaml = {0};
         text_printf(&yaml, COMPONENTS SERVICE "    %s\n", pipelines[i][0]);
         expect_report(text_string(&yaml), pipelines[i][1]);
@@ -211,7 +211,7 @@ static const char *const files[][2] = {
 static void configurations_and_mistakes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         expect_report(files[i][0], files[i][1]);
 }
 
@@ -291,7 +291,7 @@ static void ids_follow_the_collector(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         struct config_id id;
         const char *problem = config_id_parse(&arena, ids[i].written, &id);
         if ((problem == NULL) != ids[i].good)
@@ -352,7 +352,7 @@ static const struct {
 static void telemetry_is_the_collectors(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(telemetry) / sizeof(telemetry[0]); i++) {
+    for (size_t i = 0; i < sizeof telemetry / sizeof telemetry[0]; i++) {
         struct text yaml = {0};
         struct text report = {0};
         text_printf(&yaml, COMPONENTS SERVICE "  telemetry:\n   %s\n", telemetry[i].telemetry);
@@ -394,7 +394,7 @@ static const char *const telemetry_errors[][2] = {
 static void mistakes_in_telemetry(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(telemetry_errors) / sizeof(telemetry_errors[0]); i++) {
+    for (size_t i = 0; i < sizeof telemetry_errors / sizeof telemetry_errors[0]; i++) {
         struct text yaml = {0};
         text_printf(&yaml, COMPONENTS SERVICE "  telemetry:\n   %s\n", telemetry_errors[i][0]);
         expect_report(text_string(&yaml), telemetry_errors[i][1]);

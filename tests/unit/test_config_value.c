@@ -44,11 +44,10 @@ static const struct {
 static void durations_are_strict(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
         int64_t ns = -7;
         char why[256] = "";
-        bool good =
-            config_parse_duration(slice_of_string(durations[i].text), &ns, why, sizeof(why));
+        bool good = config_parse_duration(slice_of_string(durations[i].text), &ns, why, sizeof why);
         if (durations[i].why)
             assert_string_equal(why, durations[i].why);
         else if (ns != durations[i].ns)
@@ -61,13 +60,13 @@ static void a_long_text_is_cut_in_the_message(void **state)
 {
     (void)state;
     char text[5000];
-    memset(text, 'x', sizeof(text));
+    memset(text, 'x', sizeof text);
     char why[256];
     int64_t ns;
-    assert_false(config_parse_duration(slice_of(text, sizeof(text)), &ns, why, sizeof(why)));
+    assert_false(config_parse_duration(slice_of(text, sizeof text), &ns, why, sizeof why));
     assert_true(strlen(why) < 120);
     text[0] = '1';
-    assert_false(config_parse_duration(slice_of(text, sizeof(text)), &ns, why, sizeof(why)));
+    assert_false(config_parse_duration(slice_of(text, sizeof text), &ns, why, sizeof why));
     assert_true(strlen(why) < 180);
 }
 
@@ -115,7 +114,7 @@ static const struct {
 static void integers_are_strict(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); i++) {
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
         uint64_t natural = 0;
         int64_t integer = 0;
         struct slice text = slice_of_string(integers[i].text);
@@ -144,7 +143,7 @@ static const struct {
 static void doubles_are_strict(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(doubles) / sizeof(doubles[0]); i++) {
+    for (size_t i = 0; i < sizeof doubles / sizeof doubles[0]; i++) {
         double value = 0;
         bool good = config_parse_double(slice_of_string(doubles[i].text), &value);
         if (good != doubles[i].good ||
@@ -195,12 +194,12 @@ static const struct {
 static void endpoints_are_strict(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
         char host[64];
         char why[256] = "";
         uint16_t port = 0;
-        bool good = config_parse_endpoint(slice_of_string(endpoints[i].text), host, sizeof(host),
-                                          &port, why, sizeof(why));
+        bool good = config_parse_endpoint(slice_of_string(endpoints[i].text), host, sizeof host,
+                                          &port, why, sizeof why);
         if (endpoints[i].why) {
             assert_string_equal(why, endpoints[i].why);
         } else if (!good || strcmp(host, endpoints[i].host) != 0 || port != endpoints[i].port) {
@@ -216,9 +215,8 @@ static void a_host_that_does_not_fit_is_refused(void **state)
     char host[4];
     char why[100];
     uint16_t port;
-    assert_true(config_parse_endpoint(SLICE("abc:1"), host, sizeof(host), &port, why, sizeof(why)));
-    assert_false(
-        config_parse_endpoint(SLICE("abcd:1"), host, sizeof(host), &port, why, sizeof(why)));
+    assert_true(config_parse_endpoint(SLICE("abc:1"), host, sizeof host, &port, why, sizeof why));
+    assert_false(config_parse_endpoint(SLICE("abcd:1"), host, sizeof host, &port, why, sizeof why));
 }
 
 static const char *const names[] = {"endpoint", "timeout", "send_batch_size", "send_batch_max_size",
@@ -244,9 +242,8 @@ static const struct {
 static void near_names_are_suggested(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        const char *near =
-            config_suggest(words[i].written, names, sizeof(names) / sizeof(names[0]));
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *near = config_suggest(words[i].written, names, sizeof names / sizeof names[0]);
         if ((near == NULL) != (words[i].near == NULL) || (near && strcmp(near, words[i].near) != 0))
             fail_msg("%s: %s", words[i].written, near ? near : "nothing");
     }

@@ -38,7 +38,7 @@ static const char *const raw_cases[][2] = {
 static void yaml_becomes_the_same_tree(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(raw_cases) / sizeof(raw_cases[0]); i++) {
+    for (size_t i = 0; i < sizeof raw_cases / sizeof raw_cases[0]; i++) {
         struct text body = {0};
         struct text report = {0};
         struct text printed = {0};
@@ -100,7 +100,7 @@ static const char *const errors[][2] = {
 static void mistakes_are_told_with_their_place(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         expect_report(errors[i][0], errors[i][1]);
 }
 

@@ -51,7 +51,7 @@ static void test_errors_keep_secrets(void **state)
                                 "that must be encoded"},
         {"http://?token=secret", "\"http://[REDACTED]\": the host is missing"},
     };
-    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++)
         check(urls[i].text, true, urls[i].error);
     check("https://a:4317/", false, NULL);
     check("dns:///a:4317", false, NULL);

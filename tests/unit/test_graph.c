@@ -30,7 +30,7 @@ static void tell(const char *what, const char *id)
 static void tell_node(const char *what, const struct node *node)
 {
     char text[64];
-    snprintf(text, sizeof(text), "%u:%s", node->worker->index, what);
+    snprintf(text, sizeof text, "%u:%s", node->worker->index, what);
     tell(text, node->component->id);
 }
 

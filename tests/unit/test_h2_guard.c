@@ -26,7 +26,7 @@ static void test_states_of_streams(void **state)
     h2_streams_end(&streams, 1);
     static const enum h2_stream_state expected[] = {
         H2_STREAM_ENDED, H2_STREAM_SKIPPED, H2_STREAM_SKIPPED, H2_STREAM_OPEN, H2_STREAM_IDLE};
-    for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+    for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
         assert_int_equal(h2_streams_state(&streams, 2 * i + 1), expected[i]);
     assert_int_equal(h2_streams_state(&streams, 4), H2_STREAM_UNKNOWN);
     h2_streams_open(&streams, 2 * H2_STREAMS_KEPT - 1);
@@ -118,7 +118,7 @@ static void test_frames_on_streams_that_are_over(void **state)
         {{{H, 5, 2, 10}}, 1, NGHTTP2_NO_ERROR},
         {{{H, 5, 0, 10}}, 1, NGHTTP2_NO_ERROR},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (size_t piece = 1; piece < 60; piece++) {
             struct h2_guard guard;
             struct text bytes = {0};
@@ -188,7 +188,7 @@ static void test_data_is_paid_with_payload(void **state)
         {274, 274, 100000, 100000}, {16384, 0, 2000, 2000},    {16384, 16384, 100000, 100000},
         {262144, 0, 100, 200},      {257, 256, 20000, 100000},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct h2_limits limits;
         struct h2_frame_head frame = {.type = NGHTTP2_DATA, .length = cases[i].length};
         h2_limits_init(&limits, H2_SERVER, START);

@@ -62,9 +62,9 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     else if (strcmp(n, "grpc-status") == 0)
         reply->grpc_status = atoi((const char *)value);
     else if (strcmp(n, "grpc-message") == 0)
-        snprintf(reply->grpc_message, sizeof(reply->grpc_message), "%.*s", (int)value_size, value);
+        snprintf(reply->grpc_message, sizeof reply->grpc_message, "%.*s", (int)value_size, value);
     else if (strcmp(n, "grpc-status-details-bin") == 0)
-        snprintf(reply->details, sizeof(reply->details), "%.*s", (int)value_size, value);
+        snprintf(reply->details, sizeof reply->details, "%.*s", (int)value_size, value);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static void h2_client_deinit(struct h2_client *client)
 
 static struct scene *scene_make(void)
 {
-    struct scene *scene = calloc(1, sizeof(*scene));
+    struct scene *scene = calloc(1, sizeof *scene);
     server_fixture_init(&scene->fixture);
     return scene;
 }
@@ -357,7 +357,7 @@ static void test_grpc_framing(void **state)
     for (size_t piece = 0; piece < 2; piece++) {
         struct scene *scene = scene_new();
         scene->client.piece = piece;
-        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             int32_t id = request(&scene->client, "/s/Echo", "application/grpc+proto",
                                  cases[i].encoding, cases[i].body, false);
             const struct reply *reply = reply_of(&scene->client, id);
@@ -411,7 +411,7 @@ static void test_large_head_over_budget_is_refused(void **state)
     size_t before = budget_used(&scene->fixture.budget);
     scene->fixture.budget.limit_bytes = before + 6000;
     static char value[8001];
-    memset(value, 'v', sizeof(value) - 1);
+    memset(value, 'v', sizeof value - 1);
     nghttp2_nv fields[] = {field(":method", "GET"),  field(":scheme", "http"),
                            field(":authority", "a"), field(":path", "/echo"),
                            field("x-a", value),      field("x-b", "more")};
@@ -582,7 +582,7 @@ static void test_timeout_syntax(void **state)
         {SLICE("SS"), 0, "strconv.ParseUint: parsing \"S\": invalid syntax"},
         {SLICE("\"\\\0S"), 0, "strconv.ParseUint: parsing \"\\\"\\\\\\x00\": invalid syntax"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct error err = {0};
         int64_t ns = 0;
         bool fine = grpc_parse_timeout(cases[i].value, &ns, &err);
@@ -594,7 +594,7 @@ static void test_timeout_syntax(void **state)
     static uint8_t many[10000];
     struct error err;
     int64_t ns;
-    assert_false(grpc_parse_timeout(slice_of(many, sizeof(many)), &ns, &err));
+    assert_false(grpc_parse_timeout(slice_of(many, sizeof many), &ns, &err));
     assert_in_range(strlen(err.text), 50, 200);
 }
 
@@ -618,8 +618,8 @@ static void test_malformed_timeout(void **state)
         {{"x", "1S"}, "malformed grpc-timeout: transport: timeout string is too short: \"x\""},
     };
     struct scene *scene = scene_new();
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        memcpy(scene->client.timeouts, cases[i].values, sizeof(cases[i].values));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memcpy(scene->client.timeouts, cases[i].values, sizeof cases[i].values);
         int32_t id = request(&scene->client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
         const struct reply *reply = reply_of(&scene->client, id);
         assert_int_equal(reply->status, 400);
@@ -665,7 +665,7 @@ static void test_answer_before_the_deadline(void **state)
     (void)state;
     struct scene *scene = scene_new();
     static const char *const timeouts[] = {"1n", "1S", "99999999H"};
-    for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+    for (size_t i = 0; i < sizeof timeouts / sizeof timeouts[0]; i++) {
         int32_t id = call(&scene->client, "/s/Echo", timeouts[i]);
         assert_int_equal(reply_of(&scene->client, id)->grpc_status, 0);
         id = call(&scene->client, "/x/Y", timeouts[i]);
@@ -1000,7 +1000,7 @@ static void test_drain_of_a_silent_client(void **state)
     scene_free(scene);
 }
 
-/* Floods, as raw frames behind a good preface and SETTINGS. */
+/* ---- floods: raw frames after a valid preface and SETTINGS ---- */
 
 static void put_frame(struct text *out, uint8_t type, uint8_t flags, uint32_t stream,
                       struct slice payload)
@@ -1073,7 +1073,7 @@ static void test_data_after_our_reset(void **state)
     struct text frame = {0};
     int32_t id = request(client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
     server_fixture_advance(&scene->fixture, 6); /* too slow: reset */
-    put_frame(&frame, NGHTTP2_DATA, 0, (uint32_t)id, slice_of(payload, sizeof(payload)));
+    put_frame(&frame, NGHTTP2_DATA, 0, (uint32_t)id, slice_of(payload, sizeof payload));
     for (int i = 0; i < 4000; i++)
         raw_client_send(&client->raw, slice_of(frame.data, frame.size));
     feed(client);
@@ -1108,7 +1108,7 @@ static void test_frames_on_old_streams(void **state)
         {NGHTTP2_RST_STREAM, 0, 1, SLICE("\0\0\0\0"), NGHTTP2_NO_ERROR},
         {NGHTTP2_WINDOW_UPDATE, 0, 1, SLICE("\0\0\0\1"), NGHTTP2_NO_ERROR},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *scene = scene_new();
         struct text frame = {0};
         request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
@@ -1126,7 +1126,7 @@ static void test_frames_on_old_streams(void **state)
     }
 }
 
-/* Frames of the same length are read ahead to where the body will be. */
+/* ---- frames of the same length are read directly into the body ---- */
 
 static uint32_t random_below(uint32_t *seed, uint32_t limit)
 {
@@ -1146,7 +1146,7 @@ static void put_some_body(struct text *out, uint32_t stream, struct slice *body,
         text_append_slice(&payload, SLICE("\x04"));
     text_append_slice(&payload, slice_of(body->data, take));
     if (padded)
-        text_append_slice(&payload, slice_of(padding, sizeof(padding)));
+        text_append_slice(&payload, slice_of(padding, sizeof padding));
     put_frame(out, NGHTTP2_DATA, padded ? flags | NGHTTP2_FLAG_PADDED : flags, stream,
               slice_of(payload.data, payload.size));
     *body = slice_of(body->data + take, body->size - take);
@@ -1157,7 +1157,7 @@ static struct text random_message(uint32_t *seed, size_t size)
 {
     struct text message = {0};
     const uint8_t prefix[] = {0, 0, 0, (uint8_t)(size >> 8), (uint8_t)size};
-    text_append_slice(&message, slice_of(prefix, sizeof(prefix)));
+    text_append_slice(&message, slice_of(prefix, sizeof prefix));
     for (size_t i = 0; i < size; i++)
         text_append_char(&message, (char)random_below(seed, 256));
     return message;
@@ -1295,7 +1295,7 @@ static void test_too_many_streams(void **state)
          id += 2, sent++) {
         text_clear(&frames);
         put_frame(&frames, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, id,
-                  slice_of(head, sizeof(head)));
+                  slice_of(head, sizeof head));
         raw_client_send(&scene->client.raw, slice_of(frames.data, frames.size));
     }
     assert_in_range(sent, 101, 400);
@@ -1339,7 +1339,7 @@ static int32_t request_with(struct h2_client *client, const struct head_size *si
                             bool type_first)
 {
     static char values[64 * 1024];
-    memset(values, 'v', sizeof(values) - 1);
+    memset(values, 'v', sizeof values - 1);
     nghttp2_nv fields[160] = {field(":method", "POST"), field(":scheme", "http"),
                               field(":authority", "a"),
                               field(":path", is_grpc ? "/s/Echo" : "/echo")};
@@ -1373,7 +1373,7 @@ static void test_limits_of_a_head(void **state)
     struct scene *scene = scene_new();
     struct h2_client *client = &scene->client;
     int32_t other = request(client, "/s/Later", GRPC, NULL, MESSAGE, false);
-    for (size_t i = 0; i < 4 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < 4 * sizeof sizes / sizeof sizes[0]; i++) {
         const struct head_size *size = &sizes[i / 4];
         bool is_grpc = i & 1;
         const struct reply *reply =
@@ -1422,7 +1422,7 @@ static void test_authority(void **state)
         {"a", 200}, {"a.b:4318", 200}, {"[::1]:4318", 200}, {"u@a", 400}, {"u:p@a:4318", 400}};
     struct scene *scene = scene_new();
     struct h2_client *client = &scene->client;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "http"),
                                field(":authority", cases[i].authority), field(":path", "/echo")};
         int32_t id = nghttp2_submit_request(client->session, NULL, fields, 4, NULL, NULL);
@@ -1490,7 +1490,7 @@ static void test_status_encoding(void **state)
     /* The longest text with the longest delay fits. */
     struct verdict verdict = verdict_try_later(GRPC_UNAVAILABLE, INT64_MAX, "%0300d", 0);
     char details[GRPC_DETAILS_MAX_BYTES];
-    assert_in_range(grpc_encode_details(&verdict, details), 300, sizeof(details));
+    assert_in_range(grpc_encode_details(&verdict, details), 300, sizeof details);
 }
 
 int main(void)

@@ -11,9 +11,9 @@ static void the_key_decides(void **state)
 {
     (void)state;
     uint8_t bytes[300];
-    memset(bytes, 'x', sizeof(bytes));
+    memset(bytes, 'x', sizeof bytes);
     static const size_t sizes[] = {0, 1, 8, 16, 17, 128, 129, 240, 241, 300};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint64_t seen[KEYS];
         for (uint64_t key = 0; key < KEYS; key++) {
             hash_init_with(key * 0x9e3779b97f4a7c15u + 1);

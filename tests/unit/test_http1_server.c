@@ -61,7 +61,7 @@ static FILE *open_table(void)
 {
     char path[1024];
     const char *source = getenv("PROFCOL_SOURCE");
-    snprintf(path, sizeof(path), "%s/tests/data/http1/requests.txt", source ? source : ".");
+    snprintf(path, sizeof path, "%s/tests/data/http1/requests.txt", source ? source : ".");
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     return file;
@@ -72,7 +72,7 @@ static bool next_case(FILE *file, struct raw_case *out)
     char line[16384];
     text_clear(&out->bytes);
     bool found = false;
-    while (fgets(line, sizeof(line), file)) {
+    while (fgets(line, sizeof line, file)) {
         if (!found) {
             found = sscanf(line, "case %127[^:]: %63[^\n]", out->name, out->expected) == 2;
             continue;
@@ -118,13 +118,13 @@ static void check_case(const struct raw_case *raw, size_t piece, size_t first)
     }
     bool expects_more = strstr(raw->expected, "waiting") != NULL;
     char got[128];
-    describe(&client, expects_more, got, sizeof(got));
+    describe(&client, expects_more, got, sizeof got);
     if (strcmp(got, raw->expected) != 0)
         fail_msg("%s (pieces of %zu): expected %s, got %s", raw->name, piece, raw->expected, got);
     if (expects_more) {
         /* It is in the middle of a request: that runs out of time. */
         server_fixture_advance(&fixture, 70);
-        describe(&client, true, got, sizeof(got));
+        describe(&client, true, got, sizeof got);
         if (!strstr(got, "408 closed"))
             fail_msg("%s: did not wait, %s", raw->name, got);
     }
@@ -168,7 +168,7 @@ static void test_table_split_once(void **state)
     fclose(file);
 }
 
-/* Behaviour over time. */
+/* ---- timeouts ---- */
 
 static void assert_received(const struct raw_client *client, const char *text)
 {
@@ -194,7 +194,7 @@ struct scene {
 
 static struct scene *scene_new(void)
 {
-    struct scene *scene = calloc(1, sizeof(*scene));
+    struct scene *scene = calloc(1, sizeof *scene);
     server_fixture_init(&scene->fixture);
     server_fixture_start(&scene->fixture);
     raw_client_open(&scene->client, &scene->fixture);
@@ -269,11 +269,11 @@ static void test_half_closed_client_is_probed(void **state)
         bool is_away;
         size_t gone;
     } cases[] = {{"1.1", false, 0}, {"1.1", true, 1}, {"1.0", false, 0}, {"1.0", true, 0}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *scene = scene_new();
         char text[64];
         int size =
-            snprintf(text, sizeof(text), "GET /later HTTP/%s\r\nHost: a\r\n\r\n", cases[i].version);
+            snprintf(text, sizeof text, "GET /later HTTP/%s\r\nHost: a\r\n\r\n", cases[i].version);
         raw_client_send(&scene->client, slice_of(text, (size_t)size));
         scene->client.is_away = cases[i].is_away;
         raw_client_half_close(&scene->client);
@@ -297,7 +297,7 @@ static void test_half_closed_client_gets_all_of_its_answer(void **state)
         "GET /none HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: "
         "2\r\n\r\nyo",
     };
-    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         struct scene *scene = scene_new();
         scene->client.accepts = 10;
         raw_client_send(&scene->client, slice_of_string(requests[i]));
@@ -378,7 +378,7 @@ static void test_time_limits(void **state)
         {"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhi", 4, 6,
          "body_timeout"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *scene = scene_new();
         if (cases[i].sent[0])
             raw_client_send(&scene->client, slice_of_string(cases[i].sent));
@@ -396,7 +396,7 @@ static void test_configured_limits(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
-        struct scene *scene = calloc(1, sizeof(*scene));
+        struct scene *scene = calloc(1, sizeof *scene);
         struct server_options *options = &scene->fixture.options;
         server_fixture_init(&scene->fixture);
         options->read_header_timeout_ns = options->read_timeout_ns = options->write_timeout_ns =
@@ -423,7 +423,7 @@ static void test_configured_limits(void **state)
 static void test_no_keep_alive(void **state)
 {
     (void)state;
-    struct scene *scene = calloc(1, sizeof(*scene));
+    struct scene *scene = calloc(1, sizeof *scene);
     server_fixture_init(&scene->fixture);
     scene->fixture.options.no_keep_alive = true;
     server_fixture_start(&scene->fixture);
@@ -450,12 +450,12 @@ static void test_steady_body_is_let_through(void **state)
     (void)state;
     struct scene *scene = scene_new();
     char piece[1100];
-    memset(piece, 'x', sizeof(piece));
+    memset(piece, 'x', sizeof piece);
     raw_client_send(&scene->client,
                     SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 110000\r\n\r\n"));
     for (int i = 0; i < 100; i++) {
         server_fixture_advance(&scene->fixture, 1);
-        raw_client_send(&scene->client, slice_of(piece, sizeof(piece)));
+        raw_client_send(&scene->client, slice_of(piece, sizeof piece));
     }
     assert_received(&scene->client, "200 OK");
     scene_free(scene);
@@ -530,7 +530,7 @@ static void test_waiting_heads_are_charged(void **state)
     size_t before = budget_used(&scene->fixture.budget);
     raw_client_send(&scene->client, SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nX-A: "));
     assert_in_range(budget_used(&scene->fixture.budget) - before, 30, 1000);
-    raw_client_send(&scene->client, slice_of(filler, sizeof(filler)));
+    raw_client_send(&scene->client, slice_of(filler, sizeof filler));
     assert_in_range(budget_used(&scene->fixture.budget) - before, 10000, 40000);
     raw_client_send(&scene->client, SLICE("\r\nContent-Length: 2\r\n\r\nyo"));
     assert_received(&scene->client, "200 OK");
@@ -538,7 +538,7 @@ static void test_waiting_heads_are_charged(void **state)
     scene->fixture.budget.limit_bytes = 10000;
     raw_client_send(&scene->client, SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nX-A: "));
     assert_received(&scene->client, "200 OK");
-    raw_client_send(&scene->client, slice_of(filler, sizeof(filler)));
+    raw_client_send(&scene->client, slice_of(filler, sizeof filler));
     assert_received(&scene->client, "503 Service Unavailable");
     assert_received(&scene->client, "Retry-After: 1\r\n");
     assert_true(raw_client_is_closed(&scene->client));
@@ -584,7 +584,7 @@ static void test_promised_length_is_not_reserved(void **state)
 static void test_grpc_only_listener(void **state)
 {
     (void)state;
-    struct scene *scene = calloc(1, sizeof(*scene));
+    struct scene *scene = calloc(1, sizeof *scene);
     server_fixture_init(&scene->fixture);
     scene->fixture.options.accept_http = false;
     server_fixture_start(&scene->fixture);
@@ -598,7 +598,7 @@ static void test_grpc_only_listener(void **state)
 static void test_response_headers(void **state)
 {
     (void)state;
-    struct scene *scene = calloc(1, sizeof(*scene));
+    struct scene *scene = calloc(1, sizeof *scene);
     struct config_pair pair = {"X-Served-By", "us"};
     server_fixture_init(&scene->fixture);
     scene->fixture.options.response_headers = (struct config_pairs){&pair, 1};
@@ -619,7 +619,7 @@ struct crowd {
 
 static struct crowd *crowd_new(void)
 {
-    struct crowd *crowd = calloc(1, sizeof(*crowd));
+    struct crowd *crowd = calloc(1, sizeof *crowd);
     struct text request = {0};
     text_printf(&request, "POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
                 CROWD_BYTES);

@@ -30,7 +30,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__Sample sample_message;
 
 /* ---- reading, and what came out as text ---- */
 
-/* NULL: err says why not. */
+/* Reads a recording; returns NULL, with err set, if it is refused. */
 static struct buffer *read_with(struct slice jfr, struct slice labels,
                                 const struct jfr_options *options, struct error *err)
 {
@@ -51,7 +51,7 @@ static struct buffer *read_with(struct slice jfr, struct slice labels,
 static const struct jfr_options at_100_hz = {
     .time_unix_nano = 1700000000000000000u, .duration_nano = 10000000000u, .sample_rate_hz = 100};
 
-/* The pipeline takes it as it is. */
+/* Checks that the result passes the scan and needs no normalising, and unpacks it. */
 static request_message *check_and_unpack(struct buffer *request)
 {
     struct scan_result scan;
@@ -143,7 +143,7 @@ static uint64_t fnv1a(const char *text)
     return hash;
 }
 
-/* Its samples as lines, and what they come to. */
+/* Prints the samples as lines, and returns their totals. */
 static struct totals print_samples(struct text *lines, const dictionary_message *dictionary,
                                    const profile_message *profile)
 {
@@ -162,7 +162,7 @@ static struct totals print_samples(struct text *lines, const dictionary_message 
     return totals;
 }
 
-/* "metric type unit", then a line for each sample; for all profiles. */
+/* Returns "metric type unit" and a line for each sample, for all profiles. */
 static char *described(struct buffer *request)
 {
     request_message *message = check_and_unpack(request);
@@ -238,7 +238,7 @@ static struct buffer *plain(struct slice bytes)
     return out;
 }
 
-/* A file of a multipart body; empty when it is not there. */
+/* Returns a file of a multipart body; empty if it is absent. */
 static struct buffer *part(struct slice body, const char *name)
 {
     char head[64];
@@ -264,7 +264,7 @@ static void load(const char *name, struct buffer **jfr, struct buffer **labels)
     *labels = is_multipart ? part(file, "labels") : buffer_new_charged(0, NULL);
 }
 
-/* A line of expected.txt without the name of the recording. */
+/* Prints a line of expected.txt without the name of the recording. */
 static void print_totals(struct text *out, const dictionary_message *dictionary,
                          const profile_message *profile)
 {
@@ -284,7 +284,7 @@ static int by_line(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* The totals of all profiles, sorted. */
+/* Returns the totals of all profiles, sorted. */
 static char *totals_of(struct buffer *request, const char *event)
 {
     request_message *message = check_and_unpack(request);
@@ -331,7 +331,7 @@ static void check_recording(const char *name, const char *expected)
     buffer_unref(labels);
 }
 
-/* Totals and sums over all stacks are those of the JDK's own decoder. */
+/* Totals and sums over all stacks are equal to those of the JDK's own decoder. */
 static void test_recordings_as_the_jdk_reads_them(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static void test_a_recording_cut_anywhere_is_an_error(void **state)
     struct profiles_builder *builder = profiles_builder_new(NULL, 1 << 26);
     profiles_builder_resource(builder, &(struct built_resource){.attributes = NULL});
     for (size_t size = 0; size < jfr->size; size++) {
-        uint8_t *copy = memory_alloc(size + 1); /* so that reading past the end is noticed */
+        uint8_t *copy = memory_alloc(size + 1); /* so that reading past the end is detected */
         memcpy(copy, jfr->data, size);
         struct error err = {0};
         assert_false(
@@ -453,7 +453,7 @@ static void test_cpu_is_what_did_not_sleep(void **state)
     EVENT(&f, 101, 0, 2, 3, 0, 0, 0, 0, 0);
     EVENT(&f, 101, 0, 1, 1, 0, 0, 0, 0, 0);
     EVENT(&f, 101, 0, 1, 2, 0, 0, 0, 0, 0);  /* sleeps */
-    EVENT(&f, 101, 0, 1, 77, 0, 0, 0, 0, 0); /* in no state that we know */
+    EVENT(&f, 101, 0, 1, 77, 0, 0, 0, 0, 0); /* in an unknown state */
     EVENT(&f, 101, 0, 0, 1, 0, 0, 0, 0, 0);  /* no stack */
     EVENT(&f, 101, 0, 99, 1, 0, 0, 0, 0, 0);
     jfr_fixture_chunk_end(&f, constants);
@@ -508,7 +508,7 @@ static void test_other_events(void **state)
     EVENT(&f, 113, 2, 3000);
     EVENT(&f, 114, 4000, 2);
     EVENT(&f, 115, 5000, 2);
-    EVENT(&f, 115, 0, 2); /* the count still counts */
+    EVENT(&f, 115, 0, 2); /* without an amount, the count still counts */
     EVENT(&f, 116, 2, 6000);
     EVENT(&f, 116, 2, 6001);
     EVENT(&f, 117, 2, 0x1000, 7000);
@@ -574,7 +574,7 @@ static void test_what_a_sample_stands_for_in_a_file(void **state)
     }
 }
 
-/* Times of a file are those of its chunks: one at 1.7e18 for 2 s, one 5 s later. */
+/* The times of a file are those of its chunks: one at 1.7e18 for 2 s, one 5 s later. */
 static void test_times_of_a_file(void **state)
 {
     (void)state;
@@ -659,7 +659,7 @@ static void test_labels_and_ids(void **state)
     EVENT(&f, 101, 0, 2, 1, -1, 0, 8, 0, 0); /* an empty one */
     EVENT(&f, 101, 0, 2, 1, 2, 0, 0, 0, 0);
     EVENT(&f, 101, 0, 2, 1, 2, 1, 0, 0, 0);  /* the event's own span, the context's trace */
-    EVENT(&f, 101, 0, 2, 1, 3, 0, 1, 0, 0);  /* a label span_name is not given a second time */
+    EVENT(&f, 101, 0, 2, 1, 3, 0, 1, 0, 0);  /* the label span_name is not added twice */
     EVENT(&f, 101, 0, 2, 1, 55, 0, 0, 0, 0); /* no such context */
     jfr_fixture_chunk_end(&f, constants);
     expect(
@@ -675,7 +675,7 @@ static void test_labels_and_ids(void **state)
         "10000000 a/B.main:3;|span_id=0000000000000001|tier=gold|"
         "trace_id=0123456789abcdef0123456789abcdef|\n"
         "10000000 a/B.main:3;|span_name=gold|tier=|\n");
-    /* What the upload says goes where the sample says nothing. */
+    /* Ids of the upload are used for samples without their own. */
     struct jfr_options options = at_100_hz;
     options.upload = (struct span_labels){.has_span = true, .span_id = {1, 2, 3, 4, 5, 6, 7, 8}};
     jfr_fixture_deinit(&f);
@@ -728,7 +728,8 @@ static void test_encodings_of_texts(void **state)
     jfr_fixture_deinit(&f);
 }
 
-/* A my.Shape: points, the first one, names, ids, and so many nothings, which take no bytes. */
+/* Writes a my.Shape: points, the first one, names, ids, and a number of empty records, which take
+ * no bytes. */
 static void write_shape(struct jfr_fixture *f, int64_t points, int64_t nothings)
 {
     static const uint8_t point[] = {1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 1, 3, 1, 'p'};
@@ -738,7 +739,7 @@ static void write_shape(struct jfr_fixture *f, int64_t points, int64_t nothings)
     JFR_NUMBERS(f, 2, 0, 1, 3, 7, 800, 90000, nothings);
 }
 
-/* Whatever the metadata describes is passed over: structs, lists, both in each other. */
+/* Everything that the metadata describes can be skipped: structs, lists, nested in each other. */
 static void test_what_we_do_not_know_is_passed_over(void **state)
 {
     (void)state;
@@ -747,7 +748,7 @@ static void test_what_we_do_not_know_is_passed_over(void **state)
                                 "; 42 my.Shape points:41* first:41 names:9* ids:5* nothing:40*"
                                 "; 101 jdk.ExecutionSample before:42 shapes:42* stackTrace:30# b:2 "
                                 "c:3 s:4 state:35#; 43 my.Constant shape:42");
-    size_t other = jfr_fixture_event(&f, 1); /* constants that nobody asks for */
+    size_t other = jfr_fixture_event(&f, 1); /* constants that are not used */
     JFR_NUMBERS(&f, 0, 0, 0, 0, 1, 43, 1, 1000);
     write_shape(&f, 2, 1000000000000);
     jfr_fixture_event_end(&f);
@@ -763,7 +764,7 @@ static void test_what_we_do_not_know_is_passed_over(void **state)
     write_shape(&f, 0, 5);
     write_shape(&f, 3, 0);
     JFR_NUMBERS(&f, 1);
-    jfr_fixture_bytes(&f, "\xff", 1); /* a byte is no number of several */
+    jfr_fixture_bytes(&f, "\xff", 1); /* a byte is not a compressed number */
     JFR_NUMBERS(&f, 70000, 1, 1);
     jfr_fixture_event_end(&f);
     jfr_fixture_chunk_end(&f, constants);
@@ -835,12 +836,12 @@ static void test_wrong_headers(void **state)
     expect_error(&f, no_labels, "chunk 1: its header is truncated after 6 bytes");
     jfr_fixture_deinit(&f);
     write_good(&f);
-    jfr_fixture_bytes(&f, "FLR\0\0\2", 6); /* nothing is made of the good chunk before it */
+    jfr_fixture_bytes(&f, "FLR\0\0\2", 6); /* the valid chunk before it is not converted */
     expect_error(&f, no_labels, "chunk 2: its header is truncated after 6 bytes");
     jfr_fixture_deinit(&f);
 }
 
-/* Classes that cannot be, or that would take forever. */
+/* Classes that are impossible, or that would take forever. */
 static void test_wrong_classes(void **state)
 {
     (void)state;
@@ -1069,7 +1070,7 @@ static void test_large_names_again_and_again(void **state)
     jfr_fixture_deinit(&f);
 }
 
-/* Frames of a method that has no class, so that nothing is ever made of it. It is read once. */
+/* Frames of a method without a class, from which nothing is built. It is read only once. */
 static void test_a_large_method_again_and_again(void **state)
 {
     (void)state;
@@ -1140,8 +1141,8 @@ static void test_a_long_name(void **state)
     jfr_fixture_deinit(&f);
 }
 
-/* What a reader keeps of constants, classes and labels asks for memory before it is taken: where
- * there is none, the recording is not to blame. */
+/* Readers reserve memory for constants, classes and labels before they allocate it. Without room,
+ * the verdict does not blame the recording. */
 static void expect_over_budget(struct slice jfr, struct slice labels, size_t limit)
 {
     struct budget budget = {.limit_bytes = limit};
@@ -1228,7 +1229,7 @@ static void test_more_constants_than_can_be(void **state)
     jfr_fixture_deinit(&f);
 }
 
-/* A full builder ends it, without an error of the recording. */
+/* A full builder ends the reading, without an error of the recording. */
 static void test_a_full_builder(void **state)
 {
     (void)state;

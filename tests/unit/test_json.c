@@ -44,7 +44,7 @@ static char *to_json(enum json_message message, struct slice protobuf)
 static const struct round_trip {
     enum json_message message;
     const char *in;
-    const char *out; /* NULL: the same */
+    const char *out; /* NULL: equal to the input */
 } round_trips[] = {
     {JSON_TRACES_REQUEST, "{}", NULL},
     {JSON_TRACES_REQUEST, "null", "{}"},
@@ -150,7 +150,7 @@ static void reads_and_writes(void **state)
         struct buffer *protobuf = to_protobuf(c->message, c->in, &err);
         if (!protobuf)
             fail_msg("%s: %s", c->in, err.text);
-        assert(protobuf); /* for analysers, which do not know that a failure ends the test */
+        assert(protobuf); /* for static analysers, which do not know that a failure ends the test */
         char *json = to_json(c->message, buffer_slice(protobuf));
         assert_string_equal(json, c->out ? c->out : c->in);
         free(json);
@@ -236,7 +236,7 @@ static void refuses_with_the_place(void **state)
 
 /* ---- depth ---- */
 
-/* A request with `lists` lists inside one another as an attribute: 6 + 2 * lists messages deep. */
+/* Returns a request with `lists` nested lists as an attribute: 6 + 2 * lists levels of messages. */
 static char *nested_lists(unsigned lists)
 {
     struct text text = {0};
@@ -268,7 +268,7 @@ static void nests_up_to_the_limit(void **state)
     assert_true(accepts_lists(47));
     assert_false(accepts_lists(48));
     assert_false(accepts_lists(100000));
-    /* Skipped values as well. */
+    /* Also for skipped values. */
     struct text text = {0};
     struct error err = {0};
     text_append(&text, "{\"x\":");
@@ -341,7 +341,7 @@ static const ProtobufCMessageDescriptor *descriptor_of(enum signal signal)
                : &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor;
 }
 
-/* What protobuf-c writes of what it read: fields in their order, unknown ones gone. */
+/* Reads and writes a request with protobuf-c: fields in order, without unknown ones. */
 static struct buffer *canonical(enum signal signal, struct slice request)
 {
     ProtobufCMessage *message =
@@ -395,7 +395,7 @@ static void check_capture(const struct capture *capture, void *context)
     struct buffer *back = there_and_back(message, request);
     struct buffer *expected = canonical(capture->signal, request),
                   *got = canonical(capture->signal, buffer_slice(back));
-    /* It is already canonical but for the order in which JSON gave the fields. */
+    /* It is canonical except for the order of the fields in the JSON. */
     if (!slice_equal(buffer_slice(expected), buffer_slice(got)) || back->size != got->size)
         fail_msg("%s differs", capture->name);
     buffer_unref(from_json);
@@ -423,7 +423,8 @@ static void refuses_every_prefix(void **state)
     for (size_t size = 0; size < sizeof json - 1; size++) {
         struct error err = {0};
         bool over_budget;
-        uint8_t *copy = memory_alloc(size ? size : 1); /* so that a sanitizer sees its end */
+        uint8_t *copy =
+            memory_alloc(size ? size : 1); /* so that a sanitizer detects reads past its end */
         memcpy(copy, json, size);
         assert_null(
             json_to_protobuf(JSON_TRACES_REQUEST, slice_of(copy, size), NULL, &over_budget, &err));

@@ -1,6 +1,5 @@
-/* Requests on which a job of the join works: what happens meanwhile, and how it can end. Every
- * request is taken for a large one. A manual worker runs a job at once, and fixture_advance brings
- * it back. */
+/* Requests that jobs of the join process: events meanwhile, and ways to end. Every request counts
+ * as large. A manual worker runs a job at once, and fixture_advance delivers its result. */
 #include "core/pipeline/delivery.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/spanjoin.h"
@@ -96,7 +95,7 @@ static void refuse_all(struct join *join)
     join->fixture.recorder.answer = verdict_of(GRPC_INVALID_ARGUMENT, "no");
 }
 
-/* --- a request that goes on --- */
+/* ---- a request that is sent on ---- */
 
 static void it_is_not_answered_before_its_job_is_done(void **state)
 {
@@ -134,7 +133,7 @@ static void downstream_answers_it(void **state)
     }
 }
 
-/* Both are at work at once: neither knows of the other yet, unless it waits. */
+/* Jobs process both at once: neither is in the index yet for the other, unless it waits. */
 static void two_that_come_together_find_each_other(void **state)
 {
     (void)state;
@@ -168,7 +167,7 @@ static struct hold *new_hold(struct join *join, uint64_t id)
     return hold_new(node, id, kept, charged);
 }
 
-/* Other threads bring what a request waits for before its own job has come back. */
+/* Other threads deliver what a request waits for before its own job has returned. */
 static void what_comes_before_the_hold_is_there_wakes_it(void **state)
 {
     (void)state;
@@ -182,7 +181,7 @@ static void what_comes_before_the_hold_is_there_wakes_it(void **state)
         uint64_t id = holds_take_id(node);
         for (int i = 0; i < early; i++)
             holds_wake(node, id);
-        holds_wake(node, unused); /* of a request that went on: ignored */
+        holds_wake(node, unused); /* of a request that was sent on: ignored */
         hold_wait(new_hold(&join, id), 2, 5 * (int64_t)SECOND);
         for (int i = early; i < 2; i++) {
             end_jobs(&join);
@@ -195,7 +194,7 @@ static void what_comes_before_the_hold_is_there_wakes_it(void **state)
     }
 }
 
-/* --- a client that gives up --- */
+/* ---- a client that gives up ---- */
 
 static void what_its_sender_gave_up_goes_nowhere(void **state)
 {
@@ -218,7 +217,7 @@ static void what_its_sender_gave_up_goes_nowhere(void **state)
     }
 }
 
-/* Its sender sends it again: its samples count once. */
+/* The sender sends it again, and its samples count once. */
 static void samples_that_were_given_up_are_not_counted(void **state)
 {
     (void)state;
@@ -240,7 +239,7 @@ static void samples_that_were_given_up_are_not_counted(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- holding --- */
+/* ---- holding ---- */
 
 static void a_held_one_takes_what_it_gains_in_a_job(void **state)
 {
@@ -253,7 +252,7 @@ static void a_held_one_takes_what_it_gains_in_a_job(void **state)
     assert_int_equal(sample.settled, 1);
     assert_int_equal(metric(&join, "held_requests"), 1);
     struct node *node = node_of(&join, SIGNAL_PROFILES);
-    fixture_drain(node); /* it leaves, and is at work */
+    fixture_drain(node); /* it is being sent on, in a job */
     assert_int_equal(join.fixture.recorder.count, 0);
     assert_false(fixture_is_idle(node));
     end_jobs(&join);
@@ -265,7 +264,7 @@ static void a_held_one_takes_what_it_gains_in_a_job(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* A request that could wait when it came does not when the process ends. */
+/* A request that could wait when it arrived does not wait when the process ends. */
 static void a_drain_does_not_wait(void **state)
 {
     (void)state;
@@ -322,7 +321,7 @@ static void without_room_it_is_refused(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- the stop --- */
+/* ---- stop ---- */
 
 static void stop(struct join *join, enum signal signal)
 {

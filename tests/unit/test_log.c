@@ -33,7 +33,7 @@ static const char *end_capture(void)
     dup2(real_stderr, STDERR_FILENO);
     close(real_stderr);
     rewind(capture);
-    size_t size = fread(captured, 1, sizeof(captured) - 1, capture);
+    size_t size = fread(captured, 1, sizeof captured - 1, capture);
     captured[size] = '\0';
     fclose(capture);
     assert_int_equal(strlen(captured), size);
@@ -85,7 +85,7 @@ static void levels_are_obeyed(void **state)
         assert_int_equal(count_of(text, '\n'), 4 - level);
         for (int said = 0; said < 4; said++) {
             char line[32];
-            snprintf(line, sizeof(line), "said at %d", said);
+            snprintf(line, sizeof line, "said at %d", said);
             assert_int_equal(strstr(text, line) != NULL, said >= level);
             assert_int_equal(log_enabled((enum log_level)said), said >= level);
         }
@@ -111,7 +111,7 @@ static void no_line_can_be_forged(void **state)
 {
     (void)state;
     log_init(LOG_INFO, LOG_CONSOLE);
-    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
         begin_capture();
         log_info(NULL, "%s", hostile[i]);
         log_info(hostile[i], "x");
@@ -138,7 +138,7 @@ static void json_lines_parse(void **state)
 {
     (void)state;
     log_init(LOG_INFO, LOG_JSON);
-    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
         begin_capture();
         log_error("receiver otlp", "%s", hostile[i]);
         const char *text = end_capture();
@@ -190,7 +190,7 @@ static void *log_from_a_thread(void *context)
     const char *component = context;
     for (int i = 0; i < 200; i++) {
         char format[40]; /* another text each time, so that none is sampled */
-        snprintf(format, sizeof(format), "line %d of %s", i, component);
+        snprintf(format, sizeof format, "line %d of %s", i, component);
         log_write(LOG_INFO, component, format);
     }
     return NULL;

@@ -28,7 +28,7 @@ static void make_directories(char *path, size_t from)
 static void write_file(const char *root, const struct file *file)
 {
     char path[512];
-    snprintf(path, sizeof(path), "%s%s", root, file->path);
+    snprintf(path, sizeof path, "%s%s", root, file->path);
     make_directories(path, strlen(root) + 1);
     FILE *out = fopen(path, "w");
     assert_non_null(out);
@@ -86,13 +86,13 @@ static const struct {
 static void the_lowest_limit_counts(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char root[] = "/tmp/test_memory_limit.XXXXXX", command[100];
         assert_non_null(mkdtemp(root));
         for (size_t j = 0; j < 5 && cases[i].files[j].path; j++)
             write_file(root, &cases[i].files[j]);
         size_t limit = memory_limit_under(root);
-        snprintf(command, sizeof(command), "rm -r %s", root);
+        snprintf(command, sizeof command, "rm -r %s", root);
         assert_int_equal(system(command), 0);
         if (limit != cases[i].expected)
             fail_msg("%s: %zu, expected %zu", cases[i].what, limit, cases[i].expected);

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* The slow and obvious way to edit a message: a parsed list of fields, encoded again as a whole. */
+/* A slow and obvious model of editing a message: a parsed list of fields that is encoded as a
+ * whole. */
 
 enum { NESTED_MAX = 3, LEAF = 4, VARINT = 5, FIXED64 = 6, DEPTH_MAX = 4 };
 
@@ -109,13 +110,13 @@ static struct model_field random_field(unsigned depth)
 
 static struct model *random_model(unsigned depth, unsigned fields)
 {
-    struct model *model = arena_zalloc(&model_arena, sizeof(*model));
+    struct model *model = arena_zalloc(&model_arena, sizeof *model);
     for (unsigned i = 0; i < fields; i++)
         model->fields[model->count++] = random_field(depth);
     return model;
 }
 
-/* Encoded, in memory of its own size. */
+/* Returns the encoded model, in memory of exactly its size. */
 static struct slice encode(const struct model *model, struct arena *arena)
 {
     size_t size = model_size(model);
@@ -124,8 +125,8 @@ static struct slice encode(const struct model *model, struct arena *arena)
     return slice_of(bytes, size);
 }
 
-/* An iterator and the model's; removed fields keep their place in the model, so several can go side
- * by side. */
+/* An iterator and the position in the model. Removed fields keep their position in the model, so
+ * several pairs can be used at once. */
 struct pair {
     struct message_iter it;
     size_t next;
@@ -136,7 +137,7 @@ static struct pair begin_pair(struct message *message, struct arena *arena)
     return (struct pair){.it = message_iter(message, arena)};
 }
 
-/* Both go one further; NULL: both are at the end. */
+/* Moves both to the next field; returns NULL if both are at the end. */
 static struct model_field *next_of_both(struct pair *pair, struct model *model,
                                         struct message_field *field)
 {
@@ -163,7 +164,7 @@ static void append_both(struct message *message, struct model *model, struct are
         two.fields[i] = random_field(depth);
     struct slice encoded = encode(&two, arena);
     size_t first = field_size(&two.fields[0]);
-    if (random_below(2)) { /* in two steps, one behind the other in memory: they become one run */
+    if (random_below(2)) { /* in two steps with adjacent memory, which become one run */
         message_append(message, arena, slice_of(encoded.data, first));
         encoded = slice_of(encoded.data + first, encoded.size - first);
     }
@@ -209,7 +210,7 @@ static void edit_field(struct pair *pair, struct message_field *field, struct mo
     }
 }
 
-/* Two iterators over one message take turns at random. */
+/* Edits a message with two iterators in random order. */
 static void edit(struct message *message, struct model *model, struct arena *arena, unsigned depth)
 {
     struct pair pairs[2] = {begin_pair(message, arena), begin_pair(message, arena)};
@@ -226,7 +227,7 @@ static void edit(struct message *message, struct model *model, struct arena *are
     }
 }
 
-/* Everything can be read as the model says, without a node being made for it. */
+/* Checks that everything can be read as in the model, without creating nodes. */
 static void compare_reading(struct message_iter it, struct model *model)
 {
     struct pair pair = {.it = it};
@@ -283,7 +284,7 @@ static void edited_messages_equal_a_naive_model(void **state)
     }
 }
 
-/* The rest in single steps. */
+/* ---- single steps ---- */
 
 static struct message_field field_at(struct message_iter *it, int position)
 {
@@ -297,7 +298,7 @@ static void assert_bytes(struct message *message, struct slice expected)
 {
     uint8_t bytes[256];
     size_t size = message_measure(message);
-    assert_true(size <= sizeof(bytes));
+    assert_true(size <= sizeof bytes);
     message_write(message, bytes);
     assert_int_equal(size, expected.size);
     assert_memory_equal(bytes, expected.data, size);
@@ -338,7 +339,7 @@ static void an_unchanged_message_is_sent_as_it_came(void **state)
     (void)state;
     struct arena arena = {0};
     uint8_t bytes[100], payload[80] = {0};
-    uint8_t *end = wire_write_bytes(bytes, 1, slice_of(payload, sizeof(payload)));
+    uint8_t *end = wire_write_bytes(bytes, 1, slice_of(payload, sizeof payload));
     struct message root;
     message_init(&root, slice_of(bytes, (size_t)(end - bytes)));
     struct slice_list list = {0};
@@ -381,7 +382,7 @@ static void what_was_appended_can_be_changed(void **state)
     arena_deinit(&arena);
 }
 
-/* One iterator has gone on to what was appended when another opens a field that came in. */
+/* One iterator is at the appended fields when another opens a received field. */
 static void iterators_may_be_at_different_runs(void **state)
 {
     (void)state;
@@ -427,7 +428,7 @@ static void an_iterator_sees_what_is_appended_meanwhile(void **state)
     arena_deinit(&arena);
 }
 
-/* As the tree is now: without what was removed, with what was replaced and appended. */
+/* In the present tree: without removed fields, with replaced and appended ones. */
 static void fields_of_one_number_are_found(void **state)
 {
     (void)state;
@@ -472,12 +473,13 @@ static void lengths_above_a_change_grow(void **state)
     field = field_at(&sub, 0);
     message_replace(
         &sub, &field,
-        slice_of(payload, 126)); /* with its header 128: its parent's length takes two */
+        slice_of(payload,
+                 126)); /* 128 with its header, so the length of its parent has two bytes */
     assert_int_equal(message_measure(&root), 1 + 2 + 1 + 1 + 126);
     arena_deinit(&arena);
 }
 
-/* What came in lacks what was added since, and says so. */
+/* The received bytes of a changed message lack the change, and are marked as stale. */
 static void bytes_of_a_changed_message_are_stale(void **state)
 {
     (void)state;
@@ -508,7 +510,7 @@ static void read_stale_bytes(void)
 {
     struct wire_cursor cursor = wire_cursor(slice_of(wire_stale, 1));
     struct wire_field field;
-    close(STDERR_FILENO); /* where the assert says so */
+    close(STDERR_FILENO); /* where the assert prints its message */
     wire_next(&cursor, &field);
     _exit(0);
 }
@@ -524,7 +526,7 @@ static void reading_stale_bytes_asserts(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-/* An iterator over bytes goes on as one that opens. */
+/* An iterator over bytes continues as one over a node. */
 static void a_message_is_opened_while_it_is_read(void **state)
 {
     (void)state;
@@ -538,7 +540,7 @@ static void a_message_is_opened_while_it_is_read(void **state)
     assert_true(message_next(&sub, &below) && message_next(&sub, &below));
     assert_null(root.children);
     message_iter_open(&sub, &it, &field);
-    message_iter_open(&sub, &it, &field); /* again: nothing happens */
+    message_iter_open(&sub, &it, &field); /* a second call does nothing */
     message_remove(&sub, &below);
     assert_true(message_next(&sub, &below));
     message_append(message_open(&sub, &below), &arena, SLICE("\x20\x01"));

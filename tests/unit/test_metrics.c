@@ -155,7 +155,7 @@ static void many_families_are_found(void **state)
     struct metrics *metrics = metrics_new(1);
     for (unsigned i = 0; i < 200; i++) {
         char name[16];
-        snprintf(name, sizeof(name), "m%03u", i * 37 % 200);
+        snprintf(name, sizeof name, "m%03u", i * 37 % 200);
         counter_add(metrics_counter(metrics, name, "M.", ""), 0, i * 37 % 200);
     }
     struct text page = {0};
@@ -163,7 +163,7 @@ static void many_families_are_found(void **state)
     const char *at = text_string(&page);
     for (int i = 0; i < 200; i++) {
         char line[32];
-        snprintf(line, sizeof(line), "\nm%03d %d\n", i, i);
+        snprintf(line, sizeof line, "\nm%03d %d\n", i, i);
         at = strstr(at, line);
         assert_non_null(at); /* each once, and in order */
     }

@@ -36,7 +36,7 @@ static void check_bytes(struct slice bytes, const char *expected, const char *re
 
 struct normalise_case {
     const char *request;
-    const char *expected; /* NULL: needs nothing */
+    const char *expected; /* NULL: needs no normalising */
 };
 
 static void check_cases(const struct normalise_case *cases, size_t count)
@@ -76,7 +76,7 @@ static const struct normalise_case layout_cases[] = {
     {"2{" ZEROES " 6{1=0 2{2=1}} 4{} 7{}}" SAMPLE("1=1 2[500 600] 3[1] 4=1 5[#1 2] 9\"new\""),
      "2{" ZEROES " 6{1=0 2{2=1}} 4{} 7{}}" SAMPLE("1=1 4[500 600] 2[1] 3=1 5[#1 2] 9\"new\"")},
     {"2{" ZEROES "}" SAMPLE("2=500 2[1] 3=0"), "2{" ZEROES "}" SAMPLE("4=500 4[1] 2=0")},
-    /* Everything around the samples stays: a padded tag, unknown fields, other messages */
+    /* Everything around the samples is kept: a padded tag, unknown fields, other messages */
     {"2{" ZEROES "} 77=1 1{2{!9a010162 2{1{1=0} 2{2[1] 9#1} 88%1}}}",
      "2{" ZEROES "} 77=1 1{2{!9a010162 2{1{1=0} 2{4[1] 9#1} 88%1}}}"},
 };
@@ -84,7 +84,7 @@ static const struct normalise_case layout_cases[] = {
 static const struct normalise_case reference_cases[] = {
     {"2{" ZEROES " 5\"a\" 5\"b\"} 1{1{1{3=1 2{8=2}}}}",
      "2{" ZEROES " 5\"a\" 5\"b\"} 1{1{1{1\"a\" 2{1\"b\"}}}}"},
-    /* Some are, some are not; 0 is no key, but a value; lists and maps inside one another */
+    /* Some are references, some are not; 0 is not a key, but a value; nested lists and maps */
     {"2{" ZEROES " 5\"a\"} 1{1{1{1\"k\" 3=0 2{1\"v\"}} 1{3=1 2{8=0}} 1{1\"k\" 2{2=1}}}}",
      "2{" ZEROES " 5\"a\"} 1{1{1{1\"k\" 2{1\"v\"}} 1{1\"a\" 2{1\"\"}} 1{1\"k\" 2{2=1}}}}"},
     {"2{" ZEROES
@@ -118,20 +118,20 @@ static const struct normalise_case dictionary_cases[] = {
     {"2{" ZEROES " 5\"a\" 7{}}" SAMPLE("1=3 4[1]") "3=1 2{5\"b\" 99=1 7{} 7{}} 2{}",
      "2{" ZEROES " 5\"a\" 7{} 5\"b\" 99=1 7{} 7{}}" SAMPLE("1=3 4[1]") "3=1"},
     {"2{} 2{" ZEROES "}", "2{" ZEROES "}"},
-    /* Tables that are empty while they are read */
+    /* Empty tables that are referred to */
     {SAMPLE("4[1]"), SAMPLE("4[1]") "2{" ZEROES "}"},
     {"2{7{} 5\"\"}" SAMPLE("3=0 4[1]"),
      "2{1{} 2{} 3{} " ZERO_LINK " 6{} 7{} 5\"\"}" SAMPLE("3=0 4[1]")},
 };
 
 static const struct normalise_case zero_entry_cases[] = {
-    /* Strings: the type of a sample, the key of an attribute and the name of a function must be
-       there, */
+    /* Strings: the type of a sample, the key of an attribute and the name of a function must refer
+     * to one, */
     {"2{5\"a\" 5\"b\" 6{2{2=1}} 6{1=1 3=1 2{2=1}} 3{2=1} 3{1=1 4=7}} 1{2{2{1{2=1} 5{1=1}}}}",
-     /* and nothing else: the rest of 0 is none. */
+     /* and nothing else: elsewhere 0 means none. */
      "2{1{} 2{} 3{} " ZERO_LINK " 5\"\" 6{} 7{} 5\"a\" 5\"b\" 6{2{2=1} 1=1} 6{1=2 3=2 2{2=1}}"
      " 3{2=2 1=1} 3{1=2 4=7}} 1{2{2{1{2=2 1=1} 5{1=2}}}}"},
-    /* What is not set at all stays so. */
+    /* Messages with no field set stay empty. */
     {"2{5\"a\" 6{2{}} 3{} 1{} 2{} 4{} 7{}} 1{2{2{1{} 5{}}}}",
      "2{5\"\" 5\"a\" 6{2{}} 3{} 1{} 2{} 4{} 7{}} 1{2{2{1{} 5{}}}}"},
     {"2{1{4=0 1=5} 1{4=1} 5\"a\" 5\"b\"}",
@@ -141,10 +141,10 @@ static const struct normalise_case zero_entry_cases[] = {
          SAMPLE("1=0 4[1]") SAMPLE("1=2 4[1]"),
      "2{2{} 7{} 1{} 3{} 4{} 5\"\" 6{} 2{2=1} 2{2=2} 7{1[1 2]} 7{1=1 1=2} 7{}}" SAMPLE("4[1] 1=1")
          SAMPLE("1=1 4[1]") SAMPLE("1=3 4[1]")},
-    /* Functions in lines must be there; mappings need not. */
+    /* Lines must refer to a function; locations need not refer to a mapping. */
     {"2{5\"\" 4{} 6{} 7{} 1{1=1} 1{1=2} 3{4=1} 2{} 2{2=9 3{} 3{1=0 2=4}} 2{1=1}}",
      "2{1{} 3{} 5\"\" 4{} 6{} 7{} 1{1=1} 1{1=2} 3{4=1} 2{} 2{2=9 3{1=1} 3{1=1 2=4}} 2{1=2}}"},
-    /* Attributes in lists must be there; links need not. */
+    /* Lists must refer to attributes; samples need not refer to a link. */
     {"2{1{} 3{} 5\"\" 7{} 2{} 6{2{2=1}} 4{2x0001020304050607} 2{4[0]} 1{5=0}}" SAMPLE(
          "2[0] 2=0 4[1]") SAMPLE("3=0 4[1]") "1{2{2{11[0 0]}}}",
      "2{" ZERO_LINK

@@ -87,7 +87,7 @@ static void open_exporter(const char *name, const char *body, uint16_t port, enu
     component = memory_zalloc(type->component_size);
     component->type = type;
     component->id = exporter->id;
-    snprintf(component->label, sizeof(component->label), "exporter %s", exporter->id);
+    snprintf(component->label, sizeof component->label, "exporter %s", exporter->id);
     component->settings = exporter->settings;
     component->process = &process;
     component->pipeline_count[signal] = 1;
@@ -146,10 +146,10 @@ static struct slice request_of(enum signal signal)
     if (large.size > 0)
         return large;
     if (signal == SIGNAL_PROFILES)
-        return slice_of(profiles, sizeof(profiles));
-    memset(bytes, 'x', sizeof(bytes));
-    memcpy(bytes, traces, sizeof(traces));
-    return slice_of(bytes, sizeof(bytes));
+        return slice_of(profiles, sizeof profiles);
+    memset(bytes, 'x', sizeof bytes);
+    memcpy(bytes, traces, sizeof traces);
+    return slice_of(bytes, sizeof bytes);
 }
 
 struct probe {
@@ -195,7 +195,7 @@ static struct verdict deliver(void)
 #define GRPC_TO "endpoint: 'http://127.0.0.1:~', "
 #define HTTP_TO "endpoint: 'http://127.0.0.1:~', "
 
-/* Backends */
+/* ---- backends ---- */
 
 static struct peer_answer scripted[4]; /* by number of the request; the last goes on */
 static size_t scripted_count;
@@ -210,7 +210,7 @@ static void answer_scripted(void *context, unsigned number, const struct peer_re
 static struct peer *open_peer(enum peer_protocol protocol, const struct peer_answer *answers,
                               size_t count)
 {
-    memcpy(scripted, answers, count * sizeof(*answers));
+    memcpy(scripted, answers, count * sizeof *answers);
     scripted_count = count;
     return peer_new(&(struct peer_options){.protocol = protocol, .answer = answer_scripted});
 }
@@ -231,7 +231,7 @@ static const struct peer_answer grpc_ok = {.status = 200,
 static const struct peer_answer http_ok = {.status = 200,
                                            .headers = {{"content-type", "application/x-protobuf"}}};
 
-/* What is sent */
+/* ---- requests ---- */
 
 static void expect_header(const struct peer_request *request, const char *name, const char *value)
 {
@@ -265,7 +265,7 @@ static void grpc_requests(void **state)
         for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
             struct peer *peer = open_peer(PEER_HTTP2, &grpc_ok, 1);
             char body[256];
-            snprintf(body, sizeof(body),
+            snprintf(body, sizeof body,
                      GRPC_TO DIRECT ", compression: %s, headers: {X-Scope-OrgID: a b}", names[i]);
             open_exporter("otlp_grpc", body, peer_port(peer), (enum signal)signal);
             assert_int_equal(deliver().code, GRPC_OK);
@@ -301,7 +301,7 @@ static void http_requests(void **state)
         for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
             struct peer *peer = open_peer(PEER_HTTP1, &http_ok, 1);
             char body[256];
-            snprintf(body, sizeof(body),
+            snprintf(body, sizeof body,
                      HTTP_TO DIRECT ", compression: %s, headers: {Host: example.org, "
                                     "otlp-profiles-development-version: '7'}",
                      compression_names[c]);
@@ -354,10 +354,10 @@ static void http_urls(void **state)
         {"endpoint: 'http://127.0.0.1:1', profiles_endpoint: 'http://127.0.0.1:~/p/'",
          SIGNAL_PROFILES, "/p/"},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct peer *peer = open_peer(PEER_HTTP1, &http_ok, 1);
         char body[256];
-        snprintf(body, sizeof(body), "%s, " DIRECT, table[i].yaml);
+        snprintf(body, sizeof body, "%s, " DIRECT, table[i].yaml);
         open_exporter("otlp_http", body, peer_port(peer), table[i].signal);
         assert_int_equal(deliver().code, GRPC_OK);
         expect_header(peer_request(peer, 0), ":path", table[i].path);
@@ -366,7 +366,7 @@ static void http_urls(void **state)
     }
 }
 
-/* What answers mean */
+/* ---- answers ---- */
 
 struct meaning {
     const char *name;
@@ -479,7 +479,7 @@ static void grpc_meanings(void **state)
          -1,
          "the stream was reset: INTERNAL_ERROR"},
     };
-    check_meanings(table, sizeof(table) / sizeof(table[0]), PEER_HTTP2, "otlp_grpc");
+    check_meanings(table, sizeof table / sizeof table[0], PEER_HTTP2, "otlp_grpc");
 }
 
 static void http_meanings(void **state)
@@ -586,7 +586,7 @@ static void http_meanings(void **state)
          -1,
          "the connection was closed"},
     };
-    check_meanings(table, sizeof(table) / sizeof(table[0]), PEER_HTTP1, "otlp_http");
+    check_meanings(table, sizeof table / sizeof table[0], PEER_HTTP1, "otlp_http");
     clock_fix_wall(0);
 }
 
@@ -610,7 +610,7 @@ static void compressed_answers_are_read(void **state)
     buffer_unref(packed);
 }
 
-/* Queue and retries, end to end */
+/* ---- queue and retries, end to end ---- */
 
 static void retried_until_taken(void **state)
 {
@@ -625,7 +625,7 @@ static void retried_until_taken(void **state)
     assert_int_equal(probe.verdict.code, GRPC_OK);
     uint64_t end = clock_monotonic_ns() + 10 * SECOND;
     char labels[200];
-    snprintf(labels, sizeof(labels),
+    snprintf(labels, sizeof labels,
              "exporter=\"otlp_http\",server_address=\"127.0.0.1\",server_port=\"%u\",url_path=\"/"
              "v1/traces\"",
              peer_port(peer));
@@ -757,7 +757,7 @@ static void throughput(void **state)
     peer_free(peer);
 }
 
-/* Settings */
+/* ---- settings ---- */
 
 static void wrong_settings(void **state)
 {
@@ -820,7 +820,7 @@ static void wrong_settings(void **state)
         {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true}",
          "cookies are not supported"},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct text report = {0};
         struct config *loaded = load(table[i].name, table[i].yaml, 0, SIGNAL_TRACES, &report);
         bool as_expected = table[i].error ? !loaded && strstr(text_string(&report), table[i].error)

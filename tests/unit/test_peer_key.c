@@ -52,7 +52,7 @@ static void test_who_is_the_same(void **state)
         {"0.0.0.0", "::", false},
         {"255.255.255.255", "ffff:ffff::", false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if ((key_of(cases[i].first) == key_of(cases[i].second)) != cases[i].same)
             fail_msg("%s, %s", cases[i].first, cases[i].second);
 }
@@ -69,7 +69,7 @@ static void test_print(void **state)
         {"::1", "::1"},
     };
     char out[INET6_ADDRSTRLEN];
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sockaddr_storage storage = address_of(cases[i].address);
         peer_print((const struct sockaddr *)&storage, out);
         assert_string_equal(out, cases[i].printed);

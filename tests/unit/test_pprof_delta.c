@@ -12,7 +12,7 @@
 
 static struct budget budget;
 
-/* Counted since the start, and at this moment; two functions, a location each. */
+/* A cumulative and a present value; two functions with a location each. */
 #define TYPES "1{1=1 2=3} 1{1=2 2=3} "
 #define TABLES                                                                                     \
     "4{1=1 4{1=1 2=7}} 4{1=2 3=64 4{1=2 2=8}} 5{1=1 2=4} 5{1=2 2=5} 6\"\" 6\"alloc_space\" "       \
@@ -154,8 +154,8 @@ static void test_no_room(void **state)
     pprof_delta_free(delta);
 }
 
-/* A recording after itself has gained nothing, whatever its values mean. */
-/* As many samples, each of a label of its own when they are to be different. */
+/* The difference of a recording to itself is empty, whatever its values mean. */
+/* Returns `count` samples, with distinct labels if they should differ. */
 static struct wire_writer samples_of(uint32_t count, bool are_different)
 {
     static const char tables[] = "1{1=1 2=2} 6\"\" 6\"delay\" 6\"nanoseconds\" 6\"n\"";
@@ -175,7 +175,7 @@ static struct wire_writer samples_of(uint32_t count, bool are_different)
     return pprof;
 }
 
-/* What a target makes us remember is bounded by what is different, and by a share of the budget. */
+/* The kept data is limited by the number of distinct samples and by a share of the budget. */
 static void test_what_is_remembered_is_bounded(void **state)
 {
     (void)state;

@@ -67,7 +67,7 @@ static void test_recordings_say_what_the_oracle_reads(void **state)
     buffer_unref(expected);
 }
 
-/* Does it lack no more than optional fields of the header, and strings for those? */
+/* Whether only optional fields of the header, and their strings, are missing. */
 static bool is_header_rest(struct slice rest)
 {
     struct wire_cursor cursor = wire_cursor(rest);
@@ -163,7 +163,7 @@ static void test_everything_in_any_order(void **state)
     check(HEADER "5{1=2 2=7} 5{1=1 2=5 3=5 4=6 5=10} 4{1=2 4{1=2} 4{1=1} 5=1} " STRINGS SAMPLE
                  "4{1=1 2=1 3=5000 4{1=1 2=12 3=2}} " TYPES MAPPING,
           &no_options, whole_text);
-    /* packed or not, mixed, values one by one; unknown fields; what comes later counts */
+    /* packed or not, mixed, single values; unknown fields; the last occurrence counts */
     check(TYPES "2{1[2 1] 2=7 2=70 3{1=9 2=3 2=10} 3{1=8 3=5 4=11} 99\"x\" 7#3} 99{} 98=1 " MAPPING
               LOCATIONS FUNCTIONS STRINGS "9=4 " HEADER "11{1=1}",
           &no_options, whole_text);
@@ -227,7 +227,7 @@ static void test_labels(void **state)
          "1  0102030405060708090a0b0c0d0e0f10/\n"},
         {"3{1=2 2=3}", "6\"otel.traceid\" 6\"0102030405060708090a0b0c0d0e0f10\"",
          "1  0102030405060708090a0b0c0d0e0f10/\n"},
-        /* the first spelling wins, whichever comes first; all are used up */
+        /* the first spelling takes precedence, whatever the order; all are removed */
         {"3{1=2 2=3} 3{1=4 2=5}", "6\"span id\" 6\"1\" 6\"span_id\" 6\"00000000000000ab\"",
          "1  /00000000000000ab\n"},
         {"3{1=4 2=5} 3{1=2 2=3}", "6\"span id\" 6\"1\" 6\"span_id\" 6\"00000000000000ab\"",
@@ -239,7 +239,7 @@ static void test_labels(void **state)
         {"3{1=2 2=3}", "6\"span id\" 6\"18446744073709551616\"",
          "1  span id=18446744073709551616 /\n"},
         {"3{1=2 2=3}", "6\"Span_id\" 6\"00000000000000ab\"", "1  Span_id=00000000000000ab /\n"},
-        /* 0 with a unit is a number; nothing at all is nothing; a label needs a name */
+        /* 0 with a unit is a number; an empty label is ignored; a label needs a name */
         {"3{1=2 4=3} 3{1=3}", "6\"n\" 6\"bytes\"", "1  n=0 bytes /\n"},
         {"3{2=2} 3{3=5} 3{1=2 3=-5}", "6\"x\"", "1  x=-5  /\n"},
         /* one value for each name */
@@ -321,7 +321,7 @@ static void test_what_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char notation[512];
-        bool own = i < 6; /* these bring all that they need */
+        bool own = i < 6; /* these contain all that they need */
         snprintf(notation, sizeof notation, "%s %s", cases[i].pprof, own ? "" : end);
         check(notation, &no_options, cases[i].error);
     }

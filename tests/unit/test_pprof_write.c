@@ -1,5 +1,5 @@
-/* With two arguments, a file with a pprof and one to write: that pprof through OTLP and back, for
- * `go tool pprof -diff_base`. */
+/* With two arguments, an input file and an output file, the program converts a pprof to OTLP and
+ * back, for `go tool pprof -diff_base`. */
 #include "core/base/arena.h"
 #include "core/base/hash.h"
 #include "core/data/scan.h"
@@ -25,7 +25,7 @@ static void keep_only(struct slice pprof, void *context)
     assert_true(buffer_append(*kept, pprof.data, pprof.size, SIZE_MAX));
 }
 
-/* Siblings without limits make one. */
+/* Converts siblings without limits to one pprof. */
 static struct buffer *to_one_pprof(struct slice request)
 {
     struct buffer *pprof = NULL;
@@ -156,9 +156,9 @@ static void test_labels_and_links(void **state)
                       "2{2[7] 4[32]} 2{2[0] 4[64]} 2{3=2 4[128]} 2{2[8] 4[3]}"),
           "cpu/nanoseconds 0+0\n124  /\n128  03000000000000000000000000000000/\n"
           "1  k=5 bytes /\n2  k=true /\n3  span_id=x /\n");
-    /* the last member of a value, behind which stands a field that nobody knows */
+    /* the last member of a value, followed by an unknown field */
     check(PROFILE(CPU "2{2[13] 4[1]}"), "cpu/nanoseconds 0+0\n1  k=5 bytes /\n");
-    /* the link goes first */
+    /* the link takes precedence */
     check(PROFILE(CPU "2{2[8] 3=1 4[1]}"),
           "cpu/nanoseconds 0+0\n1  01000000000000000000000000000000/0200000000000000\n");
     check(PROFILE(CPU "2{2[8] 3=2 4[1]}"),
@@ -168,7 +168,7 @@ static void test_labels_and_links(void **state)
 static void test_tables(void **state)
 {
     (void)state;
-    /* flags from what is there, or as they are said */
+    /* flags from the locations, or from attributes */
     check(PROFILE(CPU "2{1=2 4[1]}"),
           "cpu/nanoseconds 0+0\n1 {4096 8192 0 app has_functions has_filenames has_line_numbers "
           "has_inline_frames @4100 [g  main.c 0 7 0] [f   0 0 0]}{0 0 0  @0 [f   0 0 0]} /\n");
@@ -244,7 +244,7 @@ static void test_other_units(void **state)
     struct pprof_header header = {.period_type = SLICE("cpu"), .period = 50};
     struct slice pprof;
     struct text got = {0};
-    for (int round = 0; round < 2; round++) { /* it forgets */
+    for (int round = 0; round < 2; round++) { /* a new begin forgets the previous data */
         pprof_writer_begin(writer, &header);
         uint32_t type = pprof_writer_sample_type(writer, SLICE("cpu"), SLICE("ns"));
         pprof_writer_add(writer, type, &sample, 150);
@@ -335,7 +335,7 @@ static void test_long_stacks_keep_their_root(void **state)
                 "{0 0 0  @0 [f   0 0 0]} /\n");
 }
 
-/* A part has no more than it needs, also when a sample had to be taken back. */
+/* A part has only the entries that it needs, even after a sample was removed from it. */
 static void refer_to_all(struct slice pprof, void *context)
 {
     (void)context;

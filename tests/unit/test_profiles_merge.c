@@ -45,7 +45,7 @@ static struct buffer *copy_bytes(struct slice bytes)
     return buffer;
 }
 
-/* The merge keeps the request itself. */
+/* Adds a request; the merge keeps its own reference. */
 static void add_bytes(struct profiles_merge *merge, struct slice bytes)
 {
     struct buffer *request = copy_bytes(bytes);
@@ -53,7 +53,7 @@ static void add_bytes(struct profiles_merge *merge, struct slice bytes)
     buffer_unref(request);
 }
 
-/* As a receiver would hand it on. */
+/* Scans and normalises a request like a receiver. */
 static struct buffer *normalised(struct slice request, struct scan_result *scan)
 {
     struct error err = {0};
@@ -72,7 +72,7 @@ static char *canonical(struct slice request, enum canonical_detail detail)
     return out.data;
 }
 
-/* Sound, in the one form, with this many samples. */
+/* Checks that a result passes the scan, is normalised, and has this many samples. */
 static void check_result(struct slice request, uint32_t items)
 {
     struct scan_result scan;
@@ -101,7 +101,7 @@ static const char *const with_unused = "{\"resourceProfiles\":[" SAMPLES(
                                              "\"attributeTable\":[{}],"
                                              "\"stackTable\":[{},{\"locationIndices\":[1]},{"
                                              "\"locationIndices\":[1,1]}]}}";
-/* The same location behind a zero one, in another stack; a stack of nothing that is unused. */
+/* The same location after a zero one, in another stack; an unused empty stack. */
 static const char *const with_zeros =
     "{\"resourceProfiles\":[" SAMPLES("{\"stackIndex\":2,\"linkIndex\":1,\"values\":[\"2\"]},{"
                                       "\"values\":[\"3\"]}") "],\"dictionary\":{\"mappingTable\":[{"
@@ -118,7 +118,7 @@ static const char *const with_zeros =
                                                              "\"locationIndices\":[0]},{"
                                                              "\"locationIndices\":[2]}]}}";
 
-/* Of the result when these are added whole. */
+/* Returns the JSON of the merge of two whole requests. */
 static char *merge_json(const char *first, const char *second, uint32_t items)
 {
     struct profiles_merge *merge = profiles_merge_new(&budget);
@@ -262,7 +262,7 @@ static void cuts_ranges(void **state)
 
 /* ---- recorded requests ---- */
 
-/* Indices of a table must be used by somebody, and no two entries may be equal. */
+/* Every entry of a table must be referred to, and no two may be equal. */
 static int compare_slices(const void *a, const void *b)
 {
     const struct slice *left = a, *right = b;
@@ -308,7 +308,7 @@ struct gathered {
     uint32_t items;
 };
 
-/* In parts of `size` samples it says the same as whole. */
+/* Checks that parts of `size` samples together have the same content as the whole. */
 static void check_parts(const struct capture *capture, struct buffer *request, uint32_t items,
                         uint32_t size)
 {
@@ -366,8 +366,7 @@ static void keeps_what_recorded_requests_say(void **state)
     char *got = canonical(buffer_slice(merged), CANONICAL_PROFILES);
     assert_true(strcmp(got, text_string(&gathered.expected)) == 0);
     free(got);
-    /* Merging a merged request changes nothing but the place of entries, that is: nothing is
-     * dropped any more. */
+    /* Merging a merged request changes only the order of entries: nothing more is dropped. */
     struct profiles_merge *again = profiles_merge_new(&budget);
     profiles_merge_add(again, merged);
     struct buffer *same = profiles_merge_finish(again);
@@ -381,8 +380,8 @@ static void keeps_what_recorded_requests_say(void **state)
 
 /* ---- cost ---- */
 
-/* One profile of many samples with a stack each, cut into very many parts: each costs what it
- * holds. */
+/* One profile of many samples with a stack each, split into very many parts: the cost of a part is
+ * proportional to its size. */
 static void cuts_large_requests_in_linear_time(void **state)
 {
     (void)state;
@@ -404,7 +403,7 @@ static void cuts_large_requests_in_linear_time(void **state)
     struct profiles_merge *merge = profiles_merge_new(&budget);
     struct profiles_source *source = profiles_source_new(merge, request);
     for (uint32_t first = 0; first < SAMPLES;
-         first += 5) { /* 8,000 parts, each for what it holds */
+         first += 5) { /* 8,000 parts, each with cost proportional to its size */
         profiles_source_add(source, first, 5);
         buffer_unref(profiles_merge_finish(merge));
     }

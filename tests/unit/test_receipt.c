@@ -56,7 +56,7 @@ static const struct {
 static void it_settles_once_with_the_worst(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct watched watched = {0};
         receipt_init(&watched.receipt, on_settled);
         uint32_t parts = 0;
@@ -113,7 +113,7 @@ static void on_settled_free(struct receipt *receipt, const struct verdict *verdi
 static void settling_may_free_the_receipt(void **state)
 {
     (void)state;
-    struct receipt *receipt = malloc(sizeof(*receipt));
+    struct receipt *receipt = malloc(sizeof *receipt);
     receipt_init(receipt, on_settled_free);
     struct verdict verdict = verdict_of(GRPC_INTERNAL, "gone");
     receipt_settle(receipt, &verdict);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* What a case expects: nothing refused, or this text. */
+/* The expected result: accepted, or this text. */
 #define ACCEPTED NULL
 
 struct scan_case {
@@ -22,7 +22,7 @@ struct scan_case {
 typedef bool scan_function(struct slice, const struct scan_limits *, struct scan_result *,
                            struct error *);
 
-/* Scans with the short ways and without: the answer has to be the same. */
+/* Scans with and without the fast path: the results must be equal. */
 static bool scan_twice(scan_function *scan, struct slice request, struct scan_limits limits,
                        struct scan_result *result, struct error *err)
 {
@@ -39,7 +39,8 @@ static bool scan_twice(scan_function *scan, struct slice request, struct scan_li
     return accepted;
 }
 
-/* The same with an unknown field behind the request: short ways end some way before its end. */
+/* Scans the request followed by an unknown field, because the fast path stops before the end of a
+ * request. */
 static void scan_longer(scan_function *scan, const char *notation)
 {
     struct text longer = {0};
@@ -123,7 +124,7 @@ static const struct scan_case structure_cases[] = {
 };
 
 static const struct scan_case field_cases[] = {
-    /* Unknown fields of every kind, and what is in them, are nobody's business. */
+    /* Unknown fields of every kind are skipped, whatever they contain. */
     {SPAN("17=1 18#1 19\"\\xff\" 1000{5=1} 536870911%1"), ACCEPTED},
     {"1{2{2{} 2{} 2{6=1 5xff}}}",
      "resource_spans[0].scope_spans[0].spans[2].name: is not valid UTF-8"},
@@ -175,7 +176,7 @@ static const struct scan_case field_cases[] = {
     {VALUE("5{1{} 1{5{1{1xff}}}}"),
      THE_SPAN ".attributes[0].value.array_value.values[1]."
               "array_value.values[0].string_value: is not valid UTF-8"},
-    /* In traces, references are as good as absent, whatever they say. */
+    /* In traces, references count as absent, whatever their value. */
     {SPAN("9{3=99 2{8=99}}"), ACCEPTED},
     {SPAN("9{1\"k\" 3=-1 2{8=-1}}"), ACCEPTED},
 };
@@ -208,7 +209,7 @@ static const struct scan_case profiles_cases[] = {
     {"2{}", ACCEPTED},
     {DICTIONARY, ACCEPTED},
     {DICTIONARY SAMPLE("1=1 2[1 0 1] 3=1 4[5]"), ACCEPTED},
-    {SAMPLE("1=1 2[1 0 1] 3=1 4[5]") DICTIONARY, ACCEPTED}, /* the dictionary comes behind */
+    {SAMPLE("1=1 2[1 0 1] 3=1 4[5]") DICTIONARY, ACCEPTED}, /* the dictionary follows */
     {SAMPLE("1=0 2[0 0] 3=0 4[5]"), ACCEPTED},              /* index 0 needs no table */
     {DICTIONARY SAMPLE("1=2 4[1]"), THE_SAMPLE ".stack_index: 2" OUTSIDE("stack_table")},
     {DICTIONARY SAMPLE("1=-1 4[1]"), THE_SAMPLE ".stack_index: -1" OUTSIDE("stack_table")},
@@ -300,9 +301,9 @@ static const struct scan_case profiles_cases[] = {
      "dictionary.stack_table[1]: 5 bytes do not fit into the enclosing message"},
 };
 
-/* A list of indices of which one is outside of its table, wherever that stands. */
+/* A list of indices of which one is outside its table, at any position. */
 struct index_list {
-    const char *notation; /* the table's size and the list are put in */
+    const char *notation; /* with places for the size of the table and the list */
     const char *place;
     const char *table;
 };
@@ -312,7 +313,7 @@ struct index_values {
     unsigned outside;
 };
 
-/* at == count: all are inside. */
+/* Checks a list in which the index at `at` is outside; at == count: all are inside. */
 static void check_list(const struct index_list *list, const struct index_values *values,
                        unsigned count, unsigned at)
 {
@@ -336,7 +337,7 @@ static void check_list(const struct index_list *list, const struct index_values 
 
 static void test_every_place_in_a_list(void **state)
 {
-    /* The second message of its kind each: the first one of a table is always looked at closely. */
+    /* The second entry of each kind, because the slow path always checks the first. */
     static const struct index_list lists[] = {
         {"2{%u*2{} 7{} 7{1[%s]}}", "dictionary.stack_table[1].location_indices", "location_table"},
         {"2{%u*6{} 2{} 2{4[%s]}}", "dictionary.location_table[1].attribute_indices",
@@ -358,7 +359,7 @@ static void test_every_place_in_a_list(void **state)
                     check_list(&lists[l], &values[v], count, at);
 }
 
-/* The second of two samples of OTLP 1.9; the first is clearly so */
+/* The second of two samples of OTLP 1.9; the first is only valid in 1.9 */
 #define V19_SAMPLES(fields) "1{2{2{2{2[500]} 2{" fields "}}}}"
 #define THE_V19_SAMPLE "read as OTLP 1.9: " THE_PROFILE ".samples[1]"
 
@@ -371,7 +372,7 @@ static const struct scan_case v19_cases[] = {
     {DICTIONARY V19_SAMPLES("2[500 500] 5[#1]"), THE_V19_SAMPLE ": has 2 values and 1 timestamps"},
     {DICTIONARY V19_SAMPLES("2[1]") " 1{!02}",
      "read as OTLP 1.9: resource_profiles[1]: a field has the number 0"},
-    /* Both readings fail in the same sample: as the current one. */
+    /* Both layouts fail in the same sample: the current one is reported. */
     {DICTIONARY SAMPLE("1=2 2[500]"), THE_SAMPLE ".stack_index: 2" OUTSIDE("stack_table")},
     {DICTIONARY SAMPLE("2[500] 4=2"),
      THE_SAMPLE ".attribute_indices[0]: 500" OUTSIDE("attribute_table")},
@@ -412,10 +413,11 @@ static void test_layout(void **state)
         {DICTIONARY SAMPLE("1=1 5[#1]"), SCAN_LAYOUT_CURRENT}, /* the same in both */
         {DICTIONARY SAMPLE("1=1 4=1"), SCAN_LAYOUT_CURRENT},   /* an unpacked value, no link */
         {DICTIONARY SAMPLE("2[1] 5[#1]"), SCAN_LAYOUT_CURRENT},
-        {DICTIONARY SAMPLE("2[1]"), SCAN_LAYOUT_V19},       /* else neither values nor timestamps */
-        {DICTIONARY SAMPLE("2[2] 5[#1]"), SCAN_LAYOUT_V19}, /* else outside the attribute_table */
-        {DICTIONARY SAMPLE("2[1] 3[1]"), SCAN_LAYOUT_V19},  /* else link_index is no list */
-        {DICTIONARY SAMPLE("2[1 1] 4=1 5[#1 2]"), SCAN_LAYOUT_V19}, /* else one value */
+        {DICTIONARY SAMPLE("2[1]"), SCAN_LAYOUT_V19}, /* otherwise neither values nor timestamps */
+        {DICTIONARY SAMPLE("2[2] 5[#1]"),
+         SCAN_LAYOUT_V19}, /* otherwise outside the attribute_table */
+        {DICTIONARY SAMPLE("2[1] 3[1]"), SCAN_LAYOUT_V19}, /* otherwise link_index is not a list */
+        {DICTIONARY SAMPLE("2[1 1] 4=1 5[#1 2]"), SCAN_LAYOUT_V19}, /* otherwise one value */
         /* One sample decides for all. */
         {DICTIONARY SAMPLE("2[1] 5[#1]") SAMPLE("2[1] 4=1") SAMPLE("2[1]"), SCAN_LAYOUT_V19},
     };
@@ -437,7 +439,7 @@ static void test_zero_entries(void **state)
         {"1{1{1{1\"k\"}}}", false},
         {DICTIONARY SAMPLE("4[1]"), false},
         {"2{1{} 2{} 3{} 4{} 5\"\" 6{} 7{}}" SAMPLE("4[1]"), false},
-        /* Written out, but zero */
+        /* Explicit, but zero */
         {"2{1{1=0 2=0 5[]} 2{1=0} 3{1=0} 4{1x00 2x0000} 5\"\" 6{1=0 2{} 3=0} 7{1[]}}", true},
         {"2{1{1=0 2=0 5[]} 2{1=0} 3{1=0} 4{1\"\" 2x0000000000000000} 5\"\" 6{2{}} 7{1[]}}", false},
         {"2{5\"\" 1{1=7 1=0}}", false}, /* the last one counts */
@@ -450,7 +452,7 @@ static void test_zero_entries(void **state)
         {"2{1{} 3{} 2{3{}} 5\"\"}", true},
         {"2{4{2" SPAN_ID "}}", true},
         {"2{5\"\" 6{2{1\"\"}}}", true},
-        /* Empty, and referred to by what is there or by what was left out */
+        /* Empty, and referred to by an explicit or an absent index */
         {SAMPLE("4[1]"), true},
         {"2{5\"\" 7{}}" SAMPLE("4[1]"), false},
         {"2{5\"\" 7{}}" SAMPLE("3=0 4[1]"), true},
@@ -545,7 +547,7 @@ static void test_limits(void **state)
                 "dictionary.string_table[6]: more than 7 messages and strings in one request");
 }
 
-/* A span whose attribute holds arrays inside one another; `messages` deep in all. */
+/* Returns a span whose attribute contains nested arrays; `messages` levels in all. */
 static struct text nested(unsigned messages)
 {
     struct text inner = wire_text(messages % 2 ? "5{}" : "1\"\"");
@@ -595,7 +597,7 @@ static void test_depth(void **state)
     text_deinit(&request);
 }
 
-/* The short way for attributes must not be taken past the depth. */
+/* The fast path for attributes must respect the depth limit. */
 static void test_depth_of_attributes(void **state)
 {
     (void)state;
@@ -690,7 +692,7 @@ static void test_long_place(void **state)
     text_deinit(&request);
 }
 
-/* What real clients sent is accepted, and none of it needs to be normalised. */
+/* Requests of real clients are accepted, and need no normalising. */
 static void scan_capture(const struct capture *capture, void *context)
 {
     unsigned *scanned = context;
@@ -720,7 +722,7 @@ static void test_captures(void **state)
     assert_true(scanned > 100);
 }
 
-/* One byte of a recorded request becomes another one, again and again. */
+/* Changes one byte of a recorded request, many times. */
 static void scan_mutations(const struct capture *capture, void *context)
 {
     enum { BYTES = 1000000, ROUNDS_MAX = 300, UNKNOWN = 15 << 3 | 2, UNKNOWN_SIZE = 120 };
@@ -736,7 +738,7 @@ static void scan_mutations(const struct capture *capture, void *context)
     if (capture->json)
         return;
     text_append_slice(&request, capture->body);
-    for (unsigned i = 0; i < 6; i++) { /* the short ways end some way before the end */
+    for (unsigned i = 0; i < 6; i++) { /* the fast path stops before the end of a request */
         static const uint8_t zeros[UNKNOWN_SIZE];
         text_append_char(&request, UNKNOWN);
         text_append_char(&request, UNKNOWN_SIZE);

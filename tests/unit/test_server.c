@@ -87,7 +87,7 @@ static void on_request(void *context, struct exchange *exchange)
     atomic_fetch_add(&site->requests, 1);
     atomic_fetch_add(&site->by_worker[worker->index], 1);
     buffer_unref(exchange_take_body(exchange));
-    struct held *held = calloc(1, sizeof(*held));
+    struct held *held = calloc(1, sizeof *held);
     held->exchange = exchange;
     held->timer.on_timer = on_timer;
     if (slice_is(exchange_path(exchange), "/later")) {
@@ -114,7 +114,7 @@ static const struct server_handler handler = {
 
 static struct site *site_new(unsigned count, struct server_options options)
 {
-    struct site *site = calloc(1, sizeof(*site));
+    struct site *site = calloc(1, sizeof *site);
     struct error err = {0};
     site->count = count;
     sem_init(&site->go, 0, 0);
@@ -185,7 +185,7 @@ static void stop_here(struct worker *worker, struct post *post)
 static void on_all(struct site *site, void (*what)(struct worker *worker, struct post *post))
 {
     for (unsigned i = 0; i < site->count; i++) {
-        struct errand *errand = calloc(1, sizeof(*errand));
+        struct errand *errand = calloc(1, sizeof *errand);
         errand->site = site;
         errand->post.on_post = what;
         worker_post(&site->workers[i], &errand->post);
@@ -218,7 +218,7 @@ static int dial(uint16_t port)
     assert_true(fd >= 0);
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;
 }
 
@@ -235,8 +235,8 @@ static bool hear(int fd, const char *text)
     char got[4096];
     size_t size = 0;
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    while (size < sizeof(got) - 1 && poll(&ready, 1, 5000) == 1) {
-        ssize_t n = recv(fd, got + size, sizeof(got) - 1 - size, 0);
+    while (size < sizeof got - 1 && poll(&ready, 1, 5000) == 1) {
+        ssize_t n = recv(fd, got + size, sizeof got - 1 - size, 0);
         if (n <= 0)
             return false;
         size += (size_t)n;
@@ -284,7 +284,7 @@ static void test_clients_that_vanish(void **state)
                     : "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         if (i % 3 == 0)
             wait_for(&site->requests, (unsigned)i / 3 + 1);
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
         close(fd);
     }
     wait_for(&site->gone, 20);
@@ -338,18 +338,18 @@ static bool peer_read(struct peer *peer)
     char bytes[2048];
     struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
     assert_int_equal(poll(&ready, 1, 5000), 1);
-    ssize_t n = recv(peer->fd, bytes, sizeof(bytes), 0);
+    ssize_t n = recv(peer->fd, bytes, sizeof bytes, 0);
     if (n <= 0)
         return false;
     if (!peer->tls) {
-        assert_true(peer->size + (size_t)n < sizeof(peer->got));
+        assert_true(peer->size + (size_t)n < sizeof peer->got);
         memcpy(peer->got + peer->size, bytes, (size_t)n);
         peer->size += (size_t)n;
         return true;
     }
     tls_stream_feed(peer->tls, slice_of(bytes, (size_t)n));
     size_t size;
-    while (tls_stream_read(peer->tls, peer->got + peer->size, sizeof(peer->got) - peer->size,
+    while (tls_stream_read(peer->tls, peer->got + peer->size, sizeof peer->got - peer->size,
                            &size) == TLS_STATUS_OK)
         peer->size += size;
     peer->size += size;
@@ -389,7 +389,7 @@ static void peer_open(struct peer *peer, uint16_t port, bool is_h2,
     peer->tls = tls_stream_new(peer->context, "localhost", &err);
     assert_non_null(peer->tls);
     size_t size;
-    tls_stream_read(peer->tls, peer->got, sizeof(peer->got), &size); /* the handshake begins */
+    tls_stream_read(peer->tls, peer->got, sizeof peer->got, &size); /* the handshake begins */
     flush_peer(peer);
     while (!tls_stream_ready(peer->tls))
         assert_true(peer_read(peer));
@@ -422,7 +422,7 @@ static void leave_by_close(struct peer *peer)
 static void leave_by_reset(struct peer *peer)
 {
     const struct linger hard = {.l_onoff = 1};
-    setsockopt(peer->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    setsockopt(peer->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     peer_close(peer);
 }
 
@@ -495,7 +495,7 @@ static void test_clients_that_leave(void **state)
     for (int kind = 0; kind < 4; kind++) {
         bool is_h2 = kind & 1, is_secure = kind & 2;
         struct site *site = site_of(is_secure, &identities.settings);
-        for (unsigned i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+        for (unsigned i = 0; i < sizeof leaves / sizeof leaves[0]; i++) {
             struct peer peer;
             peer_open(&peer, server_port(site->server), is_h2,
                       is_secure ? &identities.authority : NULL);
@@ -528,7 +528,7 @@ static void peer_prepare(struct peer *peer, uint16_t port,
     peer->context = tls_context_client(&settings, h1, &err);
     peer->tls = tls_stream_new(peer->context, "localhost", &err);
     assert_non_null(peer->tls);
-    tls_stream_read(peer->tls, peer->got, sizeof(peer->got), &peer->size);
+    tls_stream_read(peer->tls, peer->got, sizeof peer->got, &peer->size);
 }
 
 static unsigned count_answered(const struct peer *peers, size_t count)
@@ -609,13 +609,13 @@ static void test_unix_clients_that_leave(void **state)
 {
     (void)state;
     char path[64];
-    snprintf(path, sizeof(path), "/tmp/profcol-test-%d.sock", getpid());
+    snprintf(path, sizeof path, "/tmp/profcol-test-%d.sock", getpid());
     struct site *site = site_new(1, (struct server_options){.endpoint = path, .transport = "unix"});
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path) + 1);
     for (unsigned i = 0; i < 2; i++) {
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
         say(fd, i == 0 ? GET("/never") : "GET /never HTTP/1.0\r\n\r\n");
         wait_for(&site->requests, i + 1);
         close(fd);
@@ -639,8 +639,8 @@ static size_t put_frame_head(char *out, size_t size, int type, int flags, int st
 {
     const char head[9] = {0, 0, (char)size,          (char)type,  (char)flags,
                           0, 0, (char)(stream >> 8), (char)stream};
-    memcpy(out, head, sizeof(head));
-    return sizeof(head);
+    memcpy(out, head, sizeof head);
+    return sizeof head;
 }
 
 /* A call with an empty message and a deadline. */
@@ -677,9 +677,9 @@ static void hear_ends(int fd, unsigned count)
 {
     uint8_t head[9], payload[1024] = {0};
     while (count > 0) {
-        receive_all(fd, head, sizeof(head));
+        receive_all(fd, head, sizeof head);
         size_t size = (size_t)head[1] << 8 | head[2];
-        assert_true(head[0] == 0 && size <= sizeof(payload));
+        assert_true(head[0] == 0 && size <= sizeof payload);
         receive_all(fd, payload, size);
         if (head[3] == 3 || head[3] == 7) /* RST_STREAM, GOAWAY */
             fail_msg("frame %u of stream %u: %u", head[3], (unsigned)head[7] << 8 | head[8],
@@ -723,9 +723,9 @@ static void test_lingering_close(void **state)
     int fd = dial(server_port(site->server));
     say(fd, "POST /now HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
     char piece[10000];
-    memset(piece, 'x', sizeof(piece));
+    memset(piece, 'x', sizeof piece);
     for (int i = 0; i < 50; i++) {
-        send(fd, piece, sizeof(piece), MSG_NOSIGNAL);
+        send(fd, piece, sizeof piece, MSG_NOSIGNAL);
         usleep(1000);
     }
     assert_true(hear(fd, "413 Content Too Large"));
@@ -849,7 +849,7 @@ static void test_out_of_descriptors(void **state)
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(server_port(site->server)),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_int_equal(connect(late, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(connect(late, (struct sockaddr *)&address, sizeof address), 0);
     assert_false(hear(late, "x")); /* closed, not left waiting */
     say(good, GET("/now"));
     assert_true(hear(good, "\r\n\r\nok"));
@@ -867,13 +867,13 @@ static void test_unix_socket(void **state)
 {
     (void)state;
     char path[64];
-    snprintf(path, sizeof(path), "/tmp/profcol-test-%d.sock", getpid());
+    snprintf(path, sizeof path, "/tmp/profcol-test-%d.sock", getpid());
     struct server_options options = {.endpoint = path, .transport = "unix"};
     struct site *site = site_new(2, options);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     say(fd, GET("/now"));
     assert_true(hear(fd, "\r\n\r\nok"));
     close(fd);
@@ -885,7 +885,7 @@ static void test_unix_socket(void **state)
     assert_int_equal(access(path, F_OK), -1);
     /* One that a crash left behind. */
     fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     close(fd);
     site = site_new(1, options);
     site_free(site);
@@ -913,7 +913,7 @@ static void test_endpoints(void **state)
     };
     static struct worker worker;
     worker_init_manual(&worker, 0, 1);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct server_options options = {.endpoint = cases[i].endpoint,
                                          .transport = cases[i].transport};
         struct error err = {0};
@@ -931,7 +931,7 @@ static void test_port_in_use(void **state)
     (void)state;
     struct site *site = site_new(1, (struct server_options){0});
     char endpoint[32];
-    snprintf(endpoint, sizeof(endpoint), "127.0.0.1:%u", server_port(site->server));
+    snprintf(endpoint, sizeof endpoint, "127.0.0.1:%u", server_port(site->server));
     struct server_options options = {.endpoint = endpoint};
     struct error err;
     assert_null(server_new(&options, &handler, NULL, site->workers, 1, &err));

@@ -14,7 +14,7 @@
 
 static const struct span_source nobody;
 
-enum { LEAVE_TOGETHER = 16 }; /* entries that leave together when the index is full */
+enum { LEAVE_TOGETHER = 16 }; /* entries evicted together when the index is full */
 
 static struct span_index *make_index(uint64_t max_spans, uint64_t window_s)
 {
@@ -31,7 +31,7 @@ static struct span_key key_of(uint64_t trace, uint64_t span)
     return key;
 }
 
-/* One span with its number as value; returns what the index said. */
+/* Adds a span with its number as value, and returns the result. */
 static struct span_put put_span(struct span_index *index, uint64_t now_s, uint64_t trace,
                                 uint64_t span, struct arena *arena, struct span_wakeups *wakeups)
 {
@@ -94,7 +94,7 @@ static void test_the_window_ends(void **state)
     put_span(index, 0, 7, 42, &arena, NULL);
     assert_int_equal(find_span(index, 120, 7, 42, &arena).presence, SPAN_FOUND);
     assert_int_equal(find_span(index, 121, 7, 42, &arena).presence, SPAN_EXPIRED);
-    /* Whatever else arrives then: it can still be told from a span that never came. */
+    /* Whatever else arrives, it can still be distinguished from a span that never arrived. */
     put_span(index, 121, 7, 43, &arena, NULL);
     assert_int_equal(find_span(index, 121, 7, 42, &arena).presence, SPAN_EXPIRED);
     assert_int_equal(find_span(index, 121, 0, 42, &arena).presence, SPAN_EXPIRED);
@@ -119,7 +119,7 @@ static void test_one_id_in_several_traces(void **state)
     assert_int_equal(find.match_count, 2);
     assert_int_equal(find.matches[0].arrived_ns, 2 * SECOND); /* newest first */
     assert_int_equal(find_span(index, 3, 7, 42, &arena).matches[0].arrived_ns, SECOND);
-    /* The ninth pushes the oldest out. */
+    /* The ninth evicts the oldest. */
     for (uint64_t trace = 9; trace < 16; trace++)
         put_span(index, 4, trace, 42, &arena, NULL);
     assert_int_equal(span_index_entries(index), SPAN_INDEX_CANDIDATES_MAX);
@@ -131,7 +131,7 @@ static void test_one_id_in_several_traces(void **state)
     arena_deinit(&arena);
 }
 
-/* Samples that name one span id with traces of their own do not push the span out. */
+/* Samples that name one span id with other trace ids do not evict the span. */
 static void test_samples_do_not_push_a_span_out(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void test_samples_do_not_push_a_span_out(void **state)
         add_samples(index, 2, trace, 42, 3, NULL, NULL);
     assert_int_equal(span_index_entries(index), SPAN_INDEX_CANDIDATES_MAX);
     assert_int_equal(find_span(index, 3, 7, 42, &arena).presence, SPAN_FOUND);
-    /* Of samples the oldest go. */
+    /* Of samples, the oldest are evicted. */
     assert_null(put_span(index, 3, 142, 42, &arena, NULL).totals);
     assert_non_null(put_span(index, 3, 149, 42, &arena, NULL).totals);
     assert_int_equal(find_span(index, 3, 7, 42, &arena).presence, SPAN_FOUND);
@@ -203,7 +203,7 @@ static void test_totals_without_a_trace_id(void **state)
     struct span_put put = put_span(index, 9, 7, 42, &arena, NULL);
     assert_int_equal(put.totals[0], 7);
     assert_int_equal(span_index_entries(index), 1);
-    add_samples(index, 10, 0, 42, 2, NULL, NULL); /* now it is the span's */
+    add_samples(index, 10, 0, 42, 2, NULL, NULL); /* now it is the entry of the span */
     put = put_span(index, 11, 7, 42, &arena, NULL);
     assert_int_equal(put.totals[0], 9);
     span_index_free(index);
@@ -275,7 +275,7 @@ static void test_what_left_early_is_remembered(void **state)
     arena_deinit(&arena);
 }
 
-/* Whatever the order in which they leave; what another request has in that place now stays. */
+/* Waiters can be removed in any order. A waiter of another request at the same place stays. */
 static void test_a_waiter_is_taken_out_where_it_stands(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void test_profile_ids(void **state)
     arena_deinit(&arena);
 }
 
-/* Many ids, many times around: nothing is lost but what has to be, and memory stays bounded. */
+/* Many ids, many times: no more entries are lost than necessary, and memory stays bounded. */
 static void test_memory_stays_bounded(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_memory_stays_bounded(void **state)
     arena_deinit(&arena);
 }
 
-/* A span that nobody asks for again does not keep what the others leave behind it. */
+/* A span that is not looked up again does not keep the dead entries of others. */
 static void test_what_comes_again_takes_no_more_memory(void **state)
 {
     (void)state;
@@ -385,8 +385,8 @@ static void test_what_comes_again_takes_no_more_memory(void **state)
     span_index_free(index);
 }
 
-/* Values of usual size: only max_spans makes spans leave, also when samples came for all of them.
- */
+/* With values of usual size, only max_spans causes evictions, even if samples arrive for all
+ * spans. */
 static void test_samples_push_nothing_out_by_memory(void **state)
 {
     (void)state;
@@ -433,7 +433,7 @@ static void test_large_values_push_out_by_memory(void **state)
     arena_deinit(&arena);
 }
 
-/* Round after round: samples make most of the old spans newer than those that came last. */
+/* In each round, samples make most of the old spans newer than those that arrived last. */
 static void test_pages_that_memory_empties_are_used_again(void **state)
 {
     (void)state;
@@ -539,7 +539,7 @@ static void test_against_a_model(void **state)
     arena_deinit(&arena);
 }
 
-/* The front goes at any moment of moving together what a few spans left by coming again. */
+/* The front expires at any time while entries are moved together. */
 static void test_the_window_ends_while_entries_move(void **state)
 {
     (void)state;
@@ -568,8 +568,8 @@ static void test_the_window_ends_while_entries_move(void **state)
     }
 }
 
-/* In waves few spans come again and again, then many new ones: the oldest leave, whatever had to be
- * moved together in between. */
+/* In waves, a few spans arrive repeatedly, then many new ones: the oldest are evicted, whatever was
+ * moved in between. */
 static void test_the_oldest_leave_in_waves(void **state)
 {
     (void)state;
@@ -610,9 +610,9 @@ static void test_the_oldest_leave_in_waves(void **state)
     arena_deinit(&arena);
 }
 
-/* --- sources --- */
+/* ---- sources ---- */
 
-/* From a peer, of a service, or of a tenant. */
+/* Returns the source of a peer, of a service, or of a tenant. */
 static struct span_source source_of(struct span_index *index, const char *tenant, uint64_t peer,
                                     const char *service)
 {
@@ -633,7 +633,7 @@ static void put_of(struct span_index *index, const struct span_source *source, u
     arena_deinit(&arena);
 }
 
-/* What it finds has this name; "": nothing. */
+/* Whether a look-up finds the span with this name; "": nothing. */
 static bool finds(struct span_index *index, const struct span_source *source, uint64_t trace,
                   uint64_t span, const char *name)
 {
@@ -655,7 +655,7 @@ static unsigned joined_of(struct span_index *index, const struct span_source *so
     return joined;
 }
 
-/* A flood of foreign ids pushes out its own. */
+/* A flood of other ids evicts its own entries. */
 static void test_a_flood_pushes_out_its_own(void **state)
 {
     (void)state;
@@ -672,7 +672,7 @@ static void test_a_flood_pushes_out_its_own(void **state)
     span_index_free(index);
 }
 
-/* A new service for each request gives no new share: the peer's is divided. */
+/* A new service for each request gets no new share: the peer's share is divided. */
 static void test_invented_services_push_out_their_own(void **state)
 {
     (void)state;
@@ -741,7 +741,7 @@ static void test_tenants_never_meet(void **state)
     span_index_free(index);
 }
 
-/* More tenants than numbers: they share one room, and still do not meet. */
+/* More tenants than numbers: they share one number, and still never match. */
 static void test_tenants_without_a_number(void **state)
 {
     (void)state;
@@ -767,7 +767,7 @@ static void test_tenants_without_a_number(void **state)
 
 enum { PEERS = 5, SERVICES = 4, SMALL = 60, ALL = PEERS * SERVICES };
 
-/* What each source has, oldest first. */
+/* The entries of each source, oldest first. */
 struct model_shares {
     struct span_index *index;
     struct span_source sources[ALL];
@@ -777,7 +777,7 @@ struct model_shares {
     unsigned total;
 };
 
-/* The first of one source is gone: of one that has the most, of a peer that has the most. */
+/* The first entry of one source was evicted: of the largest source of the largest peer. */
 static void model_lose_one(struct model_shares *model)
 {
     unsigned left = ALL, most_peer = 0, most = 0;
@@ -807,7 +807,7 @@ static void model_add_new(struct model_shares *model, unsigned from, uint64_t sp
     model->total++;
 }
 
-/* One that is there comes again, and is the newest of its source. */
+/* An existing entry arrives again, and becomes the newest of its source. */
 static void model_repeat(struct model_shares *model, unsigned from)
 {
     if (model->counts[from] == 0)
@@ -819,8 +819,8 @@ static void model_repeat(struct model_shares *model, unsigned from)
     model->held[from][model->counts[from] - 1] = span;
 }
 
-/* Who leaves is the oldest of a source that has the most of a peer that has the most, whatever
- * moved in between. */
+/* The evicted entry is the oldest of the largest source of the largest peer, whatever was moved in
+ * between. */
 static void test_shares_against_a_model(void **state)
 {
     (void)state;
@@ -848,8 +848,8 @@ static void test_shares_against_a_model(void **state)
     span_index_free(model.index);
 }
 
-/* When memory is short, who has the most pages gives up its oldest one, also when its spans are few
- * and large and come under many names. */
+/* When memory is short, the source with the most pages loses its oldest one, even if its spans are
+ * few, large, and of many services. */
 static void test_large_values_push_out_their_own(void **state)
 {
     (void)state;
@@ -874,7 +874,7 @@ static void test_large_values_push_out_their_own(void **state)
     }
 }
 
-/* A span that is sent again and again leaves no holes behind in pages that it shares. */
+/* A span that is sent repeatedly leaves no unused space in shared pages. */
 static void test_repeats_keep_their_place(void **state)
 {
     (void)state;
@@ -890,7 +890,7 @@ static void test_repeats_keep_their_place(void **state)
     span_index_free(index);
 }
 
-/* --- threads --- */
+/* ---- threads ---- */
 
 struct hammer {
     struct span_index *index;

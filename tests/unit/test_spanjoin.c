@@ -38,7 +38,7 @@ static void setup(struct join *join, const char *settings)
     setup_workers(join, settings, 1);
 }
 
-static bool all_are_large; /* each request is worked on by jobs */
+static bool all_are_large; /* jobs process each request */
 
 static void send_bytes(struct join *join, struct node *node, struct slice bytes, uint32_t items)
 {
@@ -54,7 +54,7 @@ static void send_to(struct join *join, struct request *request, unsigned worker)
     request_free(request);
 }
 
-/* Hands it over, and expects that the client is told success at once. */
+/* Sends a request, and expects success at once. */
 static void send_request(struct join *join, struct request *request)
 {
     send_to(join, request, 0);
@@ -93,7 +93,7 @@ static void wait_s(struct join *join, uint64_t seconds)
     fixture_advance(&join->fixture, seconds * SECOND);
 }
 
-/* What came out as the n-th of a signal. */
+/* Returns the n-th output of a signal. */
 static const struct recorded *nth(struct join *join, enum signal signal, size_t n)
 {
     const struct recorder *recorder = &join->fixture.recorder;
@@ -165,7 +165,7 @@ static void expect_unjoined(const struct request *request, size_t profile, size_
     assert_null(sample_attribute(request, request_sample(request, profile, i), "span_name"));
 }
 
-/* --- span first, sample first --- */
+/* ---- span first, sample first ---- */
 
 static void test_span_first(void **state)
 {
@@ -208,7 +208,7 @@ static void test_sample_first_waits_for_its_span(void **state)
     assert_int_equal(METRIC(&join, "held_bytes"), 0);
     assert_int_equal(METRIC(&join, "samples_joined"), 1);
     request_free(&out);
-    /* The span went on at once with what was seen. */
+    /* The span was sent on at once with its totals. */
     read_traces(&join, 0, &out);
     EXPECT_TEXT(span_attribute(request_span(&out, 0), "pyroscope.profile.id"), span_hex(SPAN));
     EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "30");
@@ -254,14 +254,14 @@ static void test_window_is_over(void **state)
     send_span(&join, TRACE, SPAN, "GET /pay");
     wait_s(&join, 121);
     send_sample(&join, TRACE, SPAN);
-    read_profiles(&join, 0, &out); /* it does not wait for what was there already */
+    read_profiles(&join, 0, &out); /* it does not wait for spans that had arrived already */
     expect_unjoined(&out, 0, 0);
     assert_int_equal(metric(&join, "samples_unjoined", "expired"), 1);
     request_free(&out);
     fixture_deinit(&join.fixture);
 }
 
-/* --- which span --- */
+/* ---- the span of a sample ---- */
 
 static void test_same_span_id_in_two_traces(void **state)
 {
@@ -390,7 +390,7 @@ static void test_one_profile_with_three_links(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- holding --- */
+/* ---- holding ---- */
 
 static void test_downstream_refuses_for_a_while(void **state)
 {
@@ -490,13 +490,14 @@ static void test_memory_bound(void **state)
         assert_true(verdict_is_retryable(&join.probe.verdict));
     }
     assert_in_range(admitted, 8, 10);
-    /* Downstream opens: what was acknowledged comes out, the oldest leave early for the next. */
+    /* Downstream accepts again: acknowledged requests are sent on, the oldest early to make
+     * room. */
     join.fixture.recorder.answer = verdict_ok;
     send_large(&join, 200, 100000);
     assert_int_equal(join.probe.verdict.code,
-                     GRPC_RESOURCE_EXHAUSTED); /* what has left waits for its next offer */
+                     GRPC_RESOURCE_EXHAUSTED); /* sent-on requests wait for their next offer */
     wait_s(&join, 5);
-    /* A quarter of the bound, rounded up: more would not have helped. */
+    /* A quarter of the limit, rounded up: more would not have helped. */
     assert_int_equal(join.fixture.recorder.count, 3);
     assert_int_equal(metric(&join, "samples_unjoined", "overflow"), 3);
     wait_s(&join, 10);
@@ -521,7 +522,7 @@ static void test_memory_bound_makes_the_oldest_leave(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- many held requests --- */
+/* ---- many held requests ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { MANY = 2000 };
@@ -529,7 +530,7 @@ enum { MANY = 2000 };
 enum { MANY = 30000 };
 #endif
 
-/* How many requests downstream is offered in one turn of the loop, at most. */
+/* The largest number of requests offered downstream in one turn of the loop. */
 struct turns {
     const struct worker *worker;
     uint64_t turn;
@@ -577,7 +578,7 @@ static void test_many_leave_a_few_at_a_time(void **state)
     struct turns turns;
     for (int one_id = 0; one_id < 2; one_id++) {
         hold_many(&join, &turns, one_id);
-        wait_s(&join, 10); /* the wait of all is over at once */
+        wait_s(&join, 10); /* the waits of all end at the same time */
         end_many(&join, &turns);
 
         hold_many(&join, &turns, one_id);
@@ -586,7 +587,7 @@ static void test_many_leave_a_few_at_a_time(void **state)
         end_many(&join, &turns);
     }
     hold_many(&join, &turns, true);
-    send_span(&join, TRACE, SPAN, "a span"); /* all have what they waited for */
+    send_span(&join, TRACE, SPAN, "a span"); /* nothing is missing for any of them */
     fixture_advance(&join.fixture, 1);
     assert_int_equal(METRIC(&join, "samples_joined"), MANY);
     join.fixture.recorder.count--; /* the span itself */
@@ -596,8 +597,8 @@ static void test_many_leave_a_few_at_a_time(void **state)
     end_many(&join, &turns);
 }
 
-/* A large request comes: as many of the oldest leave as it needs, a few at a time, and it is
- * admitted at once. */
+/* A large request arrives: as many of the oldest requests as necessary are sent on, a few at a
+ * time, and it is admitted at once. */
 static void test_many_make_room_for_one(void **state)
 {
     (void)state;
@@ -609,7 +610,7 @@ static void test_many_make_room_for_one(void **state)
     join.fixture.recorder.context = &turns;
     uint64_t sent = 0;
     while (METRIC(&join, "samples_unjoined") == 0 && join.fixture.recorder.count == 0)
-        send_sample(&join, TRACE, 1000 + sent++); /* until the first has to leave */
+        send_sample(&join, TRACE, 1000 + sent++); /* until the first is sent on early */
     fixture_clear_recorded(&join.fixture);
     fixture_advance(&join.fixture, 1);
     turns.most = 0;
@@ -649,9 +650,9 @@ static void test_index_full(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- sources --- */
+/* ---- sources ---- */
 
-/* Samples with both ids, and with the span id alone, of this service. */
+/* Sends samples with both ids, and with only the span id, of this service. */
 static void send_samples_of(struct join *join, uint64_t peer, const char *service)
 {
     struct request request;
@@ -674,7 +675,7 @@ static void send_span_of(struct join *join, uint64_t peer, const char *service, 
     send_request(join, &request);
 }
 
-/* What the two samples of the n-th profile are joined to; NULL: nothing. */
+/* Checks the spans of the two samples of the n-th profile; NULL: not joined. */
 static void expect_names(struct join *join, size_t n, const char *both_ids, const char *span_id)
 {
     struct request out;
@@ -704,7 +705,8 @@ static void test_a_sample_prefers_the_span_of_its_own_source(void **state)
     expect_names(&join, 0, "of the shop", "of the shop");
     send_samples_of(&join, 2, "shop");
     expect_names(&join, 1, "of a stranger", "of a stranger");
-    send_samples_of(&join, 1, "profiler"); /* of the same peer; first with both ids, else newest */
+    send_samples_of(
+        &join, 1, "profiler"); /* of the same peer: the first with both ids, otherwise the newest */
     expect_names(&join, 2, "of the shop", "of the bank");
     send_samples_of(&join, 3, "profiler"); /* none of them is nearer */
     expect_names(&join, 3, "of the shop", "of a stranger");
@@ -760,7 +762,7 @@ static void test_tenants_are_joined_each_by_itself(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* A span takes over what samples of another source left for it: a profiler of the whole node. */
+/* A span gets the totals of earlier samples from another source: a profiler of the whole host. */
 static void test_samples_of_a_profiler_come_first(void **state)
 {
     (void)state;
@@ -778,7 +780,7 @@ static void test_samples_of_a_profiler_come_first(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- counting --- */
+/* ---- counting ---- */
 
 static void send_identified(struct join *join, uint64_t id)
 {
@@ -805,7 +807,7 @@ static void test_delivered_twice(void **state)
         EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "60");
         request_free(&out);
     }
-    assert_int_equal(METRIC(&join, "entries"), 1); /* profile ids apart */
+    assert_int_equal(METRIC(&join, "entries"), 1); /* without profile ids */
     send_identified(&join, 2);
     assert_int_equal(METRIC(&join, "samples_joined"), 1);
     fixture_deinit(&join.fixture);
@@ -831,7 +833,7 @@ static void test_go_counts_cpu_once(void **state)
     sample_link(&request, sample, TRACE, SPAN);
     sample_value(&request, sample, 30000000);
     send_request(&join, &request);
-    /* The eBPF profiler sends counts alone, as timestamps. */
+    /* The eBPF profiler sends only counts, as timestamps. */
     profiles_begin(&request);
     count = profiles_profile(&request, "samples", "count");
     profile_period(&request, count, "cpu", "nanoseconds", 50000000);
@@ -854,7 +856,7 @@ static void test_go_counts_cpu_once(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- promotion --- */
+/* ---- promotion ---- */
 
 static void test_labels_become_links(void **state)
 {
@@ -999,7 +1001,7 @@ static void test_profile_names_the_span(void **state)
 
 static bool send_text(struct join *join, const char *notation);
 
-/* Each index as a field of its own, the first thing in the profile or behind long ones. */
+/* Each index is a field of its own, at the beginning of the profile or after long fields. */
 static void test_unpacked_profile_attributes(void **state)
 {
 #define NAMED                                                                                      \
@@ -1039,7 +1041,7 @@ static void test_profiles_side_alone_promotes(void **state)
     sample_string(&request, sample, "span_id", span_hex(SPAN));
     sample_value(&request, sample, 1);
     send_request(&join, &request);
-    read_profiles(&join, 0, &out); /* no span can come, so it does not wait */
+    read_profiles(&join, 0, &out); /* no span can arrive, so it does not wait */
     expect_link(&out, 0, 0, 0, SPAN);
     assert_int_equal(METRIC(&join, "entries"), 0);
     request_free(&out);
@@ -1116,10 +1118,10 @@ static void test_every_path(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- as it comes from the edge --- */
+/* ---- requests from agents ---- */
 
-/* A request as text (wire_text.h), scanned and normalised like a receiver does it; false: refused.
- */
+/* Sends a request written as text (wire_text.h), scanned and normalised as in a receiver. Returns
+ * false if it is refused. */
 static bool send_text(struct join *join, const char *notation)
 {
     struct text encoded = wire_text(notation);
@@ -1199,7 +1201,7 @@ static void test_the_last_member_of_a_value_names_the_span(void **state)
         expect_joined(&out, 0, 0, TRACE, SPAN, "last");
         request_free(&out);
     }
-    /* The last one is no id, so there is none. */
+    /* The last value is not an id, so there is none. */
     assert_true(send_text(&join, NAMED_BY("span_id", "1\"000000000000002a\" 2=1")));
     read_profiles(&join, count, &out);
     expect_unjoined(&out, 0, 0);
@@ -1214,7 +1216,7 @@ static void test_invalid_requests_do_not_get_here(void **state)
     setup(&join, "");
     assert_false(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 3=2 4[30]}}}} " WIRE_DICTIONARY));
     assert_false(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 4[30]}}}} 2{4{} 4{2x0102}}"));
-    /* Nothing in it at all. */
+    /* An empty resource. */
     assert_true(send_text(&join, "1{}"));
     assert_true(send_text(&join, "1{2{2{}}}"));
     assert_int_equal(join.fixture.recorder.count, 2);
@@ -1281,8 +1283,8 @@ static void test_more_ids_than_a_request_may_name(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* What waits downstream may be there a thousand times: it costs what it is, not what was worked out
- * from it. */
+/* A thousand requests may wait downstream: each needs memory for its bytes only, not for its
+ * plan. */
 static void test_what_goes_on_is_not_larger_than_it_came(void **state)
 {
     (void)state;
@@ -1311,7 +1313,7 @@ static void test_what_goes_on_is_not_larger_than_it_came(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- spans that wait --- */
+/* ---- waiting spans ---- */
 
 static void test_spans_wait(void **state)
 {
@@ -1339,7 +1341,7 @@ static void test_spans_wait(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* --- several workers, the end --- */
+/* ---- several workers, the stop ---- */
 
 static void test_span_on_another_worker(void **state)
 {
@@ -1355,7 +1357,7 @@ static void test_span_on_another_worker(void **state)
     traces_begin(&request, "shop");
     traces_span(&request, TRACE, SPAN, WALL, WALL, "a span");
     send_to(&join, &request, 1);
-    assert_false(came_out(&join, SIGNAL_PROFILES, 0)); /* only their own workers emit them */
+    assert_false(came_out(&join, SIGNAL_PROFILES, 0)); /* only their own workers send them on */
     wait_s(&join, 0);
     for (size_t i = 0; i < 2; i++) {
         read_profiles(&join, i, &out);
@@ -1382,7 +1384,7 @@ static void test_drain_lets_all_leave(void **state)
     fixture_drain(node);
     assert_int_equal(join.fixture.recorder.held_count, 2);
     assert_false(fixture_is_idle(node));
-    struct request late; /* what still comes passes */
+    struct request late; /* later requests pass */
     begin_linked(&late, TRACE, SPAN_C);
     send_to(&join, &late, 0);
     assert_int_equal(join.probe.settled, 0);
@@ -1406,7 +1408,7 @@ static void test_stop_while_offered(void **state)
     send_sample(&join, TRACE, SPAN_B);
     struct node *node = join.profiles->nodes[0];
     struct verdict stopped = verdict_of(GRPC_UNAVAILABLE, "shutting down");
-    fixture_release(&join.fixture, &stopped); /* what comes next stops first */
+    fixture_release(&join.fixture, &stopped); /* the next node stops first */
     outlet_stop(&node->outlets[SIGNAL_PROFILES]);
     node->component->type->node_stop(node);
     assert_int_equal(metric(&join, "dropped", "stopped"), 2);
@@ -1437,8 +1439,8 @@ static void test_lag_has_both_signs(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* What only small requests do: they are done when they are handed over. The others are in
- * test_large_requests.c. */
+/* Tests for small requests only, which are processed at once. test_large_requests.c has tests for
+ * large ones. */
 static const struct CMUnitTest of_small_ones[] = {
     cmocka_unit_test(test_memory_bound),
     cmocka_unit_test(test_many_leave_a_few_at_a_time),

@@ -2,8 +2,8 @@
  * Recorded requests through the join: every sample that names a span finds it, and nothing else
  * changes.
  *
- * What is expected is worked out from the recordings with protobuf-c, apart from the code under
- * test.
+ * The expected results are computed from the recordings with protobuf-c, independently of the
+ * tested code.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -29,7 +29,7 @@ struct flow {
     struct fixture fixture;
     struct fixture_place *places[SIGNAL_COUNT];
     const char *prefix;
-    enum signal signal; /* that is sent now */
+    enum signal signal; /* of the request being sent */
     struct known_span *spans;
     size_t span_count;
     unsigned requests[SIGNAL_COUNT];
@@ -64,7 +64,7 @@ static double metric(struct flow *flow, const char *name, const char *reason)
     return metrics_value(flow->fixture.process.metrics, name, labels);
 }
 
-/* --- what the recordings say --- */
+/* ---- the contents of the recordings ---- */
 
 static void learn_spans(struct flow *flow, const struct request *request)
 {
@@ -95,7 +95,7 @@ static void read_hex(const char *text, uint8_t *id, size_t size)
     }
 }
 
-/* The ids of a sample by its Link or label; false: it has none. */
+/* Gets the ids of a sample from its Link or label; returns false if it has none. */
 static bool ids_of(const struct request *request, const SampleMessage *sample, uint8_t *span_id,
                    uint8_t *trace_id)
 {
@@ -178,7 +178,7 @@ static void judge_profiles(struct flow *flow, const struct request *in, const st
     assert_null(request_profile(out, p));
 }
 
-/* --- sending --- */
+/* ---- sending ---- */
 
 static void expect_scanned(enum signal signal, struct slice bytes)
 {
@@ -257,8 +257,8 @@ static void send_file(struct flow *flow, const char *name)
     send_bytes(flow, SIGNAL_PROFILES, slice_of(bytes, size));
 }
 
-/* Every span id of every live client occurs in its traces, so with the spans there first all are
- * joined. */
+/* Every span id of every live client occurs in its traces, so if spans arrive first, all samples
+ * are joined. */
 static void expect_all_joined(struct flow *flow, uint64_t named)
 {
     assert_int_equal(flow->named, named);
@@ -306,7 +306,7 @@ static void test_go_pprof(void **state)
     end(&flow);
 }
 
-/* Nobody names a span: the bytes go on as they came. */
+/* No sample names a span, so the bytes are unchanged. */
 static void test_heap_profile_is_untouched(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void test_heap_profile_is_untouched(void **state)
     end(&flow);
 }
 
-/* Samples first: what they sum up to stands on the spans when these come. */
+/* Samples first: spans get their totals when they arrive. */
 static void test_samples_first(void **state)
 {
     (void)state;

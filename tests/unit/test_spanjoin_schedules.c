@@ -42,7 +42,7 @@ enum {
 #define MILLISECOND UINT64_C(1000000)
 #define WINDOW (20 * SECOND)
 
-/* --- the model: what was said so far --- */
+/* ---- the model ---- */
 
 struct model_span {
     bool came;
@@ -58,7 +58,7 @@ struct model_totals {
 };
 
 struct model_sample {
-    uint64_t trace; /* as it names it; 0: not */
+    uint64_t trace; /* as named; 0: not named */
     uint64_t span;  /* 0: names none */
     bool by_attribute;
     int32_t stack;
@@ -78,14 +78,14 @@ struct model_request {
     unsigned count;
     struct probe probe;
     bool settled_ok;
-    bool lost; /* refused for good after it was admitted */
+    bool lost; /* permanently refused after it was admitted */
     unsigned offers;
-    uint8_t *first_offer; /* the next ones have the same bytes */
+    uint8_t *first_offer; /* later offers have the same bytes */
     size_t first_size;
     unsigned accepted;
 };
 
-/* What a tenant said, or all peers without one; nothing in it reaches another one. */
+/* The data of one tenant, or of all peers without a tenant. Worlds are separate. */
 struct model_world {
     struct model_span spans[PEERS][TRACES + 1][SPANS + 1];
     struct model_totals totals[PEERS][TRACES + 1]
@@ -101,23 +101,23 @@ struct schedule {
     /* settings */
     unsigned workers;
     unsigned tenants;
-    unsigned peers; /* where there are no tenants */
+    unsigned peers; /* in worlds without tenants */
     uint64_t wait_ns;
     uint64_t span_wait_ns;
-    bool evicts;   /* max_spans is small: what is there may be gone */
-    bool is_tight; /* requests are large */
-    bool is_slow; /* downstream answers later, and nothing but the count of what leaves is judged */
-    bool is_beside; /* every request is taken for a large one, and is worked on by jobs */
+    bool evicts;    /* max_spans is small, so entries may be evicted */
+    bool is_tight;  /* requests are large */
+    bool is_slow;   /* downstream answers later, and only the number of outputs is checked */
+    bool is_beside; /* every request counts as large, and jobs process it */
     bool is_ending;
-    /* what was said */
+    /* the data so far */
     struct model_world worlds[TENANTS];
-    struct model_world *world; /* of the request at hand */
+    struct model_world *world; /* of the current request */
     unsigned peer;             /* that sent it */
     struct model_request requests[REQUESTS_MAX];
     unsigned request_count;
     unsigned deliveries;
     uint64_t lost_items;
-    /* A profile that was handed over: what it says, once it is admitted. */
+    /* A profile that was sent: its data is added once it is admitted. */
     struct model_request *saying;
     const struct meant *saying_meant;
     bool saying_counts;
@@ -146,7 +146,7 @@ static bool covers(const struct model_span *span, const struct model_sample *sam
     return span->start_ns <= to + 5 * SECOND && from <= span->end_ns + 5 * SECOND;
 }
 
-/* What a sample means: all zero: nothing. */
+/* The span of a sample; all zero: none. */
 struct meant {
     unsigned peer;
     uint64_t trace;
@@ -158,7 +158,7 @@ static const struct model_span *span_of(const struct schedule *s, struct meant m
     return &s->world->spans[meant.peer][meant.trace][sample->span];
 }
 
-/* Among the spans of one peer. */
+/* Finds the span among those of one peer. */
 static struct meant meant_of_peer(const struct schedule *s, const struct model_sample *sample,
                                   unsigned peer)
 {
@@ -177,7 +177,7 @@ static struct meant meant_of_peer(const struct schedule *s, const struct model_s
     return covering.trace ? covering : newest;
 }
 
-/* The span that a sample means now: of its own peer, else of the other one. */
+/* Returns the span that a sample means now: of its own peer, otherwise of the other one. */
 static struct meant meant_span(const struct schedule *s, const struct model_sample *sample)
 {
     if (sample->span == 0)
@@ -186,8 +186,8 @@ static struct meant meant_span(const struct schedule *s, const struct model_samp
     return own.trace || s->peers == 1 ? own : meant_of_peer(s, sample, 1 - s->peer);
 }
 
-/* It waits for a span that never came. (One that came too long ago is not waited for as long as the
- * index can tell.) */
+/* Whether a sample waits for a span that has never arrived. (As long as the index knows an expired
+ * span, its samples do not wait.) */
 static bool is_missing(const struct schedule *s, const struct model_sample *sample)
 {
     for (unsigned peer = 0; peer < s->peers; peer++)
@@ -213,7 +213,7 @@ static uint64_t live_totals(const struct schedule *s, unsigned peer, uint64_t tr
     return now_of(s) - totals->at_ns <= WINDOW ? totals->samples : 0;
 }
 
-/* What samples left for the span becomes its own. */
+/* Moves the totals of earlier samples to the span. */
 static void take_over(struct schedule *s, struct model_totals *into, unsigned peer, uint64_t trace,
                       uint64_t span)
 {
@@ -231,7 +231,7 @@ static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const Sp
 {
     struct model_span *said = &s->world->spans[s->peer][trace][span];
     if (is_live(s, said) && !s->evicts)
-        return; /* what came first stays, unless it may be gone */
+        return; /* the first content stays, unless it may be evicted */
     *said = (struct model_span){.came = true,
                                 .at_ns = now_of(s),
                                 .start_ns = message->start_time_unix_nano,
@@ -245,7 +245,7 @@ static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const Sp
     }
 }
 
-/* --- judging what comes out --- */
+/* ---- checking the output ---- */
 
 static void judge_attributes(const struct schedule *s, const struct request *out,
                              const SampleMessage *got, const struct model_sample *sample,
@@ -256,7 +256,7 @@ static void judge_attributes(const struct schedule *s, const struct request *out
         char expected[32];
         snprintf(expected, sizeof expected, "delivery %u", span_of(s, meant, sample)->delivery);
         assert_non_null(name);
-        if (!s->evicts) /* else the first may be gone, and a later one there */
+        if (!s->evicts) /* otherwise the first may be evicted, and a later one present */
             assert_string_equal(name, expected);
         assert_string_equal(sample_attribute(out, got, "span_kind"), "server");
     } else {
@@ -268,7 +268,8 @@ static void judge_attributes(const struct schedule *s, const struct request *out
     assert_null(sample_attribute(out, got, "trace_id"));
 }
 
-/* Where entries may have been evicted, a span that could be joined need not be. */
+/* Returns the span that was joined. If entries may be evicted, a span that could be joined need not
+ * be. */
 static struct meant joined_span(const struct schedule *s, const struct request *out,
                                 const SampleMessage *got, const struct model_sample *sample)
 {
@@ -369,7 +370,7 @@ static void say_samples(struct schedule *s, const struct model_request *model,
     }
 }
 
-/* Once: when the profile was answered, or has reached downstream. */
+/* Adds the data of an admitted profile once, when it was answered or has reached downstream. */
 static void say_what_was_admitted(struct schedule *s)
 {
     struct model_request *model = s->saying;
@@ -383,7 +384,7 @@ static void say_what_was_admitted(struct schedule *s)
         say_samples(s, model, s->saying_meant);
 }
 
-/* Downstream: judges, then takes or refuses. */
+/* Downstream: checks the batch, then accepts or refuses it. */
 static struct verdict decide(void *context, const struct recorded *offered)
 {
     struct schedule *s = context;
@@ -395,11 +396,11 @@ static struct verdict decide(void *context, const struct recorded *offered)
     else
         request_read_profiles(&out, bytes);
     struct model_request *request = request_of(s, &out);
-    struct model_world *world = s->world; /* of the request that made this one leave */
+    struct model_world *world = s->world; /* of the request that caused this one to be sent on */
     unsigned peer = s->peer;
     s->world = &s->worlds[request->tenant];
     s->peer = request->peer;
-    assert_int_equal(request->accepted, 0); /* nothing leaves twice */
+    assert_int_equal(request->accepted, 0); /* no request is sent on twice */
     assert_false(request->lost);
     assert_int_equal(offered->items, request->count);
     if (request->first_offer)
@@ -427,7 +428,7 @@ static struct verdict decide(void *context, const struct recorded *offered)
     return verdict_ok;
 }
 
-/* --- what happens --- */
+/* ---- events ---- */
 
 static void hand_over(struct schedule *s, struct request *request, struct model_request *model)
 {
@@ -440,7 +441,8 @@ static void hand_over(struct schedule *s, struct request *request, struct model_
     request_free(request);
     if (s->is_beside)
         fixture_advance(&s->fixture, 0);
-    /* Nobody waits for the join: the answer is there, or downstream has the request and owes it. */
+    /* The join never delays an answer: it was sent, or downstream has the request and must answer
+     * it. */
     if (probe->settled == 0)
         assert_true(recorder->held_count > held);
     else
@@ -569,7 +571,7 @@ static double metric(struct schedule *s, const char *name, const char *labels)
     return metrics_value(s->fixture.process.metrics, name, labels);
 }
 
-/* Not known when the request came, nor since then. */
+/* Whether the span was unknown when the request arrived and is still unknown. */
 static bool still_waits(const struct schedule *s, const struct model_request *request,
                         const struct model_sample *sample)
 {
@@ -583,7 +585,7 @@ static bool still_waits(const struct schedule *s, const struct model_request *re
     return sample->span != 0;
 }
 
-/* Whoever waits has a reason. */
+/* Checks that a waiting request has a reason to wait. */
 static void judge_waiting(struct schedule *s, const struct model_request *request)
 {
     bool has_reason = false;
@@ -596,7 +598,7 @@ static void judge_waiting(struct schedule *s, const struct model_request *reques
     assert_true(has_reason);
 }
 
-/* Downstream takes its time: it keeps what comes, and answers all of it later. */
+/* A slow downstream: keeps batches, and answers all of them later. */
 static void answer_late(struct schedule *s)
 {
     struct recorder *recorder = &s->fixture.recorder;
@@ -608,7 +610,7 @@ static void answer_late(struct schedule *s)
         fixture_release(&s->fixture, next_random(s, 3) ? &verdict_ok : &busy);
 }
 
-/* What downstream accepted is in the recorder. */
+/* Counts the batches that downstream has accepted. */
 static void count_accepted(struct schedule *s)
 {
     for (size_t i = 0; i < s->fixture.recorder.count; i++) {
@@ -641,9 +643,10 @@ static void step(struct schedule *s)
         send_profile(s);
     else
         fixture_advance(&s->fixture, next_random(s, 8) * SECOND);
-    /* No two requests at one instant: which span is the newest would be a matter of taste. */
+    /* No two requests at the same time: otherwise it would be undefined which span is the
+     * newest. */
     fixture_advance(&s->fixture, MILLISECOND);
-    /* What a job makes ready to leave has made its room already, up to a quarter. */
+    /* Requests that jobs prepare for sending count as free, up to a quarter. */
     assert_true(metric(s, "profcol_spanjoin_held_bytes", "spanjoin=\"spanjoin\"") <=
                 (s->is_beside ? 5 << 18 : 1 << 20));
     for (unsigned i = 0; i < s->request_count && !s->evicts && !s->is_slow; i++)
@@ -681,7 +684,8 @@ static void begin(struct schedule *s, uint64_t seed)
                                 SIGNAL_PROFILES);
 }
 
-/* Downstream is well again: everything that was accepted has left once, and nothing else has. */
+/* Downstream accepts everything again: all accepted requests were sent on exactly once, and nothing
+ * else was. */
 static void finish(struct schedule *s)
 {
     s->is_ending = true;

@@ -41,7 +41,7 @@ static void print_profile(struct text *out, const dictionary_message *d, const p
     }
 }
 
-/* What a body becomes, or its error. */
+/* Returns the conversion of a body, or its error. */
 static char *read_as(reader read, const char *name, struct slice body)
 {
     struct stacks_options options = {.time_unix_nano = 1};
@@ -186,7 +186,7 @@ static void add_node(struct text *out, struct slice name, uint8_t value, size_t 
     add_number(out, children);
 }
 
-/* A frame goes on in one child, ends in another and is what it was for the next. */
+/* A frame continues in one child, ends in another, and is restored for the next. */
 static void test_trie_of_open_frames(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_trie_of_open_frames(void **state)
     text_deinit(&body);
 }
 
-/* A long stack is made once, not for each of the nodes below it. */
+/* A long stack is built once, not for each of the nodes below it. */
 static void test_trie_of_a_long_key(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void test_trie_of_a_long_key(void **state)
     text_deinit(&body);
 }
 
-/* A few bytes that mean very much. */
+/* A few bytes that unfold to very much. */
 static void test_unfolding_is_bounded(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_unfolding_is_bounded(void **state)
     text_deinit(&body);
 }
 
-/* Each byte that is no UTF-8 becomes three. */
+/* Each byte that is not UTF-8 becomes three. */
 static void test_names_are_bounded(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void test_names_are_bounded(void **state)
     body.data[body.size - 2] = 'y';
     text_append(&body, " 1");
     result = read_as(folded_read, "shop.live", slice_of(body.data, body.size));
-    assert_non_null(strstr(result, "live count:\nxxx")); /* as long as a name of UTF-8 likes */
+    assert_non_null(strstr(result, "live count:\nxxx")); /* a valid name may have any length */
     free(result);
     body.data[0] = '\xff';
     expect(folded_read, "shop.live", slice_of(body.data, body.size), "too large");

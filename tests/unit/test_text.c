@@ -117,7 +117,7 @@ static const struct {
 static void json_is_escaped(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(json_cases) / sizeof(json_cases[0]); i++) {
+    for (size_t i = 0; i < sizeof json_cases / sizeof json_cases[0]; i++) {
         struct text text = {0};
         text_append(&text, "<");
         text_append_json(&text, json_cases[i].in);
@@ -166,11 +166,11 @@ static void json_of_random_bytes_parses(void **state)
     (void)state;
     for (int round = 0; round < 20000; round++) {
         uint8_t bytes[12];
-        for (size_t i = 0; i < sizeof(bytes); i++)
+        for (size_t i = 0; i < sizeof bytes; i++)
             bytes[i] = random_byte();
         struct text text = {0};
         text_append_char(&text, '"');
-        text_append_json(&text, slice_of(bytes, sizeof(bytes)));
+        text_append_json(&text, slice_of(bytes, sizeof bytes));
         text_append_char(&text, '"');
         json_t *parsed = json_loadb(text.data, text.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
         assert_true(json_is_string(parsed));

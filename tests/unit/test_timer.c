@@ -44,7 +44,7 @@ static void on_numbered(struct timer *timer)
 
 static void reset_timers(void)
 {
-    memset(timers, 0, sizeof(timers));
+    memset(timers, 0, sizeof timers);
     for (int i = 0; i < TIMERS; i++)
         timers[i] = (struct numbered){{.on_timer = on_numbered}, i};
     called_count = 0;
@@ -171,7 +171,7 @@ static void set_inside_a_callback_waits_for_the_next_run(void **state)
 {
     (void)state;
     static const uint64_t again[] = {0, 5, 10, 11};
-    for (size_t i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
+    for (size_t i = 0; i < sizeof again / sizeof again[0]; i++) {
         reset_timers();
         again_ns = again[i];
         timers[0].timer.on_timer = on_set_self;
@@ -216,7 +216,7 @@ static void a_callback_may_free_its_timer(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 100; i++) {
-        struct timer *timer = calloc(1, sizeof(*timer));
+        struct timer *timer = calloc(1, sizeof *timer);
         timer->on_timer = on_free_self;
         timer_queue_set(&shared, timer, i);
     }

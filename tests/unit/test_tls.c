@@ -76,7 +76,7 @@ static bool carry(struct tls_stream *from, struct tls_stream *to, struct text *g
     do {
         uint8_t plain[100];
         size_t n;
-        *status = tls_stream_read(to, plain, sizeof(plain), &n);
+        *status = tls_stream_read(to, plain, sizeof plain, &n);
         text_append_slice(got, slice_of(plain, n));
     } while (*status == TLS_STATUS_OK);
     free(wire);
@@ -132,11 +132,11 @@ static void test_conversation(void **state)
         assert_true(slice_is(tls_stream_alpn(pair.server), "h2"));
         assert_true(tls_stream_write(pair.client, SLICE("question")));
         char large[50000];
-        memset(large, 'x', sizeof(large));
-        assert_true(tls_stream_write(pair.server, slice_of(large, sizeof(large))));
+        memset(large, 'x', sizeof large);
+        assert_true(tls_stream_write(pair.server, slice_of(large, sizeof large)));
         shuttle(&pair);
         assert_string_equal(text_string(&pair.server_got), "question");
-        assert_int_equal(pair.client_got.size, sizeof(large));
+        assert_int_equal(pair.client_got.size, sizeof large);
         tls_stream_shutdown(pair.client);
         shuttle(&pair);
         assert_int_equal(pair.server_status, TLS_STATUS_CLOSED);
@@ -165,7 +165,7 @@ static void test_verification(void **state)
         {{.ca_pem = authority.certificate, .min_version = "1.3"}, "localhost", ""},
         {{.ca_pem = authority.certificate, .max_version = "1.2"}, "localhost", ""},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct pair pair;
         open_pair(&pair, &server, &cases[i].settings, cases[i].name);
         shuttle(&pair);
@@ -206,7 +206,7 @@ static void test_client_certificates(void **state)
 {
     (void)state;
     char path[64];
-    snprintf(path, sizeof(path), "/tmp/profcol-test-ca-%d.pem", getpid());
+    snprintf(path, sizeof path, "/tmp/profcol-test-ca-%d.pem", getpid());
     write_file(path, authority.certificate);
     struct tls_server_settings server = server_settings(&server_identity);
     server.client_ca_file = path;
@@ -254,7 +254,7 @@ static void test_what_is_wrong_with_files(void **state)
           .client_ca_file = "/dev/null"},
          "tls: /dev/null: no certificate of a certificate authority"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct error err = {0};
         assert_null(tls_context_server(&cases[i].settings, both, &err));
         if (strncmp(err.text, cases[i].error, strlen(cases[i].error)) != 0)
@@ -276,8 +276,8 @@ static void test_reload(void **state)
 {
     (void)state;
     char cert_path[64], key_path[64];
-    snprintf(cert_path, sizeof(cert_path), "/tmp/profcol-test-cert-%d.pem", getpid());
-    snprintf(key_path, sizeof(key_path), "/tmp/profcol-test-key-%d.pem", getpid());
+    snprintf(cert_path, sizeof cert_path, "/tmp/profcol-test-cert-%d.pem", getpid());
+    snprintf(key_path, sizeof key_path, "/tmp/profcol-test-key-%d.pem", getpid());
     write_file(cert_path, stranger.certificate);
     write_file(key_path, stranger.key);
     struct tls_server_settings server = {
@@ -306,7 +306,7 @@ static void test_reload(void **state)
     unlink(key_path);
 }
 
-/* The server behind it. */
+/* ---- the server with TLS ---- */
 
 static void talk(struct raw_client *raw, struct tls_stream *client, size_t *seen, struct text *got)
 {
@@ -327,7 +327,7 @@ static void talk(struct raw_client *raw, struct tls_stream *client, size_t *seen
         do {
             uint8_t plain[4096];
             size_t n;
-            status = tls_stream_read(client, plain, sizeof(plain), &n);
+            status = tls_stream_read(client, plain, sizeof plain, &n);
             text_append_slice(got, slice_of(plain, n));
         } while (status == TLS_STATUS_OK);
     }

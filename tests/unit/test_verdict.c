@@ -48,7 +48,7 @@ static void codes_have_gos_names_too(void **state)
 static void every_code_has_its_http_status(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         struct verdict verdict = verdict_of(codes[i].code, "%s", "why");
         bool is_too_much = codes[i].code == GRPC_RESOURCE_EXHAUSTED;
         assert_int_equal(verdict_http_status(&verdict), is_too_much ? 413 : codes[i].http);
@@ -63,7 +63,7 @@ static void every_code_has_its_http_status(void **state)
 static void otlp_says_what_is_retried(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         struct verdict plain = verdict_of(codes[i].code, "why");
         struct verdict later = verdict_try_later(codes[i].code, 5, "later");
         assert_int_equal(verdict_is_retryable(&plain), codes[i].retryable);
@@ -101,7 +101,7 @@ static const struct {
 static void every_http_status_has_its_code(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         struct verdict verdict = verdict_from_http(statuses[i].status, -1);
         assert_int_equal(verdict.code, statuses[i].code);
         assert_int_equal(verdict_is_retryable(&verdict), statuses[i].retryable);
@@ -138,7 +138,7 @@ static void the_text_is_always_utf8(void **state)
         strcat(wide, "\xf0\x9f\x98\x80");
     for (int shift = 0; shift < 4; shift++) {
         verdict = verdict_of(GRPC_INTERNAL, "%.*s%s", shift, "abc", wide);
-        assert_int_equal(strlen(verdict.text), sizeof(verdict.text) - 1);
+        assert_int_equal(strlen(verdict.text), sizeof verdict.text - 1);
         assert_true(is_utf8(verdict.text));
     }
 }

@@ -53,7 +53,7 @@ static void varints_may_be_longer_than_needed(void **state)
         {{(const uint8_t *)"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11}, false, 0},
         {{(const uint8_t *)"\x80", 1}, false, 0},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct wire_cursor cursor = wire_cursor(cases[i].bytes);
         uint64_t value;
         assert_int_equal(wire_packed_varint(&cursor, &value), cases[i].good);
@@ -94,7 +94,7 @@ static void fields_of_all_types_are_read(void **state)
         {7, WIRE_FIXED32, 0xa1b2c3d4, NULL}, {300, WIRE_BYTES, 0, "payload"},
         {0x1fffffff, WIRE_BYTES, 0, ""},
     };
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         assert_true(wire_next(&cursor, &field));
         assert_int_equal(field.number, expected[i].number);
         assert_int_equal(field.type, expected[i].type);
@@ -166,7 +166,7 @@ static void what_is_no_message_is_broken(void **state)
         {"short fixed32", BYTES("\x0d\x01\x02\x03"), false},
         {"no value", BYTES("\x08"), false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint8_t *bytes = exact_copy(cases[i].bytes);
         struct wire_cursor cursor = wire_cursor(slice_of(bytes, cases[i].bytes.size));
         struct wire_field field;

@@ -16,7 +16,7 @@
 
 enum { SENDERS = 4, POSTS_EACH = 5000 };
 
-/* By hand. */
+/* ---- manual workers ---- */
 
 struct note {
     struct post post; /* first */
@@ -32,7 +32,7 @@ static struct worker manual;
 static void tell(char what, int number)
 {
     char text[16];
-    snprintf(text, sizeof(text), "%s%c%d", story[0] ? " " : "", what, number);
+    snprintf(text, sizeof text, "%s%c%d", story[0] ? " " : "", what, number);
     strcat(story, text);
 }
 
@@ -140,7 +140,7 @@ static void delays_do_not_overflow(void **state)
     worker_deinit(&manual);
 }
 
-/* Threads. */
+/* ---- threads ---- */
 
 static struct worker real[2];
 
@@ -194,7 +194,7 @@ static void *send_many(void *context)
 {
     int sender = (int)(intptr_t)context;
     for (int i = 1; i <= POSTS_EACH; i++) {
-        struct sent *sent = malloc(sizeof(*sent));
+        struct sent *sent = malloc(sizeof *sent);
         *sent = (struct sent){{.on_post = on_sent}, sender, i};
         worker_post(&real[0], &sent->post);
     }
@@ -204,7 +204,7 @@ static void *send_many(void *context)
 static void posts_of_many_threads_arrive_once_and_in_order(void **state)
 {
     (void)state;
-    memset(last_of, 0, sizeof(last_of));
+    memset(last_of, 0, sizeof last_of);
     received = out_of_order = not_current = 0;
     start_real(1);
     pthread_t threads[SENDERS];

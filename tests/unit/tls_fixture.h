@@ -1,6 +1,6 @@
 /*
- * tls_fixture: authorities and certificates, made when a test runs, so that none can expire in the
- * repository.
+ * tls_fixture: creates authorities and certificates when a test runs, so that none in the
+ * repository can expire.
  *
  * Owner: the test frees an identity.
  *

@@ -1,5 +1,5 @@
 /*
- * wire_text: protobuf messages as short texts, for tables of test cases.
+ * wire_text: encodes protobuf messages from short texts, for tables of test cases.
  *
  *     1{...}        field 1, a message         1"text"   field 1, bytes
  *     1x0a0b        field 1, bytes in hex      !0a0b     these bytes as they are, wherever
@@ -16,7 +16,7 @@
 
 #include "core/base/text.h"
 
-/* Ends the test program when the text cannot be read. */
+/* Encodes a text. Ends the test program if the text is invalid. */
 struct text wire_text(const char *notation);
 struct slice wire_text_slice(const struct text *encoded);
 

@@ -61,7 +61,7 @@ void *__wrap_memset(void *to, int c, size_t size)
     return __real_memset(to, c, size);
 }
 
-/* Counts equal bytes only: where they differ the library stops. */
+/* Counts only equal bytes, because the library stops at the first difference. */
 static size_t common_bytes(const uint8_t *a, const uint8_t *b, size_t size)
 {
     size_t i = 0;

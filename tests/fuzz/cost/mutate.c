@@ -21,7 +21,7 @@ static struct slice part(struct slice of, size_t from, size_t to)
     return slice_of(of.data + from, to - from);
 }
 
-/* How often so many bytes are added: a few times, or as often as there is room. */
+/* Returns how often a piece of this size is added: a few times, or as often as there is room. */
 static size_t times(struct mutation *m, size_t size)
 {
     size_t most = size > 0 ? m->room / size : 0;
@@ -54,7 +54,7 @@ static void put_mutated(struct mutation *m, struct slice in, struct wire_writer 
 
 /* ---- bytes ---- */
 
-/* The piece that begins at `from` ends at a separator or anywhere. */
+/* Returns the end of a piece that begins at `from`: a separator, or any position. */
 static size_t end_of_piece(struct mutation *m, struct slice in, size_t from)
 {
     static const char separators[] = "\n;,}]- ";
@@ -76,7 +76,7 @@ static void repeat_piece(struct mutation *m, struct slice in, struct wire_writer
     wire_writer_raw(out, part(in, to, in.size));
 }
 
-/* A byte before it counts what is repeated. */
+/* Repeats a piece, and changes a byte before it that may be its count. */
 static void repeat_counted_piece(struct mutation *m, struct slice in, struct wire_writer *out)
 {
     size_t from = 1 + below(m, in.size - 1), to = end_of_piece(m, in, from);
@@ -133,7 +133,7 @@ static void put_varint_field(struct wire_writer *out, uint32_t number, uint64_t 
     put_varint(out, value);
 }
 
-/* A number that may be an index, a count or anything. */
+/* Returns a number that may be an index, a count or anything else. */
 static uint64_t any_number(struct mutation *m)
 {
     return one_in(m, 4) ? m->random : below(m, (size_t)1 << below(m, 16));
@@ -146,7 +146,7 @@ static void repeat_field(struct mutation *m, const struct wire_field *field,
     put_times(out, whole, 1 + times(m, whole.size));
 }
 
-/* The same bytes with all of them one value, or more of them, or as libFuzzer would. */
+/* Writes a payload with all bytes equal, or with more bytes, or mutated by libFuzzer. */
 static void put_payload(struct mutation *m, struct slice in, struct wire_writer *out)
 {
     size_t way = below(m, 4);
@@ -168,7 +168,7 @@ enum { DEPTH_MAX = 12 };
 static void mutate_field(struct mutation *m, const struct wire_field *field,
                          struct wire_writer *out);
 
-/* Goes down to one field. */
+/* Mutates one field of the message or of a nested one. */
 static void mutate_message(struct mutation *m, struct slice in, struct wire_writer *out)
 {
     size_t count = count_fields(in), chosen = below(m, count);
@@ -186,7 +186,7 @@ static void mutate_field(struct mutation *m, const struct wire_field *field,
                          struct wire_writer *out)
 {
     if (one_in(m, 24))
-        return; /* it is gone */
+        return; /* the field is removed */
     if (one_in(m, 4)) {
         repeat_field(m, field, out);
     } else if (field->type == WIRE_BYTES) {
@@ -215,7 +215,7 @@ static void mutate_protobuf(struct mutation *m, struct slice in, struct wire_wri
 
 enum { JFR_HEADER = 68, JFR_CONSTANTS_AT = 16, JFR_METADATA_AT = 24, JFR_SIZE_BYTES = 4 };
 
-/* The record that begins at `at`, with its size before it; 0: it is none. */
+/* Returns the size of the record that begins at `at` with its size; 0 if it is not a record. */
 static size_t record_size(struct slice in, size_t at, size_t *head_out)
 {
     size_t size = 0, i = 0;
@@ -228,7 +228,7 @@ static size_t record_size(struct slice in, size_t at, size_t *head_out)
     return size > i + 1 && size <= in.size - at ? size : 0;
 }
 
-/* Where one of the records begins. */
+/* Returns the beginning of one of the records. */
 static size_t choose_record(struct mutation *m, struct slice in)
 {
     size_t chosen = JFR_HEADER, seen = 0, head, size;
@@ -242,7 +242,7 @@ static size_t choose_record(struct mutation *m, struct slice in)
     return chosen;
 }
 
-/* The header names places behind `at`, which have moved. */
+/* Corrects a place in the header if it is after `at`, and so has moved. */
 static void move_place(uint8_t *header, size_t field, size_t at, size_t more)
 {
     uint64_t place = 0;
@@ -279,7 +279,7 @@ static void mutate_jfr(struct mutation *m, struct slice in, struct wire_writer *
         put_times(out, record, 1 + times(m, size));
     else
         put_record(m, record, head, out);
-    size_t more = out->size - before - size; /* wraps when there is less */
+    size_t more = out->size - before - size; /* wraps if it is negative */
     wire_writer_raw(out, part(in, at + size, in.size));
     move_place(out->data + begun, JFR_CONSTANTS_AT, at, more);
     move_place(out->data + begun, JFR_METADATA_AT, at, more);

@@ -1,10 +1,10 @@
 /*
- * mutate: makes of one request another one that may cost more.
+ * mutate: changes a request so that it may cost more.
  *
- * Costs are products: something large, and many references to it. Byte by byte those are found
- * late, so whole pieces are repeated here, a text grows, and a list gets one value all over; in
- * protobuf and JFR with the lengths around it kept right, in anything else with a count before it
- * that may be one.
+ * Large costs are products: something large, and many references to it. Mutating single bytes finds
+ * these late. So this mutator repeats whole pieces, lengthens texts, and sets all elements of a
+ * list to one value. In protobuf and JFR it corrects the lengths around a change; in other formats
+ * it changes a byte before it that may be a count.
  *
  * Owner: the caller's memory.
  *
@@ -17,13 +17,13 @@
 #include "tests/fuzz/cost/targets.h"
 
 struct mutation {
-    uint64_t random; /* its state; not 0 */
-    size_t room;     /* for what is added */
-    /* libFuzzer's own ways. */
+    uint64_t random; /* state of the random numbers; not 0 */
+    size_t room;     /* bytes that may be added */
+    /* libFuzzer's own mutations. */
     size_t (*mutate)(uint8_t *data, size_t size, size_t size_max);
 };
 
-/* Writes the new request. */
+/* Writes the changed request. */
 void mutate_request(struct mutation *mutation, enum cost_format format, struct slice request,
                     struct wire_writer *out);
 

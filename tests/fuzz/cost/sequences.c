@@ -7,7 +7,7 @@
 
 extern const struct component_type spanjoin_processor_type, batch_processor_type;
 
-/* How many requests and waits are taken; what a request costs whatever its size would win. */
+/* Limits on requests and waits; otherwise the constant costs of a request would dominate. */
 enum { SEQUENCE_TRACES = 1, SEQUENCE_PROFILES, SEQUENCE_WAIT, SEQUENCE_MAX = 256 };
 enum { WAIT_MAX_MS = 10000, MS_NS = 1000000 };
 
@@ -35,7 +35,7 @@ static void start(struct sequence *sequence, const struct component_type *type, 
                           (enum signal)signal);
 }
 
-/* As a receiver does it. */
+/* Adds a request, as a receiver reads it. */
 static void add_request(struct sequence *sequence, enum signal signal, struct slice bytes)
 {
     struct step step = {.signal = signal};

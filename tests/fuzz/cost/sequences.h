@@ -1,8 +1,8 @@
 /*
- * sequences: requests that come one after the other to one processor, as it is in a pipeline.
+ * sequences: sends a sequence of requests to one processor in a pipeline.
  *
- * The input is protobuf: field 1 is a request of traces, field 2 one of profiles, field 3 a time of
- * so many milliseconds. What arrives is what a receiver lets through.
+ * The input is protobuf: field 1 is a traces request, field 2 a profiles request, field 3 a delay
+ * in milliseconds. Requests that a receiver would refuse are skipped.
  *
  * Owner: none.
  *

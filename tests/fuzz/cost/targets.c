@@ -12,8 +12,8 @@
 
 /* ---- uploads ---- */
 
-/* The size in the header of the first chunk is what there is, or cutting and growing would never
- * get past it. */
+/* Sets the size in the header of the first chunk to that of the input; otherwise mutations that
+ * change the size would never get past the header. */
 static bool send_jfr_of_any_size(struct slice request, struct verdict *why)
 {
     enum { SIZE_AT = 8 };
@@ -44,11 +44,11 @@ static bool send_otlp_scanned(struct slice request, struct verdict *why)
 
 struct target {
     struct cost_target target; /* first */
-    /* Either this, */
+    /* One of three is set: a function that sends a request, */
     bool (*send)(struct slice request, struct verdict *why);
-    /* or this, */
+    /* a function that plays a sequence, */
     struct measured (*play)(struct slice sequence);
-    /* or a stage of the pipeline. */
+    /* or the name of a stage (cost_stages.h). */
     const char *stage;
     enum signal signal;
     bool is_json;
@@ -72,7 +72,7 @@ struct target {
         .is_json = true                                                                            \
     }
 
-/* New ones at the end: seeds name them by number. */
+/* Add new targets at the end: seeds name them by number. */
 static const struct target targets[] = {
     OTLP(otlp_traces, "scan", SIGNAL_TRACES),
     OTLP(otlp_profiles, "scan", SIGNAL_PROFILES),
@@ -184,8 +184,8 @@ size_t cost_target_bytes_max(const struct cost_target *target, size_t size)
     return size * COST_STAGE_PEAK_PER_BYTE + peak_more(target);
 }
 
-/* The more are for what is done before work counts against the size (profiles_builder.h), and for
- * a text that ends where memory does (describe.h). */
+/* The constants are for work that the limits allow for any size (profiles_builder.h), and for the
+ * text of a description (describe.h). */
 uint64_t cost_target_steps_max(const struct cost_target *target, size_t size)
 {
     enum { PER_BYTE = 500, MORE_PER_BYTE = 8 };

@@ -1,6 +1,6 @@
 /*
- * targets: what fuzz_cost measures, each a way of a request through a receiver, a processor or an
- * exporter.
+ * targets: the targets of fuzz_cost: paths of a request through receivers, processors and
+ * exporters.
  *
  * Owner: none.
  *
@@ -13,7 +13,7 @@
 #include "core/base/verdict.h"
 #include "tests/fuzz/cost/meter.h"
 
-/* How the mutator may take an input apart. */
+/* The format in which the mutator parses an input. */
 enum cost_format { COST_TEXT, COST_PROTOBUF, COST_JFR };
 
 struct cost_target {
@@ -21,16 +21,16 @@ struct cost_target {
     enum cost_format format;
 };
 
-/* The first byte of an input says which, the rest is the request. */
+/* Returns the target for the first byte of an input; the rest is the request. */
 const struct cost_target *cost_target_of(uint8_t first);
-/* NULL: there is none of that number. */
+/* Returns the target with this number; NULL if there is none. */
 const struct cost_target *cost_target_at(size_t number);
-/* Once, before the first. */
+/* Call it once, before the first target. */
 void cost_targets_start(void);
 struct measured cost_target_run(const struct cost_target *target, struct slice input,
                                 struct verdict *why);
 
-/* What it may hold at once for a request of so many bytes, and how many steps it may take. */
+/* Return the limits on peak memory and on steps for a request of `size` bytes. */
 size_t cost_target_bytes_max(const struct cost_target *target, size_t size);
 uint64_t cost_target_steps_max(const struct cost_target *target, size_t size);
 
