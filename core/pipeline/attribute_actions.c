@@ -1,5 +1,8 @@
 #include "core/pipeline/attribute_actions.h"
 
+#include "config/node.h"
+#include "config/value.h"
+#include "core/base/text.h"
 #include "core/data/wire_writer.h"
 #include "core/pipeline/attribute_actions_private.h"
 

@@ -14,7 +14,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_H
 #define PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_H
 
-#include "config/config.h"
+#include "config/check.h"
 #include "core/pipeline/batch.h"
 
 struct attribute_pattern; /* a compiled regular expression */

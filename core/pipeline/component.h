@@ -17,7 +17,8 @@
 #ifndef PROFCOL_CORE_PIPELINE_COMPONENT_H
 #define PROFCOL_CORE_PIPELINE_COMPONENT_H
 
-#include "config/config.h"
+#include "config/check.h"
+#include "config/model.h"
 #include "core/base/budget.h"
 #include "core/base/metrics.h"
 #include "core/base/worker.h"

@@ -8,7 +8,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_DELIVERY_SETTINGS_H
 #define PROFCOL_CORE_PIPELINE_DELIVERY_SETTINGS_H
 
-#include "config/config.h"
+#include "config/check.h"
 
 /* exporters::X::sending_queue::batch */
 struct queue_batch_settings {

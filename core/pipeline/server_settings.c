@@ -1,5 +1,6 @@
 #include "core/pipeline/server_settings.h"
 
+#include "config/value.h"
 #include "core/pipeline/component.h"
 
 #include <assert.h>

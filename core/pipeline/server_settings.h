@@ -12,7 +12,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
 #define PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
 
-#include "config/config.h"
+#include "config/check.h"
 #include "core/net/server.h"
 
 struct process;

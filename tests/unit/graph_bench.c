@@ -1,4 +1,5 @@
 #include "tests/unit/graph_bench.h"
+#include "config/config.h"
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"

@@ -1,5 +1,6 @@
 #include "tests/unit/pipeline_fixture.h"
 
+#include "config/config.h"
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"

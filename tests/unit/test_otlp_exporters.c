@@ -1,3 +1,4 @@
+#include "config/config.h"
 #include "core/base/budget.h"
 #include "core/base/clock.h"
 #include "core/base/hash.h"
