@@ -112,9 +112,9 @@ void client_free(struct client *client)
     worker_cancel_timer(client->worker, &client->kick);
     worker_cancel_timer(client->worker, &client->reconnect);
     while (client->connections.first) {
-        struct client_connection *connection = connection_of_link(client->connections.first);
+        struct client_connection *connection = client_connection_of_link(client->connections.first);
         assert(connection->exchanges.count == 0);
-        connection_close(connection, "closed");
+        client_connection_close(connection, "closed");
     }
     client_resolver_cancel(&client->resolver);
     tls_context_free(client->tls);
@@ -124,15 +124,16 @@ void client_free(struct client *client)
 
 /* ---- receiving the answer ---- */
 
-bool exchange_count_header(struct client_exchange *exchange, size_t size)
+bool client_exchange_count_header(struct client_exchange *exchange, size_t size)
 {
     exchange->header_bytes += size + 32; /* counted as in HTTP/2 */
     return exchange->header_bytes <= CLIENT_HEADERS_MAX;
 }
 
-bool exchange_add_header(struct client_exchange *exchange, struct slice name, struct slice value)
+bool client_exchange_add_header(struct client_exchange *exchange, struct slice name,
+                                struct slice value)
 {
-    if (!exchange_count_header(exchange, name.size + value.size))
+    if (!client_exchange_count_header(exchange, name.size + value.size))
         return false;
     struct http_headers *headers = &exchange->headers;
     if (headers->count == exchange->header_capacity) {
@@ -147,7 +148,7 @@ bool exchange_add_header(struct client_exchange *exchange, struct slice name, st
     return true;
 }
 
-void exchange_begin_answer(struct client_exchange *exchange, int status)
+void client_exchange_begin_answer(struct client_exchange *exchange, int status)
 {
     exchange->status = status;
     exchange->headers.count = 0;
@@ -155,7 +156,7 @@ void exchange_begin_answer(struct client_exchange *exchange, int status)
     arena_init(&exchange->arena, NULL);
 }
 
-bool exchange_add_body(struct client_exchange *exchange, struct slice bytes)
+bool client_exchange_add_body(struct client_exchange *exchange, struct slice bytes)
 {
     const struct client_request *request = exchange->request;
     assert(exchange->body.size <= (request->body_max ? request->body_max : CLIENT_BODY_MAX));
@@ -172,7 +173,7 @@ bool exchange_add_body(struct client_exchange *exchange, struct slice bytes)
     return !exchange->body_cut;
 }
 
-struct slice exchange_authority(const struct client_exchange *exchange)
+struct slice client_exchange_authority(const struct client_exchange *exchange)
 {
     const struct client_request *request = exchange->request;
     for (size_t i = 0; i < request->header_count; i++)
@@ -193,11 +194,11 @@ static void take_off(struct client_exchange *exchange)
     list_remove(&connection->exchanges, &exchange->link);
     exchange->connection = NULL;
     if (connection->hang_up) {
-        connection_close(connection, "hung up");
+        client_connection_close(connection, "hung up");
         return;
     }
     client_output_disown(&connection->output, exchange);
-    connection_rest(connection);
+    client_connection_rest(connection);
 }
 
 static void free_exchange(struct client_exchange *exchange)
@@ -210,7 +211,8 @@ static void free_exchange(struct client_exchange *exchange)
     free(exchange);
 }
 
-void exchange_finish(struct client_exchange *exchange, enum client_failure failure, const char *why)
+void client_exchange_finish(struct client_exchange *exchange, enum client_failure failure,
+                            const char *why)
 {
     struct client *client = exchange->client;
     struct client_request *request = exchange->request;
@@ -236,7 +238,7 @@ void exchange_finish(struct client_exchange *exchange, enum client_failure failu
 
 static void forget_answer(struct client_exchange *exchange)
 {
-    exchange_begin_answer(exchange, 0);
+    client_exchange_begin_answer(exchange, 0);
     exchange->header_bytes = 0;
     exchange->body_cut = false;
     budget_release(exchange->budget, exchange->body.size);
@@ -246,12 +248,12 @@ static void forget_answer(struct client_exchange *exchange)
     exchange->body_left = exchange->request->body_size;
 }
 
-void exchange_give_back(struct client_exchange *exchange, const char *why)
+void client_exchange_give_back(struct client_exchange *exchange, const char *why)
 {
     assert(exchange->connection);
     struct client *client = exchange->client;
     if (exchange->refused++ >= REFUSED_MAX) {
-        exchange_finish(exchange, CLIENT_BROKEN, why);
+        client_exchange_finish(exchange, CLIENT_BROKEN, why);
         return;
     }
     take_off(exchange);
@@ -287,7 +289,7 @@ static void on_request_timeout(struct timer *timer)
             connection->retiring = true;
         connection->codec->cancel(connection, exchange);
     }
-    exchange_finish(exchange, CLIENT_TIMEOUT, why);
+    client_exchange_finish(exchange, CLIENT_TIMEOUT, why);
 }
 
 void client_send(struct client *client, struct client_request *request)
@@ -336,8 +338,8 @@ void client_kick(struct client *client)
 static struct client_connection *find_room(struct client *client)
 {
     for (struct list_link *link = client->connections.first; link; link = link->next) {
-        struct client_connection *c = connection_of_link(link);
-        if (c->state == CONNECTION_OPEN && !c->retiring && c->codec->room(c) > 0)
+        struct client_connection *c = client_connection_of_link(link);
+        if (c->state == CLIENT_CONNECTION_OPEN && !c->retiring && c->codec->room(c) > 0)
             return c;
     }
     return NULL;
@@ -349,9 +351,9 @@ static void hand_out(struct client *client)
         struct client_connection *connection = find_room(client);
         if (!connection)
             return;
-        struct client_exchange *exchange = exchange_of_link(list_pop(&client->waiting));
+        struct client_exchange *exchange = client_exchange_of_link(list_pop(&client->waiting));
         exchange->doomed = false;
-        connection_send(connection, exchange);
+        client_connection_send(connection, exchange);
     }
 }
 
@@ -359,7 +361,7 @@ static size_t retiring_count(const struct client *client)
 {
     size_t count = 0;
     for (struct list_link *link = client->connections.first; link; link = link->next)
-        count += connection_of_link(link)->retiring;
+        count += client_connection_of_link(link)->retiring;
     return count;
 }
 
@@ -406,7 +408,7 @@ static void connect_more(struct client *client)
         }
         if (!has_addresses(client))
             return;
-        connection_start(client, pick_address(client), client->resolver.count);
+        client_connection_start(client, pick_address(client), client->resolver.count);
     }
 }
 
@@ -417,16 +419,16 @@ static void on_reconnect(struct timer *timer)
 
 static void fail_doomed(struct client *client)
 {
-    while (client->waiting.first && exchange_of_link(client->waiting.first)->doomed)
-        exchange_finish(exchange_of_link(client->waiting.first), CLIENT_CONNECT_FAILED,
-                        client->connect_error);
+    while (client->waiting.first && client_exchange_of_link(client->waiting.first)->doomed)
+        client_exchange_finish(client_exchange_of_link(client->waiting.first),
+                               CLIENT_CONNECT_FAILED, client->connect_error);
 }
 
 static void flush_all(struct client *client)
 {
     for (struct list_link *link = client->connections.first, *next; link; link = next) {
         next = link->next;
-        connection_flush(connection_of_link(link));
+        client_connection_flush(client_connection_of_link(link));
     }
 }
 
@@ -477,6 +479,6 @@ void client_connect_failed(struct client *client, const char *why)
     /* Requests continue to wait only if another connection can carry them. */
     if (client->open_count == 0 && client->connecting_count == 0)
         for (struct list_link *link = client->waiting.first; link; link = link->next)
-            exchange_of_link(link)->doomed = true;
+            client_exchange_of_link(link)->doomed = true;
     client_kick(client);
 }

@@ -28,7 +28,7 @@ static void set_why(struct client_connection *connection, const char *text)
 
 static void free_connection(struct client_connection *connection)
 {
-    assert(connection->state == CONNECTION_CLOSED && connection->exchanges.count == 0);
+    assert(connection->state == CLIENT_CONNECTION_CLOSED && connection->exchanges.count == 0);
     struct client *client = connection->client;
     if (connection->session)
         connection->codec->free(connection);
@@ -54,15 +54,15 @@ static void close_socket(struct client_connection *connection)
 
 static void count_state(struct client_connection *connection, size_t by)
 {
-    if (connection->state == CONNECTION_OPEN)
+    if (connection->state == CLIENT_CONNECTION_OPEN)
         connection->client->open_count += by;
-    else if (connection->state != CONNECTION_CLOSED)
+    else if (connection->state != CLIENT_CONNECTION_CLOSED)
         connection->client->connecting_count += by;
 }
 
-static void set_state(struct client_connection *connection, enum connection_state state)
+static void set_state(struct client_connection *connection, enum client_connection_state state)
 {
-    assert(connection->state != CONNECTION_CLOSED);
+    assert(connection->state != CLIENT_CONNECTION_CLOSED);
     count_state(connection, (size_t)-1);
     connection->state = state;
     count_state(connection, 1);
@@ -73,7 +73,7 @@ static void set_state(struct client_connection *connection, enum connection_stat
 static void detach(struct client_connection *connection)
 {
     struct client *client = connection->client;
-    set_state(connection, CONNECTION_CLOSED);
+    set_state(connection, CLIENT_CONNECTION_CLOSED);
     list_remove(&connection->client->connections, &connection->link);
     worker_cancel_timer(client->worker, &connection->deadline);
     worker_cancel_timer(client->worker, &connection->keepalive);
@@ -82,17 +82,17 @@ static void detach(struct client_connection *connection)
 /* Removes the poll handle from the loop, which frees it later. */
 static void leave_loop(struct client_connection *connection)
 {
-    assert(connection->state == CONNECTION_CLOSED);
+    assert(connection->state == CLIENT_CONNECTION_CLOSED);
     uv_close((uv_handle_t *)connection->poll, on_poll_closed);
     close_socket(connection);
 }
 
-void connection_close(struct client_connection *connection, const char *why)
+void client_connection_close(struct client_connection *connection, const char *why)
 {
-    if (connection->state == CONNECTION_CLOSED)
+    if (connection->state == CLIENT_CONNECTION_CLOSED)
         return;
     set_why(connection, why);
-    if (connection->state != CONNECTION_OPEN) {
+    if (connection->state != CLIENT_CONNECTION_OPEN) {
         connect_failed(connection, connection->why);
         return;
     }
@@ -103,7 +103,8 @@ void connection_close(struct client_connection *connection, const char *why)
     detach(connection);
     leave_loop(connection);
     while (connection->exchanges.first)
-        exchange_finish(exchange_of_link(connection->exchanges.first), CLIENT_BROKEN, text);
+        client_exchange_finish(client_exchange_of_link(connection->exchanges.first), CLIENT_BROKEN,
+                               text);
     assert(connection->exchanges.count == 0);
     /* Treated like a refused connection: otherwise a peer that closes at once would be connected to
      * again at once. */
@@ -117,13 +118,14 @@ void connection_close(struct client_connection *connection, const char *why)
 
 static void choose_codec(struct client_connection *connection)
 {
-    assert(!connection->codec && connection->state < CONNECTION_OPEN);
+    assert(!connection->codec && connection->state < CLIENT_CONNECTION_OPEN);
     struct client *client = connection->client;
     bool h2 = client->options.protocol == CLIENT_H2;
     if (connection->tls) {
         bool agreed = slice_is(tls_stream_alpn(connection->tls), "h2");
         if (h2 && !agreed) {
-            connection_close(connection, "the server does not offer HTTP/2 (ALPN h2) over TLS");
+            client_connection_close(connection,
+                                    "the server does not offer HTTP/2 (ALPN h2) over TLS");
             return;
         }
         h2 = agreed;
@@ -132,19 +134,19 @@ static void choose_codec(struct client_connection *connection)
     client->h2_agreed = h2;
     connection->codec = h2 ? &client_h2 : &client_h1;
     worker_cancel_timer(client->worker, &connection->deadline);
-    set_state(connection, CONNECTION_OPEN);
+    set_state(connection, CLIENT_CONNECTION_OPEN);
     connection->read_ns = client->worker->now_ns;
     connection->codec->start(connection);
-    connection_rest(connection);
+    client_connection_rest(connection);
     client_kick(client);
 }
 
 static void feed_codec(struct client_connection *connection, struct slice bytes)
 {
-    assert(connection->state == CONNECTION_OPEN);
+    assert(connection->state == CLIENT_CONNECTION_OPEN);
     connection->read_ns = connection->client->worker->now_ns;
     if (!connection->codec->feed(connection, bytes))
-        connection_close(connection, "the peer violated the protocol");
+        client_connection_close(connection, "the peer violated the protocol");
 }
 
 static void fail_tls(struct client_connection *connection)
@@ -153,30 +155,30 @@ static void fail_tls(struct client_connection *connection)
     snprintf(why, sizeof why, "TLS: %s", tls_stream_error(connection->tls));
     set_why(connection, why);
     write_some(connection); /* sends the alert */
-    connection_close(connection, why);
+    client_connection_close(connection, why);
 }
 
 static void end_of_input(struct client_connection *connection)
 {
-    if (connection->state == CONNECTION_OPEN)
+    if (connection->state == CLIENT_CONNECTION_OPEN)
         connection->codec->end(connection);
-    connection_close(connection, connection->state == CONNECTION_HANDSHAKING
-                                     ? "closed during the TLS handshake"
-                                     : "the connection was closed");
+    client_connection_close(connection, connection->state == CLIENT_CONNECTION_HANDSHAKING
+                                            ? "closed during the TLS handshake"
+                                            : "the connection was closed");
 }
 
 static void feed_tls(struct client_connection *connection, struct slice bytes)
 {
     struct client *client = connection->client;
     tls_stream_feed(connection->tls, bytes);
-    while (connection->state != CONNECTION_CLOSED) {
+    while (connection->state != CLIENT_CONNECTION_CLOSED) {
         size_t size = 0;
         enum tls_status status =
             tls_stream_read(connection->tls, client->plain_buffer, CLIENT_PLAIN_BYTES, &size);
-        if (connection->state == CONNECTION_HANDSHAKING && status != TLS_STATUS_FAILED &&
+        if (connection->state == CLIENT_CONNECTION_HANDSHAKING && status != TLS_STATUS_FAILED &&
             tls_stream_ready(connection->tls))
             choose_codec(connection);
-        if (connection->state == CONNECTION_CLOSED)
+        if (connection->state == CLIENT_CONNECTION_CLOSED)
             return;
         if (status == TLS_STATUS_OK)
             feed_codec(connection, slice_of(client->plain_buffer, size));
@@ -192,12 +194,12 @@ static void feed_tls(struct client_connection *connection, struct slice bytes)
 static void read_socket(struct client_connection *connection)
 {
     struct client *client = connection->client;
-    for (int i = 0; i < READS_PER_TURN && connection->state != CONNECTION_CLOSED; i++) {
+    for (int i = 0; i < READS_PER_TURN && connection->state != CLIENT_CONNECTION_CLOSED; i++) {
         ssize_t size = recv(connection->socket, client->read_buffer, CLIENT_READ_BYTES, 0);
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
             return;
         if (size < 0)
-            connection_close(connection, uv_strerror(-errno));
+            client_connection_close(connection, uv_strerror(-errno));
         else if (size == 0)
             end_of_input(connection);
         else if (connection->tls)
@@ -215,7 +217,7 @@ static enum output_result write_tls(struct client_connection *connection)
 {
     struct client_output *output = &connection->output;
     for (;;) {
-        while (connection->state == CONNECTION_OPEN && output->bytes > 0 &&
+        while (connection->state == CLIENT_CONNECTION_OPEN && output->bytes > 0 &&
                tls_stream_output(connection->tls).size < TLS_AHEAD_BYTES) {
             struct slice plain = client_output_first(output);
             if (plain.size > TLS_RECORD_BYTES)
@@ -258,14 +260,15 @@ static void watch(struct client_connection *connection, int events)
     uv_poll_start(connection->poll, events, on_poll);
 }
 
-void connection_flush(struct client_connection *connection)
+void client_connection_flush(struct client_connection *connection)
 {
-    if (connection->state != CONNECTION_OPEN && connection->state != CONNECTION_HANDSHAKING)
+    if (connection->state != CLIENT_CONNECTION_OPEN &&
+        connection->state != CLIENT_CONNECTION_HANDSHAKING)
         return;
     enum output_result result = OUTPUT_DONE;
     do {
-        if (connection->state == CONNECTION_OPEN && !connection->codec->fill(connection)) {
-            connection_close(connection, "the peer violated the protocol");
+        if (connection->state == CLIENT_CONNECTION_OPEN && !connection->codec->fill(connection)) {
+            client_connection_close(connection, "the peer violated the protocol");
             return;
         }
         bool empty = connection->output.bytes == 0;
@@ -276,18 +279,18 @@ void connection_flush(struct client_connection *connection)
     if (result != OUTPUT_FAILED) {
         watch(connection, UV_READABLE | (result == OUTPUT_BLOCKED ? UV_WRITABLE : 0));
         if (connection->retiring && connection->exchanges.count == 0 && result == OUTPUT_DONE)
-            connection_close(connection, "no longer used");
+            client_connection_close(connection, "no longer used");
         return;
     }
     /* The peer may have answered before it closed, so its answer is read first. */
     int error = errno;
     read_socket(connection);
-    connection_close(connection, uv_strerror(-error));
+    client_connection_close(connection, uv_strerror(-error));
 }
 
-void connection_send(struct client_connection *connection, struct client_exchange *exchange)
+void client_connection_send(struct client_connection *connection, struct client_exchange *exchange)
 {
-    assert(connection->state == CONNECTION_OPEN && !exchange->connection);
+    assert(connection->state == CLIENT_CONNECTION_OPEN && !exchange->connection);
     worker_cancel_timer(connection->client->worker, &connection->deadline);
     if (!connection->used)
         client_connection_used(connection->client);
@@ -303,12 +306,12 @@ void connection_send(struct client_connection *connection, struct client_exchang
 static void on_deadline(struct timer *timer)
 {
     struct client_connection *connection = container_of(timer, struct client_connection, deadline);
-    if (connection->state == CONNECTION_OPEN)
-        connection_close(connection, "idle");
-    else if (connection->state == CONNECTION_CONNECTING && connection->addresses_left > 0)
+    if (connection->state == CLIENT_CONNECTION_OPEN)
+        client_connection_close(connection, "idle");
+    else if (connection->state == CLIENT_CONNECTION_CONNECTING && connection->addresses_left > 0)
         try_address(connection);
     else
-        connection_close(connection, "timed out");
+        client_connection_close(connection, "timed out");
 }
 
 static void on_keepalive(struct timer *timer)
@@ -322,7 +325,7 @@ static void on_keepalive(struct timer *timer)
                                                                      : PING_TIMEOUT_NS);
     uint64_t silence = now - connection->read_ns;
     if (connection->ping_ns > connection->read_ns && now - connection->ping_ns >= patience) {
-        connection_close(connection, "no answer to a keepalive ping");
+        client_connection_close(connection, "no answer to a keepalive ping");
         return;
     }
     uint64_t wait = silence < time ? time - silence : time;
@@ -335,11 +338,11 @@ static void on_keepalive(struct timer *timer)
     worker_set_timer(client->worker, &connection->keepalive, wait);
 }
 
-void connection_rest(struct client_connection *connection)
+void client_connection_rest(struct client_connection *connection)
 {
     struct client *client = connection->client;
     const struct client_options *options = &client->options;
-    if (connection->state != CONNECTION_OPEN)
+    if (connection->state != CLIENT_CONNECTION_OPEN)
         return;
     if (connection->exchanges.count == 0 && options->idle_timeout_ns > 0)
         worker_set_timer(client->worker, &connection->deadline, (uint64_t)options->idle_timeout_ns);
@@ -374,15 +377,15 @@ static void shake_hands(struct client_connection *connection)
 {
     struct client *client = connection->client;
     struct error err;
-    set_state(connection, CONNECTION_HANDSHAKING);
+    set_state(connection, CLIENT_CONNECTION_HANDSHAKING);
     worker_set_timer(client->worker, &connection->deadline, CONNECT_TIMEOUT_NS);
     const char *name = client->options.unix_socket ? "localhost" : client->options.host;
     connection->tls = tls_stream_new(client->tls, name, &err);
     if (!connection->tls) {
-        connection_close(connection, err.text);
+        client_connection_close(connection, err.text);
         return;
     }
-    connection_flush(connection);
+    client_connection_flush(connection);
 }
 
 static int socket_error(const struct client_connection *connection)
@@ -400,14 +403,14 @@ static void finish_connect(struct client_connection *connection)
         if (connection->addresses_left > 0)
             try_address(connection);
         else
-            connection_close(connection, uv_strerror(-error));
+            client_connection_close(connection, uv_strerror(-error));
         return;
     }
     if (connection->client->tls)
         shake_hands(connection);
     else
         choose_codec(connection);
-    connection_flush(connection);
+    client_connection_flush(connection);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -416,15 +419,15 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct client *client = connection->client;
     worker_now(client->worker);
     client_ref(client);
-    if (connection->state == CONNECTION_CONNECTING) {
+    if (connection->state == CLIENT_CONNECTION_CONNECTING) {
         finish_connect(connection);
     } else {
         if (status < 0 || (events & UV_READABLE))
             read_socket(connection);
-        if (status < 0 && connection->state != CONNECTION_CLOSED)
-            connection_close(connection, uv_strerror(-socket_error(connection)));
-        else if (connection->state != CONNECTION_CLOSED)
-            connection_flush(connection);
+        if (status < 0 && connection->state != CLIENT_CONNECTION_CLOSED)
+            client_connection_close(connection, uv_strerror(-socket_error(connection)));
+        else if (connection->state != CLIENT_CONNECTION_CLOSED)
+            client_connection_flush(connection);
     }
     client_unref(client);
 }
@@ -490,7 +493,7 @@ static void try_address(struct client_connection *connection)
                          connection->addresses_left > 0 ? CONNECT_NEXT_NS : CONNECT_TIMEOUT_NS);
         return;
     }
-    connection_close(connection, uv_strerror(-errno));
+    client_connection_close(connection, uv_strerror(-errno));
 }
 
 static struct client_connection *new_connection(struct client *client)
@@ -506,7 +509,7 @@ static struct client_connection *new_connection(struct client *client)
     return connection;
 }
 
-void connection_start(struct client *client, size_t address, size_t addresses)
+void client_connection_start(struct client *client, size_t address, size_t addresses)
 {
     assert(address < addresses);
     struct client_connection *connection = new_connection(client);
@@ -515,7 +518,7 @@ void connection_start(struct client *client, size_t address, size_t addresses)
     try_address(connection);
 }
 
-void connection_adopt(struct client *client, int socket)
+void client_connection_adopt(struct client *client, int socket)
 {
     watch_socket(new_connection(client), socket);
 }

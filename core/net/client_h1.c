@@ -108,7 +108,7 @@ static int on_message_begin(parser_type *parser)
     text_clear(&session->name);
     text_clear(&session->value);
     session->in_value = false;
-    exchange_begin_answer(session->exchange, 0);
+    client_exchange_begin_answer(session->exchange, 0);
     return 0;
 }
 
@@ -130,8 +130,8 @@ static bool take_header(struct h1_session *session)
     if (session->name.size == 0)
         return true;
     make_lower_case(&session->name);
-    bool taken = exchange_add_header(session->exchange, text_slice(&session->name),
-                                     text_slice(&session->value));
+    bool taken = client_exchange_add_header(session->exchange, text_slice(&session->name),
+                                            text_slice(&session->value));
     text_clear(&session->name);
     text_clear(&session->value);
     session->in_value = false;
@@ -181,13 +181,13 @@ static void finish(struct client_connection *connection, bool reusable)
     session->exchange = NULL;
     if (!reusable || connection->output.bytes > 0 || connection->client->options.close_after_answer)
         connection->hang_up = true;
-    exchange_finish(exchange, CLIENT_OK, NULL);
+    client_exchange_finish(exchange, CLIENT_OK, NULL);
 }
 
 static int on_body(parser_type *parser, const char *at, size_t size)
 {
     struct h1_session *session = session_of(parser);
-    if (!session->exchange || exchange_add_body(session->exchange, slice_of(at, size)))
+    if (!session->exchange || client_exchange_add_body(session->exchange, slice_of(at, size)))
         return 0;
     finish(connection_of(parser), false);
     return -1; /* the rest is not needed */
@@ -202,7 +202,7 @@ static int on_message_complete(parser_type *parser)
         return refuse(parser, "the response headers are too large");
     /* 1xx: the final answer follows. These count in header_bytes, so their number is limited. */
     if (session->exchange->status < 200)
-        return exchange_count_header(session->exchange, 0)
+        return client_exchange_count_header(session->exchange, 0)
                    ? 0
                    : refuse(parser, "too many informational responses");
     finish(connection_of(parser), session->keep_alive);
@@ -249,7 +249,7 @@ static void print_head(const struct client_exchange *exchange, struct text *head
 {
     const struct client_request *request = exchange->request;
     text_printf(head, "%s %s HTTP/1.1\r\nhost: ", request->method, request->path);
-    text_append_slice(head, exchange_authority(exchange));
+    text_append_slice(head, client_exchange_authority(exchange));
     for (size_t i = 0; i < request->header_count; i++) {
         const struct http_header *header = &request->headers[i];
         if (slice_is(header->name, "host"))
@@ -303,7 +303,7 @@ static bool h1_feed(struct client_connection *connection, struct slice bytes)
     const char *error = check_amount(connection->session, bytes.size);
     if (!error)
         error = parser_feed(connection->session, bytes);
-    if (!error || connection->state == CONNECTION_CLOSED)
+    if (!error || connection->state == CLIENT_CONNECTION_CLOSED)
         return true;
     if (connection->why[0] == '\0')
         snprintf(connection->why, sizeof connection->why, "not an HTTP/1.1 response: %s", error);

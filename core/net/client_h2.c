@@ -154,10 +154,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     bool fits;
     if (slice_is(name_slice, ":status")) {
         /* nghttp2 has checked that it has three digits. */
-        exchange_begin_answer(exchange, (int)strtol((const char *)value, NULL, 10));
-        fits = exchange_count_header(exchange, name_size + value_size);
+        client_exchange_begin_answer(exchange, (int)strtol((const char *)value, NULL, 10));
+        fits = client_exchange_count_header(exchange, name_size + value_size);
     } else {
-        fits = exchange_add_header(exchange, name_slice, value_slice);
+        fits = client_exchange_add_header(exchange, name_slice, value_slice);
     }
     if (fits)
         return 0;
@@ -178,10 +178,10 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
     struct client_exchange *exchange = exchange_of(session, stream_id);
     (void)flags;
     h2_limits_on_payload(limits_of(context), size);
-    if (!exchange || exchange_add_body(exchange, slice_of(data, size)))
+    if (!exchange || client_exchange_add_body(exchange, slice_of(data, size)))
         return 0;
     reset_stream(session, exchange);
-    exchange_finish(exchange, CLIENT_OK, NULL);
+    client_exchange_finish(exchange, CLIENT_OK, NULL);
     return 0;
 }
 
@@ -195,12 +195,12 @@ static void on_goaway(struct client_connection *connection, const nghttp2_goaway
              (const char *)goaway->opaque_data);
     connection->retiring = true;
     for (struct list_link *link = connection->exchanges.first, *next; link; link = next) {
-        struct client_exchange *e = exchange_of_link(link);
+        struct client_exchange *e = client_exchange_of_link(link);
         next = link->next;
         if (e->stream_id <= goaway->last_stream_id)
             continue;
         forget_stream(session_of(connection), e);
-        exchange_give_back(e, why);
+        client_exchange_give_back(e, why);
         next = connection->exchanges.first; /* on_done may have removed others */
     }
     if (goaway->error_code != NGHTTP2_NO_ERROR)
@@ -226,7 +226,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         reset_stream(session, exchange);
     else
         forget_stream(session, exchange);
-    exchange_finish(exchange, CLIENT_OK, NULL);
+    client_exchange_finish(exchange, CLIENT_OK, NULL);
     return 0;
 }
 
@@ -242,9 +242,9 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
              nghttp2_http2_strerror(code));
     forget_stream(session, exchange);
     if (code == NGHTTP2_REFUSED_STREAM)
-        exchange_give_back(exchange, why);
+        client_exchange_give_back(exchange, why);
     else
-        exchange_finish(exchange, CLIENT_BROKEN, why);
+        client_exchange_finish(exchange, CLIENT_BROKEN, why);
     return 0;
 }
 
@@ -256,14 +256,14 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     struct list_link *link = connection->exchanges.first;
-    while (link && exchange_of_link(link)->stream_id != frame->hd.stream_id)
+    while (link && client_exchange_of_link(link)->stream_id != frame->hd.stream_id)
         link = link->next;
     if (!link)
         return 0;
-    struct client_exchange *exchange = exchange_of_link(link);
+    struct client_exchange *exchange = client_exchange_of_link(link);
     connection->retiring = true;
     forget_stream(session, exchange);
-    exchange_give_back(exchange, nghttp2_strerror(error));
+    client_exchange_give_back(exchange, nghttp2_strerror(error));
     return 0;
 }
 
@@ -327,7 +327,7 @@ static size_t make_head(const struct client_exchange *exchange, nghttp2_nv *head
     head[count++] = nv_of(SLICE(":method"), slice_of_string(request->method));
     head[count++] = nv_of(SLICE(":scheme"), exchange->client->tls ? SLICE("https") : SLICE("http"));
     head[count++] = nv_of(SLICE(":path"), slice_of_string(request->path));
-    head[count++] = nv_of(SLICE(":authority"), exchange_authority(exchange));
+    head[count++] = nv_of(SLICE(":authority"), client_exchange_authority(exchange));
     for (size_t i = 0; i < request->header_count; i++)
         if (!slice_is(request->headers[i].name, "host"))
             head[count++] = nv_of(request->headers[i].name, request->headers[i].value);
@@ -354,7 +354,7 @@ static void h2_send(struct client_connection *connection, struct client_exchange
     }
     /* Probably no stream ids are left. */
     connection->retiring = true;
-    exchange_give_back(exchange, nghttp2_strerror(id));
+    client_exchange_give_back(exchange, nghttp2_strerror(id));
 }
 
 static void h2_cancel(struct client_connection *connection, struct client_exchange *exchange)
@@ -378,7 +378,7 @@ static bool h2_feed(struct client_connection *connection, struct slice bytes)
     size_t good = h2_guard_input(&session->guard, bytes, now_of(connection), &code);
     if (!feed(connection, slice_of(bytes.data, good)))
         return false;
-    if (good == bytes.size || connection->state == CONNECTION_CLOSED)
+    if (good == bytes.size || connection->state == CLIENT_CONNECTION_CLOSED)
         return true;
     set_why(connection,
             code == NGHTTP2_ENHANCE_YOUR_CALM ? too_much : nghttp2_http2_strerror(code));

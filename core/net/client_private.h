@@ -73,17 +73,17 @@ struct client_codec {
 extern const struct client_codec client_h1;
 extern const struct client_codec client_h2;
 
-enum connection_state {
-    CONNECTION_CONNECTING,
-    CONNECTION_HANDSHAKING,
-    CONNECTION_OPEN,
-    CONNECTION_CLOSED
+enum client_connection_state {
+    CLIENT_CONNECTION_CONNECTING,
+    CLIENT_CONNECTION_HANDSHAKING,
+    CLIENT_CONNECTION_OPEN,
+    CLIENT_CONNECTION_CLOSED
 };
 
 struct client_connection {
     struct list_link link; /* of client->connections */
     struct client *client;
-    enum connection_state state;
+    enum client_connection_state state;
     const struct client_codec *codec;
     void *session;   /* of the codec */
     uv_poll_t *poll; /* of the socket; NULL: none yet */
@@ -131,12 +131,12 @@ struct client {
 
 enum { CLIENT_READ_BYTES = 64 * 1024, CLIENT_PLAIN_BYTES = 16 * 1024 };
 
-static inline struct client_exchange *exchange_of_link(struct list_link *link)
+static inline struct client_exchange *client_exchange_of_link(struct list_link *link)
 {
     return container_of(link, struct client_exchange, link);
 }
 
-static inline struct client_connection *connection_of_link(struct list_link *link)
+static inline struct client_connection *client_connection_of_link(struct list_link *link)
 {
     return container_of(link, struct client_connection, link);
 }
@@ -153,35 +153,36 @@ void client_connection_used(struct client *client);
 void client_connect_failed(struct client *client, const char *why);
 
 /* Adds a header of the answer. Returns false if the headers exceed the limit. */
-bool exchange_add_header(struct client_exchange *exchange, struct slice name, struct slice value);
+bool client_exchange_add_header(struct client_exchange *exchange, struct slice name,
+                                struct slice value);
 /* Counts the size of a header that is not kept. Returns false if the headers exceed the limit. */
-bool exchange_count_header(struct client_exchange *exchange, size_t size);
+bool client_exchange_count_header(struct client_exchange *exchange, size_t size);
 /* Begins a new head, and drops the headers of an informational answer (1xx). */
-void exchange_begin_answer(struct client_exchange *exchange, int status);
+void client_exchange_begin_answer(struct client_exchange *exchange, int status);
 /* Adds bytes of the body. Returns false if the body is full and the rest is not needed. */
-bool exchange_add_body(struct client_exchange *exchange, struct slice bytes);
+bool client_exchange_add_body(struct client_exchange *exchange, struct slice bytes);
 /* Removes the exchange from its connection, calls on_done and frees the exchange. */
-void exchange_finish(struct client_exchange *exchange, enum client_failure failure,
-                     const char *why);
+void client_exchange_finish(struct client_exchange *exchange, enum client_failure failure,
+                            const char *why);
 /* Removes the exchange from its connection, so that it waits for another one. Finishes it if this
  * has happened too often. */
-void exchange_give_back(struct client_exchange *exchange, const char *why);
+void client_exchange_give_back(struct client_exchange *exchange, const char *why);
 /* Returns the value of the request's own "host" header, otherwise the client's authority. */
-struct slice exchange_authority(const struct client_exchange *exchange);
+struct slice client_exchange_authority(const struct client_exchange *exchange);
 
 /* ---- client_connection.c ---- */
 
 /* Opens a connection: tries `addresses` addresses, beginning with index `address`. */
-void connection_start(struct client *client, size_t address, size_t addresses);
+void client_connection_start(struct client *client, size_t address, size_t addresses);
 /* Opens a connection with a connected socket. For tests. */
-void connection_adopt(struct client *client, int socket);
+void client_connection_adopt(struct client *client, int socket);
 /* Passes an exchange to the connection's protocol. */
-void connection_send(struct client_connection *connection, struct client_exchange *exchange);
+void client_connection_send(struct client_connection *connection, struct client_exchange *exchange);
 /* Writes the output, and changes the events to poll for. */
-void connection_flush(struct client_connection *connection);
+void client_connection_flush(struct client_connection *connection);
 /* Closes the connection. Its exchanges end as CLIENT_BROKEN with this text. */
-void connection_close(struct client_connection *connection, const char *why);
+void client_connection_close(struct client_connection *connection, const char *why);
 /* Call it when an exchange has been removed: the connection becomes idle, or closes. */
-void connection_rest(struct client_connection *connection);
+void client_connection_rest(struct client_connection *connection);
 
 #endif

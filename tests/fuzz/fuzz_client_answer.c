@@ -44,7 +44,7 @@ static void answer_with(struct worker *worker, struct client *client, struct sli
 {
     int ends[2];
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
-    connection_adopt(client, ends[0]);
+    client_connection_adopt(client, ends[0]);
     run(worker);
     size_t piece = bytes.size / (pieces + 1) + 1;
     while (bytes.size > 0) {
