@@ -88,7 +88,7 @@ static void check_values(struct table_check *check, const struct config_path *pa
         }
     }
     if (field->required && field->fallback)
-        tell(check, path, "what is required cannot have a default");
+        tell(check, path, "a required field cannot have a default");
 }
 
 static size_t find_name(const struct field *fields, const char *name)

@@ -104,7 +104,7 @@ static const struct field grpc_fields[] = {
     FIELD_OPTIONAL(grpc_settings, keepalive, keepalive_settings, keepalive_fields,
                    "Pings that detect dead connections."),
     FIELD_STRING(grpc_settings, user_agent, "Sent as `user-agent`, instead of profcol/VERSION."),
-    FIELD_STRING(grpc_settings, authority, "Sent as `:authority`, instead of the endpoint's."),
+    FIELD_STRING(grpc_settings, authority, "Value of `:authority`; by default the endpoint's."),
     FIELD_STRING(grpc_settings, balancer_name, "Each worker picks one of the addresses.",
                  .ignored = true),
     FIELD_UINT(grpc_settings, read_buffer_size, "profcol sizes its buffers itself.",

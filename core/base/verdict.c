@@ -8,8 +8,9 @@
 const struct verdict verdict_ok = {.code = GRPC_OK, .retry_after_ns = -1};
 const struct verdict verdict_shutting_down = {
     .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
-const struct verdict verdict_sender_is_gone = {
-    .code = GRPC_CANCELLED, .retry_after_ns = -1, .text = "the client has given up"};
+const struct verdict verdict_sender_is_gone = {.code = GRPC_CANCELLED,
+                                               .retry_after_ns = -1,
+                                               .text = "the client no longer waits for the answer"};
 
 /* Replaces invalid or truncated characters by question marks, because the text is used in protobuf
  * strings, which must be UTF-8. */

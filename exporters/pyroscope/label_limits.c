@@ -22,7 +22,7 @@ enum {
     AGED_AT_ONCE = 4, /* number of entries that each call checks at least */
 };
 _Static_assert((SERVICES_MAX + 1) * (SERVICE_ENTRIES + 1) <= ENTRIES_MAX - ENTRIES_FREE,
-               "what is promised to services is there");
+               "the shares of all services fit into the table");
 
 /* A service, a label of a service, or a value of a label. */
 struct entry {

@@ -45,7 +45,7 @@ static const struct field batch_fields[] = {
                "permanently.",
                .fallback = "1000", .min = "1"),
     FIELD_UINT(batch_settings, max_held_mib,
-               "Most MiB held, over all workers, and never more than half of the memory for "
+               "Limit in MiB on held data, over all workers, at most half of the memory for "
                "requests; data beyond that is refused with a retryable error.",
                .fallback = "64", .min = "1"),
     FIELD_ENUM(batch_settings, ack,

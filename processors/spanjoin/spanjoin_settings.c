@@ -47,9 +47,10 @@ const struct field spanjoin_fields[] = {
                "up its oldest ones. 0: an eighth of the memory limit at 256 bytes each, from "
                "10,000 to 4,000,000.",
                .fallback = "0", .max = "67108864"),
-    FIELD_UINT(spanjoin_settings, max_held_mib,
-               "Most MiB of requests that wait; 0: an eighth of the memory limit, from 8 to 512.",
-               .fallback = "0", .max = "1048576"),
+    FIELD_UINT(
+        spanjoin_settings, max_held_mib,
+        "Limit in MiB on requests that wait; 0: an eighth of the memory limit, from 8 to 512.",
+        .fallback = "0", .max = "1048576"),
     FIELD_BLOCK(spanjoin_settings, samples, spanjoin_side, samples_fields, "Settings for samples."),
     FIELD_BLOCK(spanjoin_settings, spans, spanjoin_side, spans_fields, "Settings for spans."),
     FIELD_STRINGS(spanjoin_settings, sources,

@@ -299,7 +299,7 @@ static const struct {
     {FIELD_UINT(table, number, "A.", .max = "-1"),
      "number: the upper bound does not fit: -1 is out of range; it must be at least 0\n"},
     {FIELD_UINT(table, number, "A.", .required = true, .fallback = "1"),
-     "number: what is required cannot have a default\n"},
+     "number: a required field cannot have a default\n"},
     {FIELD_BOOL(table, flag, "A.", .fallback = "yes"),
      "flag: the default does not fit: expected true or false, got \"yes\"\n"},
     {FIELD_DOUBLE(table, fraction, "A.", .fallback = "2", .max = "1.5"),
