@@ -424,9 +424,9 @@ static void fill_writer(struct pushes *pushes, const struct group *group)
 {
     struct pprof_writer *writer = pushes->writer;
     struct otlp_sample sample;
-    struct pprof_header header = group->header;
-    header.time_unix_nano = 0;                       /* distinct_time */
     assert(group->first && group->column_count > 0); /* a Profile made the group */
+    struct pprof_header header = group->header;
+    header.time_unix_nano = 0; /* distinct_time */
     if (!slice_equal(pushes->service, group->service))
         pprof_writer_forget_labels(writer);
     pushes->service = group->service;

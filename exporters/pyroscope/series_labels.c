@@ -203,8 +203,7 @@ static void add_attributes(struct series_labels *out, const struct label_reader 
     const struct attribute_filter filter = {becomes_label, out, reader};
     struct wire_cursor cursor = wire_cursor(message);
     struct attribute attribute;
-    assert(out->count >
-           0); /* the limits of a label are those of its service, so that comes first */
+    assert(out->count > 0); /* the service comes first: labels are limited for each service */
     while (next_attribute(&cursor, number, reader->arena, &filter, &attribute)) {
         if (!label_limits_admit(reader->limits, out->service, attribute.key,
                                 cut_value(attribute.value), reader->now_ns))
