@@ -146,6 +146,7 @@ static void append_rows(struct text *out, const char *prefix, const struct field
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
         if (field->inlined) {
+            assert(field->block); /* an inlined field has no row of its own */
             append_rows(out, prefix, field->block);
             continue;
         }
@@ -176,6 +177,7 @@ static void append_signals(struct text *out, const struct config_type *type)
     for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++) {
         if (type->stability[signal] == STABILITY_NONE)
             continue;
+        assert(type->stability[signal] <= STABILITY_STABLE);
         const char *stability = stability_names[type->stability[signal]];
         text_printf(out, "%s%s (%c%s)", before, config_signal_names[signal],
                     tolower((unsigned char)stability[0]), stability + 1);

@@ -56,6 +56,7 @@ static unsigned take_base(struct slice *digits)
 static bool parse_digits(struct slice digits, uint64_t *out)
 {
     unsigned base = take_base(&digits);
+    assert(base >= 2 && base <= 16);
     if (base == 10 && digits.size > 1 && digits.data[0] == '0')
         return false;
     uint64_t value = 0;
@@ -257,6 +258,7 @@ static bool explain_missing_unit(const struct duration_text *text, struct slice 
 /* Takes the unit after a number. */
 static const struct unit *take_unit(struct duration_text *text, struct slice number)
 {
+    assert(text->rest.data + text->rest.size == text->whole.data + text->whole.size);
     struct slice unit = {text->rest.data, 0};
     while (unit.size < text->rest.size && !is_digit(unit.data[unit.size]) &&
            unit.data[unit.size] != '.')
@@ -378,6 +380,7 @@ static bool has_odd_bytes(struct slice host)
 bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint16_t *port_out,
                            char *why, size_t why_size)
 {
+    assert(host_size > 0 && why_size > 0);
     const uint8_t *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
     bool bracketed = text.size && text.data[0] == '[';
     if (!colon || (bracketed && colon > text.data && colon[-1] != ']'))

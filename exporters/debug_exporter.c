@@ -19,6 +19,7 @@
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/exporter_counter.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -132,6 +133,7 @@ static bool debug_init(struct component *component, struct error *err)
         count = settings->output_paths.count;
     }
     pthread_mutex_init(&exporter->output_lock, NULL);
+    assert(exporter->output_count == 0 && count > 0);
     exporter->outputs = memory_array(count, sizeof(int));
     for (size_t i = 0; i < count; i++) {
         int fd = open_output(paths[i]);
@@ -181,6 +183,7 @@ static uint32_t count_resources(struct batch *batch)
 /* Describes a batch of profiles or traces. */
 static void describe_batch(struct batch *batch, enum describe_detail detail, struct text *out)
 {
+    assert(batch->signal == SIGNAL_TRACES || batch->dictionary); /* queue_batch */
     uint32_t first = 0;
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message *root = &batch->parts[i].root;
@@ -208,6 +211,7 @@ static void write_all(int fd, struct slice bytes)
 
 static void write_outputs(struct debug_exporter *exporter, const struct text *text)
 {
+    assert(exporter->output_count > 0);
     pthread_mutex_lock(&exporter->output_lock);
     for (size_t i = 0; i < exporter->output_count; i++)
         write_all(exporter->outputs[i], slice_of(text->data, text->size));
@@ -242,6 +246,7 @@ static void show(struct debug_exporter *exporter, struct batch *batch)
 
 static void finish(struct debug_node *debug, struct batch *batch)
 {
+    assert(batch->signal == debug->node.signal && batch->owner == debug->node.worker);
     counter_add(debug->sent, debug->node.worker->index, batch->items);
     batch_drop(batch, &verdict_ok);
 }
@@ -256,6 +261,7 @@ static void on_shown(struct queued_job *showing, bool did_run)
 {
     struct debug_batch *shown = container_of(showing, struct debug_batch, showing);
     struct debug_node *debug = shown->node;
+    assert(worker_is_current(debug->node.worker));
     struct batch *batch = shown->batch;
     free(shown);
     if (did_run)

@@ -232,6 +232,8 @@ static bool grpc_node_start(struct node *node, struct error *err)
 {
     struct grpc_exporter *exporter = exporter_of(node->component);
     struct worker_client *mine = &exporter->clients[node->worker->index];
+    assert(mine->users > 0 || !mine->client); /* the last user frees it */
+    assert(exporter->targets[node->signal].queue);
     if (!mine->client)
         mine->client = make_client(exporter, node->worker, err);
     if (!mine->client)

@@ -11,6 +11,8 @@
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
+#include <assert.h>
+
 enum { CONNECTIONS_MAX = 100 };
 #define PING_TIMEOUT_NS (INT64_C(15) * 1000000000)
 
@@ -158,6 +160,7 @@ static void check_level(const struct http_settings *settings, struct config_chec
 /* Returns the base URL with OTLP's path for the signal. */
 static const char *join_url(struct arena *arena, const char *base, enum signal signal)
 {
+    assert(base[0]); /* is_given */
     bool slash = base[strlen(base) - 1] == '/';
     const char *path = signal == SIGNAL_TRACES ? "v1/traces" : "v1development/profiles";
     return arena_printf(arena, "%s%s%s", base, slash ? "" : "/", path);
@@ -219,6 +222,7 @@ static void init_target(struct http_exporter *exporter, enum signal signal)
 {
     const struct http_settings *settings = exporter->component.settings;
     const struct endpoint *place = &settings->places[signal];
+    assert(place->url && place->path); /* http_init refuses a signal without URL */
     struct otlp_target *target = &exporter->targets[signal];
     *target = (struct otlp_target){
         .signal = signal,
@@ -291,6 +295,7 @@ static struct client *make_client(const struct node *node, struct error *err)
 static bool http_node_start(struct node *node, struct error *err)
 {
     struct http_exporter *exporter = exporter_of(node->component);
+    assert(exporter->targets[node->signal].queue); /* a pipeline of this signal has this exporter */
     struct client *client = make_client(node, err);
     if (!client)
         return false;

@@ -166,6 +166,7 @@ static bool health_check_init(struct component *component, struct error *err)
         options.max_connections = 64;
     if (options.max_body_bytes > 1024)
         options.max_body_bytes = 1024;
+    assert(!health->server && options.max_connections > 0);
     health->server =
         server_new(&options, &handler, health, process->workers, process->worker_count, err);
     return health->server != NULL;
@@ -184,6 +185,7 @@ static bool health_check_node_start(struct node *node, struct error *err)
     struct health_check *health = health_check_of(node->component);
     if (node->worker->index + 1 < node->component->process->worker_count)
         return true;
+    assert(health->server && !health->started); /* only the node of the last worker starts it */
     health->started = true;
     server_start(health->server);
     log_info(node->component->label, "Starting HTTP server, endpoint: %s",

@@ -16,6 +16,8 @@
 #include "core/base/log.h"
 #include "core/pipeline/component_as.h"
 
+#include <assert.h>
+
 struct memory_limiter_settings {
     int64_t check_interval;
     uint64_t limit_mib, spike_limit_mib;
@@ -103,6 +105,7 @@ static size_t or_fifth(size_t spike_bytes, size_t limit_bytes)
 
 static size_t percent_of(size_t bytes, uint64_t percentage)
 {
+    assert(percentage <= 100);
     return bytes / 100 * percentage + bytes % 100 * percentage / 100;
 }
 
@@ -127,6 +130,7 @@ static struct limits limits_of(const struct memory_limiter_settings *settings, s
  * core/pipeline/delivery.h). */
 static size_t requests_share(struct limits limits)
 {
+    assert(limits.soft_bytes <= limits.hard_bytes);
     size_t index = limits.hard_bytes / 8;
     size_t share = limits.soft_bytes > index ? (limits.soft_bytes - index) / 3 * 2 : 0;
     return share > limits.soft_bytes / 4 ? share : limits.soft_bytes / 4;
@@ -150,6 +154,7 @@ static void memory_limiter_prepare(struct component *component)
     struct limits limits = limits_of(component->settings, process->system_memory_bytes);
     limiter->requests_bytes = requests_share(limits);
     limit_process(process, limits, limiter->requests_bytes);
+    assert(process->budget->limit_bytes >= limiter->requests_bytes);
     log_info(component->label,
              "Memory limiter configured: limit_mib %zu, spike_limit_mib %zu; requests may use %zu "
              "MiB",
@@ -176,6 +181,7 @@ static bool memory_limiter_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct memory_limiter_node *limiter = node_of(node);
+    assert(node->component->process->is_limited); /* prepare was called before */
     limiter->accepted = make_counter(node, "accepted", "Items that passed.");
     limiter->refused =
         make_counter(node, "refused", "Items that were refused because memory was short.");

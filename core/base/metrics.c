@@ -68,6 +68,7 @@ struct metrics {
 
 struct metrics *metrics_new(unsigned workers)
 {
+    assert(workers > 0);
     struct metrics *metrics = memory_zalloc(sizeof *metrics);
     pthread_mutex_init(&metrics->lock, NULL);
     metrics->workers = workers;
@@ -130,6 +131,7 @@ static struct family *get_family(struct metrics *metrics, const char *name, cons
         assert(family->kind == kind);
         return family;
     }
+    assert(position == 0 || strcmp(metrics->families[position - 1]->name, name) < 0);
     family = memory_zalloc(sizeof *family);
     family->name = memory_strdup(name);
     family->help = memory_strdup(help);
@@ -160,6 +162,7 @@ static struct series *get_series(struct family *family, const char *labels, bool
 
 static void *aligned_cells(size_t count, size_t size)
 {
+    assert(count * size % CACHE_LINE == 0); /* no worker writes to a line of another one */
     void *cells = aligned_alloc(CACHE_LINE, count * size);
     if (!cells)
         abort();
@@ -241,6 +244,7 @@ struct histogram *metrics_histogram(struct metrics *metrics, const char *name, c
         histogram->stride = rounded / sizeof(uint64_t);
         histogram->cells = aligned_cells(metrics->workers, rounded);
     }
+    assert(histogram->bound_count == bound_count); /* also if it was made before */
     pthread_mutex_unlock(&metrics->lock);
     return histogram;
 }

@@ -11,6 +11,7 @@
  * request. */
 static void begin_text(struct message *root, struct text *out)
 {
+    assert(out->limit == 0); /* one request at a time */
     size_t size = message_measure(root);
     size_t more = size < DESCRIBE_MAX_BYTES ? DESCRIBE_TIMES * size + DESCRIBE_MORE_BYTES
                                             : DESCRIBE_MAX_BYTES;
@@ -36,6 +37,7 @@ static void end_text(struct message *root, const uint32_t *numbers, uint32_t dep
 {
     if (text_is_full(out)) {
         uint32_t total = count_below(message_iter(root, NULL), numbers, depth);
+        assert(shown <= total);
         text_append(out, out->data[out->size - 1] == '\n' ? "" : "\n");
         text_printf(out, "... %" PRIu32 " of %" PRIu32 " %s are truncated or not shown\n",
                     total - shown, total, items);

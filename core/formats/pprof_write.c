@@ -190,6 +190,7 @@ static uint32_t string_hash(struct slice text)
 
 static uint32_t add_string(struct pprof_writer *writer, struct slice text, uint32_t hash)
 {
+    assert((hash == 0) == (writer->string_count == 0)); /* the first one is "", which has no hash */
     writer->strings = arena_grow(writer->arena, writer->strings, writer->string_count,
                                  &writer->string_capacity, sizeof *writer->strings);
     writer->strings[writer->string_count] = (struct string){text, hash};
@@ -331,6 +332,7 @@ static bool take_id(struct id_table *table, uint32_t index, uint32_t *id_out)
 
 static void drop_ids(struct id_table *table, uint32_t count)
 {
+    assert(count <= table->count);
     while (table->count > count)
         table->ids[table->used[--table->count]] = 0;
 }
@@ -369,6 +371,7 @@ static const char *const flag_keys[PPROF_MAPPING_FIELD_COUNT] = {
 
 static uint8_t flag_bit(uint32_t field)
 {
+    assert(field >= PPROF_MAPPING_HAS_FUNCTIONS && field <= PPROF_MAPPING_HAS_INLINE_FRAMES);
     return (uint8_t)(1u << (field - PPROF_MAPPING_HAS_FUNCTIONS));
 }
 
@@ -515,7 +518,8 @@ static __attribute__((noinline)) uint32_t write_function(struct pprof_writer *wr
                                                          uint32_t index)
 {
     uint32_t id;
-    take_id(&writer->functions, index, &id);
+    bool is_new = take_id(&writer->functions, index, &id);
+    assert(is_new); /* function_id looked it up */
     struct kept_function here;
     const uint64_t *from = read_function(writer, index, &here)->numbers;
     uint32_t name = entry_string_id(writer, from[FUNCTION_NAME_STRINDEX]);
@@ -576,6 +580,7 @@ enum { LINES_KEPT_MAX = 65536 };
 
 static void read_lines(struct pprof_writer *writer, struct slice entry, struct kept_location *out)
 {
+    assert(out->line_count == 0 && !out->lines);
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
     uint32_t capacity = 0;
@@ -593,6 +598,7 @@ enum { LINES_SHORT_MAX = SHORT_ENTRY_MAX / 2 };
 static void read_short_location(struct pprof_writer *writer, struct slice entry,
                                 struct kept_location *out)
 {
+    assert(entry.size <= SHORT_ENTRY_MAX && out->line_count == 0);
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
     bool has_attributes = false;
@@ -675,7 +681,8 @@ static __attribute__((noinline)) uint32_t write_location(struct pprof_writer *wr
     struct line lines[LINES_SHORT_MAX];
     struct kept_location here = {.lines = lines};
     struct wire_writer *out = &writer->sections[LOCATIONS];
-    take_id(&writer->locations, index, &id);
+    bool is_new = take_id(&writer->locations, index, &id);
+    assert(is_new); /* it was looked up before */
     const struct kept_location *from = read_location(writer, index, &here);
     uint32_t count = most == 0 || from->line_count < most ? from->line_count : most;
     size_t begun = out->size + RECORD_HEAD;
@@ -762,6 +769,7 @@ static bool is_of_row(const struct pprof_writer *writer, const struct row *row,
 
 static void keep_row(struct pprof_writer *writer, const struct row *wanted, const uint32_t *labels)
 {
+    assert(wanted->label_count <= PPROF_LABELS_MAX);
     writer->rows = arena_grow(writer->arena, writer->rows, writer->row_count, &writer->row_capacity,
                               sizeof *writer->rows);
     struct row *row = &writer->rows[writer->row_count++];
@@ -829,12 +837,14 @@ uint32_t pprof_writer_sample_type(struct pprof_writer *writer, struct slice type
  * first. */
 static uint32_t changed_place(uint32_t place, uint32_t count)
 {
+    assert(place < count);
     return place == 0 ? count - 1 : place == count - 1 ? 0 : place;
 }
 
 void pprof_writer_add_profiles(struct pprof_writer *writer, const struct otlp_profile *profiles,
                                uint32_t count)
 {
+    assert(writer->type_count == 0); /* places in `profiles` are those of the sample types */
     for (uint32_t i = 0; i < count; i++) {
         const struct otlp_profile *profile = &profiles[changed_place(i, count)];
         pprof_writer_sample_type(writer,
@@ -887,6 +897,7 @@ static bool write_id_label(struct pprof_writer *writer, struct kept_text *key, s
                            struct slice id)
 {
     static const char digits[] = "0123456789abcdef";
+    assert(id.size <= TRACE_ID_SIZE);
     char hex[2 * TRACE_ID_SIZE];
     uint8_t any = 0;
     for (size_t i = 0; i < id.size; i++) {
@@ -1078,6 +1089,7 @@ static struct mark mark_here(const struct pprof_writer *writer)
 
 static void return_to(struct pprof_writer *writer, const struct mark *mark)
 {
+    assert(writer->string_count >= mark->strings && mark->strings > 0);
     for (int i = 0; i < SECTION_COUNT; i++)
         writer->sections[i].size = mark->sizes[i];
     drop_ids(&writer->mappings, mark->mappings);
@@ -1097,6 +1109,7 @@ static size_t pprof_size(const struct pprof_writer *writer)
 
 static bool is_zero_row(const struct pprof_writer *writer, uint32_t row)
 {
+    assert(row < writer->row_count);
     for (uint32_t i = 0; i < writer->type_count; i++)
         if (writer->values[row * writer->type_count + i] != 0)
             return false;
@@ -1117,6 +1130,7 @@ bool pprof_writer_next(struct pprof_writer *writer, const struct pprof_limits *l
     skip_zero_rows(writer);
     if (writer->next_row == writer->row_count)
         return false;
+    assert(writer->type_count > 0); /* a row has a value for each sample type */
     writer->limits = *limits;
     start_pprof(writer);
     for (; writer->next_row < writer->row_count; writer->next_row++) {

@@ -139,6 +139,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         refuse_stream(connection, frame->hd.stream_id);
         return 0;
     }
+    assert(!exchange_of(session, frame->hd.stream_id)); /* one exchange for each stream */
     exchange->stream_id = frame->hd.stream_id;
     h2->block_exchange = exchange;
     list_prepend(&h2->exchanges, &exchange->link);
@@ -415,6 +416,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     struct exchange *exchange = exchange_of(session, stream_id);
     if (!exchange)
         return 0;
+    assert(exchange->stream_id == stream_id && exchange->connection == connection);
     nghttp2_session_set_stream_user_data(session, stream_id, NULL);
     if (h2->block_exchange == exchange)
         h2->block_exchange = NULL;
@@ -440,6 +442,7 @@ static bool ends_stream(const nghttp2_frame *frame)
  * that arrives together with the reset. */
 static void begin_reset(struct connection *connection, struct exchange *exchange)
 {
+    assert(exchange->state == EXCHANGE_ANSWERED && !exchange->body_complete);
     exchange->reset_ns = now_of(connection) + RESET_DELAY_MS * (SECOND_NS / 1000);
     server_connection_watch(connection, exchange->reset_ns);
 }
@@ -516,6 +519,7 @@ static void h2_input(struct connection *connection, struct slice data)
         return;
     uint32_t code = NGHTTP2_NO_ERROR;
     size_t good = h2_guard_input(&h2->guard, data, now_of(connection), &code);
+    assert(good <= data.size);
     if (good > 0)
         feed(connection, slice_of(data.data, good));
     if (good < data.size && nghttp2_session_want_read(h2->session))
@@ -536,6 +540,7 @@ static size_t h2_body_places(struct connection *connection, struct iovec *places
     struct h2 *h2 = connection->session;
     if (h2->terminated || h2->data_left == 0)
         return 0;
+    assert(h2->data_left <= h2->data_length);
     uint8_t *place;
     struct exchange *exchange = exchange_of(h2->session, h2->data_stream);
     size_t room = exchange ? server_exchange_body_room(exchange, &place) : 0;
@@ -551,6 +556,7 @@ static size_t h2_body_places(struct connection *connection, struct iovec *places
         places[count++] = (struct iovec){connection->part->frame_heads[ahead], H2_FRAME_HEAD_BYTES};
         places[count++] = (struct iovec){place, size};
     }
+    assert(count <= BODY_PLACES_MAX);
     return count;
 }
 
@@ -611,6 +617,7 @@ static void h2_body_filled(struct connection *connection, const struct iovec *pl
 static void h2_eof(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
+    assert(connection->eof);
     if (!h2->terminated)
         h2->reason = CLOSE_CLIENT;
     for (struct list_link *link = h2->exchanges.first; link; link = link->next) {
@@ -707,6 +714,7 @@ static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t coun
 
 static void h2_answer(struct exchange *exchange, const struct answer *answer)
 {
+    assert(answer->status >= 200); /* HTTP/2 needs no interim answers */
     enum { NAME_BYTES = 2048 };
     struct server_part *part = exchange->part;
     const struct config_pairs *pairs = &part->server->options.response_headers;
@@ -792,6 +800,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static uint64_t check_exchange(struct connection *connection, struct exchange *exchange,
                                uint64_t now_ns)
 {
+    assert(exchange->connection == connection);
     struct h2 *h2 = connection->session;
     uint64_t deadline = UINT64_MAX;
     if (exchange->state == EXCHANGE_BODY) {
@@ -949,6 +958,7 @@ static void h2_open(struct connection *connection)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_shared);
+    assert(!connection->session);
     struct h2 *h2 = memory_zalloc(sizeof *h2);
     connection->session = h2;
     h2->idle_ns = now_of(connection);
@@ -974,6 +984,7 @@ static void h2_open(struct connection *connection)
 static void h2_close(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
+    assert(!connection->in_input && !h2->direct); /* input ends its connection in the next round */
     connection->session = NULL;
     for (struct list_link *link; (link = list_pop(&h2->exchanges));)
         server_exchange_gone(exchange_of_link(link));

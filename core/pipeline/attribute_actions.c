@@ -6,6 +6,7 @@
 #include "core/data/wire_writer.h"
 #include "core/pipeline/attribute_actions_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const char *const action_names[] = {"insert", "update",  "upsert",  "delete",
@@ -105,6 +106,7 @@ __attribute__((format(printf, 3, 4))) static void tell(struct action_check *c, c
 
 static const char *name_of(const struct attribute_action *action)
 {
+    assert(action->action >= 0 && action->action <= ACTION_CONVERT);
     return action_names[action->action];
 }
 
@@ -182,6 +184,7 @@ static bool list_groups(struct attribute_pattern *pattern, struct arena *arena)
 static void compile_pattern(struct action_check *c)
 {
     struct attribute_action *a = c->action;
+    assert(!a->compiled);
     struct arena *arena = config_check_arena(c->check);
     struct attribute_pattern *pattern = arena_zalloc(arena, sizeof *pattern);
     pcre2_general_context *memory =

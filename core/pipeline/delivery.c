@@ -49,6 +49,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
                           const char *extra_labels)
 {
     struct text by_exporter = {0}, by_server = {0}, by_type = {0};
+    assert(!shared->metrics); /* initialised once for all workers */
     shared->metrics = component->process->metrics;
     shared->queue.capacity = queue->queue_size;
     shared->queue.sizer = queue->enabled ? (enum queue_sizer)queue->sizer : QUEUE_SIZER_NONE;
@@ -189,6 +190,7 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
 
 void delivery_start(struct delivery *delivery)
 {
+    assert(delivery->send && delivery->abort && delivery->queue && delivery->retry);
     const struct process *process = delivery->node->component->process;
     uint64_t all = delivery->queue->num_consumers;
     uint64_t share = all / process->worker_count;
@@ -238,6 +240,7 @@ static uint64_t give_up(struct delivery *delivery, struct list *list)
 
 void delivery_stop(struct delivery *delivery)
 {
+    assert(!delivery->stopped);
     worker_cancel_timer(delivery->node->worker, &delivery->flush);
     uint64_t lost = give_up(delivery, &delivery->active) + give_up(delivery, &delivery->waiting);
     delivery->stopped = true;

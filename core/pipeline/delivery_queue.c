@@ -93,6 +93,7 @@ static bool is_cutting_wanted(const struct job *job)
 static void replace_by_parts(struct shipment *shipment, struct batch *part)
 {
     struct delivery *delivery = shipment->delivery;
+    assert(!shipment->cutting && list_has(&delivery->waiting, &shipment->link));
     struct shipment *last = shipment;
     const struct room no_room = {.queue = &delivery->shared->queue};
     uint64_t whole_weight = shipment->weight;
@@ -110,6 +111,7 @@ static void replace_by_parts(struct shipment *shipment, struct batch *part)
         list_insert(&delivery->waiting, &more->link, &last->link);
         last = more;
     }
+    assert(delivery->waiting_weight >= whole_weight);
     delivery->waiting_weight -= whole_weight;
 }
 
@@ -118,6 +120,7 @@ static void on_cut(struct job *job, bool did_run)
     struct cutting *cutting = container_of(job, struct cutting, job);
     struct shipment *shipment = cutting->shipment;
     struct delivery *delivery = shipment->delivery;
+    assert(shipment->cutting == cutting);
     shipment->cutting = NULL;
     if (did_run) /* else drop_abandoned finds it */
         replace_by_parts(shipment, batch_cutter_finish(&cutting->cutter));
@@ -127,6 +130,7 @@ static void on_cut(struct job *job, bool did_run)
 
 static void begin_cutting(struct shipment *shipment, const struct cut_limits *limits)
 {
+    assert(!shipment->cutting && list_has(&shipment->delivery->waiting, &shipment->link));
     struct cutting *cutting = memory_zalloc(sizeof(*cutting));
     shipment->cutting = cutting;
     cutting->shipment = shipment;
@@ -150,6 +154,7 @@ void delivery_end_cutting(struct shipment *shipment)
 
 void delivery_enqueue(struct delivery *delivery, struct batch *batch, const struct room *room)
 {
+    assert(delivery->queue->enabled && room->queue == &delivery->shared->queue);
     struct cut_limits limits = limits_of(delivery, batch);
     if (cut_limits_are_exceeded(&limits, batch) && batch_memory(batch) >= DELIVERY_LARGE_BYTES) {
         begin_cutting(append_waiting(delivery, batch, room), &limits);
@@ -185,6 +190,7 @@ static bool share_a_way_back(const struct batch *one, const struct batch *other)
 
 static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
+    assert(!leader->link.list); /* it has left the queue, and what fits is merged into it */
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = first_waiting(delivery);
     return next && !next->cutting && !leader->is_full &&
@@ -246,6 +252,7 @@ static struct shipment *take_group(struct delivery *delivery)
 
 static bool is_due(const struct delivery *delivery)
 {
+    assert(delivery->waiting.first);
     const struct queue_batch_settings *batch = &delivery->queue->batch;
     if (!batch->enabled || delivery->draining || delivery->waiting_weight >= batch->min_size)
         return true;
@@ -268,11 +275,13 @@ static void drop_abandoned(struct delivery *delivery)
 
 void delivery_pump(struct delivery *delivery)
 {
+    assert(!delivery->stopped);
     drop_abandoned(delivery);
     while (has_first(delivery) && delivery->active.count < delivery->consumers) {
         if (!is_due(delivery)) {
             uint64_t due = first_waiting(delivery)->arrived_ns +
                            (uint64_t)delivery->queue->batch.flush_timeout;
+            assert(due > delivery->node->worker->now_ns); /* see is_due */
             worker_set_timer(delivery->node->worker, &delivery->flush,
                              due - delivery->node->worker->now_ns);
             return;

@@ -75,6 +75,7 @@ bool fanout_is_accepted_elsewhere(const struct branch *branch, const struct batc
 /* Of parts that were refused permanently while another one was accepted. */
 static void count_lost_parts(struct fanout *fanout)
 {
+    assert(fanout->taken); /* otherwise the sender is told */
     for (size_t i = 0; i < fanout->part_count; i++) {
         struct part *part = &fanout->parts[i];
         if (!part->refused || part->counted)
@@ -90,6 +91,7 @@ static void fanout_release(struct fanout *fanout)
     assert(fanout->open > 0);
     if (--fanout->open > 0)
         return;
+    assert(!fanout->offering && fanout->outlet->fanouts > 0);
     struct receipt *outer = fanout->outer;
     struct verdict verdict = fanout->taken ? verdict_ok : fanout->refusal;
     if (!fanout->taken && !fanout->acknowledged)
@@ -123,6 +125,7 @@ static bool is_blocked(const struct fanout *fanout)
  * part. Not while a queue wants whoever offers to wait. The caller has not released its part. */
 static void end_common_part(struct fanout *fanout)
 {
+    assert(fanout->taken && fanout->acknowledged);
     struct receipt *outer = fanout->outer;
     if (!outer || fanout->offering || is_blocked(fanout))
         return;
@@ -150,6 +153,7 @@ static void on_part_settled(struct receipt *receipt, const struct verdict *verdi
 {
     struct part *part = container_of(receipt, struct part, receipt);
     struct fanout *fanout = part->fanout;
+    assert(!part->refused && fanout->open > 0); /* a part is settled once */
     if (verdict_is_ok(verdict)) {
         fanout->taken = true;
     } else {
@@ -174,6 +178,7 @@ static bool is_fanout_abandoned(const struct receipt *receipt)
 
 static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
 {
+    assert(outlet->count > 1);
     struct fanout *fanout = memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
     fanout->outlet = outlet;
     fanout->outer = batch->receipt;
@@ -208,6 +213,7 @@ void fanout_forward(struct outlet *outlet, struct batch *batch)
         own->receipt = &fanout->parts[i].receipt;
         branch_offer_in_order(outlet->branches[i], own);
     }
+    assert(fanout->open > 0); /* our own part, while branches settle theirs */
     fanout->offering = false;
     if (fanout->taken && fanout->acknowledged)
         end_common_part(fanout);

@@ -15,6 +15,7 @@ const struct verdict outlet_no_room = {
 static void refuse_waiting(struct kept *kept)
 {
     struct outlet *outlet = kept->outlet;
+    assert(!kept->branch && outlet->full); /* that queue had no room */
     struct batch *batch = kept_take(kept);
     queue_count_overflow(outlet->full, outlet_worker(outlet)->index, batch->items);
     outlet_log_rejected(outlet, &outlet_no_room, batch->items);
@@ -29,6 +30,7 @@ static void on_waited_enough(struct timer *timer)
 /* Of a sender that waits, only as much as the full queue allows; false: nothing more. */
 static bool charge_waiting(struct kept *kept)
 {
+    assert(!kept->charged && !timer_is_set(&kept->timer));
     struct budget *waiting = &kept->outlet->full->waiting;
     size_t size = kept_memory_of(kept->batch);
     if (!budget_reserve(waiting, size))
@@ -81,6 +83,7 @@ bool outlet_forward_waiting(struct pace *pace)
     if (!outlet->waiting.first)
         return false;
     struct kept *kept = container_of(outlet->waiting.first, struct kept, link);
+    assert(!kept->branch); /* no branch has got it yet */
     if (receipt_is_abandoned(kept->batch->receipt)) {
         batch_drop(kept_take(kept), &verdict_sender_is_gone);
         return true;

@@ -171,6 +171,7 @@ static struct buffer *join_parts(const struct batch *batch)
             memcpy(whole->data + whole->size, part.data, part.size);
         whole->size += part.size;
     }
+    assert(whole->size == encoded_size(batch));
     return whole;
 }
 
@@ -185,6 +186,7 @@ static void print_json(struct file_record *record, const struct batch *batch)
 
 static void compress_record(struct file_record *record, struct budget *budget)
 {
+    assert(record->buffer || record->text.size > 0); /* protobuf, or JSON */
     struct slice plain = record->buffer ? buffer_slice(record->buffer)
                                         : slice_of(record->text.data, record->text.size);
     struct buffer *compressed = compress_slices(COMPRESSION_ZSTD, 0, false, &plain, 1, budget);
@@ -194,6 +196,7 @@ static void compress_record(struct file_record *record, struct budget *budget)
 
 static void set_length(struct file_record *record)
 {
+    assert(!record->has_length);
     size_t size = file_record_size(record);
     record->has_length = true;
     for (unsigned i = 0; i < sizeof record->length; i++)
@@ -206,6 +209,7 @@ static void encode(struct queued_job *encoding)
     struct file_export *export = container_of(encoding, struct file_export, encoding);
     const struct file_settings *settings = export->node->node.component->settings;
     struct file_record *record = &export->record;
+    assert(export->batch && !record->buffer && record->text.size == 0);
     bool is_json = settings->format == FORMAT_JSON;
     bool is_compressed = settings->compression != FILE_COMPRESSION_NONE;
     record->buffer = join_parts(export->batch);
@@ -264,6 +268,7 @@ static void on_written(struct file_record *record)
 static void hand_over(struct file_export *export)
 {
     struct file_node *node = export->node;
+    assert(list_has(&node->exports, &export->link));
     node->unwritten_bytes += file_record_size(&export->record);
     if (node->unwritten_bytes >= UNWRITTEN_MAX)
         job_queue_hold(&node->encoding);
@@ -297,6 +302,7 @@ static bool takes_long(const struct file_settings *settings, size_t size_bytes)
 
 static void file_consume(struct node *node, struct batch *batch)
 {
+    assert(batch->signal == node->signal);
     struct file_export *export = memory_zalloc(sizeof *export);
     batch_flatten(batch);
     size_t size = encoded_size(batch);
@@ -334,6 +340,7 @@ static void file_node_stop(struct node *node)
 {
     struct file_node *file = node_of(node);
     job_queue_stop(&file->encoding);
+    assert(job_queue_is_empty(&file->encoding)); /* the rest of the exports is at the sink */
     if (node->worker->index == 0)
         file_sink_stop(exporter_of(node->component)->sink);
     while (file->exports.count > 0) /* worker 0 returns them later, and they are freed then */

@@ -57,6 +57,7 @@ static const struct push_target *target_of(const struct attempt *attempt)
 
 static void finish(struct attempt *attempt)
 {
+    assert(attempt->under_way == 0 && !attempt->pauses);
     /* A copy: the attempt may be freed before the verdict is read. */
     const struct verdict verdict =
         !verdict_is_ok(&attempt->later) ? attempt->later : attempt->refused;
@@ -76,6 +77,7 @@ static void on_answer(struct client_request *request, const struct client_answer
 static bool make_push(struct attempt *attempt, struct push *push)
 {
     const struct push_target *target = target_of(attempt);
+    assert(push->state == PUSH_FREE && !push->buffer);
     bool is_gzip = false;
     push->buffer = attempt->all_made ? NULL : pushes_next(attempt->requests, &is_gzip);
     attempt->all_made = !push->buffer;
@@ -160,6 +162,7 @@ static void on_answer(struct client_request *request, const struct client_answer
 {
     struct push *push = container_of(request, struct push, request);
     struct attempt *attempt = push->attempt;
+    assert(push->state == PUSH_UNDER_WAY && attempt->under_way > 0);
     struct verdict verdict = push_answer(answer, target_of(attempt)->url, clock_wall_ns());
     note(attempt, push, &verdict);
     attempt->under_way--;
@@ -186,6 +189,7 @@ static void set_headers(struct attempt *attempt, const struct push_target *targe
     if (tenant)
         attempt->headers[attempt->header_count++] =
             (struct http_header){SLICE(TENANT), slice_of_string(tenant)};
+    assert(attempt->header_count <= target->header_count + 1);
     attempt->headers[attempt->header_count] =
         (struct http_header){SLICE("content-encoding"), SLICE("gzip")};
 }
@@ -212,6 +216,7 @@ static void send_shipment(struct node *node, struct shipment *shipment)
     if (!shipment->exporter_data)
         shipment->exporter_data = make_attempt(shipment);
     struct attempt *attempt = shipment->exporter_data;
+    assert(attempt->under_way == 0 && !attempt->pauses); /* the last attempt has ended */
     attempt->unreachable = false;
     attempt->later = verdict_ok;
     for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
@@ -232,6 +237,7 @@ static void abort_shipment(struct node *node, struct shipment *shipment)
 static void release_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
+    assert(!timer_is_set(&attempt->timer));
     (void)node;
     for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
         buffer_unref(attempt->pushes[i].buffer);

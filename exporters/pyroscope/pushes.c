@@ -13,6 +13,7 @@
 #include "exporters/pyroscope/profile_type.h"
 #include "exporters/pyroscope/sample_services.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 
@@ -140,6 +141,8 @@ static int by_name(const void *a, const void *b)
 static struct slice encode_series(struct pushes *pushes, struct series_labels *labels)
 {
     wire_writer_clear(&pushes->encoder);
+    /* service_name is always there; Pyroscope also counts __name__ and __delta__. */
+    assert(labels->count > 0 && labels->count <= SERIES_LABELS_MAX - 2);
     qsort(labels->items, labels->count, sizeof *labels->items, by_name);
     write_label(&pushes->encoder, SLICE("__delta__"), SLICE("false"));
     for (size_t i = 0; i < labels->count; i++)
@@ -241,6 +244,7 @@ static uint32_t group_hash(struct slice series, const struct profile_type *type,
 static struct group *new_group(struct pushes *pushes, const struct owner *owner,
                                const struct profile_type *type, const struct otlp_profile *profile)
 {
+    assert(pushes->next_group == 0); /* all groups are complete before the first is written */
     struct group *group = arena_zalloc(&pushes->arena, sizeof *group);
     group->service = owner->service;
     group->series = owner->series;
@@ -260,6 +264,7 @@ static struct group *new_group(struct pushes *pushes, const struct owner *owner,
 static bool find_column(struct pushes *pushes, struct group *group, const struct profile_type *type,
                         uint32_t *column)
 {
+    assert(group->column_count <= OTLP_SIBLINGS_MAX);
     for (*column = 0; *column < group->column_count; ++*column)
         if (texts_are_equal(group->columns[*column].type, type->sample_type) &&
             texts_are_equal(group->columns[*column].unit, type->sample_unit))
@@ -291,7 +296,8 @@ static struct group *find_group(struct pushes *pushes, const struct owner *owner
     }
     index_table_add_new(&pushes->groups_by_hash, hash, pushes->group_count);
     struct group *group = new_group(pushes, owner, type, profile);
-    find_column(pushes, group, type, column);
+    bool found = find_column(pushes, group, type, column);
+    assert(found); /* a new group has room */
     return group;
 }
 
@@ -300,6 +306,7 @@ static void add_profile(struct pushes *pushes, const struct owner *owner,
 {
     struct part *part = arena_zalloc(&pushes->arena, sizeof *part);
     struct group *group = find_group(pushes, owner, type, profile, &part->column);
+    assert(part->column < group->column_count);
     part->profile = profile;
     part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
     part->split = owner->split;
@@ -312,6 +319,7 @@ static void add_profile(struct pushes *pushes, const struct owner *owner,
 static void add_siblings(struct pushes *pushes, const struct owner *owner,
                          const struct otlp_profile *profiles, uint32_t count)
 {
+    assert(count > 0 && count <= OTLP_SIBLINGS_MAX);
     struct profile_facts facts[OTLP_SIBLINGS_MAX];
     for (uint32_t i = 0; i < count; i++)
         facts[i] = facts_of(pushes, &profiles[i]);
@@ -329,6 +337,7 @@ static void add_services(struct pushes *pushes, const struct service_split *spli
                          const struct otlp_profile *profiles, uint32_t count)
 {
     struct owner owner = {.service = labels->service, .series = series};
+    assert(split->count > 0 && split->count <= SERVICE_SPLIT_MAX);
     if (split->count > 1) {
         struct service_split *kept = arena_alloc(&pushes->arena, sizeof *kept);
         *kept = *split;
@@ -415,6 +424,7 @@ static void fill_writer(struct pushes *pushes, const struct group *group)
 {
     struct pprof_writer *writer = pushes->writer;
     struct otlp_sample sample;
+    assert(group->first && group->column_count > 0); /* a Profile made the group */
     struct pprof_header header = group->header;
     header.time_unix_nano = 0; /* distinct_time */
     if (!slice_equal(pushes->service, group->service))
@@ -469,6 +479,7 @@ static struct buffer *encode_push(struct pushes *pushes, struct slice pprof, boo
 {
     const struct group *group = pushes->group;
     struct wire_writer *writer = &pushes->encoder;
+    assert(group && pprof.size > 0);
     wire_writer_clear(writer);
     size_t series = wire_writer_begin(writer, PUSH_REQUEST_SERIES);
     write_label(writer, SLICE("__name__"), plain_name(group->type_name, &pushes->filling));
@@ -539,6 +550,7 @@ struct buffer *pushes_next(struct pushes *pushes, bool *is_gzip_out)
     struct slice pprof;
     while (!pushes->group || !pprof_writer_next(pushes->writer, &limits, &pprof)) {
         bool is_last = pushes->next_group == pushes->group_count;
+        assert(pushes->next_group <= pushes->group_count);
         pushes->group = is_last ? NULL : pushes->groups[pushes->next_group++];
         if (is_last)
             return NULL;

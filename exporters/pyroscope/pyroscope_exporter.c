@@ -15,6 +15,7 @@
 #include "core/pipeline/otlp_sender.h"
 #include "exporters/pyroscope/push_sender.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <openssl/evp.h>
 
@@ -168,6 +169,7 @@ static void check_pyroscope(void *config, struct config_check *check)
 
 static const char *basic_authorization(struct arena *arena, const struct basic_auth *auth)
 {
+    assert(auth->username && auth->password); /* both are required fields */
     const char *plain = arena_printf(arena, "%s:%s", auth->username, auth->password);
     size_t size = strlen(plain);
     unsigned char *coded = arena_alloc(arena, size / 3 * 4 + 5);
@@ -203,12 +205,14 @@ static void set_headers(struct pyroscope_exporter *exporter)
     for (size_t i = 0; i < settings->headers.count; i++)
         set_header(target, headers, arena_lower_case(arena, settings->headers.items[i].name),
                    settings->headers.items[i].value);
+    assert(target->header_count <= settings->headers.count + 8);
     target->headers = headers;
 }
 
 static void set_target(struct pyroscope_exporter *exporter)
 {
     const struct pyroscope_settings *settings = exporter->component.settings;
+    assert(settings->max_requests > 0 && settings->max_samples <= UINT32_MAX); /* see the fields */
     exporter->target = (struct push_target){
         .path = settings->place.path,
         .url = settings->place.url,
@@ -267,6 +271,7 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
 {
     struct pyroscope_exporter *exporter = exporter_of(node->component);
     const struct pyroscope_settings *settings = node->component->settings;
+    assert(exporter->target.headers && exporter->limits); /* init was called before */
     struct client_options options = otlp_client_options(&settings->place, node->component->label);
     options.protocol = CLIENT_HTTP1;
     options.allow_h2 = true;

@@ -4,6 +4,8 @@
 #include "core/data/otlp.h"
 #include "exporters/pyroscope/series_labels.h"
 
+#include <assert.h>
+
 /* Returns the index of "service.name" in the string_table; 0 if no attribute has this key. */
 static uint32_t find_key(struct dictionary *dictionary)
 {
@@ -34,6 +36,7 @@ struct sample_services sample_services_of(struct dictionary *dictionary, struct 
 static struct slice own_service(const struct sample_services *services,
                                 const struct otlp_sample *sample)
 {
+    assert(services->names); /* without names, nothing is split */
     for (uint32_t i = 0; i < sample->attribute_count; i++)
         if (services->names[sample->attributes[i]].size > 0)
             return services->names[sample->attributes[i]];
@@ -61,6 +64,7 @@ void sample_services_collect(const struct sample_services *services,
                              const struct otlp_profile *profile, struct arena *arena,
                              struct service_split *split)
 {
+    assert(split->count > 0); /* the first service is that of the resource */
     struct otlp_samples samples = otlp_profile_samples(profile, arena);
     struct otlp_sample sample;
     if (!services->names)
@@ -75,6 +79,7 @@ void sample_services_collect(const struct sample_services *services,
 uint32_t sample_services_find(const struct sample_services *services,
                               const struct service_split *split, const struct otlp_sample *sample)
 {
+    assert(split->count <= SERVICE_SPLIT_MAX);
     uint32_t found = find_name(split, own_service(services, sample));
     return found < split->count ? found : 0;
 }

@@ -2,6 +2,7 @@
 
 #include "core/data/any_value.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 const struct field label_fields[] = {
@@ -173,6 +174,7 @@ static void add_service(struct series_labels *out, struct slice resource, struct
                                     : slice_of_string(arena_printf(arena, "unknown_service:%.*s",
                                                                    SLICE_ARG(executable)));
     add_label(out, SLICE("service_name"), name);
+    assert(out->count == 1); /* the first label always has room */
     out->service = out->items[0].value;
     if (service_namespace.size > 0)
         add_label(out, SLICE("service_namespace"), service_namespace);
@@ -180,6 +182,7 @@ static void add_service(struct series_labels *out, struct slice resource, struct
 
 void series_labels_rename(struct series_labels *labels, struct slice service)
 {
+    assert(labels->count > 0); /* service_name */
     labels->service = cut_value(service);
     for (size_t i = 0; i < labels->count; i++)
         if (slice_is(labels->items[i].name, "service_name"))
@@ -200,6 +203,7 @@ static void add_attributes(struct series_labels *out, const struct label_reader 
     const struct attribute_filter filter = {becomes_label, out, reader};
     struct wire_cursor cursor = wire_cursor(message);
     struct attribute attribute;
+    assert(out->count > 0); /* the service comes first: labels are limited for each service */
     while (next_attribute(&cursor, number, reader->arena, &filter, &attribute)) {
         if (!label_limits_admit(reader->limits, out->service, attribute.key,
                                 cut_value(attribute.value), reader->now_ns))

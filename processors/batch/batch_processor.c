@@ -21,6 +21,7 @@
 #include "processors/batch/held_requests.h"
 #include "processors/batch/shards.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #define FULL_RETRY_NS INT64_C(1000000000)
@@ -87,6 +88,7 @@ static bool sends_at_once(const struct batch_node *node)
  * is always held: one at a time goes over the bound. */
 static bool admit(struct batch_node *node, size_t size_bytes)
 {
+    assert(size_bytes >= HOLDING_BYTES);
     struct budget *held = batch_node_held(node);
     if (budget_reserve(held, size_bytes))
         return true;
@@ -113,6 +115,7 @@ static void batch_consume(struct node *base, struct batch *batch)
         refuse(node, batch, &verdict);
         return;
     }
+    assert(shard->node == node && batch->signal == base->signal);
     batch_flatten(batch);
     size_t size_bytes = batch_memory(batch) + HOLDING_BYTES;
     if (!admit(node, size_bytes)) {
@@ -160,6 +163,7 @@ static bool batch_node_start(struct node *base, struct error *err)
                                     9000, 10000, 20000, 30000, 50000, 100000};
     (void)err;
     struct batch_node *node = container_of(base, struct batch_node, node);
+    assert(!node->merge && node->shard_count == 0);
     struct metrics *metrics = base->component->process->metrics;
     struct text labels = {0};
     metrics_label(&labels, "processor", base->component->id);
@@ -188,6 +192,7 @@ static bool batch_node_start(struct node *base, struct error *err)
 static void batch_node_drain(struct node *base)
 {
     struct batch_node *node = container_of(base, struct batch_node, node);
+    assert(base->draining); /* what comes from now on is sent at once */
     for (uint32_t i = 0; i < node->shard_count; i++)
         batch_sending_flush(node->shards[i]);
 }

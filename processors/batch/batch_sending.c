@@ -27,6 +27,7 @@ struct sent_batch {
 static void count_lost(const struct sent_batch *sent, const struct verdict *verdict)
 {
     struct batch_node *node = sent->shard->node;
+    assert(sent->senders.have_no_receipt); /* otherwise the senders are told, and send again */
     if (verdict_is_retryable(verdict)) {
         node->lost += sent->items;
         return;
@@ -70,6 +71,7 @@ static struct batch *make_batch(struct shard *shard, struct senders *senders_out
 static void send_batch(struct shard *shard)
 {
     struct batch_node *node = shard->node;
+    assert(shard->requests.count > 0);
     struct sent_batch *sent = memory_zalloc(sizeof *sent);
     unsigned worker = node->node.worker->index;
     struct batch *batch = make_batch(shard, &sent->senders);

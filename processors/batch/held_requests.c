@@ -7,6 +7,7 @@
 
 void held_requests_append(struct shard *shard, struct batch *batch, size_t held_bytes)
 {
+    assert(held_bytes >= HOLDING_BYTES && batch->signal == shard->node->node.signal);
     struct held_request *request = memory_zalloc(sizeof *request);
     request->batch = batch;
     request->acknowledged = batch->acknowledged || !batch->receipt;

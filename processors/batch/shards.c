@@ -41,6 +41,7 @@ static struct context *make_context(const struct batch_settings *settings,
 static struct shard *add_shard(struct batch_node *node, struct slice key,
                                const struct context *context)
 {
+    assert(node->shard_count < INDEX_TABLE_MAX);
     struct shard *shard = memory_zalloc(sizeof *shard);
     shard->node = node;
     shard->key = slice_of(memory_strndup(key.data, key.size), key.size);
@@ -71,6 +72,7 @@ struct shard *shards_find(struct batch_node *node, const struct context *context
     const struct batch_settings *settings = batch_node_settings(node);
     if (settings->metadata_keys.count == 0)
         return node->shard_count > 0 ? node->shards[0] : add_shard(node, SLICE(""), context);
+    assert(settings->metadata_cardinality_limit > 0);
     struct text text = {0};
     print_key(settings, context, &text);
     struct slice key = slice_of(text.data, text.size);

@@ -52,6 +52,7 @@ static void post_to_worker(struct spanjoin *join, unsigned worker, size_t count,
             wakeup->waits_for == SPAN_WAITS_FOR_SPAN ? SIGNAL_PROFILES : SIGNAL_TRACES;
         wake->items[wake->count++] = (struct woken){wakeup->waiter.hold, signal};
     }
+    assert(wake->count == count);
     atomic_fetch_add_explicit(&join->references, 1, memory_order_relaxed);
     worker_post(&join->process->workers[worker], &wake->post);
 }
@@ -60,8 +61,10 @@ static void post_to_worker(struct spanjoin *join, unsigned worker, size_t count,
 static void post_wakeups(struct spanjoin *join, struct span_wakeups *wakeups)
 {
     size_t counts[WORKERS_MAX] = {0};
-    for (size_t i = 0; i < wakeups->count; i++)
+    for (size_t i = 0; i < wakeups->count; i++) {
+        assert(wakeups->items[i].waiter.worker < join->process->worker_count);
         counts[wakeups->items[i].waiter.worker]++;
+    }
     for (unsigned worker = 0; wakeups->count > 0 && worker < join->process->worker_count; worker++)
         if (counts[worker] > 0)
             post_to_worker(join, worker, counts[worker], wakeups);
@@ -70,6 +73,7 @@ static void post_wakeups(struct spanjoin *join, struct span_wakeups *wakeups)
 
 static void count_evictions(struct spanjoin_node *node)
 {
+    assert(node->node.worker->index < node->join->process->worker_count);
     for (unsigned i = 0; i < SPAN_EVICTION_COUNT; i++) {
         uint64_t evicted = span_index_take_evicted(node->join->index, i);
         if (evicted > 0)
@@ -128,6 +132,7 @@ void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_n
 
 void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned)
 {
+    assert(node->node.signal == SIGNAL_TRACES);
     const struct spanjoin_metrics *metrics = &node->join->metrics;
     unsigned worker = node->node.worker->index;
     post_wakeups(node->join, &learned->wakeups);
@@ -163,6 +168,7 @@ static void collect_block(struct span_reader *reader, struct span_put *puts, siz
 struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                         const struct span_waiter *waiter, struct waiting_keys *keys)
 {
+    assert(waiter && keys); /* of join_learn_spans */
     struct collecting collecting = {.reader.read = collect_block,
                                     .join = join,
                                     .now_ns = now_ns,
@@ -216,6 +222,7 @@ struct join_counts join_count_samples(const struct sample_plan *plan, bool overf
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter)
 {
+    assert(node->node.signal == SIGNAL_PROFILES && plan->index == node->join->index);
     struct span_wakeups wakeups = {0};
     sample_plan_remember_profiles(plan);
     span_index_add_many(node->join->index, node->node.worker->now_ns, plan->finds, plan->key_count,

@@ -150,6 +150,7 @@ static bool has_to_be_kept(enum join_path path)
 void span_place_set_resource(struct span_place *place, const struct spanjoin_side *side,
                              struct slice resource)
 {
+    assert(side->joined_count <= JOIN_ATTRIBUTES_MAX);
     for (size_t i = 0; i < side->joined_count; i++) {
         struct slice value = {0};
         if (side->joined[i].path == JOIN_RESOURCE_ATTRIBUTE)
@@ -168,6 +169,7 @@ static struct slice own_value(const struct spanjoin_side *side, size_t i,
                               const struct span_view *span, const struct span_place *place,
                               struct arena *arena)
 {
+    assert(i < side->joined_count);
     switch (side->joined[i].path) {
     case JOIN_SPAN_NAME:
         return text_or_nothing(arena, span->name);
@@ -221,6 +223,7 @@ struct slice values_to_keep(const struct spanjoin_side *side, const struct span_
 {
     uint8_t kept[SPAN_INDEX_VALUES_MAX];
     size_t size = 0;
+    assert(side->joined_count <= UINT8_MAX); /* an index takes one byte */
     for (size_t i = 0; i < side->joined_count; i++) {
         if (!has_to_be_kept(side->joined[i].path))
             continue;
@@ -242,6 +245,7 @@ static struct slice kept_value(struct slice kept, size_t position)
     for (size_t i = 0; i < kept.size;) {
         const uint8_t *at = kept.data + i;
         size_t size = at[1] | (size_t)at[2] << 8;
+        assert(i + KEPT_HEADER + size <= kept.size); /* as values_to_keep wrote them */
         if (at[0] == position)
             return slice_of(at + KEPT_HEADER, size);
         i += KEPT_HEADER + size;
@@ -252,6 +256,7 @@ static struct slice kept_value(struct slice kept, size_t position)
 struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
                               const struct span_match *match, struct arena *arena)
 {
+    assert(i < side->joined_count);
     enum join_path path = side->joined[i].path;
     if (has_to_be_kept(path))
         return kept_value(match->facts.values, i);
@@ -284,6 +289,7 @@ struct slice value_for_span(const struct spanjoin_side *side, size_t i,
                             const struct span_view *span, const struct span_place *place,
                             const uint64_t *totals, struct arena *arena)
 {
+    assert(i < side->joined_count);
     const struct joined_attribute *joined = &side->joined[i];
     if (joined->path == JOIN_SAMPLES_COUNT || joined->path == JOIN_SAMPLES_SUM)
         return value_of_totals(joined, totals, arena);

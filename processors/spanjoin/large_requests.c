@@ -77,6 +77,7 @@ static void start(struct large_request *request, void (*work)(struct large_reque
                   void (*next)(struct large_request *request),
                   bool (*wanted)(const struct job *job))
 {
+    assert(!request->link.list && request->batch->owner == request->node->node.worker);
     request->work = work;
     request->next = next;
     request->job = (struct job){.run = run, .on_done = on_done, .is_wanted = wanted};
@@ -157,6 +158,7 @@ static void learn(struct large_request *request)
 
 static void collect(struct large_request *request)
 {
+    assert(request->may_wait && request->waiter.worker == request->node->node.worker->index);
     struct request_spans spans =
         join_collect_spans(request->node->join, request->batch, request->now_ns, &request->waiter,
                            &request->learned.keys);
@@ -208,6 +210,7 @@ static void after_learn(struct large_request *request)
 
 static void apply(struct large_request *request)
 {
+    assert(request->outcome == GOES_ON);
     sample_plan_apply(request->plan);
     batch_flatten(request->batch); /* the next node would do it on the loop */
 }
@@ -233,6 +236,7 @@ static void plan(struct large_request *request)
 static void after_apply(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
+    assert(request->plan);
     if (is_abandoned(request))
         request->outcome = IS_DROPPED;
     if (request->outcome == GOES_ON)
@@ -244,6 +248,7 @@ static void after_apply(struct large_request *request)
 static void hold_samples(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
+    assert(request->may_wait && request->outcome == GOES_ON);
     bool may_wait = spanjoin_may_wait(node);
     enum hold_room room = HOLD_NEVER;
     if (may_wait)
@@ -263,6 +268,7 @@ static void hold_samples(struct large_request *request)
 
 static void after_plan(struct large_request *request)
 {
+    assert(request->plan && request->outcome == GOES_ON);
     bool asked = spanjoin_has_other_side(request->node);
     if (asked && !is_abandoned(request))
         join_record_lags(request->node, request->plan, request->now_ns);
@@ -283,6 +289,7 @@ void large_request_start(struct spanjoin_node *node, struct batch *batch)
     request->now_ns = node->node.worker->now_ns;
     request->may_wait = spanjoin_may_wait(node);
     if (node->node.signal == SIGNAL_PROFILES) {
+        assert(batch->part_count == 1); /* profiles are flat here, and `bytes` is all of them */
         request->number = spanjoin_next_request(node->join);
         request->bytes = buffer_ref(batch->parts[0].buffer);
         start(request, plan, after_plan, is_wanted);

@@ -33,6 +33,7 @@ static uint64_t key_hash(const struct span_key *ids, const struct span_source *s
 /* Makes room for as many keys as there are links, or samples if those are fewer. */
 static void reserve_keys(struct sample_plan *plan)
 {
+    assert(plan->key_count == 0);
     uint32_t links = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
     uint32_t likely = links < plan->batch->items ? links : plan->batch->items;
     plan->key_capacity = likely < SAMPLE_KEYS_MAX ? likely + 1 : SAMPLE_KEYS_MAX;
@@ -51,11 +52,13 @@ static void make_room_for_key(struct sample_plan *plan)
 static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
                         uint64_t from_ns, uint64_t to_ns)
 {
+    assert(plan->key_count < SAMPLE_KEYS_MAX);
     uint32_t capacity = plan->key_capacity;
     plan->finds =
         arena_grow(&plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
     plan->keys = arena_grow(&plan->arena, plan->keys, plan->key_count, &plan->key_capacity,
                             sizeof *plan->keys);
+    assert(capacity == plan->key_capacity); /* both arrays grow together */
     uint32_t k = plan->key_count++;
     plan->finds[k].key = *ids;
     plan->finds[k].source = plan->source;
@@ -109,6 +112,7 @@ static uint32_t find_key(struct sample_plan *plan, const uint8_t *span_id, const
     uint32_t k = find_exact_key(plan, &ids, false, from_ns, to_ns);
     if (k == BEYOND_KEYS)
         return k;
+    assert(asks < k); /* sample_plan_choose goes through the keys in this order */
     plan->keys[k].asks = asks;
     plan->finds[k].skip = true;
     return k;
@@ -228,6 +232,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     plan->beyond_keys += key == BEYOND_KEYS;
     if (key == NO_KEY || key == BEYOND_KEYS)
         return;
+    assert(key < plan->key_count);
     *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) |
              (is_plain(plan, &view) ? SAMPLE_IS_PLAIN : 0);
     plan->keys[key].samples++;
@@ -254,6 +259,7 @@ static struct named_ids ids_of_profile(struct sample_plan *plan,
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
 {
     const struct profile_header *header = around->header;
+    assert(around->resource && header);
     plan->profiles = arena_grow(&plan->arena, plan->profiles, plan->profile_count,
                                 &plan->profile_capacity, sizeof *plan->profiles);
     around->profile = &plan->profiles[plan->profile_count++];
@@ -353,6 +359,7 @@ void sample_plan_choose(struct sample_plan *plan)
     for (uint32_t k = 0; k < plan->key_count; k++) {
         struct span_find *find = &plan->finds[k];
         struct sample_key *key = &plan->keys[k];
+        assert(key->asks <= k && plan->keys[key->asks].asks == key->asks);
         take_answer(find, &plan->finds[key->asks]);
         key->match = find->match_count > 0 ? &find->matches[0] : NULL;
         key->ambiguous = find->match_count > 1;
@@ -378,6 +385,7 @@ uint32_t sample_plan_missing(const struct sample_plan *plan)
 
 void sample_plan_remember_profiles(const struct sample_plan *plan)
 {
+    assert(plan->index); /* only then it has totals, which count once for each profile_id */
     for (uint32_t i = 0; i < plan->profile_count; i++)
         if (plan->profiles[i].profile_id)
             span_index_see_profile(plan->index, plan->now_ns, plan->profiles[i].profile_id,

@@ -145,6 +145,7 @@ static void find_role(struct profile_window *window, size_t i)
 {
     const struct spanjoin_settings *settings = window->plan->settings;
     struct profile_header *profile = header_at(window, i);
+    assert(i < window->read && window->read - siblings_begin(i) <= PROFILE_WINDOW);
     profile->type_position = -1;
     for (unsigned t = 0; t < settings->type_count; t++)
         if (slice_equal(settings->types[t], profile->type.text))
@@ -190,6 +191,7 @@ const struct profile_header *profile_window_next(struct profile_window *window)
 
 static void add(uint64_t *totals, int type, uint64_t count, uint64_t sum)
 {
+    assert(type >= 0);
     totals[1 + 2 * type] += count;
     totals[2 + 2 * type] += sum; /* adding signed sums as unsigned gives the same bits */
 }

@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/data/span_index.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum {
@@ -130,6 +131,7 @@ struct spanjoin *spanjoin_new(struct component *component)
                                          : clamp(share / BYTES_PER_SPAN, SPANS_MIN, SPANS_MAX);
     uint64_t held = settings->max_held_mib ? settings->max_held_mib
                                            : clamp(share >> 20, HELD_MIN_MIB, HELD_MAX_MIB);
+    assert(spans > 0 && held > 0);
     atomic_init(&join->references, 1);
     join->settings = settings;
     join->process = component->process;

@@ -96,6 +96,7 @@ static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *ba
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing)
 {
+    assert(node->node.signal == SIGNAL_PROFILES && missing > 0 && missing <= plan->key_count);
     struct batch *kept;
     size_t charged;
     enum hold_room room = clone_to_hold(node, batch, missing, &kept, &charged);
@@ -120,6 +121,7 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
 
 void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan, bool overflow)
 {
+    assert(node->node.signal == SIGNAL_PROFILES);
     struct join_counts counts = join_count_samples(plan, overflow);
     if (plan->index) {
         uint32_t missing = sample_plan_missing(plan);
@@ -171,6 +173,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
                                     uint32_t waiting, const struct waiting_keys *keys)
 {
+    assert(node->node.signal == SIGNAL_TRACES && waiting > 0 && waiting == keys->count);
     struct batch *kept;
     size_t charged;
     enum hold_room room = clone_to_hold(node, batch, waiting, &kept, &charged);
@@ -219,6 +222,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
     struct learned_spans learned;
     if (!spanjoin_may_wait(node)) {
         join_learn_spans(node->join, batch, now_of(node), NULL, &learned);
+        assert(learned.spans.waiting == 0); /* nobody waits */
         join_tell_learned(node, &learned);
         pass_traces(node, batch, &learned.spans);
         return;
@@ -239,6 +243,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
 static void spanjoin_consume(struct node *base, struct batch *batch)
 {
     struct spanjoin_node *node = node_of(base);
+    assert(batch->signal == base->signal);
     batch_flatten(batch);
     if (spanjoin_is_large(node->join, batch))
         large_request_start(node, batch);
@@ -308,6 +313,7 @@ static bool spanjoin_node_start(struct node *base, struct error *err)
     unsigned worker = base->worker->index;
     bool is_first = worker == 0 && !node->join->nodes[0][SIGNAL_TRACES] &&
                     !node->join->nodes[0][SIGNAL_PROFILES];
+    assert(!node->join->nodes[worker][base->signal]); /* one pipeline for each signal */
     node->join->nodes[worker][base->signal] = node;
     node->sweep.on_timer = on_sweep;
     holds_init(node);

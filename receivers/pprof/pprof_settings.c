@@ -5,6 +5,7 @@
 #include "receivers/pprof/path_pattern.h"
 #include "receivers/pprof/static_labels.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define SECOND_NS INT64_C(1000000000)
@@ -144,6 +145,7 @@ const struct field pprof_fields[] = {
 const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
                                                enum scrape_kind kind)
 {
+    assert(kind < SCRAPE_KIND_COUNT);
     const struct scrape_profile *const all[SCRAPE_KIND_COUNT] = {
         [SCRAPE_CPU] = &profiles->cpu,       [SCRAPE_HEAP] = &profiles->heap,
         [SCRAPE_ALLOCS] = &profiles->allocs, [SCRAPE_GOROUTINE] = &profiles->goroutine,

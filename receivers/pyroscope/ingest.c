@@ -120,6 +120,7 @@ static bool read_type_config(struct slice text, struct type_config *out, size_t 
 static bool name_types(struct ingest *ingest, struct slice config, struct sample_type_name *types,
                        size_t count)
 {
+    assert(count <= PPROF_SAMPLE_TYPES_MAX);
     struct type_config configs[PPROF_SAMPLE_TYPES_MAX];
     size_t config_count;
     if (!read_type_config(config, configs, PPROF_SAMPLE_TYPES_MAX, &config_count))
@@ -232,7 +233,8 @@ static void choose_kind(struct slice application, struct stacks_kind *kind, stru
     struct error unused;
     if (stacks_kind_of(application, kind, service, &unused))
         return;
-    stacks_kind_of(SLICE("cpu"), kind, service, &unused);
+    bool is_known = stacks_kind_of(SLICE("cpu"), kind, service, &unused);
+    assert(is_known);
     *service = application;
 }
 
