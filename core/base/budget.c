@@ -111,6 +111,14 @@ bool budget_has_room(const struct budget *budget, size_t size_bytes)
     return fits(load(budget), size_bytes, limit);
 }
 
+bool budget_is_mostly_free(const struct budget *budget, size_t size_bytes)
+{
+    if (!budget)
+        return true;
+    const struct budget *whole = budget->parent ? budget->parent : budget;
+    return whole->limit_bytes == 0 || fits(load(whole), size_bytes, whole->limit_bytes / 4);
+}
+
 void budget_charge(struct budget *budget, size_t size_bytes)
 {
     if (!budget)

@@ -50,6 +50,9 @@ bool budget_reserve_within(struct budget *budget, size_t size_bytes, size_t limi
 bool budget_reserve_alone(struct budget *budget, size_t size_bytes);
 /* Whether budget_reserve would succeed now. For memory that will be charged later. */
 bool budget_has_room(const struct budget *budget, size_t size_bytes);
+/* Whether three quarters of the limit would still be free with size_bytes more; of an account, of
+ * its parent's limit. For memory that is only likely to be needed. NULL is allowed: true. */
+bool budget_is_mostly_free(const struct budget *budget, size_t size_bytes);
 /* Charges size_bytes without asking, even beyond the limit. NULL is allowed. */
 void budget_charge(struct budget *budget, size_t size_bytes);
 /* Gives back size_bytes that were reserved or charged. NULL is allowed. */

@@ -8,7 +8,10 @@
 #include <assert.h>
 
 enum {
-    BODY_START_BYTES = 256 * 1024, /* an announced length reserves no more than this */
+    /* An announced length reserves no more than this at first: while most of the memory is free, or
+     * else. Growing a body later copies it. */
+    BODY_START_BYTES = 1024 * 1024,
+    BODY_START_SHORT_BYTES = 256 * 1024,
     BODY_GRACE_S = 5,
     BODY_PACE_BYTES = 1024, /* minimum rate per second, after the grace period */
     GRPC_PREFIX_BYTES = 5,
@@ -59,8 +62,20 @@ void server_exchange_begin_body(struct exchange *exchange, int64_t length)
     exchange->state = EXCHANGE_BODY;
 }
 
-/* Makes room for `more` bytes. An announced length is not reserved at once, because a few idle
- * connections could use up the budget. */
+/* How many bytes to reserve when a body begins. An announced length is not reserved as a whole,
+ * because a few idle connections could use up the budget. */
+static size_t body_start(const struct exchange *exchange)
+{
+    if (exchange->body_expected < 0)
+        return 4096;
+    size_t announced = (size_t)exchange->body_expected;
+    if (announced <= BODY_START_SHORT_BYTES)
+        return announced;
+    size_t start = announced < BODY_START_BYTES ? announced : BODY_START_BYTES;
+    return budget_is_mostly_free(exchange->budget, start) ? start : BODY_START_SHORT_BYTES;
+}
+
+/* Makes room for `more` bytes. */
 static bool reserve_body(struct exchange *exchange, size_t more)
 {
     assert(more > 0 && exchange->state == EXCHANGE_BODY);
@@ -68,12 +83,8 @@ static bool reserve_body(struct exchange *exchange, size_t more)
     if (exchange->body_expected >= 0)
         limit = (size_t)exchange->body_expected;
     if (!exchange->body) {
-        size_t start = exchange->body_expected < 0 ? 4096
-                       : limit < BODY_START_BYTES  ? limit
-                                                   : BODY_START_BYTES;
-        if (start < more)
-            start = more;
-        exchange->body = buffer_new(start, exchange->budget);
+        size_t start = body_start(exchange);
+        exchange->body = buffer_new(start > more ? start : more, exchange->budget);
         if (exchange->body)
             return true;
     } else if (buffer_reserve(exchange->body, more, limit)) {

@@ -574,10 +574,26 @@ static void test_requests_behind_one_are_charged(void **state)
 static void test_promised_length_is_not_reserved(void **state)
 {
     (void)state;
+    static const struct slice large =
+        SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\nx");
     struct scene *scene = scene_new();
+    struct budget *budget = &scene->fixture.budget;
+    size_t taken = budget->limit_bytes / 4;
+    budget_charge(budget, taken); /* by others */
+    raw_client_send(&scene->client, large);
+    assert_in_range(budget_used(budget) - taken, 1, 300 << 10);
+    budget_release(budget, taken);
+    scene_free(scene);
+}
+
+static void test_promised_length_is_reserved_while_memory_is_free(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct budget *budget = &scene->fixture.budget;
     raw_client_send(&scene->client,
-                    SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\nx"));
-    assert_in_range(budget_used(&scene->fixture.budget), 1, 300 << 10);
+                    SLICE("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"));
+    assert_in_range(budget_used(budget), 1000000, 1050000);
     scene_free(scene);
 }
 
@@ -706,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_waiting_heads_are_charged),
         cmocka_unit_test(test_requests_behind_one_are_charged),
         cmocka_unit_test(test_promised_length_is_not_reserved),
+        cmocka_unit_test(test_promised_length_is_reserved_while_memory_is_free),
         cmocka_unit_test(test_grpc_only_listener),
         cmocka_unit_test(test_response_headers),
         cmocka_unit_test(test_large_requests_wait_for_their_turn),
