@@ -9,6 +9,11 @@
 enum { SIDE_RECEIVERS, SIDE_PROCESSORS, SIDE_EXPORTERS, SIDES };
 static const char *const sides[SIDES] = {"receivers", "processors", "exporters"};
 
+struct names {
+    struct text text;
+    size_t count;
+};
+
 struct selection {
     struct config_check *check;
     struct config_node *root, *service;
@@ -17,7 +22,8 @@ struct selection {
     struct config_node *used[SIDES]; /* by those pipelines */
     struct config_node *connectors;  /* defined */
     struct config_node *extensions;  /* of service::extensions, those that stay */
-    struct text left_out;            /* "pipelines metrics, logs; exporter a" */
+    struct names pipelines_out;
+    struct text left_out; /* "pipelines metrics, logs; exporter a" */
 };
 
 static struct config_node *child(const struct config_node *map, const char *key)
@@ -47,11 +53,6 @@ static const char *id_of(struct selection *selection, const char *written)
 
 /* ---- what is left out ---- */
 
-struct names {
-    struct text text;
-    size_t count;
-};
-
 static void names_add(struct names *names, const char *name)
 {
     text_printf(&names->text, "%s%s", names->count ? ", " : "", name);
@@ -76,21 +77,20 @@ static bool is_selected(struct selection *selection, const char *pipeline, unsig
     for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
         if (strcmp(id.type, config_signal_names[signal]) == 0)
             return signals & 1u << signal;
-    return false;
+    /* A misspelt signal is an error, which decoding reports. */
+    return strcmp(id.type, "metrics") != 0 && strcmp(id.type, "logs") != 0;
 }
 
 static void select_pipelines(struct selection *selection, const struct config_node *all,
                              unsigned signals)
 {
     struct arena *arena = selection->check->arena;
-    struct names names = {0};
     selection->pipelines = config_node_new(arena, CONFIG_NODE_MAP, all->place);
     for (size_t i = 0; i < all->count; i++)
         if (is_selected(selection, all->keys[i]->text, signals))
             config_node_put(arena, selection->pipelines, all->keys[i], all->items[i]);
         else
-            names_add(&names, all->keys[i]->text);
-    leave_out(selection, "pipeline", &names);
+            names_add(&selection->pipelines_out, all->keys[i]->text);
 }
 
 /* ---- references ---- */
@@ -181,15 +181,35 @@ static struct config_node *without_loose_ends(struct selection *selection, int s
     return kept;
 }
 
-static void remove_loose_ends(struct selection *selection)
+/* Returns false if that leaves a side of the pipeline empty. */
+static bool remove_loose_ends(struct selection *selection, struct config_node *pipeline)
 {
-    for (size_t i = 0; i < selection->pipelines->count; i++)
-        for (int side = 0; side < SIDES; side++) {
-            struct config_node *pipeline = selection->pipelines->items[i];
-            struct config_node *list = is_map(pipeline) ? child(pipeline, sides[side]) : NULL;
-            if (list && list->kind == CONFIG_NODE_LIST)
-                replace(pipeline, sides[side], without_loose_ends(selection, side, list));
-        }
+    for (int side = 0; is_map(pipeline) && side < SIDES; side++) {
+        struct config_node *list = child(pipeline, sides[side]);
+        if (!list || list->kind != CONFIG_NODE_LIST || list->count == 0)
+            continue;
+        struct config_node *kept = without_loose_ends(selection, side, list);
+        if (kept->count == 0)
+            return false;
+        replace(pipeline, sides[side], kept);
+    }
+    return true;
+}
+
+/* Removes loose ends, and pipelines that had nothing else on one side. Returns whether a pipeline
+ * was removed: others may have led to it. */
+static bool remove_dead_ends(struct selection *selection)
+{
+    struct arena *arena = selection->check->arena;
+    const struct config_node *all = selection->pipelines;
+    struct config_node *kept = config_node_new(arena, CONFIG_NODE_MAP, all->place);
+    for (size_t i = 0; i < all->count; i++)
+        if (remove_loose_ends(selection, all->items[i]))
+            config_node_put(arena, kept, all->keys[i], all->items[i]);
+        else
+            names_add(&selection->pipelines_out, all->keys[i]->text);
+    selection->pipelines = kept;
+    return kept->count < all->count;
 }
 
 /* ---- sections ---- */
@@ -265,31 +285,38 @@ static const char *list_signals(struct arena *arena, unsigned signals)
     return list;
 }
 
-static void select_all(struct selection *selection, unsigned signals)
+static void select_sections(struct selection *selection)
 {
-    static const struct config_path service = {.name = "service"};
-    struct config_check *check = selection->check;
-    const struct config_node *all = child(selection->service, "pipelines");
-    select_pipelines(selection, all, signals);
-    const char *list = list_signals(check->arena, signals);
-    if (selection->pipelines->count == 0) {
-        const struct config_path path = {.parent = &service, .name = "pipelines"};
-        config_error_at(check, all->place, &path, "--signals %s leaves out all there is: %s", list,
-                        text_string(&selection->left_out));
-        check->stopped = true;
-        return;
-    }
-    replace(selection->service, "pipelines", selection->pipelines);
-    selection->connectors = ids_defined(selection, "connectors");
-    collect_used(selection);
-    remove_loose_ends(selection);
-    collect_used(selection);
     select_extensions(selection);
     select_section(selection, "receivers", "receiver");
     select_section(selection, "processors", "processor");
     select_section(selection, "exporters", "exporter");
     select_section(selection, "connectors", "connector");
     select_section(selection, "extensions", "extension");
+}
+
+static void select_all(struct selection *selection, unsigned signals)
+{
+    static const struct config_path service = {.name = "service"};
+    static const struct config_path pipelines = {.parent = &service, .name = "pipelines"};
+    struct config_check *check = selection->check;
+    const struct config_node *all = child(selection->service, "pipelines");
+    const char *list = list_signals(check->arena, signals);
+    select_pipelines(selection, all, signals);
+    selection->connectors = ids_defined(selection, "connectors");
+    do
+        collect_used(selection);
+    while (remove_dead_ends(selection));
+    collect_used(selection);
+    leave_out(selection, "pipeline", &selection->pipelines_out);
+    if (selection->pipelines->count == 0) {
+        config_error_at(check, all->place, &pipelines, "--signals %s leaves out all there is: %s",
+                        list, text_string(&selection->left_out));
+        check->stopped = true;
+        return;
+    }
+    replace(selection->service, "pipelines", selection->pipelines);
+    select_sections(selection);
     if (selection->left_out.size > 0)
         config_warn_at(check, all->place, &service, "--signals %s leaves out: %s", list,
                        text_string(&selection->left_out));

@@ -4,8 +4,9 @@
  *
  * So a Collector's file runs that has pipelines, components and connectors which profcol does not
  * know. What is left out is not read at all: neither its settings nor its placeholders. One warning
- * names all of it. A connector between a pipeline that is left and one that is not leaves with the
- * latter. Of service::extensions, those of unknown type leave.
+ * names all of it. A connector between a pipeline that stays and one that does not is left out, and
+ * so is a pipeline that had nothing else on one of its sides. Of service::extensions, those of
+ * unknown type leave.
  *
  * Owner: the tree; new nodes live in the check's arena.
  *

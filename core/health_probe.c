@@ -12,6 +12,14 @@
 
 enum { TIMEOUT_S = 5, STATUS_LINE_MAX = 256 };
 
+/* What errno says about a call that failed; 0: the connection has ended. */
+static const char *problem(void)
+{
+    if (errno == EAGAIN || errno == EINPROGRESS)
+        return "no answer within 5 s";
+    return errno ? strerror(errno) : "no answer";
+}
+
 /* Returns a connected socket with timeouts; -1 with errno set. */
 static int open_socket(const struct addrinfo *address)
 {
@@ -45,7 +53,7 @@ static int connect_to(const struct endpoint *endpoint, struct error *err)
     for (const struct addrinfo *address = addresses; address && fd < 0; address = address->ai_next)
         fd = open_socket(address);
     if (fd < 0)
-        error_set(err, "%s: %s", endpoint->url, strerror(errno));
+        error_set(err, "%s: %s", endpoint->url, problem());
     freeaddrinfo(addresses);
     return fd;
 }
@@ -79,7 +87,7 @@ static bool ask(int fd, const struct endpoint *endpoint, struct error *err)
         return error_set(err, "%s: the URL is too long", endpoint->url);
     errno = 0;
     if (send(fd, request, (size_t)size, MSG_NOSIGNAL) != size || !read_status_line(fd, line))
-        return error_set(err, "%s: %s", endpoint->url, errno ? strerror(errno) : "no answer");
+        return error_set(err, "%s: %s", endpoint->url, problem());
     const char *status = strncmp(line, "HTTP/1.", 7) == 0 ? strchr(line, ' ') : NULL;
     if (!status)
         return error_set(err, "%s: not an answer of HTTP", endpoint->url);
@@ -89,6 +97,8 @@ static bool ask(int fd, const struct endpoint *endpoint, struct error *err)
 static bool probe(struct arena *arena, const char *url, struct error *err)
 {
     struct endpoint endpoint;
+    if (!strstr(url, "://"))
+        url = arena_printf(arena, "http://%s", url);
     if (!endpoint_parse_url(arena, url, &endpoint, err))
         return error_prefix(err, "%s", url);
     if (endpoint.scheme != ENDPOINT_HTTP)

@@ -14,8 +14,8 @@
 /* Where the extension health_check listens by default. */
 #define HEALTH_PROBE_URL "http://localhost:13133/"
 
-/* Sends GET to an http:// URL. Returns whether the answer's status is 200 to 299; else err says
- * what happened. */
+/* Sends GET to an http:// URL, or to host:port. Returns whether the answer's status is 200 to 299;
+ * else err says what happened. */
 bool health_probe(const char *url, struct error *err);
 
 #endif

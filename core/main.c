@@ -112,10 +112,11 @@ static bool add_set(struct arguments *arguments, const char *text)
     return true;
 }
 
-/* "traces,profiles" */
+/* "traces, profiles" */
 static bool read_signals(struct arguments *arguments, const char *list)
 {
     for (const char *next = list;;) {
+        next += strspn(next, " ");
         struct slice name = slice_of(next, strcspn(next, ","));
         unsigned signal = 0;
         while (signal < CONFIG_SIGNAL_COUNT && !slice_is(name, config_signal_names[signal]))

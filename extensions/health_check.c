@@ -19,6 +19,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#define IDLE_NS INT64_C(5000000000)
+
 struct response_body {
     const char *healthy, *unhealthy; /* NULL: not set */
 };
@@ -61,7 +63,7 @@ static const struct field health_check_fields[] = {
     FIELD_STRING(health_check_settings, path, "The path that is answered; \"/\": every path.",
                  .fallback = "/"),
     FIELD_BLOCK(health_check_settings, server, http_server_settings, http_server_fields,
-                "The listener.", .inlined = true),
+                "The listener. Idle connections are closed after 5 s.", .inlined = true),
     FIELD_BLOCK(health_check_settings, response_body, response_body, response_body_fields,
                 "What is answered in place of a JSON object with the status and the uptime."),
     FIELD_BLOCK(health_check_settings, check_collector_pipeline, check_collector_pipeline,
@@ -162,11 +164,14 @@ static bool health_check_init(struct component *component, struct error *err)
     options.budget = NULL; /* it has to answer above all when nothing else may */
     options.accounts = NULL;
     options.uses_reserve = true;
-    if (options.max_connections == 0)
-        options.max_connections = 64;
+    /* A probe asks as soon as it is connected. Idle connections must not keep others waiting. */
+    if (options.read_header_timeout_ns == 0 || options.read_header_timeout_ns > IDLE_NS)
+        options.read_header_timeout_ns = IDLE_NS;
+    if (options.idle_timeout_ns == 0 || options.idle_timeout_ns > IDLE_NS)
+        options.idle_timeout_ns = IDLE_NS;
     if (options.max_body_bytes > 1024)
         options.max_body_bytes = 1024;
-    assert(!health->server && options.max_connections > 0);
+    assert(!health->server);
     health->server =
         server_new(&options, &handler, health, process->workers, process->worker_count, err);
     return health->server != NULL;

@@ -98,6 +98,7 @@ struct delivery {
     uint64_t waiting_weight;
     struct timer flush; /* of sending_queue.batch */
     struct log_interval rejections;
+    struct log_interval too_large; /* requests above max_size */
     bool draining;
     bool stopped;
 };

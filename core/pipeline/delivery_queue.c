@@ -250,6 +250,24 @@ static struct shipment *take_group(struct delivery *delivery)
     return split_again(leader);
 }
 
+/* The parts of a split request repeat a limited number of bytes; the rest stays in one
+ * (batch_cut.h). */
+static void log_if_too_large(struct delivery *delivery, const struct shipment *shipment)
+{
+    const struct queue_batch_settings *settings = &delivery->queue->batch;
+    if (!settings->enabled || settings->max_size == 0 || shipment->weight <= settings->max_size ||
+        shipment->batch->items == 1)
+        return;
+    uint64_t now = delivery->node->worker->now_ns;
+    uint64_t items = log_interval_add(&delivery->too_large, shipment->batch->items, now);
+    if (items > 0)
+        log_warn(
+            delivery->node->component->label,
+            "Requests larger than sending_queue::batch::max_size are sent: splitting them would "
+            "repeat their dictionaries and resources too often (items: %llu)",
+            (unsigned long long)items);
+}
+
 static bool is_due(const struct delivery *delivery)
 {
     assert(delivery->waiting.first);
@@ -287,8 +305,10 @@ void delivery_pump(struct delivery *delivery)
             return;
         }
         struct shipment *next = take_group(delivery);
-        if (next)
+        if (next) {
+            log_if_too_large(delivery, next);
             delivery_activate(next);
+        }
         drop_abandoned(delivery);
     }
 }

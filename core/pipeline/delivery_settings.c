@@ -13,8 +13,11 @@ static const struct field queue_batch_fields[] = {
                    "Longest time that data waits to be merged.", .fallback = "200ms", .min = "1ns"),
     FIELD_UINT(queue_batch_settings, min_size,
                "Waiting data is sent once there is this much of it.", .fallback = "8192"),
-    FIELD_UINT(queue_batch_settings, max_size,
-               "Size of the largest request; larger ones are split; 0: no limit.", .fallback = "0"),
+    FIELD_UINT(
+        queue_batch_settings, max_size,
+        "Size of the largest request; larger ones are split. Parts repeat dictionaries and "
+        "resources; beyond 31 times the request, or 16 MiB, the rest stays in one. 0: no limit.",
+        .fallback = "0"),
     FIELD_ENUM(queue_batch_settings, sizer,
                "Unit of min_size and max_size; auto: the queue's sizer if that is items or bytes, "
                "else items.",

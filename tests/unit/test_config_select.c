@@ -107,6 +107,35 @@ static void a_connector_in_use_stays(void **state)
          "\"forward\" which is not configured; it needs an entry under receivers\n");
 }
 
+/* And a pipeline that leads only there. */
+static void pipelines_that_lead_only_elsewhere_are_left_out(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "connectors: {spanmetrics: , forward: }\n"
+         "service:\n"
+         "  pipelines:\n"
+         "    traces: {receivers: [otlp], exporters: [nop]}\n"
+         "    traces/a: {receivers: [otlp], exporters: [forward]}\n"
+         "    traces/b: {receivers: [forward], exporters: [spanmetrics]}\n"
+         "    metrics: {receivers: [spanmetrics], exporters: [nop]}\n",
+         TRACES, true,
+         "collector.yaml:6:5: warning: service: --signals traces leaves out: pipelines metrics, "
+         "traces/b, traces/a; connectors spanmetrics, forward\n");
+}
+
+static void a_misspelt_signal_is_an_error(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "service: {pipelines: {trace/x: {receivers: [otlp], exporters: [nop]}}}\n",
+         TRACES, false,
+         "collector.yaml:3:23: error: service::pipelines: in \"trace/x\" id: unknown pipeline "
+         "signal: \"trace\", did you mean \"traces\"?\n");
+}
+
 static void some_pipeline_must_be_left(void **state)
 {
     (void)state;
@@ -144,6 +173,8 @@ int main(void)
         cmocka_unit_test(ids_behind_placeholders_are_found),
         cmocka_unit_test(nothing_left_out_is_silent),
         cmocka_unit_test(a_connector_in_use_stays),
+        cmocka_unit_test(pipelines_that_lead_only_elsewhere_are_left_out),
+        cmocka_unit_test(a_misspelt_signal_is_an_error),
         cmocka_unit_test(some_pipeline_must_be_left),
         cmocka_unit_test(what_is_no_map_is_told_as_ever),
     };
