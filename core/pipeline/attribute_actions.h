@@ -1,6 +1,7 @@
 /*
- * attribute_actions: the Collector's list of edits to attributes (resource and attributes
- * processors).
+ * attribute_actions: the Collector's list of edits to attributes, used by the processor
+ * `resource`. It edits messages with KeyValues; the attributes of samples are in the dictionary
+ * (items.h).
  *
  * insert, update, upsert, delete, hash, extract, convert, in order, on one message that has a
  * repeated KeyValue field. A message whose attributes are already as the actions want them is not

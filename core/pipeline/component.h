@@ -45,7 +45,9 @@ struct component_type {
     size_t node_size;
     bool (*node_start)(struct node *node, struct error *err); /* may be NULL */
     /* Takes ownership of the batch. Never blocks, never answers the client; may settle the receipt
-     * at once. Passes a batch that it cannot accept to node_refuse. NULL for receivers and
+     * at once. Passes a batch that it cannot accept to node_refuse. A node that forwards after it
+     * has returned keeps the batch's reservation until then (reservation_keep), lends the batch to
+     * a job that works on it (batch_lend), and needs is_idle and node_stop. NULL for receivers and
      * extensions. */
     void (*consume)(struct node *node, struct batch *batch);
     /* It keeps what it consumes within its own limits, so reservations (block_on_overflow) end
