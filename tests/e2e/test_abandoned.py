@@ -102,11 +102,14 @@ class AbandonedTest(unittest.TestCase):
                           what="connections that broke")
 
     def check_nothing_arrives(self, target, process, count, counter="otelcol_receiver_refused_spans"):
-        """The backend is back, and takes only what somebody waits for."""
+        """profcol stops trying what was given up, and the backend that is back takes only what somebody waits for.
+
+        The backend comes back last: an attempt that was under way when its client gave up may still reach it.
+        """
+        server.wait_until(lambda: process.metric(counter) == count, what="the end of what was given up")
         target.default = backend.Answer()
         answer = client.export("grpc", process.address("grpc"), span(FRESH))
         self.assertTrue(client.succeeded(answer), answer)
-        server.wait_until(lambda: process.metric(counter) == count, what="the end of what was given up")
         self.assertEqual(names(target.accepted("traces")), [f"span {FRESH}"])
         self.assertEqual(target.accepted("profiles"), [])
         self.assertEqual(process.metric("otelcol_receiver_accepted_spans", transport="grpc"), 1)
