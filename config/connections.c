@@ -126,7 +126,7 @@ static void check_connector(struct config_check *check, const struct config_comp
 
 struct search {
     struct config_check *check;
-    enum { NOT_SEEN, ON_THE_WAY, DONE } *states; /* of each pipeline */
+    enum { NOT_SEEN, ON_THE_WAY, DONE } * states; /* of each pipeline */
 };
 
 static void report_cycle(const struct search *search, const struct config_component *connector,
@@ -165,9 +165,9 @@ void config_check_connections(struct config_check *check)
     for (size_t i = 0; i < config->component_count[CONFIG_CONNECTORS]; i++)
         if (config->components[CONFIG_CONNECTORS][i].type)
             check_connector(check, &config->components[CONFIG_CONNECTORS][i]);
-    struct search search = {.check = check,
-                            .states = arena_zalloc(check->arena, config->pipeline_count *
-                                                                     sizeof *search.states)};
+    struct search search = {
+        .check = check,
+        .states = arena_zalloc(check->arena, config->pipeline_count * sizeof *search.states)};
     for (size_t i = 0; i < config->pipeline_count; i++)
         if (search.states[i] == NOT_SEEN)
             visit(&search, i);

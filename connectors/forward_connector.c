@@ -19,8 +19,9 @@ const struct component_type forward_connector_type = {
                           [CONFIG_PROFILES] = STABILITY_ALPHA,
                           [CONFIG_METRICS] = STABILITY_ALPHA,
                           [CONFIG_LOGS] = STABILITY_ALPHA},
-            .help = "Passes data from the pipelines where it is an exporter to the pipelines of the "
-                    "same signal where it is a receiver: to merge pipelines, or to part them.",
+            .help =
+                "Passes data from the pipelines where it is an exporter to the pipelines of the "
+                "same signal where it is a receiver: to merge pipelines, or to part them.",
             .fields = forward_fields,
             .config_size = sizeof(char),
         },

@@ -84,6 +84,11 @@ static inline const uint8_t *take_fixed64(const uint8_t *p, const uint8_t *end, 
     return stands_at(p, end, tag) ? p + 1 + 8 : p;
 }
 
+static inline const uint8_t *take_fixed32(const uint8_t *p, const uint8_t *end, unsigned tag)
+{
+    return stands_at(p, end, tag) ? p + 1 + 4 : p;
+}
+
 static inline const uint8_t *take_id(const uint8_t *p, const uint8_t *end, unsigned tag,
                                      unsigned size)
 {
@@ -538,6 +543,95 @@ static inline bool is_plain_span(struct scan_found *found, const uint8_t *p, con
     return true;
 }
 
+static inline bool is_plain_number_point(struct scan_found *found, const uint8_t *p,
+                                         const uint8_t *end)
+{
+    uint32_t elements = 0;
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_fixed64(p, end, TAG(NUMBER_POINT_START_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(NUMBER_POINT_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(NUMBER_POINT_AS_DOUBLE, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(NUMBER_POINT_AS_INT, WIRE_FIXED64));
+        p = take_attributes(&elements, p, end, TAG(NUMBER_POINT_ATTRIBUTES, WIRE_BYTES));
+        p = take_number(p, end, TAG(NUMBER_POINT_FLAGS, WIRE_VARINT));
+    } while (p != start && p < end);
+    if (p != end)
+        return false;
+    found->elements += elements;
+    return true;
+}
+
+static inline bool is_plain_histogram_point(struct scan_found *found, const uint8_t *p,
+                                            const uint8_t *end)
+{
+    uint32_t elements = 0;
+    size_t numbers = 0;
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_START_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_COUNT, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_SUM, WIRE_FIXED64));
+        p = take_fixed64s(&numbers, p, end, TAG(HISTOGRAM_POINT_BUCKET_COUNTS, WIRE_BYTES));
+        p = take_fixed64s(&numbers, p, end, TAG(HISTOGRAM_POINT_EXPLICIT_BOUNDS, WIRE_BYTES));
+        p = take_attributes(&elements, p, end, TAG(HISTOGRAM_POINT_ATTRIBUTES, WIRE_BYTES));
+        p = take_number(p, end, TAG(HISTOGRAM_POINT_FLAGS, WIRE_VARINT));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_MIN, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_MAX, WIRE_FIXED64));
+    } while (p != start && p < end);
+    if (p != end)
+        return false;
+    found->elements += elements;
+    return true;
+}
+
+/* Takes the body of a log record, of which there may be one. */
+static inline const uint8_t *take_body(uint32_t *bodies, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *body;
+    size_t size;
+
+    if (!stands_at(p, end, TAG(LOG_RECORD_BODY, WIRE_BYTES)))
+        return p;
+    body = open_payload(p, end, &size);
+    if (*bodies > 0 || body > end || !is_plain_value(body, size))
+        return not_plain(end);
+    ++*bodies;
+    return body + size;
+}
+
+static inline bool is_plain_log_record(struct scan_found *found, const uint8_t *p,
+                                       const uint8_t *end)
+{
+    uint32_t elements = 0;
+    uint32_t bodies = 0;
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_fixed64(p, end, TAG(LOG_RECORD_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_number(p, end, TAG(LOG_RECORD_SEVERITY_NUMBER, WIRE_VARINT));
+        p = take_text(p, end, TAG(LOG_RECORD_SEVERITY_TEXT, WIRE_BYTES));
+        p = take_body(&bodies, p, end);
+        p = take_attributes(&elements, p, end, TAG(LOG_RECORD_ATTRIBUTES, WIRE_BYTES));
+        p = take_number(p, end, TAG(LOG_RECORD_DROPPED_ATTRIBUTES_COUNT, WIRE_VARINT));
+        p = take_fixed32(p, end, TAG(LOG_RECORD_FLAGS, WIRE_FIXED32));
+        p = take_id(p, end, TAG(LOG_RECORD_TRACE_ID, WIRE_BYTES), TRACE_ID_SIZE);
+        p = take_id(p, end, TAG(LOG_RECORD_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
+        p = take_fixed64(p, end, TAG(LOG_RECORD_OBSERVED_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_text(p, end, TAG(LOG_RECORD_EVENT_NAME, WIRE_BYTES));
+    } while (p != start && p < end);
+    if (p != end)
+        return false;
+    found->elements += elements + bodies;
+    return true;
+}
+
 static inline bool is_plain_sample(struct scan_found *found, const uint8_t *p, const uint8_t *end)
 {
     size_t values = 0;
@@ -728,6 +822,12 @@ const uint8_t *scan_run(enum scan_action action, struct scan_found *found, const
     case SCAN_ATTRIBUTE_ENTRY:
         return take_messages(found, p, end, is_plain_entry,
                              SCAN_COUNT_ENTRIES + DICTIONARY_ATTRIBUTE_TABLE);
+    case SCAN_NUMBER_POINT:
+        return take_messages(found, p, end, is_plain_number_point, SCAN_COUNT_ITEMS);
+    case SCAN_HISTOGRAM_POINT:
+        return take_messages(found, p, end, is_plain_histogram_point, SCAN_COUNT_ITEMS);
+    case SCAN_LOG_RECORD:
+        return take_messages(found, p, end, is_plain_log_record, SCAN_COUNT_ITEMS);
     case SCAN_STACK:
         return take_messages(found, p, end, is_plain_stack,
                              SCAN_COUNT_ENTRIES + DICTIONARY_STACK_TABLE);

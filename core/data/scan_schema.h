@@ -53,6 +53,9 @@ enum scan_action {
     SCAN_LINK,            /* of the link_table */
     SCAN_ATTRIBUTE_ENTRY, /* a KeyValueAndUnit */
     SCAN_STACK,
+    SCAN_NUMBER_POINT,
+    SCAN_HISTOGRAM_POINT,
+    SCAN_LOG_RECORD,
     SCAN_MESSAGE, /* any other message */
 };
 #define SCAN_FIRST_BYTES SCAN_SKIP_BYTES

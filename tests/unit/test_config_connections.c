@@ -18,34 +18,39 @@
 
 static const char *const cases[][2] = {
     {"traces/a: {receivers: [otlp], exporters: [forward]}, "
-     "traces/b: {receivers: [forward], exporters: [nop]}", ""},
+     "traces/b: {receivers: [forward], exporters: [nop]}",
+     ""},
     /* several at each end, and one after the other */
     {"traces/a: {receivers: [otlp], exporters: [forward]}, "
      "traces/b: {receivers: [otlp], exporters: [forward, nop]}, "
      "traces/c: {receivers: [forward], exporters: [forward/2]}, "
-     "traces/d: {receivers: [forward, forward/2], exporters: [nop]}", ""},
+     "traces/d: {receivers: [forward, forward/2], exporters: [nop]}",
+     ""},
     /* of two signals */
     {"traces/a: {receivers: [otlp], exporters: [forward]}, "
      "traces/b: {receivers: [forward], exporters: [nop]}, "
      "logs/a: {receivers: [otlp], exporters: [forward]}, "
-     "logs/b: {receivers: [forward], exporters: [nop]}", ""},
+     "logs/b: {receivers: [forward], exporters: [nop]}",
+     ""},
     {"traces/a: {receivers: [otlp], exporters: [forward]}",
      NOT_CONNECTED "must be used as both receiver and exporter but is not used as receiver\n"},
     {"traces/a: {receivers: [forward], exporters: [nop]}",
      NOT_CONNECTED "must be used as both receiver and exporter but is not used as exporter\n"},
     {"traces/a: {receivers: [otlp], exporters: [forward]}, "
      "logs/b: {receivers: [forward], exporters: [nop]}",
-     NOT_CONNECTED "connector \"forward\" used as exporter in [traces/a] pipeline but not used in any "
-                   "supported receiver pipeline\n"
-     NOT_CONNECTED "connector \"forward\" used as receiver in [logs/b] pipeline but not used in any "
-                   "supported exporter pipeline\n"},
+     NOT_CONNECTED
+     "connector \"forward\" used as exporter in [traces/a] pipeline but not used in any "
+     "supported receiver pipeline\n" NOT_CONNECTED
+     "connector \"forward\" used as receiver in [logs/b] pipeline but not used in any "
+     "supported exporter pipeline\n"},
     {"traces: {receivers: [otlp, forward], exporters: [nop, forward]}",
      NOT_CONNECTED "cycle detected: pipeline \"traces\" leads back to pipeline \"traces\"\n"},
     {"traces/a: {receivers: [otlp, forward/2], exporters: [forward]}, "
      "traces/b: {receivers: [forward], exporters: [forward/2]}",
      NOT_CONNECTED_2 "cycle detected: pipeline \"traces/b\" leads back to pipeline \"traces/a\"\n"},
     {"traces: {receivers: [otlp], processors: [forward], exporters: [nop]}",
-     "t.yaml:4:64: error: service::pipelines::traces: references processor \"forward\" which is not "
+     "t.yaml:4:64: error: service::pipelines::traces: references processor \"forward\" which is "
+     "not "
      "configured; it needs an entry under processors\n"},
 };
 
@@ -91,13 +96,14 @@ static void ambiguous_ids(void **state)
               "connectors: {same: , same/1: }\n"
               "service: {pipelines: {traces: {receivers: [same], exporters: [same/1]}}}\n"),
         &report));
-    assert_string_equal(text_string(&report),
-                        "t.yaml:3:14: error: connectors::same: ambiguous ID: found both "
-                        "\"same\" receiver and \"same\" connector; rename one, for example the connector "
-                        "to \"same/connector\"\n"
-                        "t.yaml:3:22: error: connectors::same/1: ambiguous ID: found both "
-                        "\"same/1\" exporter and \"same/1\" connector; rename one, for example the "
-                        "connector to \"same/1/connector\"\n");
+    assert_string_equal(
+        text_string(&report),
+        "t.yaml:3:14: error: connectors::same: ambiguous ID: found both "
+        "\"same\" receiver and \"same\" connector; rename one, for example the connector "
+        "to \"same/connector\"\n"
+        "t.yaml:3:22: error: connectors::same/1: ambiguous ID: found both "
+        "\"same/1\" exporter and \"same/1\" connector; rename one, for example the "
+        "connector to \"same/1/connector\"\n");
     text_deinit(&report);
 }
 

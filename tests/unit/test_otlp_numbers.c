@@ -1,11 +1,14 @@
 /* The field numbers of core/data/otlp.h against the schema. */
 #include "core/data/otlp.h"
 
+#include "opentelemetry/proto/collector/logs/v1/logs_service.pb-c.h"
+#include "opentelemetry/proto/collector/metrics/v1/metrics_service.pb-c.h"
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +22,8 @@ struct known {
 };
 
 #define TRACE(name) &opentelemetry__proto__trace__v1__##name##__descriptor
+#define METRICS(name) &opentelemetry__proto__metrics__v1__##name##__descriptor
+#define LOGS(name) &opentelemetry__proto__logs__v1__##name##__descriptor
 #define COMMON(name) &opentelemetry__proto__common__v1__##name##__descriptor
 #define PROFILES(name) &opentelemetry__proto__profiles__v1development__##name##__descriptor
 
@@ -28,6 +33,55 @@ static const struct {
 } messages[] = {
     {&opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor,
      {{"resource_spans", TRACES_RESOURCE_SPANS}}},
+    {&opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor,
+     {{"resource_metrics", REQUEST_GROUPS}}},
+    {METRICS(resource_metrics), {{"resource", GROUP_RESOURCE}, {"scope_metrics", GROUP_SCOPES}}},
+    {METRICS(scope_metrics), {{"metrics", SCOPE_ITEMS}}},
+    {METRICS(metric),
+     {{"gauge", METRIC_GAUGE},
+      {"sum", METRIC_SUM},
+      {"histogram", METRIC_HISTOGRAM},
+      {"exponential_histogram", METRIC_EXPONENTIAL_HISTOGRAM},
+      {"summary", METRIC_SUMMARY}}},
+    {METRICS(gauge), {{"data_points", METRIC_DATA_DATA_POINTS}}},
+    {METRICS(sum), {{"data_points", METRIC_DATA_DATA_POINTS}}},
+    {METRICS(histogram), {{"data_points", METRIC_DATA_DATA_POINTS}}},
+    {METRICS(exponential_histogram), {{"data_points", METRIC_DATA_DATA_POINTS}}},
+    {METRICS(summary), {{"data_points", METRIC_DATA_DATA_POINTS}}},
+    {METRICS(number_data_point),
+     {{"start_time_unix_nano", NUMBER_POINT_START_TIME_UNIX_NANO},
+      {"time_unix_nano", NUMBER_POINT_TIME_UNIX_NANO},
+      {"as_double", NUMBER_POINT_AS_DOUBLE},
+      {"as_int", NUMBER_POINT_AS_INT},
+      {"attributes", NUMBER_POINT_ATTRIBUTES},
+      {"flags", NUMBER_POINT_FLAGS}}},
+    {METRICS(histogram_data_point),
+     {{"start_time_unix_nano", HISTOGRAM_POINT_START_TIME_UNIX_NANO},
+      {"time_unix_nano", HISTOGRAM_POINT_TIME_UNIX_NANO},
+      {"count", HISTOGRAM_POINT_COUNT},
+      {"sum", HISTOGRAM_POINT_SUM},
+      {"bucket_counts", HISTOGRAM_POINT_BUCKET_COUNTS},
+      {"explicit_bounds", HISTOGRAM_POINT_EXPLICIT_BOUNDS},
+      {"attributes", HISTOGRAM_POINT_ATTRIBUTES},
+      {"flags", HISTOGRAM_POINT_FLAGS},
+      {"min", HISTOGRAM_POINT_MIN},
+      {"max", HISTOGRAM_POINT_MAX}}},
+    {&opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
+     {{"resource_logs", REQUEST_GROUPS}}},
+    {LOGS(resource_logs), {{"resource", GROUP_RESOURCE}, {"scope_logs", GROUP_SCOPES}}},
+    {LOGS(scope_logs), {{"log_records", SCOPE_ITEMS}}},
+    {LOGS(log_record),
+     {{"time_unix_nano", LOG_RECORD_TIME_UNIX_NANO},
+      {"severity_number", LOG_RECORD_SEVERITY_NUMBER},
+      {"severity_text", LOG_RECORD_SEVERITY_TEXT},
+      {"body", LOG_RECORD_BODY},
+      {"attributes", LOG_RECORD_ATTRIBUTES},
+      {"dropped_attributes_count", LOG_RECORD_DROPPED_ATTRIBUTES_COUNT},
+      {"flags", LOG_RECORD_FLAGS},
+      {"trace_id", LOG_RECORD_TRACE_ID},
+      {"span_id", LOG_RECORD_SPAN_ID},
+      {"observed_time_unix_nano", LOG_RECORD_OBSERVED_TIME_UNIX_NANO},
+      {"event_name", LOG_RECORD_EVENT_NAME}}},
     {TRACE(resource_spans),
      {{"resource", RESOURCE_SPANS_RESOURCE},
       {"scope_spans", RESOURCE_SPANS_SCOPE_SPANS},
@@ -164,7 +218,9 @@ static void test_numbers(void **state)
                 fail_msg("%s.%s is %u, not %u", message->name, known->field, field->id,
                          known->number);
         }
-        if (count != message->n_fields)
+        bool is_relayed =
+            strstr(message->name, "proto.metrics") || strstr(message->name, "proto.logs");
+        if (count != message->n_fields && !is_relayed) /* of which only some fields are read */
             fail_msg("%s has %u fields, %u are known", message->name, message->n_fields, count);
     }
 }
