@@ -8,7 +8,7 @@
 #include <assert.h>
 
 enum { REPEATED_MAX = 31, REPEATED_BYTES_MAX = 16 << 20 };
-/* A part is a batch of its own: so much besides its bytes, about. */
+/* About how much memory a part takes besides its bytes, because it is a batch of its own. */
 enum { PART_BYTES = 512, SPARE_BYTES = 16 * PART_BYTES };
 
 static struct traces_source *read_traces(const struct batch *batch)
@@ -36,7 +36,7 @@ void cut_source_open(struct cut_source *source, const struct batch *batch,
 
 bool cut_source_is_open(const struct cut_source *source)
 {
-    assert(!source->traces || !source->profiles); /* one signal */
+    assert(!source->traces || !source->profiles); /* not of two signals */
     return source->traces || source->profiles;
 }
 

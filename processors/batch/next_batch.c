@@ -7,16 +7,16 @@
 
 #include <assert.h>
 
-/* Requests smaller than this on average are copied into one. */
+/* Requests smaller than this on average are copied into one buffer. */
 enum { PART_MIN_BYTES = 4096 };
 
-/* A batch in the making. */
+/* The state while a batch is made. */
 struct filling {
     struct shard *shard;
     struct senders *senders;
     uint64_t items;
     uint64_t items_max;
-    struct buffer **parts; /* traces: encoded requests, to be put one behind the other */
+    struct buffer **parts; /* for traces: the encoded requests, to be concatenated */
     size_t part_count;
 };
 
@@ -61,7 +61,7 @@ static void add_some(struct filling *filling, struct held_request *request, uint
     request->taken += count;
 }
 
-/* The batch answers for its part of the request. */
+/* Adds the receipt of the request, or a part of it, to those of the batch. */
 static void share_receipt(struct senders *senders, struct held_request *request, bool is_last)
 {
     senders->were_told_success |= request->acknowledged;
@@ -76,8 +76,8 @@ static void share_receipt(struct senders *senders, struct held_request *request,
         request->receipt = NULL;
 }
 
-/* How many items of the request go into the batch. If the room for what its parts repeat is used
- * up, the rest goes in one piece. */
+/* Returns how many items of the request go into the batch. When its parts may repeat no more
+ * bytes, all remaining items stay together. */
 static uint32_t share_of(const struct filling *filling, const struct held_request *request)
 {
     assert(filling->items < filling->items_max);
@@ -105,7 +105,7 @@ static void add_request(struct filling *filling, struct held_request *request)
         held_requests_remove_first(shard);
 }
 
-/* ---- all of them ---- */
+/* ---- the whole batch ---- */
 
 static void fill(struct filling *filling)
 {
@@ -134,8 +134,8 @@ static struct buffer *copy_parts(struct filling *filling, size_t size)
     return joined;
 }
 
-/* Traces merge by standing one behind the other. Only small requests are copied together: each on
- * its own would pin a buffer and be a piece of every write. */
+/* Encoded traces are merged by concatenation. Small requests are copied into one buffer, because
+ * many small buffers would cost memory and make every write slower. Large ones are not copied. */
 static struct batch *join_parts(struct filling *filling, struct worker *worker)
 {
     size_t size = 0;
@@ -154,13 +154,13 @@ static struct batch *join_parts(struct filling *filling, struct worker *worker)
     return batch;
 }
 
-/* As it came. */
+/* Returns the first request unchanged. */
 static struct batch *take_whole(struct shard *shard, struct senders *senders)
 {
     struct held_request *request = held_requests_first(shard);
     struct batch *batch = request->batch;
     request->batch = NULL;
-    batch->peer = 0; /* as of what is merged: the next one may come from somebody else */
+    batch->peer = 0; /* as for merged requests: their peers differ */
     shard->items -= batch->items;
     share_receipt(senders, request, true);
     held_requests_remove_first(shard);
