@@ -916,12 +916,12 @@ static void test_wrong_metadata(void **state)
     f.out.size = f.chunk + 68;
     jfr_fixture_event(&f, 0);
     JFR_NUMBERS(&f, 0, 0, 0, 1, 1);
-    for (int i = 0; i < 20; i++) /* elements, each with one inside */
+    for (int i = 0; i < 20; i++) /* elements, each nested in the last one */
         JFR_NUMBERS(&f, 0, 0, 1);
     jfr_fixture_event_end(&f);
     jfr_fixture_chunk_end(&f, 68);
     expect_error(&f, no_labels, "chunk 1: metadata: is nested deeper than 16 elements");
-    f.out.data[68] = 0x84; /* its size, the least that there can be */
+    f.out.data[68] = 0x84; /* its size, the smallest possible */
     expect_error(&f, no_labels, "chunk 1: metadata: its strings are truncated");
     f.out.data[72] = 1;
     f.out.data[68] = 0x85;
