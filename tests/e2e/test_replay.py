@@ -63,7 +63,7 @@ def form_of(data, signal, content):
 def digest_of(form):
     """Return the digest of a form, computed once per object."""
     if id(form) not in DIGESTS:
-        DIGESTS[id(form)] = canonical.digest(form), form    # keeps the form alive, so the id is its own
+        DIGESTS[id(form)] = canonical.digest(form), form    # keeps the form alive, so its id is unique
     return DIGESTS[id(form)][0]
 
 
