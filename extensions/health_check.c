@@ -152,7 +152,7 @@ static void on_request(void *context, struct exchange *exchange)
 
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static bool health_check_init(struct component *component, struct error *err)
 {

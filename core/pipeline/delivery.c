@@ -8,7 +8,7 @@
 
 #define QUEUE_FULL_NS INT64_C(500000000) /* retry delay for a refused client */
 
-/* ---- what all workers share ---- */
+/* ---- the part that all workers share ---- */
 
 static double read_queued(void *context)
 {

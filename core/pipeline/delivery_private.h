@@ -37,7 +37,7 @@ void delivery_log_dropped(const struct delivery *delivery, const char *why, cons
 void delivery_log_rejected(const struct delivery *delivery, const char *why, const char *error,
                            uint64_t items);
 
-/* ---- what waits (delivery_queue.c) ---- */
+/* ---- waiting requests (delivery_queue.c) ---- */
 
 /* Appends the batch, split if it is too large. */
 void delivery_enqueue(struct delivery *delivery, struct batch *batch, const struct room *room);
@@ -48,7 +48,7 @@ void delivery_on_flush(struct timer *timer);
  * split. */
 void delivery_end_cutting(struct shipment *shipment);
 
-/* ---- what is being sent (delivery_attempts.c) ---- */
+/* ---- attempts (delivery_attempts.c) ---- */
 
 /* Creates a request that is in no list. Takes ownership of the batch and the room. */
 struct shipment *delivery_shipment_new(struct delivery *delivery, struct batch *batch,

@@ -136,7 +136,7 @@ static void batch_consume(struct node *base, struct batch *batch)
     batch_sending_pump(shard);
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static struct counter *make_counter(struct node *node, const char *name, const char *help)
 {

@@ -20,7 +20,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit KeyValueA
 
 #define CASE(name) OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_##name
 
-/* ---- a value as text, as it was read and as protobuf-c has it ---- */
+/* ---- a value as text, from our reader and from protobuf-c ---- */
 
 typedef struct any_value read_function(struct slice payload);
 

@@ -248,7 +248,7 @@ static void merges_and_cuts_profiles(void **state)
     }
 }
 
-/* ---- when what comes next cannot take it ---- */
+/* ---- when the next node cannot accept it ---- */
 
 static void keeps_what_finds_no_room(void **state)
 {

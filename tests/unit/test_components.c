@@ -87,7 +87,7 @@ static void types_implement_what_their_kind_needs(void **state)
     }
 }
 
-/* ---- their life, between the receiver otlp and the exporter nop ---- */
+/* ---- starting and stopping, between the receiver otlp and the exporter nop ---- */
 
 static const char *receiver_of(const struct config_type *type)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- what is right ---- */
+/* ---- valid YAML ---- */
 
 static const char *const raw_cases[][2] = {
     /* the value of `raw`, and what print-config prints after " raw:" */
@@ -57,7 +57,7 @@ static void yaml_becomes_the_same_tree(void **state)
     }
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid YAML ---- */
 
 static const char *const errors[][2] = {
     {"", "t.yaml: error: empty configuration file\n"},

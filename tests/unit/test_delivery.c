@@ -869,7 +869,7 @@ static void merged_profiles_keep_the_limit(void **state)
     assert_int_equal(items, 200);
 }
 
-/* ---- what attempts encode ---- */
+/* ---- encoded data of attempts ---- */
 
 static size_t size_of_spans(const struct delivery *delivery, const struct batch *batch)
 {

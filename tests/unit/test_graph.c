@@ -370,7 +370,7 @@ static void receive_traces(struct watched *watched)
 #define PIPELINE(ID, RECEIVERS, PROCESSORS, EXPORTERS)                                             \
     ID ": {receivers: [" RECEIVERS "], processors: [" PROCESSORS "], exporters: [" EXPORTERS "]}"
 
-/* ---- building and the order of life ---- */
+/* ---- building, and the order of start and stop ---- */
 
 static void nodes_live_and_end_in_order(void **state)
 {
@@ -572,7 +572,7 @@ static void workers_drain_on_their_own(void **state)
     end();
 }
 
-/* ---- what cannot start ---- */
+/* ---- failing starts ---- */
 
 static void a_failing_init_undoes_the_others(void **state)
 {
@@ -608,7 +608,7 @@ static void a_failing_start_stops_what_had_started(void **state)
     end();
 }
 
-/* ---- stopping what is not drained ---- */
+/* ---- stopping without a drain ---- */
 
 static void what_is_held_is_given_up_with_its_receipt(void **state)
 {

@@ -86,7 +86,7 @@ static char *names_of(struct batch *batch)
     return names.data;
 }
 
-/* ---- one after the other ---- */
+/* ---- iteration ---- */
 
 static void all_spans_are_found(void **state)
 {

@@ -28,7 +28,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__Sample sample_message;
 #define free_request                                                                               \
     opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked
 
-/* ---- reading, and what came out as text ---- */
+/* ---- reading, and printing the result ---- */
 
 /* Reads a recording; returns NULL, with err set, if it is refused. */
 static struct buffer *read_with(struct slice jfr, struct slice labels,
@@ -796,7 +796,7 @@ static void test_chunks_have_their_own_constants(void **state)
     jfr_fixture_deinit(&f);
 }
 
-/* ---- wrong ones ---- */
+/* ---- invalid ones ---- */
 
 static void write_good(struct jfr_fixture *f)
 {
@@ -1043,7 +1043,7 @@ static void test_wrong_labels(void **state)
     wire_writer_deinit(&labels);
 }
 
-/* ---- few bytes that mean much ---- */
+/* ---- few bytes that unfold to much ---- */
 
 static void test_large_names_again_and_again(void **state)
 {

@@ -112,7 +112,7 @@ static void test_no_prefix_of_a_recording_is_half_a_profile(void **state)
     pprof_each(cut_one);
 }
 
-/* ---- small ones ---- */
+/* ---- small pprofs ---- */
 
 /* One sample of two values and a stack of two, everything set; its strings:
  * 0 "", 1 cpu, 2 nanoseconds, 3 samples, 4 count, 5 main, 6 main.c, 7 leaf, 8 app, 9 key, 10 value,

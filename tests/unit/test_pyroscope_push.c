@@ -290,7 +290,7 @@ static void a_push_cut_anywhere_is_an_error(void **state)
     }
 }
 
-/* ---- what it may grow to ---- */
+/* ---- limits of decompression ---- */
 
 static void samples_are_decompressed_under_one_limit(void **state)
 {
