@@ -1,14 +1,14 @@
 /*
- * health_check: tells a load balancer or Kubernetes whether profcol accepts data.
+ * health_check: tells a load balancer or Kubernetes whether profcol takes data.
  *
- * Like the first version of the Collector's extension of the same name: 200 once all pipelines have
- * started, 503 before that and while the process shuts down. Backends do not affect the answer, so
- * a liveness probe never restarts profcol because a backend is down. The path "/" matches every
- * path, any other only itself. The method does not matter.
+ * The Collector's extension of the same name, in its first form: 200 once all pipelines have
+ * started, 503 before that and while the process shuts down. It says nothing about backends, so a
+ * liveness probe never restarts profcol because one of them is down. Path "/" stands for every
+ * path, any other for itself; the method does not matter.
  *
  * Owner: the component owns the server.
  *
- * Thread: created on main; each answer is sent on its connection's worker.
+ * Thread: made on main; each answer on its connection's worker.
  */
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -105,7 +105,7 @@ static bool is_ready(const struct health_check *health)
            PROCESS_RUNNING;
 }
 
-/* Prints the same texts as the Collector. */
+/* The Collector's words. */
 static void print_status(const struct health_check *health, bool ready, struct text *out)
 {
     const struct process *process = health->component.process;
@@ -152,7 +152,7 @@ static void on_request(void *context, struct exchange *exchange)
 
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
 
-/* ---- start and stop ---- */
+/* ---- life ---- */
 
 static bool health_check_init(struct component *component, struct error *err)
 {
@@ -161,10 +161,10 @@ static bool health_check_init(struct component *component, struct error *err)
     struct process *process = component->process;
     struct server_options options =
         http_server_options(&settings->server, settings->endpoint, process, component->label);
-    options.budget = NULL; /* it must answer even if the budget is used up */
+    options.budget = NULL; /* it has to answer above all when nothing else may */
     options.accounts = NULL;
     options.uses_reserve = true;
-    /* A probe sends its request at once. Idle connections must not keep others waiting. */
+    /* A probe asks as soon as it is connected. Idle connections must not keep others waiting. */
     if (options.read_header_timeout_ns == 0 || options.read_header_timeout_ns > IDLE_NS)
         options.read_header_timeout_ns = IDLE_NS;
     if (options.idle_timeout_ns == 0 || options.idle_timeout_ns > IDLE_NS)
@@ -182,14 +182,15 @@ static void health_check_deinit(struct component *component)
     server_free(health_check_of(component)->server);
 }
 
-/* Workers start one after another. No connection may arrive before the last worker has its node. */
+/* Workers start one after the other: only when the last has its node may a connection arrive
+ * anywhere. */
 static bool health_check_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct health_check *health = health_check_of(node->component);
     if (node->worker->index + 1 < node->component->process->worker_count)
         return true;
-    assert(health->server && !health->started); /* the last worker's node starts it */
+    assert(health->server && !health->started); /* only the node of the last worker starts it */
     health->started = true;
     server_start(health->server);
     log_info(node->component->label, "Starting HTTP server, endpoint: %s",
@@ -197,7 +198,7 @@ static bool health_check_node_start(struct node *node, struct error *err)
     return true;
 }
 
-/* The server answers until the process ends, because a load balancer must see the drain. */
+/* Answers until the end of the process: the drain is what a load balancer has to see. */
 static void health_check_node_stop(struct node *node)
 {
     struct health_check *health = health_check_of(node->component);
