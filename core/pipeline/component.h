@@ -30,8 +30,8 @@ struct component_type {
     struct config_type config; /* name, section, stability, fields, check; the first member, so
                                 * that a config_type can be cast */
 
-    /* Size of the process-wide part, one per id: a struct whose first member is `struct
-     * component`. It is zeroed before init. */
+    /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
+     * before init. */
     size_t component_size;
     /* Called before the first `init`; may change the limits of the process. May be NULL. */
     void (*prepare)(struct component *component);

@@ -17,7 +17,7 @@ struct queue_batch_settings {
     uint64_t min_size;
     uint64_t max_size;
     int sizer;                           /* enum batch_sizer */
-    const struct config_node *partition; /* not supported yet */
+    const struct config_node *partition; /* not there yet */
 };
 enum batch_sizer { BATCH_SIZER_AUTO, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
 

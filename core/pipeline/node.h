@@ -48,7 +48,7 @@ struct process {
     size_t memory_limit_bytes;        /* the same, or the limit of a memory_limiter */
     bool is_limited;                  /* a memory_limiter is configured */
     const char *version;
-    _Atomic uint64_t lost_items; /* acknowledged items that were given up at the stop */
+    _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
     atomic_int phase;            /* enum process_phase */
     uint64_t running_since_ns;   /* monotonic; valid from PROCESS_RUNNING on */
 };
@@ -87,9 +87,9 @@ struct outlet {
     size_t count;
     bool blocks;         /* a queue behind it has block_on_overflow */
     struct pace rooms;   /* of `waiting` */
-    struct list waiting; /* kept batches that wait for room in all branches, in order */
-    struct queue *full;  /* the last queue found without room */
-    size_t fanouts;      /* batches with parts not yet settled */
+    struct list waiting; /* of kept, for room in all branches, in order */
+    struct queue *full;  /* where there was no room last */
+    size_t fanouts;      /* batches of which a branch has not settled its part */
     struct log_interval rejections;
     bool draining;
     bool stopped;
@@ -111,8 +111,8 @@ struct node {
     bool stopped;
 };
 
-/* Marks the beginning of the node's work on the batch, so that the log can name the component
- * that blocked the loop. Call worker_end_piece at the end. Does nothing for a small batch. */
+/* Marks the beginning of the node's work on the batch, so that the log can name the component that
+ * blocked the loop; does nothing for a small batch. End it with worker_end_piece. */
 void node_begin_piece(const struct node *node, const struct batch *batch,
                       struct worker_piece *piece);
 /* A component without is_idle calls this once, after node_drain, when it no longer holds anything.

@@ -81,7 +81,7 @@ static void drop_spans_named(struct node *node, struct batch *batch, struct slic
 /* end */
 
 /* example: change another field */
-/* Truncates the name of each span. The field keeps its place among the others. */
+/* Cuts the name of each span, which stays where it is among the fields. */
 static void cut_names(struct batch *batch, size_t size_max)
 {
     struct items items = items_of(batch);

@@ -608,7 +608,7 @@ static void a_failing_start_stops_what_had_started(void **state)
     end();
 }
 
-/* ---- stopping without a drain ---- */
+/* ---- stopping what is not drained ---- */
 
 static void what_is_held_is_given_up_with_its_receipt(void **state)
 {
