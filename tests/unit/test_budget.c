@@ -27,7 +27,7 @@ static void one_hog_leaves_a_fifth(void **state)
     assert_false(budget_has_room(&hog, 1));
     assert_true(budget_has_room(&good, 225));
     assert_false(budget_has_room(&good, 226));
-    assert_true(budget_reserve(&good, 225)); /* half of what the spare quarter leaves free */
+    assert_true(budget_reserve(&good, 225)); /* half of what is left, including the spare quarter */
     assert_false(budget_reserve(&hog, 1));
 }
 

@@ -230,8 +230,8 @@ static void a_large_body_to_a_slow_reader(void **state)
     free(bytes);
 }
 
-/* A cancelled request frees its body at once, even when half of it is sent. The frames on the
- * shared connection must stay well-formed. */
+/* The caller frees the body of a cancelled request at once, even when half of it is sent. The
+ * frames on the shared connection must stay well-formed. */
 static void cancelled_while_being_sent(void **state)
 {
     (void)state;

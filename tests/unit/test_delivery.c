@@ -549,7 +549,7 @@ static void draining_sends_what_there_is(void **state)
     assert_int_equal(counted("sent"), 4);
 }
 
-/* sending_queue.batch */
+/* ---- sending_queue.batch ---- */
 
 /* Consumes a request of `spans` empty spans, with a header `tenant` unless tenant is NULL. */
 static void consume_spans_of(const char *tenant, unsigned lane, uint8_t spans, struct probe *probe)

@@ -1116,8 +1116,8 @@ static void who_gave_up_is_seen_through_a_holder(void **state)
     "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
     "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
 
-/* Two pipelines lead to the backend. A batch that was acknowledged in one is handed back only
- * there. */
+/* Two pipelines lead to the backend. Their batches are not merged, because an acknowledged one
+ * must be handed back to its own pipeline. */
 static void what_is_joined_goes_back_one_way(void **state)
 {
     (void)state;

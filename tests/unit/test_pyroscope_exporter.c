@@ -131,7 +131,7 @@ static void test_a_service_takes_no_room_of_others(void **state)
         assert_int_equal(admit_many(limits, service, 5, 50, HOUR), 250);
     }
     assert_int_equal(admit_many(limits, "flood", 1, 300, HOUR), 200);
-    assert_in_range(admit_many(limits, "flood", 2001, 1, HOUR), 600, 700); /* its own share */
+    assert_in_range(admit_many(limits, "flood", 2001, 1, HOUR), 600, 700); /* those known */
     label_limits_free(limits);
 }
 
