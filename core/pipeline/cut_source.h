@@ -2,8 +2,9 @@
  * cut_source: reads a batch once, and makes parts of it.
  *
  * Parts are ranges of its items. Each contains only the dictionary entries that its items refer to,
- * and repeats their resource and scope. `struct cut_room` limits what all parts repeat. Used by
- * batch_cut.h, and by the processor batch, which merges parts with other requests.
+ * and repeats their resource and scope. Metrics and logs are split only between resources. `struct
+ * cut_room` limits what all parts repeat. Used by batch_cut.h, and by the processor batch, which
+ * merges parts with other requests.
  *
  * Owner: whoever splits the batch. The source borrows the batch's bytes and the caller's merge.
  *
@@ -24,6 +25,7 @@ struct profiles_merge;
 struct cut_source {
     struct traces_source *traces;
     struct profiles_source *profiles;
+    struct groups_source *groups; /* for metrics and logs; else NULL */
     struct profiles_merge *merge; /* for profiles; else NULL */
 };
 
@@ -34,9 +36,16 @@ void cut_source_open(struct cut_source *source, const struct batch *batch,
 bool cut_source_is_open(const struct cut_source *source);
 /* Frees what was read, but not the merge. Does nothing if the source is closed. */
 void cut_source_close(struct cut_source *source);
+/* Returns how many items from `first` on make a part of at most max_items items, whose own bytes
+ * are at most max_bytes (SIZE_MAX: no limit); at least 1. The result exceeds max_items if the
+ * first resource of metrics or logs alone has more items. */
+uint32_t cut_source_fit(const struct cut_source *source, uint32_t first, uint32_t max_items,
+                        size_t max_bytes);
 /* Returns the size of items [first, first + count) in bytes. All other bytes of a part are
  * repeated ones. */
 size_t cut_source_item_bytes(const struct cut_source *source, uint32_t first, uint32_t count);
+/* Like cut_source_item_bytes, including the headers of the items in a part. */
+size_t cut_source_bytes_in_part(const struct cut_source *source, uint32_t first, uint32_t count);
 /* Makes a part of items [first, first + count). Returns the encoded part, which the caller owns.
  * For profiles, adds the part to the merge instead and returns NULL. *work_out: the bytes of the
  * part, or those read for it, whichever is larger. */
