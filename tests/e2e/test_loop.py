@@ -26,7 +26,7 @@ MESSAGE_BYTES = 4 * 1024 * 1024 - 1024   # max_recv_msg_size_mib is 4
 MANY = 100
 SMALL_UNFOLDED_BYTES = 2_000_000          # more than the loop decompresses itself, less than a job reads
 OTHERS = 50
-PATIENCE = 600                           # seconds; a sanitizer on a busy machine is slow
+PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
 LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
 
 CONFIG = """

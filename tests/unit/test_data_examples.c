@@ -99,7 +99,7 @@ static void cut_names(struct batch *batch, size_t size_max)
 }
 /* end */
 
-/* ---- running the examples ---- */
+/* ---- they are run ---- */
 
 #define SPANS(spans) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" spans "]}]}]}"
 #define ENV(value) "\"attributes\":[{\"key\":\"env\",\"value\":{\"stringValue\":\"" value "\"}}]"
