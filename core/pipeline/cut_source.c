@@ -59,7 +59,7 @@ size_t cut_source_item_bytes(const struct cut_source *source, uint32_t first, ui
                           : profiles_source_item_bytes(source->profiles, first, count);
 }
 
-/* Of an item in a part, beside its bytes. */
+/* Overhead of an item in a part. */
 enum { ITEM_HEADER_BYTES = 2 };
 
 size_t cut_source_bytes_in_part(const struct cut_source *source, uint32_t first, uint32_t count)
