@@ -215,7 +215,8 @@ static const char service[] =
     "a name when there are\n"
     "several: `profiles/slow`. Each has the lists `receivers`, `processors` (in the order in which "
     "data\n"
-    "passes) and `exporters`. `service::extensions` lists the extensions to start.\n"
+    "passes) and `exporters`. A connector is an exporter of some pipelines and a receiver of "
+    "others. `service::extensions` lists the extensions to start.\n"
     "\n"
     "### telemetry\n";
 

@@ -1,5 +1,6 @@
 #include "config/service.h"
 
+#include "config/connections.h"
 #include "config/node.h"
 #include "config/sections.h"
 #include "config/suggest.h"
@@ -45,6 +46,8 @@ static struct config_component *resolve(struct config_check *check, const struct
         return NULL;
     }
     struct config_component *component = config_find_component(check->config, section, id.text);
+    if (!component && (section == CONFIG_RECEIVERS || section == CONFIG_EXPORTERS))
+        component = config_find_component(check->config, CONFIG_CONNECTORS, id.text);
     if (!component)
         tell_undefined(check, item, path, section, &id);
     return component;
@@ -154,14 +157,23 @@ static const char *signals_of(struct arena *arena, const struct config_type *typ
     return *list ? arena_printf(arena, "%s and %s", list, last) : last;
 }
 
+/* Whether a component can be on a side of a pipeline. */
+static bool carries(const struct config_type *type, enum config_section side,
+                    enum config_signal signal)
+{
+    if (type->section == CONFIG_CONNECTORS && type->emits_metrics && side == CONFIG_RECEIVERS)
+        return signal == CONFIG_METRICS;
+    return type->stability[signal] != STABILITY_NONE;
+}
+
 static void check_signals(struct config_check *check, const struct config_path *path,
                           const struct config_node *list, const struct members *members,
-                          const struct config_pipeline *pipeline)
+                          enum config_section side, const struct config_pipeline *pipeline)
 {
     assert(list || members->count == 0);
     for (size_t i = 0; i < members->count; i++) {
         const struct config_component *component = members->items[i];
-        if (!component->type || component->type->stability[pipeline->signal] != STABILITY_NONE)
+        if (!component->type || carries(component->type, side, pipeline->signal))
             continue;
         struct config_place place = list->place;
         for (size_t k = 0; k < list->count; k++)
@@ -236,7 +248,7 @@ static struct members read_side(struct config_check *check, const struct config_
     assert((size_t)section < sizeof pipeline_keys / sizeof *pipeline_keys);
     const struct config_node *list = config_node_get(node, pipeline_keys[section]);
     struct members members = read_members(check, list, path, section);
-    check_signals(check, path, list, &members, pipeline);
+    check_signals(check, path, list, &members, section, pipeline);
     return members;
 }
 
@@ -360,6 +372,7 @@ void config_decode_service(struct config_check *check, const struct config_node 
     decode_extensions(check, &path, config_node_get(node, "extensions"));
     decode_pipelines(check, &path, key_or(node, "pipelines", key),
                      config_node_get(node, "pipelines"));
+    config_check_connections(check);
     struct config_path telemetry = {.parent = &path, .name = "telemetry"};
     config_telemetry_apply(check, &telemetry, key_or(node, "telemetry", key),
                            config_node_get(node, "telemetry"));

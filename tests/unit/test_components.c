@@ -37,6 +37,7 @@ static const struct {
     {CONFIG_EXPORTERS, "otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
     {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_CONNECTORS, "forward", ""},
     {CONFIG_EXTENSIONS, "health_check", "{endpoint: '127.0.0.1:0'}"},
 };
 
@@ -83,7 +84,7 @@ static void types_implement_what_their_kind_needs(void **state)
     (void)state;
     for (const struct config_type *const *at = component_types; *at; at++) {
         const struct component_type *type = component_type_of(*at);
-        bool takes = (*at)->section == CONFIG_PROCESSORS || (*at)->section == CONFIG_EXPORTERS;
+        bool takes = (*at)->section != CONFIG_RECEIVERS && (*at)->section != CONFIG_EXTENSIONS;
         assert_int_equal(type->consume != NULL, takes);
         assert_true(type->component_size == 0 || type->component_size >= sizeof(struct component));
         assert_true(type->node_size == 0 || type->node_size >= sizeof(struct node));
@@ -97,19 +98,28 @@ static const char *receiver_of(const struct config_type *type)
     return type->section == CONFIG_RECEIVERS ? type->name : "otlp";
 }
 
+static bool is_at_the_end(const struct config_type *type)
+{
+    return type->section == CONFIG_EXPORTERS || type->section == CONFIG_CONNECTORS;
+}
+
 static void print_pipeline(struct text *yaml, const struct config_type *type, enum signal signal)
 {
     if (type->section < CONFIG_EXTENSIONS && type->stability[signal] == STABILITY_NONE)
         return;
+    if (type->section == CONFIG_CONNECTORS)
+        text_printf(yaml, "    %s/behind: {receivers: [%s], exporters: [nop]}\n",
+                    type->emits_metrics ? "metrics" : signal_name(signal), type->name);
     text_printf(yaml, "    %s: {receivers: [%s], processors: [%s], exporters: [%s]}\n",
                 signal_name(signal), receiver_of(type),
                 type->section == CONFIG_PROCESSORS ? type->name : "",
-                type->section == CONFIG_EXPORTERS ? type->name : "nop");
+                is_at_the_end(type) ? type->name : "nop");
 }
 
 static struct config *configure(const struct config_type *type)
 {
-    static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
+    static const char *const sections[] = {"receivers", "processors", "exporters", "connectors",
+                                           "extensions"};
     struct text yaml = {0}, report = {0};
     if (type->section != CONFIG_RECEIVERS)
         text_printf(&yaml, "receivers: {otlp: %s}\n", minimal[0].settings);

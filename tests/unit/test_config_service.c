@@ -118,12 +118,14 @@ static const char *const files[][2] = {
     {COMPONENTS SERVICE, ""},
     {COMPONENTS SERVICE "connectors:\n", ""},
     {COMPONENTS SERVICE "connectors: {}\n", ""},
-    {COMPONENTS SERVICE "connectors: {forward: }\n",
-     "t.yaml:7:1: error: connectors: profcol has no connectors; the option --signals "
-     "traces,profiles leaves out those that lead to metrics or logs\n"},
+    {COMPONENTS SERVICE "connectors: {spanmetrics: }\n",
+     "t.yaml:7:14: error: connectors: unknown connector type \"spanmetrics\"; there is "
+     "only forward; the option --signals traces,profiles leaves out connectors that lead to "
+     "metrics "
+     "or logs\n"},
     {COMPONENTS SERVICE "x-anchors: 1\n",
      "t.yaml:7:1: error: unknown key \"x-anchors\"; the keys are receivers, processors, exporters, "
-     "extensions, service\n"},
+     "connectors, extensions, service\n"},
     {COMPONENTS SERVICE "procesors: {}\n",
      "t.yaml:7:1: error: unknown key \"procesors\", did you mean \"processors\"?\n"},
     {COMPONENTS "service:\n",
