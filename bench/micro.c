@@ -61,7 +61,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* ---- one request, over and over ---- */
+/* ---- one request, many times ---- */
 
 struct job {
     const char *name;

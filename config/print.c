@@ -190,7 +190,7 @@ static void make_item(const struct printer *printer, size_t start)
     printer->out->data[dash] = '-';
 }
 
-/* ---- nodes as they were written ---- */
+/* ---- nodes as written ---- */
 
 static void print_node_items(const struct printer *printer, const struct config_node *node);
 

@@ -17,11 +17,11 @@ struct names {
 struct selection {
     struct config_check *check;
     struct config_node *root, *service;
-    struct config_node *pipelines; /* those that stay */
-    /* Ids, as the keys of maps: */
-    struct config_node *used[SIDES]; /* by those pipelines */
-    struct config_node *connectors;  /* defined */
-    struct config_node *extensions;  /* of service::extensions, those that stay */
+    struct config_node *pipelines; /* the remaining pipelines */
+    /* Sets of ids, as the keys of maps: */
+    struct config_node *used[SIDES]; /* ids in the remaining pipelines */
+    struct config_node *connectors;  /* defined connectors */
+    struct config_node *extensions;  /* the remaining ones of service::extensions */
     struct names pipelines_out;
     struct text left_out; /* "pipelines metrics, logs; exporter a" */
 };
@@ -44,14 +44,14 @@ static bool is_map(const struct config_node *node)
     return node && node->kind == CONFIG_NODE_MAP;
 }
 
-/* The id as messages and references have it; NULL if it is none. */
+/* Returns the id in its normal form, as in messages and references. NULL if it is not an id. */
 static const char *id_of(struct selection *selection, const char *written)
 {
     struct config_id id;
     return config_id_parse(selection->check->arena, written, &id) ? NULL : id.text;
 }
 
-/* ---- what is left out ---- */
+/* ---- names of what is left out ---- */
 
 static void names_add(struct names *names, const char *name)
 {
@@ -73,11 +73,11 @@ static bool is_selected(struct selection *selection, const char *pipeline, unsig
 {
     struct config_id id;
     if (config_id_parse(selection->check->arena, pipeline, &id))
-        return true; /* an error that decoding reports */
+        return true; /* an error; decoding reports it */
     for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
         if (strcmp(id.type, config_signal_names[signal]) == 0)
             return signals & 1u << signal;
-    return true; /* a misspelt signal is an error, which decoding reports */
+    return true; /* decoding reports a misspelt signal */
 }
 
 static void select_pipelines(struct selection *selection, const struct config_node *all,
@@ -94,7 +94,7 @@ static void select_pipelines(struct selection *selection, const struct config_no
 
 /* ---- references ---- */
 
-/* Expanding changes lists and maps in place, and replaces scalars. */
+/* Returns a copy to expand: expansion changes lists and maps in place, and replaces scalars. */
 static struct config_node *copy(struct arena *arena, const struct config_node *node)
 {
     struct config_node *made = config_node_new(arena, node->kind, node->place);
@@ -122,14 +122,14 @@ static void add_id(struct selection *selection, struct config_node *ids,
 static void add_ids(struct selection *selection, struct config_node *ids,
                     const struct config_node *list)
 {
-    if (list && list->kind == CONFIG_NODE_SCALAR) /* a mistake, which decoding reports */
+    if (list && list->kind == CONFIG_NODE_SCALAR) /* a mistake; decoding reports it */
         add_id(selection, ids, list);
     for (size_t i = 0; list && list->kind == CONFIG_NODE_LIST && i < list->count; i++)
         add_id(selection, ids, list->items[i]);
 }
 
-/* Finds the ids that the pipelines which stay use. Messages about placeholders are left to the
- * expansion of the whole tree. */
+/* Collects the ids that the remaining pipelines use. Errors of placeholders are not reported
+ * here: the expansion of the whole tree reports them. */
 static void collect_used(struct selection *selection)
 {
     struct config_check scratch = *selection->check;
@@ -161,7 +161,7 @@ static bool has_id(struct selection *selection, const struct config_node *ids, c
     return id && config_node_find(ids, id) != SIZE_MAX;
 }
 
-/* A connector whose other end is in no pipeline that stays. */
+/* Whether the id is a connector whose other end is in none of the remaining pipelines. */
 static bool is_loose_end(struct selection *selection, int side, const char *id)
 {
     int other = side == SIDE_RECEIVERS ? SIDE_EXPORTERS : SIDE_RECEIVERS;
@@ -180,7 +180,7 @@ static struct config_node *without_loose_ends(struct selection *selection, int s
     return kept;
 }
 
-/* Returns false if that leaves a side of the pipeline empty. */
+/* Removes loose ends from one pipeline. Returns false if that leaves a side of it empty. */
 static bool remove_loose_ends(struct selection *selection, struct config_node *pipeline)
 {
     for (int side = 0; is_map(pipeline) && side < SIDES; side++) {
@@ -195,8 +195,8 @@ static bool remove_loose_ends(struct selection *selection, struct config_node *p
     return true;
 }
 
-/* Removes loose ends, and pipelines that had nothing else on one side. Returns whether a pipeline
- * was removed: others may have led to it. */
+/* Removes loose ends, and pipelines with nothing else on one side. Returns whether it removed a
+ * pipeline: other pipelines may have led only to it. */
 static bool remove_dead_ends(struct selection *selection)
 {
     struct arena *arena = selection->check->arena;
@@ -228,7 +228,7 @@ static bool is_section_used(struct selection *selection, const char *section, co
     return has_id(selection, used[side], id);
 }
 
-/* "receivers", "receiver" */
+/* section and kind: "receivers", "receiver" */
 static void select_section(struct selection *selection, const char *section, const char *kind)
 {
     struct arena *arena = selection->check->arena;
@@ -250,7 +250,7 @@ static bool is_known_extension(struct selection *selection, const char *written)
 {
     struct config_id id;
     if (config_id_parse(selection->check->arena, written, &id))
-        return true; /* an error that decoding reports */
+        return true; /* an error; decoding reports it */
     for (const struct config_type *const *type = selection->check->types; *type; type++)
         if ((*type)->section == CONFIG_EXTENSIONS && strcmp((*type)->name, id.type) == 0)
             return true;
@@ -325,7 +325,7 @@ void config_select(struct config_check *check, struct config_node *root, unsigne
 {
     struct selection selection = {.check = check, .root = root, .service = child(root, "service")};
     assert(root->kind == CONFIG_NODE_MAP && signals != 0);
-    /* Anything else is an error that decoding reports. */
+    /* Decoding reports anything else as an error. */
     if (is_map(selection.service) && is_map(child(selection.service, "pipelines")) &&
         child(selection.service, "pipelines")->count > 0)
         select_all(&selection, signals);

@@ -12,7 +12,7 @@
 
 enum { TIMEOUT_S = 5, STATUS_LINE_MAX = 256 };
 
-/* What errno says about a call that failed; 0: the connection has ended. */
+/* Returns the text of errno after a failed call. errno is 0 if the peer closed the connection. */
 static const char *problem(void)
 {
     if (errno == EAGAIN || errno == EINPROGRESS)
@@ -20,14 +20,14 @@ static const char *problem(void)
     return errno ? strerror(errno) : "no answer";
 }
 
-/* Returns a connected socket with timeouts; -1 with errno set. */
+/* Returns a connected socket with timeouts, or -1 with errno set. */
 static int open_socket(const struct addrinfo *address)
 {
     const struct timeval timeout = {.tv_sec = TIMEOUT_S};
     int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
     if (fd < 0)
         return -1;
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout); /* also of connect */
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout); /* connect uses it, too */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
         return fd;
@@ -37,7 +37,7 @@ static int open_socket(const struct addrinfo *address)
     return -1;
 }
 
-/* Tries the addresses of the name in turn. */
+/* Tries the addresses of the host in turn. Returns a connected socket, or -1 with err set. */
 static int connect_to(const struct endpoint *endpoint, struct error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -58,7 +58,7 @@ static int connect_to(const struct endpoint *endpoint, struct error *err)
     return fd;
 }
 
-/* Reads the first line of the answer, without its end. */
+/* Reads the first line of the answer, without its line end. */
 static bool read_status_line(int fd, char line[STATUS_LINE_MAX])
 {
     size_t size = 0;

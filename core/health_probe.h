@@ -1,8 +1,8 @@
 /*
- * health_probe: asks a running profcol whether it takes data (`profcol healthcheck`), for
- * containers that have no other program to do it.
+ * health_probe: asks a running profcol whether it accepts data (`profcol healthcheck`), for
+ * containers that have no other program to do so.
  *
- * Owner: nothing outlives the call.
+ * Owner: it frees everything before it returns.
  *
  * Thread: main, without workers. Blocks for 5 s at most per address.
  */
@@ -14,8 +14,8 @@
 /* Where the extension health_check listens by default. */
 #define HEALTH_PROBE_URL "http://localhost:13133/"
 
-/* Sends GET to an http:// URL, or to host:port. Returns whether the answer's status is 200 to 299;
- * else err says what happened. */
+/* Sends GET to an http:// URL, or to host:port. Returns true if the answer's status is 200 to
+ * 299. Otherwise returns false, with err set. */
 bool health_probe(const char *url, struct error *err);
 
 #endif

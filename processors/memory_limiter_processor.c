@@ -1,12 +1,12 @@
 /*
- * memory_limiter: says how much memory profcol may use for data, as the Collector's processor of
- * that name does.
+ * memory_limiter: limits the memory that profcol uses for data, like the Collector's processor of
+ * the same name.
  *
  * The Collector polls its heap; profcol counts what it holds. So the settings become the limits of
- * the process before anything starts: beyond limit_mib minus spike_limit_mib a request is refused
- * when it arrives, at any time, and not from one check to the next. docs/architecture.md, Limits,
- * says what that memory is divided into. If several limiters have different limits, the largest one
- * is that of the process, and each of the others refuses in its own pipelines.
+ * the process before anything starts. Above limit_mib minus spike_limit_mib, every request is
+ * refused on arrival, without a periodic check. docs/architecture.md, Limits, says how that memory
+ * is divided. If several limiters have different limits, the largest one is the process's, and each
+ * of the others refuses requests in its own pipelines.
  *
  * Owner: nothing is kept of a batch.
  *
@@ -28,7 +28,7 @@ struct memory_limiter_settings {
 
 struct memory_limiter {
     struct component component;
-    size_t requests_bytes; /* that requests may use */
+    size_t requests_bytes; /* of that: for requests */
 };
 
 struct memory_limiter_node {
@@ -95,7 +95,7 @@ static void check_settings(void *config, struct config_check *check)
 
 struct limits {
     size_t hard_bytes; /* limit_mib */
-    size_t soft_bytes; /* minus spike_limit_mib */
+    size_t soft_bytes; /* limit_mib minus spike_limit_mib */
 };
 
 static size_t or_fifth(size_t spike_bytes, size_t limit_bytes)
@@ -109,7 +109,8 @@ static size_t percent_of(size_t bytes, uint64_t percentage)
     return bytes / 100 * percentage + bytes % 100 * percentage / 100;
 }
 
-/* memory: of the cgroup or the machine. limit_mib takes precedence over limit_percentage. */
+/* Returns the limits in bytes. memory: bytes of the cgroup or the machine. limit_mib takes
+ * precedence over limit_percentage. */
 static struct limits limits_of(const struct memory_limiter_settings *settings, size_t memory)
 {
     size_t limit, spike;
@@ -125,9 +126,9 @@ static struct limits limits_of(const struct memory_limiter_settings *settings, s
     return (struct limits){limit, spike < limit ? limit - spike : limit / 5};
 }
 
-/* What requests may use: the join's index gets an eighth of the limit; small clients and the copies
- * that exporters send get a quarter each of what requests have (core/base/budget.h,
- * core/pipeline/delivery.h). */
+/* Returns the part of the limit that requests may use, in bytes. The join's index gets an eighth
+ * of the limit. Small clients, and the encoded copies of exporters, get a quarter each of what
+ * requests have (core/base/budget.h, core/pipeline/delivery.h). */
 static size_t requests_share(struct limits limits)
 {
     assert(limits.soft_bytes <= limits.hard_bytes);
@@ -136,7 +137,7 @@ static size_t requests_share(struct limits limits)
     return share > limits.soft_bytes / 4 ? share : limits.soft_bytes / 4;
 }
 
-/* The first limiter replaces the process's own limits; a further one only raises them. */
+/* The first limiter replaces the limits of the process; another one can only raise them. */
 static void limit_process(struct process *process, struct limits limits, size_t requests)
 {
     bool is_first = !process->is_limited;
@@ -181,14 +182,14 @@ static bool memory_limiter_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct memory_limiter_node *limiter = node_of(node);
-    assert(node->component->process->is_limited); /* prepare was called before */
+    assert(node->component->process->is_limited); /* after `prepare` */
     limiter->accepted = make_counter(node, "accepted", "Items that passed.");
     limiter->refused =
         make_counter(node, "refused", "Items that were refused because memory was short.");
     return true;
 }
 
-/* The process has refused whatever is above its limit; this one may be lower. */
+/* Whether memory use is above this limiter's limit, which may be lower than the process's. */
 static bool is_over_own_limit(const struct node *node)
 {
     const struct memory_limiter *limiter = limiter_of(node->component);

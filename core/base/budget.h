@@ -3,8 +3,8 @@
  *
  * Memory for data from outside (bodies, decompressed output, held requests) is reserved before it
  * grows; if the reservation fails, the request is refused. Arenas of an admitted request charge the
- * budget without asking: the request bounds their size, and it was admitted only because there was
- * room for them (core/data/unfold.h).
+ * budget without a reservation: the request bounds their size, and it was admitted only because
+ * there was room for them (core/data/unfold.h).
  *
  * A budget may have a parent, and is then the account of one source (source_accounts.h): what it
  * holds counts at both. An account reserves only up to BUDGET_ACCOUNT_FACTOR times what is free at

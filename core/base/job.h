@@ -1,10 +1,10 @@
 /*
  * job: work that would block a worker's loop, done on a thread of libuv's pool.
  *
- * A worker runs at most JOBS_AT_ONCE jobs beside its loop; further ones wait in order. So large
- * requests never take more threads than that, and name lookups, which use the same pool, always
- * find a free thread (job_pool_size). Moving to another thread and back takes about 20 us, so a job
- * is for work that may take milliseconds.
+ * A worker has at most JOBS_AT_ONCE jobs running; further ones wait in order. So large requests
+ * never take more threads than that, and name lookups, which use the same pool, always find a free
+ * thread (job_pool_size). Moving to another thread and back takes about 20 us, so a job is for work
+ * that may take milliseconds.
  *
  * Owner: the caller owns the struct, and may free it in or after on_done, or after job_cancel.
  * Until then nobody else touches what `run` uses.

@@ -9,7 +9,7 @@
 
 struct source_group {
     struct slice field; /* with its tag and length */
-    uint32_t end_item;  /* over all groups */
+    uint32_t end_item;  /* end of the group's items, counted over all groups */
     uint64_t end_bytes;
 };
 
@@ -146,7 +146,7 @@ static uint32_t group_from(const struct groups_source *source, uint32_t first)
     return group;
 }
 
-/* The groups [from, to). */
+/* A range of groups, [from, to). */
 struct group_range {
     uint32_t from, to;
 };

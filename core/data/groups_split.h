@@ -18,16 +18,17 @@
 
 struct groups_source;
 
-/* Reads one scanned request of a relayed signal (signals.h), given as consecutive slices. */
+/* Creates a source from a scanned request of a relayed signal (signals.h), given as consecutive
+ * slices. */
 struct groups_source *groups_source_new(enum signal signal, const struct slice *slices,
                                         size_t slice_count, struct budget *budget);
-/* Frees the source; the request's bytes stay. NULL is allowed. */
+/* Frees the source, but not the request's bytes. NULL is allowed. */
 void groups_source_free(struct groups_source *source);
 /* Returns the number of data points or log records in the request. */
 uint32_t groups_source_items(const struct groups_source *source);
-/* Returns the number of items in as many whole groups as have at most max_items items and max_bytes
- * bytes, from item `first` on, which begins a group. If the first group alone has more, returns the
- * number of its items. */
+/* Returns the number of items in the longest run of whole groups with at most max_items items
+ * and max_bytes bytes. The run starts at item `first`, which begins a group. If the first group
+ * alone exceeds a limit, returns the number of its items. */
 uint32_t groups_source_fit(const struct groups_source *source, uint32_t first, uint32_t max_items,
                            size_t max_bytes);
 /* Returns the size in bytes of the groups with items [first, first + count). */

@@ -136,7 +136,7 @@ static bool is_fixed64(const ProtobufCFieldDescriptor *field)
            field->type == PROTOBUF_C_TYPE_DOUBLE;
 }
 
-/* ---- google.protobuf.Any: only RetryInfo is ever in one of ours ---- */
+/* ---- google.protobuf.Any: ours contain only RetryInfo ---- */
 
 /* Prints a google.protobuf.Duration (seconds = 1, nanos = 2), such as "1.500s". */
 static void print_duration(struct text *out, struct slice duration)

@@ -1,9 +1,8 @@
 /*
- * signals: what differs between traces, profiles, metrics and logs.
+ * signals: a table of the differences between traces, profiles, metrics and logs.
  *
- * Code that handles all signals alike reads this table instead of asking which signal it has.
- * Metrics and logs are *relayed*: checked, counted and passed on, and read no further than their
- * resources.
+ * Code that handles all signals alike reads this table instead of testing the signal. Metrics and
+ * logs are *relayed*: they are checked, counted and passed on, but only their resources are read.
  *
  * Owner: constants.
  *

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* ---- what there is ---- */
+/* ---- kinds of events ---- */
 
 enum kind { CPU, WALL, IN_NEW_TLAB, OUTSIDE_TLAB, ALLOC_SAMPLE, LOCK, PARK, LIVE, MALLOC };
 enum { KIND_COUNT = MALLOC + 1 };

@@ -8,8 +8,8 @@
 #include <assert.h>
 
 enum {
-    /* An announced length reserves no more than this at first: while most of the memory is free, or
-     * else. Growing a body later copies it. */
+    /* The most that an announced length reserves at first: the first value while most of the
+     * memory is free, the second otherwise. Growing a body later copies it. */
     BODY_START_BYTES = 1024 * 1024,
     BODY_START_SHORT_BYTES = 256 * 1024,
     BODY_GRACE_S = 5,
@@ -18,7 +18,7 @@ enum {
     /* Bodies of this size or more, compressed or decompressed, are decompressed by a job. */
     DECOMPRESS_LARGE_BYTES = 256 * 1024,
     DECOMPRESS_PLAIN_BYTES = 1024 * 1024,
-    DECOMPRESS_TIMED_BYTES = 4096, /* compressed size from which the time on the loop is measured */
+    DECOMPRESS_TIMED_BYTES = 4096, /* compressed size from which its time on the loop counts */
     LIGHT_BYTES = 4096,
     LIGHT_PLAIN_BYTES = 64 * 1024, /* decompressed */
 };
@@ -75,7 +75,7 @@ static size_t body_start(const struct exchange *exchange)
     return budget_is_mostly_free(exchange->budget, start) ? start : BODY_START_SHORT_BYTES;
 }
 
-/* Makes room for `more` bytes. */
+/* Makes room for `more` bytes. Returns false after refusing the request. */
 static bool reserve_body(struct exchange *exchange, size_t more)
 {
     assert(more > 0 && exchange->state == EXCHANGE_BODY);
@@ -221,7 +221,7 @@ struct decompression {
     struct error err;
 };
 
-/* Decompresses the body. Any thread. */
+/* Decompresses the body, on any thread. */
 static void decompress_body(struct decompression *decompression)
 {
     const struct exchange *exchange = decompression->exchange;
@@ -231,7 +231,7 @@ static void decompress_body(struct decompression *decompression)
         decompression->max_size, exchange->budget, &decompression->plain, &decompression->err);
 }
 
-/* False after having answered. */
+/* Uses the decompressed body. Returns false after answering with an error. */
 static bool take_decompressed(struct exchange *exchange, const struct decompression *decompression)
 {
     assert((decompression->result == DECOMPRESS_OK) == (decompression->plain != NULL));
@@ -278,7 +278,7 @@ static void hand_over(struct exchange *exchange)
     worker_end_piece(worker, &piece);
 }
 
-/* ---- a large body is decompressed beside the loop: a block of deflate may have 12 bytes ---- */
+/* ---- a job decompresses a large body, because 12 bytes may be a whole block of deflate ---- */
 
 static void run_decompression(struct job *job)
 {
@@ -306,7 +306,7 @@ static void on_decompressed(struct job *job, bool did_run)
     } else {
         buffer_unref(decompression->plain);
         if (exchange->connection)
-            server_exchange_release_body(exchange); /* its deadline has passed */
+            server_exchange_release_body(exchange); /* the deadline has passed */
         else
             server_exchange_free(exchange);
     }
@@ -327,7 +327,7 @@ static void start_decompression(struct exchange *exchange)
     job_start(exchange->part->worker, &decompression->job);
 }
 
-/* Returns the decompressed size that the body itself states, which need not be true. */
+/* Returns the decompressed size that the body itself states, which may be false. */
 static size_t plain_claim(const struct exchange *exchange)
 {
     return decompress_claim((enum compression)exchange->compression, buffer_slice(exchange->body));
@@ -357,7 +357,7 @@ static bool decompress_at_once(struct exchange *exchange)
     return take_decompressed(exchange, &decompression);
 }
 
-/* False after having answered. */
+/* Checks that the message is complete. Returns false after answering with an error. */
 static bool check_grpc_end(struct exchange *exchange)
 {
     assert(exchange->dialect == SERVER_GRPC);

@@ -41,7 +41,7 @@ static bool is_set(const struct config_node *node)
     return node && config_node_kind(node) != CONFIG_NODE_NULL;
 }
 
-/* YAML's own types: what is quoted is a string; 1 an integer, 1.0 a double. */
+/* Converts a scalar by YAML's types: quoted is a string, 1 an integer, 1.0 a double. */
 static struct any_value value_of_scalar(const struct config_node *node)
 {
     struct slice text = slice_of_string(config_node_text(node));
@@ -151,7 +151,7 @@ static void check_other_fields(struct action_check *c)
         tell(c, "converted_type", "%s does not use converted_type", name_of(a));
 }
 
-/* Compiled patterns live and die with the configuration. */
+/* Compiled patterns have the lifetime of the configuration. */
 static void *pattern_malloc(size_t size, void *arena)
 {
     return arena_alloc(arena, size);
@@ -163,7 +163,7 @@ static void pattern_free(void *memory, void *arena)
     (void)arena;
 }
 
-/* Group names by group number; false when a group has none. */
+/* Lists group names by group number. Returns false if a group has no name. */
 static bool list_groups(struct attribute_pattern *pattern, struct arena *arena)
 {
     uint32_t named, entry_size;

@@ -1,11 +1,10 @@
 /*
- * attribute_actions: the Collector's list of edits to attributes, used by the processor
- * `resource`. It edits messages with KeyValues; the attributes of samples are in the dictionary
- * (items.h).
+ * attribute_actions: the Collector's list of edits to attributes, used by the processor `resource`.
+ * It does not edit the attributes of samples, which are in the dictionary (items.h).
  *
- * insert, update, upsert, delete, hash, extract, convert, in order, on one message that has a
- * repeated KeyValue field. A message whose attributes are already as the actions want them is not
- * marked as changed, so its bytes pass untouched.
+ * An editor applies insert, update, upsert, delete, hash, extract and convert, in order, to one
+ * message that has a repeated KeyValue field. A message in which the actions change nothing is not
+ * marked as changed, so its bytes are sent on as they are.
  *
  * Owner: settings and compiled patterns live in the configuration's arena; an editor belongs to a
  * node.
@@ -20,7 +19,7 @@
 
 struct attribute_pattern; /* a compiled regular expression */
 
-/* One item of the list, as YAML has it. */
+/* One item of the list, with YAML's keys. */
 struct attribute_action {
     const char *key;
     int action;
@@ -30,7 +29,7 @@ struct attribute_action {
     const struct config_node *default_value;
     const char *pattern;
     int converted_type;
-    /* Derived by attribute_actions_check. */
+    /* attribute_actions_check sets these: */
     bool has_value;
     bool has_default;
     struct slice value_bytes; /* AnyValue payload */
@@ -39,18 +38,19 @@ struct attribute_action {
 };
 extern const struct field attribute_action_fields[];
 
-/* list: of struct attribute_action. key: its name in the component's settings, for messages. */
+/* Checks and compiles a list of struct attribute_action. key: its name in the component's
+ * settings, for messages. */
 void attribute_actions_check(struct config_list *list, struct config_check *check, const char *key);
 
-/* What applying needs: scratch memory of the pattern matcher, limits. */
+/* Applies actions. It has the scratch memory and the limits of the pattern matcher. */
 struct attribute_editor;
 /* Creates an editor for a list that attribute_actions_check has checked. */
 struct attribute_editor *attribute_editor_new(const struct config_list *list);
 /* Frees the editor. NULL is allowed. */
 void attribute_editor_free(struct attribute_editor *editor);
 
-/* message: an open node whose repeated KeyValue has the field number `number`. New bytes go into
- * the arena. context may be NULL. */
+/* Applies the actions to an open message whose repeated KeyValue has the field number `number`.
+ * New bytes are allocated in the arena. context may be NULL. */
 void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
                             uint32_t number, struct arena *arena, const struct context *context);
 

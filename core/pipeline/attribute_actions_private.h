@@ -36,7 +36,7 @@ struct attribute_pattern {
     struct slice *group_names; /* of group 1, 2, ... */
 };
 
-/* Whether a setting has a text. */
+/* Whether a setting is present and not empty. */
 static inline bool attribute_setting_is_given(const char *text)
 {
     return text && *text;
@@ -47,8 +47,8 @@ static inline struct slice attribute_encode_string(struct arena *arena, struct s
     return any_value_encode(arena, any_value_string(text));
 }
 
-/* Returns the SHA-256 of the value in hex, as an encoded string; "" of lists, maps, bytes and the
- * empty value. */
+/* Returns the SHA-256 of the value in hex, as an encoded string; "" for lists, maps, bytes and
+ * the empty value. */
 struct slice attribute_hash_value(struct arena *arena, struct slice value);
 /* Returns the value with the type, encoded; the value itself if it cannot be converted. */
 struct slice attribute_convert_value(struct arena *arena, struct slice value, enum converted type);

@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-/* A pattern comes from the operator, what it is matched with from anybody: no match may take long.
- */
+/* The operator writes the pattern, but any client can send the text. So the cost of a match is
+ * limited. */
 enum { MATCH_LIMIT = 100000, HEAP_LIMIT_KIB = 1024 };
 
 struct attribute_editor {
@@ -42,7 +42,7 @@ void attribute_editor_free(struct attribute_editor *editor)
     free(editor);
 }
 
-/* One application to one message. */
+/* The state while one message is edited. */
 struct edit {
     struct attribute_editor *editor;
     struct message *message;
@@ -89,12 +89,13 @@ static bool value_from_context(struct edit *edit, const char *from, struct slice
         text = context_get(edit->context, name);
     }
     if (!text || !utf8_is_valid(slice_of_string(text)))
-        return false; /* a header may hold any bytes, OTLP's strings may not */
+        return false; /* unlike a header, an OTLP string must be UTF-8 */
     *out = attribute_encode_string(edit->arena, slice_of_string(text));
     return true;
 }
 
-/* The value that the action sets; false: there is none, the action is left out. */
+/* Finds the value that the action sets. Returns false if there is none; the action is then
+ * skipped. */
 static bool source_value(struct edit *edit, const struct attribute_action *action,
                          struct slice *out)
 {
@@ -128,7 +129,7 @@ static void apply_set(struct edit *edit, const struct attribute_action *action)
         append_attribute(edit, key, value);
 }
 
-/* False also when matching takes too long: then there is no match, as far as we can tell. */
+/* Whether the text matches. A match that exceeds the limits counts as none. */
 static bool matches(struct edit *edit, const struct attribute_pattern *pattern, struct slice text)
 {
     static const uint8_t nothing[1];

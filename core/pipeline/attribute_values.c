@@ -8,8 +8,9 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 
-/* What the Collector hashes of each kind, numbers as little-endian `number`; false: nothing, for
- * lists, maps, bytes and the empty value. */
+/* Returns the bytes that the Collector hashes for a value; those of numbers are the
+ * little-endian `number`. Returns false for lists, maps, bytes and the empty value, which it
+ * does not hash. */
 static bool hash_input(const struct any_value *value, uint64_t *number, struct slice *input)
 {
     *input = slice_of(number, sizeof *number);
@@ -50,7 +51,7 @@ struct slice attribute_hash_value(struct arena *arena, struct slice any)
     return encoded;
 }
 
-/* Go's strconv, as far as it can differ: no spaces, all of the text. */
+/* Parses a number like Go's strconv: no spaces are allowed, and the whole text is used. */
 static bool parse_number(struct slice text, bool real, int64_t *whole_out, double *real_out)
 {
     char copy[64], *end;
@@ -112,7 +113,7 @@ static struct slice convert_to_string(struct arena *arena, const struct any_valu
     case ANY_VALUE_DOUBLE:
         json_print_double(&text, from->real);
         break;
-    default: /* is one already; lists and maps stay what they are */
+    default: /* a string already; lists and maps are not converted */
         return old;
     }
     struct slice encoded = attribute_encode_string(arena, slice_of(text.data, text.size));

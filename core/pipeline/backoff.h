@@ -1,7 +1,7 @@
 /*
- * backoff: the pause after a refusal, for every component that offers or sends again.
+ * backoff: the pause after a refusal, used by every component that offers or sends data again.
  *
- * Owner: a member of whoever waits.
+ * Owner: a member of the struct that waits.
  *
  * Thread: that of its owner.
  */
@@ -17,7 +17,7 @@
  * asks for none. */
 int64_t retry_after_of(const struct verdict *verdict);
 
-/* All-zero starts with the shortest pause. */
+/* An all-zero value starts with the shortest pause. */
 struct backoff {
     int64_t next_ns;
 };

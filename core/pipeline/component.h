@@ -1,12 +1,12 @@
 /*
- * component: the contract between a component and the rest, and all that a component includes of
- * the pipelines.
+ * component: the contract between a component and the rest of the program. This header includes
+ * what a component needs of the pipelines.
  *
- * Each component is one file with one constant `struct component_type`. From its tables come
- * parsing, reference and errors (config/field.h); from its functions its life: init (once per id,
- * on main) -> node_start (once per worker and place in the graph, on that worker) -> consume... ->
- * node_drain -> consume... -> node_stop -> deinit. A component never includes another component: it
- * meets the rest through this table and through core/pipeline/.
+ * Each component is one file with one constant `struct component_type`. Parsing, reference and
+ * errors follow from its tables (config/field.h). Its functions are called in this order: init
+ * (once per id, on main) -> node_start (once per worker and place in the graph, on that worker) ->
+ * consume... -> node_drain -> consume... -> node_stop -> deinit. A component never includes another
+ * component: it uses only core/pipeline/ and the layers below, and is called through this table.
  *
  * Owner: the graph owns components and nodes; settings belong to the configuration and outlive
  * them.
@@ -27,48 +27,48 @@
 #include "core/pipeline/outlet.h"
 
 struct component_type {
-    struct config_type config; /* name, section, stability, fields, check; first, so that a
-                                  config_type can be cast */
+    struct config_type config; /* name, section, stability, fields, check; the first member, so
+                                * that a config_type can be cast */
 
     /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
      * before init. */
     size_t component_size;
-    /* Before the first `init`: may change the limits of the process. May be NULL. */
+    /* Called before the first `init`; may change the limits of the process. May be NULL. */
     void (*prepare)(struct component *component);
-    /* Checks what only the running process can know, and binds listeners. May be NULL. */
+    /* Checks conditions that depend on the machine, and binds listeners. Returns false, with err
+     * set, on failure. May be NULL. */
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
 
-    /* The per-worker part: one per (worker, pipeline) for a processor, per (worker, signal) for an
-     * exporter, per worker for a receiver (it forwards all its signals) and an extension. Struct
-     * whose first member is `struct node`. Zeroed before node_start. */
+    /* Size of the per-worker part: one per (worker, pipeline) for a processor, per (worker,
+     * signal) for an exporter, per worker for a receiver (it forwards all its signals) and an
+     * extension. It is a struct whose first member is `struct node`, zeroed before node_start. */
     size_t node_size;
     bool (*node_start)(struct node *node, struct error *err); /* may be NULL */
-    /* Takes ownership of the batch. Never blocks, never answers the client; may settle the receipt
-     * at once. Passes a batch that it cannot accept to node_refuse. A node that forwards after it
-     * has returned keeps the batch's reservation until then (reservation_keep), lends the batch to
-     * a job that works on it (batch_lend), and needs is_idle and node_stop. NULL for receivers and
-     * extensions. */
+    /* Takes ownership of the batch. Never blocks, never answers the client; may settle the
+     * receipt at once. Passes a batch that it cannot accept to node_refuse. A node that forwards
+     * the batch after `consume` has returned keeps the batch's reservation until then
+     * (reservation_keep), lends the batch to a job that uses it (batch_lend), and needs is_idle
+     * and node_stop. NULL for receivers and extensions. */
     void (*consume)(struct node *node, struct batch *batch);
-    /* It keeps what it consumes within its own limits, so reservations (block_on_overflow) end
-     * here. */
+    /* The node holds data within its own limits, so reservations (block_on_overflow) end here. */
     bool holds;
-    /* The process is ending: stop accepting data from outside, and pass on held and arriving data
-     * without waiting for more. All nodes are called at once. NULL: the node never holds anything.
-     */
+    /* Called when the process ends: stops accepting data from outside, and passes on held and
+     * arriving data without waiting for more. All nodes are called at once. NULL: the node never
+     * holds anything. */
     void (*node_drain)(struct node *node);
-    /* After node_drain: whether nothing is held now. NULL: with node_drain, whether node_drained
-     * was called; else always. */
+    /* Called after node_drain: returns whether nothing is held now. If it is NULL, a node with
+     * node_drain is idle after node_drained, and a node without always. */
     bool (*is_idle)(const struct node *node);
-    /* Give up the data still held (count and log it, settle its receipts), close, free; the struct
-     * itself belongs to the graph. Afterwards nothing may call back. Exporters are stopped first,
-     * so all receipts that a node passed on are settled when the node itself is stopped. A stopped
-     * node refuses whatever it is offered. */
+    /* Gives up the data still held (counts and logs it, settles its receipts), closes and frees
+     * everything but the struct, which belongs to the graph. Afterwards nothing may call back.
+     * Exporters are stopped first, so all receipts that a node passed on are settled when the
+     * node itself is stopped. A stopped node refuses every batch. */
     void (*node_stop)(struct node *node);
 };
 
-/* Creates a node of the component, with outlets that have no branches yet. Before it is freed, its
- * outlets are (outlet_deinit). */
+/* Creates a node of the component, with outlets that have no branches yet. Call outlet_deinit
+ * for its outlets before freeing it. */
 struct node *component_node_new(struct component *component, struct worker *worker,
                                 enum signal signal, const char *pipeline);
 

@@ -1,13 +1,12 @@
 /*
- * component_as: from a component or node to the struct of its own kind that holds it.
+ * component_as: returns the struct of a component type that contains a given component or node.
  *
  *     static struct debug_node *node_of(struct node *node)
  *     {
  *         return node_as(struct debug_node, node, &debug_exporter_type);
  *     }
  *
- * The component's type is the tag: the graph has allocated what the type says, and an assert
- * compares it.
+ * An assert compares the component's type, by which the graph allocated the struct.
  *
  * Owner: nothing is owned.
  *
@@ -21,12 +20,12 @@
 
 #include <assert.h>
 
-/* own: the struct with the member `component`; type: of which the component must be. Names its
- * arguments more than once. */
+/* own: the struct with the member `component`; type: the required type of the component.
+ * Evaluates its arguments more than once. */
 #define component_as(own, pointer, type)                                                           \
     (component_check((pointer), (type), sizeof(own)), container_of(pointer, own, component))
 
-/* own: the struct with the member `node`; type: of which its component must be. */
+/* own: the struct with the member `node`; type: the required type of its component. */
 #define node_as(own, pointer, type)                                                                \
     (node_check((pointer), (type), sizeof(own)), container_of(pointer, own, node))
 

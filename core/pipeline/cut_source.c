@@ -9,7 +9,7 @@
 #include <assert.h>
 
 enum { REPEATED_MAX = 31, REPEATED_BYTES_MAX = 16 << 20 };
-/* A part is a batch of its own: so much besides its bytes, about. */
+/* About how much memory a part takes besides its bytes, because it is a batch of its own. */
 enum { PART_BYTES = 512, SPARE_BYTES = 16 * PART_BYTES };
 
 static void read_parts(struct cut_source *source, const struct batch *batch)
@@ -39,7 +39,7 @@ void cut_source_open(struct cut_source *source, const struct batch *batch,
 
 bool cut_source_is_open(const struct cut_source *source)
 {
-    assert(!!source->traces + !!source->profiles + !!source->groups <= 1); /* one signal */
+    assert(!!source->traces + !!source->profiles + !!source->groups <= 1); /* of one signal only */
     return source->traces || source->profiles || source->groups;
 }
 
@@ -59,7 +59,7 @@ size_t cut_source_item_bytes(const struct cut_source *source, uint32_t first, ui
                           : profiles_source_item_bytes(source->profiles, first, count);
 }
 
-/* Of an item in a part, beside its bytes. */
+/* Overhead of an item in a part. */
 enum { ITEM_HEADER_BYTES = 2 };
 
 size_t cut_source_bytes_in_part(const struct cut_source *source, uint32_t first, uint32_t count)

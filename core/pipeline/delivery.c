@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define QUEUE_FULL_NS INT64_C(500000000) /* when a client that was refused may come again */
+#define QUEUE_FULL_NS INT64_C(500000000) /* retry delay for a refused client */
 
-/* Shared by all workers */
+/* ---- the part that all workers share ---- */
 
 static double read_queued(void *context)
 {
@@ -101,7 +101,7 @@ void delivery_shared_deinit(struct delivery_shared *shared)
     shared->metrics = NULL;
 }
 
-/* Counting and logging */
+/* ---- counting and logging ---- */
 
 static const char *label_of(const struct delivery *delivery)
 {
@@ -132,9 +132,9 @@ void delivery_log_rejected(const struct delivery *delivery, const char *why, con
               why, error, (unsigned long long)items);
 }
 
-/* The queue is full */
+/* ---- a full queue ---- */
 
-/* The outlet logs it where there are several branches. */
+/* If there are several branches, the outlet logs it. */
 static void log_overflow(struct delivery *delivery, const char *error, uint64_t items)
 {
     uint64_t now = delivery->node->worker->now_ns;
@@ -186,7 +186,7 @@ void delivery_consume(struct delivery *delivery, struct batch *batch)
     delivery_pump(delivery);
 }
 
-/* Beginning and end */
+/* ---- start and stop ---- */
 
 void delivery_start(struct delivery *delivery)
 {
@@ -216,7 +216,8 @@ bool delivery_is_idle(const struct node *node)
     return !node->delivery->waiting.first && !node->delivery->active.first;
 }
 
-/* Returns the items that the queue had acknowledged. */
+/* Gives up all requests of the list. Returns the number of items that the queue had
+ * acknowledged. */
 static uint64_t give_up(struct delivery *delivery, struct list *list)
 {
     struct verdict verdict = verdict_of(GRPC_UNAVAILABLE, "interrupted due to shutdown");

@@ -3,23 +3,24 @@
  *
  * An exporter embeds `struct delivery` in its node, puts the three settings blocks into its table
  * and implements `send`; the rest (limits of the queue over all workers, consumers, back-off,
- * receipts, metrics, drain) is here. delivery_queue.c has what waits, delivery_attempts.c what is
- * being sent. Like the Collector's exporterhelper, see docs/architecture.md. With a
- * queue, the receipt is settled when the queue has the batch (wait_for_result: when the backend has
- * it); without one, when the backend has it, after retries if necessary. queue_size and, in bytes,
- * component->held limit the data that is queued or being sent; a single request may exceed
- * component->held if no other is queued or being sent. The data that attempts encode is limited
- * separately, to half as much or a single request: other attempts wait, and a request that would
- * encode to more is split. A batch that finds no room, or could not be delivered and has an open
- * receipt, goes back by node_refuse.
+ * receipts, metrics, drain) is here. delivery_queue.c handles waiting requests, delivery_attempts.c
+ * those that are being sent. It follows the Collector's exporterhelper; see docs/architecture.md.
+ * With a queue, the receipt is settled when the queue has the batch. Without a queue, and with
+ * wait_for_result, it is settled when the backend has the batch, after retries if necessary.
+ * queue_size and, in bytes, component->held limit the data that is queued or being sent; a single
+ * request may exceed component->held if no other is queued or being sent. The encoded data of all
+ * attempts is limited separately, to half of component->held or a single request: other attempts
+ * wait, and a request whose encoding would exceed the limit is split. If there is no room for a
+ * batch, or if it could not be delivered and has an open receipt, the delivery hands it back with
+ * node_refuse.
  *
- * A large request that has to be split is split beside the loop (core/base/job.h) and keeps its
- * place in the queue: later requests wait behind it.
+ * A job (core/base/job.h) splits a large request, which keeps its place in the queue: later
+ * requests wait behind it.
  *
  * Owner: the exporter's node.
  *
- * Thread: the node's worker; the bounds are atomics in struct delivery_shared, one per component
- * and signal.
+ * Thread: the node's worker; the limits are atomics in struct delivery_shared, of which there is
+ * one per component and signal.
  */
 #ifndef PROFCOL_CORE_PIPELINE_DELIVERY_H
 #define PROFCOL_CORE_PIPELINE_DELIVERY_H
@@ -33,65 +34,70 @@
 /* The part of a component and signal that all workers share. */
 struct delivery_shared {
     struct queue queue;
-    struct budget encoding; /* what attempts make of their batches and need while they last */
-    _Atomic(const struct shipment *) encoding_next; /* waits for room in it before all others */
+    struct budget encoding;                         /* encoded data of the current attempts */
+    _Atomic(const struct shipment *) encoding_next; /* first in line for room in `encoding` */
     struct metrics *metrics;
     struct counter *sent;
     struct counter *send_failed;
     struct gauge *in_flight;
 };
 
-/* extra_labels: `server_address="x",server_port="1"`, or "". In the component's init and deinit. */
+/* extra_labels: `server_address="x",server_port="1"`, or "". Call these two in the component's
+ * init and deinit. */
 void delivery_shared_init(struct delivery_shared *shared, struct component *component,
                           enum signal signal, const struct sending_queue_settings *queue,
                           const char *extra_labels);
-/* Of one that was never initialised: nothing. */
+/* Does nothing if it was never initialised. */
 void delivery_shared_deinit(struct delivery_shared *shared);
 
-/* One batch on its way out; owned by the delivery, passed to send. */
+/* A batch that is queued or being sent. The delivery owns it and passes it to `send`. */
 struct shipment {
     struct batch *batch;
     struct delivery *delivery;
-    void *exporter_data; /* for `send`; kept from attempt to attempt, see `release` */
-    /* the delivery's */
+    void *exporter_data; /* set by `send`, kept between attempts, freed by `release` */
+    /* private to the delivery: */
     struct room room;          /* in the queue */
     size_t encoding_bytes;     /* reserved for this attempt */
-    bool waits_to_encode;      /* with its timer set */
+    bool waits_to_encode;      /* `timer` is set meanwhile */
     uint64_t weight;           /* in the unit of sending_queue.batch */
     uint64_t arrived_ns;       /* in the queue */
     uint64_t first_attempt_ns; /* 0: none yet */
-    int64_t backoff_ns;        /* of the next failure */
+    int64_t backoff_ns;        /* pause after the next failure */
     bool attempting;
     bool is_full; /* split off by max_size: not merged with the next one */
     struct timer timer;
     struct list_link link;   /* of waiting or active */
-    struct cutting *cutting; /* beside the loop, while it waits; NULL: it is as it will be sent */
+    struct cutting *cutting; /* the job that splits it; else NULL */
 };
 
-/* Requests of so many bytes are cut beside the loop. */
+/* Requests of this many bytes or more are split by a job. */
 #define DELIVERY_LARGE_BYTES ((size_t)1024 * 1024)
 
 struct delivery {
-    /* set by the exporter before delivery_start */
+    /* The exporter sets these before delivery_start: */
     struct node *node;
     const struct sending_queue_settings *queue;
     const struct retry_settings *retry;
     struct delivery_shared *shared;
-    /* One attempt. Calls delivery_done exactly once, later, never from within. */
+    /* Starts an attempt. The exporter calls delivery_done exactly once, after `send` has
+     * returned. */
     void (*send)(struct node *node, struct shipment *shipment);
-    /* Ends an attempt that is under way, without delivery_done (drain deadline is over). */
+    /* Ends a running attempt after the drain deadline. The exporter does not call delivery_done
+     * for it. */
     void (*abort)(struct node *node, struct shipment *shipment);
-    /* The last call for a shipment that has exporter_data: frees it. May be NULL. */
+    /* Frees exporter_data. It is the last call for a shipment, and is made only if exporter_data
+     * is set. May be NULL. */
     void (*release)(struct node *node, struct shipment *shipment);
-    /* Memory beside the batch's that an attempt takes, about; 0: not worth counting. NULL: 0 for
-     * all. Where there is some, `drop_encoded` gives it back between two attempts. */
+    /* Returns about how much memory an attempt takes besides the batch's, in bytes; 0 if too
+     * little to count. NULL means always 0. `drop_encoded` frees that memory between two
+     * attempts; it may be NULL if encoded_size is. */
     size_t (*encoded_size)(const struct delivery *delivery, const struct batch *batch);
     void (*drop_encoded)(struct shipment *shipment);
-    /* A header that requests are sent by (`context`): sending_queue.batch joins only those where it
-     * is equal. NULL: all. */
+    /* Name of a header that decides where requests go: sending_queue.batch merges only requests
+     * with equal values of it (`context`). NULL: merges all. */
     const char *sent_by;
     uint64_t (*random)(void); /* NULL: random_u64 */
-    /* the delivery's */
+    /* private to the delivery: */
     struct list waiting; /* queue, oldest first */
     struct list active;  /* being sent, or waiting for their next attempt */
     unsigned consumers;  /* this worker's share of num_consumers */
@@ -103,20 +109,22 @@ struct delivery {
     bool stopped;
 };
 
-/* In the exporter's node_start. */
+/* Call it in the exporter's node_start. */
 void delivery_start(struct delivery *delivery);
-/* The exporter's `consume`. */
+/* Use it as the exporter's `consume`. */
 void delivery_consume(struct delivery *delivery, struct batch *batch);
 /* Reports the result of an attempt. If the verdict is retryable and has retry_after_ns, there is no
  * retry before that time (at most 5 minutes). The verdict belongs to the caller and must not be
  * part of exporter_data: it is read after `release`. */
 void delivery_done(struct shipment *shipment, const struct verdict *verdict);
-/* The exporter's node_drain: sends at once all requests that wait for their next attempt. */
+/* Call it in the exporter's node_drain. Sends at once all requests that wait for their next
+ * attempt. */
 void delivery_drain(struct delivery *delivery);
-/* The exporter's is_idle, where node->delivery is set. */
+/* Use it as the exporter's is_idle. */
 bool delivery_is_idle(const struct node *node);
 /* Call it in the exporter's node_stop, before closing anything that `abort` needs. Remaining
- * batches go back; those that the queue has acknowledged are counted, logged and dropped. */
+ * batches are handed back; those that the queue has acknowledged are counted, logged and
+ * dropped. */
 void delivery_stop(struct delivery *delivery);
 
 #endif

@@ -7,12 +7,12 @@
 
 #define BACKOFF_MIN_NS INT64_C(10000000)
 #define BACKOFF_DRAINING_NS INT64_C(1000000000)
-#define ENCODING_WAIT_NS UINT64_C(5000000) /* between two looks whether there is room to encode */
+#define ENCODING_WAIT_NS UINT64_C(5000000) /* retry interval for room to encode */
 
 /* ---- room to encode ---- */
 
-/* Who found no room comes first when there is some, so that a large one is not kept waiting by
- * small ones; `wanted` says whether that is still so. */
+/* Puts a request that found no room first in line (`wanted`), so that small requests cannot keep
+ * a large one waiting, or takes it out of line. */
 static void stand_first(struct shipment *shipment, bool wanted)
 {
     struct delivery_shared *shared = shipment->delivery->shared;
@@ -28,7 +28,7 @@ static bool has_encoding_turn(const struct shipment *shipment)
     return !next || next == shipment;
 }
 
-/* For the attempt that begins now; false: there is no room. */
+/* Reserves memory for the attempt that begins now. Returns false if there is no room. */
 static bool reserve_encoding(struct shipment *shipment)
 {
     const struct delivery *delivery = shipment->delivery;
@@ -47,7 +47,8 @@ static bool reserve_encoding(struct shipment *shipment)
     return true;
 }
 
-/* Others of this worker look at once; those of other workers do when their time has come. */
+/* Lets waiting requests of this worker try again at once. Those of other workers try again when
+ * their timers expire. */
 static void wake_who_waits(struct delivery *delivery)
 {
     for (struct list_link *link = delivery->active.first; link; link = link->next)
@@ -55,7 +56,7 @@ static void wake_who_waits(struct delivery *delivery)
             worker_set_timer(delivery->node->worker, &shipment_of(link)->timer, 0);
 }
 
-/* What was encoded is gone, or the turn is given up. */
+/* Returns the room of a finished attempt, and gives up the place in line of a waiting one. */
 static void release_encoding(struct shipment *shipment)
 {
     struct delivery *delivery = shipment->delivery;
@@ -68,7 +69,7 @@ static void release_encoding(struct shipment *shipment)
     wake_who_waits(delivery);
 }
 
-/* ---- the end of a shipment ---- */
+/* ---- the end of a request ---- */
 
 struct batch *delivery_shipment_release(struct shipment *shipment)
 {
@@ -96,7 +97,7 @@ static void finish(struct shipment *shipment, const struct verdict *verdict)
     delivery_pump(delivery);
 }
 
-/* As the Collector logs a status. */
+/* Formats a status as the Collector logs it. */
 static const char *describe(const struct verdict *verdict, char *out, size_t size)
 {
     snprintf(out, size, "rpc error: code = %s desc = %s", grpc_code_go_name(verdict->code),
@@ -180,7 +181,7 @@ static double random_unit(const struct delivery *delivery)
     return (double)(bits >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-/* Exponential, randomized. */
+/* Returns the next pause in nanoseconds: exponential, with jitter. */
 static int64_t next_backoff(struct shipment *shipment)
 {
     const struct retry_settings *retry = shipment->delivery->retry;

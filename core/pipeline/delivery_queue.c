@@ -17,7 +17,7 @@ static uint64_t weight_of(const struct delivery *delivery, struct batch *batch)
     return sending_queue_batches_bytes(delivery->queue) ? batch_size(batch) : batch->items;
 }
 
-/* How many of its items may be encoded at once. */
+/* Returns how many of the batch's items may be encoded in one request. */
 static uint32_t items_by_encoding(const struct delivery *delivery, const struct batch *batch)
 {
     uint64_t limit = delivery->shared->encoding.limit_bytes;
@@ -26,7 +26,7 @@ static uint32_t items_by_encoding(const struct delivery *delivery, const struct 
     return items > 0 ? (uint32_t)items : 1;
 }
 
-/* What max_size allows. */
+/* Returns the limits that max_size sets. */
 static struct cut_limits limits_by_size(const struct delivery *delivery)
 {
     const struct queue_batch_settings *settings = &delivery->queue->batch;
@@ -37,7 +37,7 @@ static struct cut_limits limits_by_size(const struct delivery *delivery)
     return (struct cut_limits){.max_items = (uint32_t)settings->max_size};
 }
 
-/* What a batch becomes in the queue: parts, if it exceeds this. */
+/* Returns the limits above which the batch is split in the queue. */
 static struct cut_limits limits_of(const struct delivery *delivery, struct batch *batch)
 {
     struct cut_limits limits = limits_by_size(delivery);
@@ -57,7 +57,7 @@ static struct shipment *append_waiting(struct delivery *delivery, struct batch *
     return shipment;
 }
 
-/* Settling may bring the next batch in, from within. */
+/* Settling may deliver the next batch to this node before it returns. */
 static void settle_queued(struct delivery *delivery, struct batch *batch)
 {
     if (!delivery->queue->wait_for_result)
@@ -72,12 +72,12 @@ static struct shipment *take_first(struct delivery *delivery)
     return shipment;
 }
 
-/* ---- cutting beside the loop ---- */
+/* ---- splitting in a job ---- */
 
 struct cutting {
     struct job job;
     struct batch_cutter cutter;
-    struct shipment *shipment; /* waits, with the whole */
+    struct shipment *shipment; /* still in the queue, unsplit */
 };
 
 static void run_cutting(struct job *job)
@@ -90,7 +90,7 @@ static bool is_cutting_wanted(const struct job *job)
     return !shipment_is_abandoned(container_of(job, const struct cutting, job)->shipment);
 }
 
-/* The parts in place of the whole, which waits; the first one has the room of all. */
+/* Replaces a queued request by its parts. The first part has the room of all. */
 static void replace_by_parts(struct shipment *shipment, struct batch *part)
 {
     struct delivery *delivery = shipment->delivery;
@@ -123,7 +123,7 @@ static void on_cut(struct job *job, bool did_run)
     struct delivery *delivery = shipment->delivery;
     assert(shipment->cutting == cutting);
     shipment->cutting = NULL;
-    if (did_run) /* else drop_abandoned finds it */
+    if (did_run) /* otherwise drop_abandoned removes it */
         replace_by_parts(shipment, batch_cutter_finish(&cutting->cutter));
     free(cutting);
     delivery_pump(delivery);
@@ -141,7 +141,6 @@ static void begin_cutting(struct shipment *shipment, const struct cut_limits *li
     job_start(shipment->delivery->node->worker, &cutting->job);
 }
 
-/* The whole stays. */
 void delivery_end_cutting(struct shipment *shipment)
 {
     struct cutting *cutting = shipment->cutting;
@@ -162,7 +161,7 @@ void delivery_enqueue(struct delivery *delivery, struct batch *batch, const stru
         settle_queued(delivery, batch);
         return;
     }
-    struct room part_room = *room; /* the first part has that of all */
+    struct room part_room = *room; /* the first part has the room of all */
     struct batch *part = batch_cut(batch, &limits);
     for (struct batch *next; part; part = next) {
         next = part->next;
@@ -181,7 +180,7 @@ static const char *sent_by(const struct delivery *delivery, const struct shipmen
     return value ? value : "";
 }
 
-/* Whether what is refused of the two may go back together. */
+/* Whether the two may be handed back together if they are refused. */
 static bool share_a_way_back(const struct batch *one, const struct batch *other)
 {
     if (!one->receipt && !other->receipt)
@@ -191,7 +190,7 @@ static bool share_a_way_back(const struct batch *one, const struct batch *other)
 
 static bool fits(const struct delivery *delivery, const struct shipment *leader)
 {
-    assert(!leader->link.list); /* it has left the queue, and what fits is merged into it */
+    assert(!leader->link.list); /* it has left the queue */
     uint64_t limit = delivery->queue->batch.max_size;
     const struct shipment *next = first_waiting(delivery);
     return next && !next->cutting && !leader->is_full &&
@@ -211,7 +210,7 @@ static struct receipt_group *move_receipt(struct receipt_group *group, struct ba
 }
 
 /* Merged profiles may exceed max_size, because indices into a larger dictionary take more bytes.
- * Then they become parts, and the first one is returned. NULL: they are split beside the loop. */
+ * They are then split again, and the first part is returned. Returns NULL if a job splits them. */
 static struct shipment *split_again(struct shipment *merged)
 {
     struct delivery *delivery = merged->delivery;
@@ -228,7 +227,8 @@ static struct shipment *split_again(struct shipment *merged)
     return take_first(delivery);
 }
 
-/* The first ones as one, until there are enough. NULL: there is none for now. */
+/* Merges the first requests until they reach min_size. Returns NULL if a job first has to split
+ * the result. */
 static struct shipment *take_group(struct delivery *delivery)
 {
     struct shipment *leader = take_first(delivery);
@@ -251,8 +251,8 @@ static struct shipment *take_group(struct delivery *delivery)
     return split_again(leader);
 }
 
-/* The parts of a split request repeat a limited number of bytes; the rest stays in one
- * (batch_cut.h). */
+/* The parts of a split request may repeat a limited number of bytes. Beyond that, the rest stays
+ * in one part (batch_cut.h), which may exceed max_size. */
 static void log_if_too_large(struct delivery *delivery, const struct shipment *shipment)
 {
     const struct queue_batch_settings *settings = &delivery->queue->batch;
@@ -281,13 +281,13 @@ static bool is_due(const struct delivery *delivery)
            delivery->node->worker->now_ns;
 }
 
-/* One that is being cut is waited for. */
+/* Whether the first request can be taken: it is not being split. */
 static bool has_first(const struct delivery *delivery)
 {
     return delivery->waiting.first && !first_waiting(delivery)->cutting;
 }
 
-/* Those whose senders have given up while they waited (wait_for_result). */
+/* Drops the first requests as long as their senders have given up (wait_for_result). */
 static void drop_abandoned(struct delivery *delivery)
 {
     while (has_first(delivery) && shipment_is_abandoned(first_waiting(delivery)))

@@ -30,7 +30,7 @@ struct sending_queue_settings {
     bool wait_for_result;
     bool block_on_overflow;
     struct queue_batch_settings batch;
-    const struct config_node *storage; /* not there yet: refused with a text that says so */
+    const struct config_node *storage; /* not supported yet: refused with that message */
 };
 extern const struct field sending_queue_fields[];
 
@@ -46,7 +46,8 @@ struct retry_settings {
 extern const struct field retry_fields[];
 /* Whether the unit of sending_queue.batch is bytes; else it is items. */
 bool sending_queue_batches_bytes(const struct sending_queue_settings *queue);
-/* Check what depends on several fields. key: where the block stands, "sending_queue". */
+/* Check rules that involve several fields. key: the block's name in the component's settings,
+ * such as "sending_queue". */
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
                          const char *key);
 void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key);

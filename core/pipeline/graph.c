@@ -39,7 +39,7 @@ struct graph {
     size_t undrained_workers;
 };
 
-/* ---- running something on a worker and waiting for it ---- */
+/* ---- running a function on a worker ---- */
 
 struct call {
     void (*run)(struct call *call);

@@ -1,15 +1,15 @@
 /*
- * node: what stands in a pipeline: components, their nodes, and the outlets and branches that
- * connect them.
+ * node: the types of which pipelines are made: components, their nodes, and the outlets and
+ * branches that connect them.
  *
- * These are types; the graph builds them (graph.h), component.h says what a component is, outlet.h
- * how data passes from node to node.
+ * graph.h builds them, component.h says what a component implements, outlet.h how data passes from
+ * node to node.
  *
  * Owner: the graph owns components and nodes. An outlet is a member of the node that it starts at,
  * and owns its branches and the batches that they keep.
  *
- * Thread: everything with a node on the node's worker. Components are read-only once the workers
- * run, except for what says otherwise.
+ * Thread: a node is used on its worker only. Components are read-only once the workers run, except
+ * for members that say otherwise.
  */
 #ifndef PROFCOL_CORE_PIPELINE_NODE_H
 #define PROFCOL_CORE_PIPELINE_NODE_H
@@ -37,16 +37,16 @@ enum process_phase {
     PROCESS_DRAINING
 };
 
-/* What a component sees of the process. */
+/* What components may use of the process. */
 struct process {
     struct worker *workers;
     unsigned worker_count;
     struct metrics *metrics;
-    struct budget *budget;            /* the process-wide one */
-    struct source_accounts *accounts; /* of it, one for each client; NULL: none */
+    struct budget *budget;            /* of the whole process */
+    struct source_accounts *accounts; /* the clients' parts of it; NULL: none */
     size_t system_memory_bytes;       /* of the cgroup or the machine */
-    size_t memory_limit_bytes;        /* the same, or what a memory_limiter says */
-    bool is_limited;                  /* a memory_limiter says so */
+    size_t memory_limit_bytes;        /* the same, or the limit of a memory_limiter */
+    bool is_limited;                  /* a memory_limiter is configured */
     const char *version;
     _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
     atomic_int phase;            /* enum process_phase */
@@ -59,9 +59,9 @@ struct component {
     char label[96]; /* "exporter otlphttp/traces": for log_ functions */
     const void *settings;
     struct process *process;
-    size_t pipeline_count[SIGNAL_COUNT]; /* in how many pipelines of each signal it stands */
-    /* Of exporters: memory of what is queued, being sent or kept for it, over all workers. The
-     * limit is this exporter's share of half the process's budget (graph.h). */
+    size_t pipeline_count[SIGNAL_COUNT]; /* pipelines of each signal that contain it */
+    /* For exporters: bytes that are queued, being sent or kept for it, over all workers. The
+     * limit is the exporter's share of half of the process's budget (graph.h). */
     struct budget held[SIGNAL_COUNT];
 };
 
@@ -70,8 +70,8 @@ struct branch {
     struct outlet *outlet;
     struct node *to;
     struct pace pace;       /* of `ready` */
-    struct list ready;      /* of kept: offered in this order */
-    struct list later;      /* of kept: each waits for its own timer */
+    struct list ready;      /* kept batches, offered in this order */
+    struct list later;      /* kept batches, each with a timer of its own */
     struct backoff backoff; /* while it is full */
     struct verdict refusal; /* the last "try later" */
     struct counter *lost;

@@ -61,11 +61,11 @@ void offer_send(struct offer *offer, struct offers *offers, struct batch *batch,
     offer->on_settled = on_settled;
     offers->under_way++;
     pace_count_bytes(&offers->pace, batch_memory(batch));
-    reservation_unref(batch->reservation); /* what it came with led here, and no further */
+    reservation_unref(batch->reservation); /* its reservation ends at this holder */
     batch->reservation = NULL;
     batch->refused_ns = 0;
     batch->backoff_ns = 0;
     batch->receipt = &offer->receipt;
     batch->acknowledged = acknowledged;
-    node_forward(offers->node, batch); /* may settle at once: the offer may be gone now */
+    node_forward(offers->node, batch); /* may settle at once and free the offer */
 }

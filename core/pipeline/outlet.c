@@ -8,9 +8,9 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* --- passing on --- */
+/* ---- passing on ---- */
 
-/* Not of a client that has given up: nobody refused its data. */
+/* Clients that have given up are not counted: their data was not refused. */
 void outlet_log_rejected(struct outlet *outlet, const struct verdict *why, uint32_t items)
 {
     if (why->code == GRPC_CANCELLED)
@@ -49,7 +49,7 @@ void node_forward(struct node *node, struct batch *batch)
     forward(&node->outlets[batch->signal], batch);
 }
 
-/* --- life --- */
+/* ---- start and stop ---- */
 
 void outlet_init(struct outlet *outlet, struct node *from, enum signal signal)
 {
@@ -135,11 +135,11 @@ static void stop_branch(struct branch *branch)
     give_up_list(branch->outlet, &branch->ready);
     give_up_list(branch->outlet, &branch->later);
     pace_stop(&branch->pace);
-    branch->losses.logged_ns = 0; /* what is not logged yet, is now */
+    branch->losses.logged_ns = 0; /* so that the rest is logged now */
     branch_log_lost(branch, 0);
 }
 
-/* What is given up may make the node hand on more: that ends at `stopped`. */
+/* Giving up a batch may make the node forward the next one; `stopped` ends that. */
 void outlet_stop(struct outlet *outlet)
 {
     outlet->stopped = true;

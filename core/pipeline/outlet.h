@@ -7,20 +7,20 @@
  * again. If a batch was acknowledged to its sender and a branch refuses it temporarily, the branch
  * hands it back (node_refuse), and the outlet keeps it for that branch alone:
  *
- * - with one branch: until it is accepted. Its receipt stays open, so it counts within the limits
- * of its holder.
- * - with several, if none accepted it: the same; each is offered it again.
- * - with several, if one accepted it: a full branch loses it, counted and logged; but at the end
- *   of the process the outlet waits for the branch instead. A branch that could not deliver it
- * keeps it for five minutes, within its own limit (node.h). While a branch waits for room in
- * its queue with block_on_overflow, the batch is not settled.
+ * - with one branch: until the branch accepts it. Its receipt stays open, so it counts within the
+ *   limits of its holder.
+ * - with several branches, if none accepted it: the same, for each branch.
+ * - with several branches, if one accepted it: a full branch drops it, counted and logged; during
+ *   the drain the outlet waits for the branch instead. A branch that could not deliver it keeps it
+ *   for five minutes, within its own limit (node.h). While a branch waits for room in its queue
+ *   with block_on_overflow, the batch is not settled.
  *
- * A batch whose sender still waits for the answer is never kept: the sender is refused if no
- * branch accepts it. With block_on_overflow, room is reserved in all such queues before any
- * branch gets the batch. The batch waits here for the room; its sender waits at most ROOM_WAIT_NS.
+ * A batch whose sender still waits for the answer is never kept: the sender is refused if no branch
+ * accepts it. With block_on_overflow, room is reserved in all such queues before any branch gets
+ * the batch. The batch waits here for the room; its sender waits at most ROOM_WAIT_NS.
  *
- * Batches enter a branch in the order of their arrival. One that could not be delivered waits
- * apart from them, so newer ones overtake it.
+ * Batches enter a branch in the order of their arrival. One that could not be delivered waits apart
+ * from them, so newer ones overtake it.
  *
  * Owner: the node. The outlet owns the batches that it keeps.
  *
@@ -38,9 +38,9 @@
 
 /* Why a node hands a batch back. */
 enum refusal {
-    REFUSED_FAILED,  /* it could not be delivered for now; the next one may be */
-    REFUSED_FULL,    /* there is no room; the next one would be refused as well */
-    REFUSED_BLOCKED, /* the same, and the queue's owner wants whoever offers to wait */
+    REFUSED_FAILED,  /* this batch failed; another one may succeed */
+    REFUSED_FULL,    /* there is no room for any batch */
+    REFUSED_BLOCKED, /* the same, and the caller shall wait (block_on_overflow) */
 };
 
 /* Passes the batch to the next nodes for its signal, and takes ownership. Called once for each

@@ -5,17 +5,17 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* A full queue frees room often, so it is asked often. */
+/* The retry intervals of a full queue are short, because it frees room often. */
 #define FULL_MIN_NS INT64_C(20000000)
 #define FULL_MAX_NS INT64_C(200000000)
 #define FAILED_MIN_NS INT64_C(100000000)
 #define FAILED_MAX_NS INT64_C(5000000000)
 #define DRAINING_MAX_NS INT64_C(1000000000)
 
-/* What a kept batch takes beside its own memory, about. */
+/* About how much memory a kept batch takes besides the batch itself. */
 enum { KEPT_BYTES = 1024 };
 
-/* ---- what is kept ---- */
+/* ---- kept batches ---- */
 
 size_t kept_memory_of(const struct batch *batch)
 {
@@ -69,7 +69,7 @@ struct batch *kept_take(struct kept *kept)
     return batch;
 }
 
-/* ---- losing ---- */
+/* ---- lost batches ---- */
 
 void branch_log_lost(struct branch *branch, uint64_t items)
 {
@@ -82,7 +82,7 @@ void branch_log_lost(struct branch *branch, uint64_t items)
                   grpc_code_go_name(branch->loss.code), branch->loss.text, count);
 }
 
-/* Charges the branch's own bound; false: it has no room, or the batch is too old. */
+/* Charges the branch's own limit. Returns false if it has no room, or if the batch is too old. */
 static bool charge_branch(struct kept *kept)
 {
     struct batch *batch = kept->batch;
@@ -100,8 +100,8 @@ static bool charge_branch(struct kept *kept)
     return true;
 }
 
-/* What a branch that is full may keep of a batch that another one took: nothing, but at the end,
- * when there is time to wait for it. */
+/* A full branch keeps nothing that another branch accepted, except during the drain, when there
+ * is time to wait for it. */
 bool branch_keeps(struct kept *kept)
 {
     return (kept->reason != KEPT_FULL || kept->outlet->draining) && charge_branch(kept);
@@ -122,7 +122,8 @@ void kept_lose(struct kept *kept)
 
 /* ---- offering ---- */
 
-/* Of a batch whose sender waits: it may not overtake those that wait for room. */
+/* Refuses a batch whose sender still waits, because it may not overtake the batches that wait
+ * for room. */
 static void refuse_behind_others(struct branch *branch, struct batch *batch)
 {
     struct verdict verdict = branch->refusal;
@@ -161,7 +162,7 @@ void branch_offer_in_order(struct branch *branch, struct batch *batch)
         pace_pump(&branch->pace);
 }
 
-/* ---- handed back ---- */
+/* ---- batches that are handed back ---- */
 
 static const enum kept_reason reasons[] = {
     [REFUSED_FAILED] = KEPT_FAILED, [REFUSED_FULL] = KEPT_FULL, [REFUSED_BLOCKED] = KEPT_BLOCKED};

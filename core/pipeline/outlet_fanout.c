@@ -7,21 +7,21 @@
 /* A batch that went to several branches. */
 struct fanout {
     struct outlet *outlet;
-    struct receipt *outer;  /* NULL: settled */
-    struct verdict refusal; /* what its sender is told when no branch takes it */
-    uint32_t open;          /* parts that are not settled */
+    struct receipt *outer;  /* NULL once it is settled */
+    struct verdict refusal; /* verdict if no branch accepts it */
+    uint32_t open;          /* number of parts not yet settled */
     uint32_t items;
     bool acknowledged;
-    bool offering; /* the branches are getting theirs */
-    bool taken;    /* by one branch at least */
+    bool offering; /* fanout_forward is running */
+    bool taken;    /* at least one branch accepted it */
     size_t part_count;
     struct part {
         struct receipt receipt; /* first */
         struct fanout *fanout;
         struct branch *branch;
         struct list kept;
-        bool refused; /* for good */
-        bool counted; /* as lost */
+        bool refused; /* permanently */
+        bool counted; /* counted as lost */
     } parts[];
 };
 
@@ -35,10 +35,10 @@ struct list *fanout_kept_of(const struct branch *branch, const struct batch *bat
     return part->branch == branch ? &part->kept : NULL;
 }
 
-/* What other branches did with a batch, or with all that was joined to it. */
+/* What other branches did with a batch, or with the batches merged into it. */
 struct elsewhere {
-    bool settled; /* another one took each, and its sender was told */
-    bool taken;   /* another one took some of it */
+    bool settled; /* another branch accepted each, and its receipt is settled */
+    bool taken;   /* another branch accepted some */
 };
 
 static void look_elsewhere(const struct receipt *receipt, void *context)
@@ -72,10 +72,10 @@ bool fanout_is_accepted_elsewhere(const struct branch *branch, const struct batc
 
 /* ---- the outcome ---- */
 
-/* Of parts that were refused permanently while another one was accepted. */
+/* Counts the parts that were refused permanently although another one was accepted. */
 static void count_lost_parts(struct fanout *fanout)
 {
-    assert(fanout->taken); /* otherwise the sender is told */
+    assert(fanout->taken); /* otherwise the sender gets the refusal */
     for (size_t i = 0; i < fanout->part_count; i++) {
         struct part *part = &fanout->parts[i];
         if (!part->refused || part->counted)
@@ -102,8 +102,9 @@ static void fanout_release(struct fanout *fanout)
         receipt_settle(outer, &verdict);
 }
 
-/* Whether its queue wants whoever offers to wait, as every full one does at the end. What has not
- * been offered yet waits like the one before it. */
+/* Whether the batch waits for room with block_on_overflow, or in the drain, when every full
+ * queue is waited for. A batch that was not offered yet (KEPT_BEHIND) waits for the same reason
+ * as the one before it. */
 static bool waits_for_queue(const struct kept *kept)
 {
     const struct queue *queue = kept->branch->to->queue;
@@ -121,8 +122,9 @@ static bool is_blocked(const struct fanout *fanout)
     return false;
 }
 
-/* An acknowledged batch was taken by one branch: from here on every branch answers for its own
- * part. Not while a queue wants whoever offers to wait. The caller has not released its part. */
+/* Settles the receipt of an acknowledged batch that one branch accepted: from now on each branch
+ * is responsible for its own part. Does nothing while a part waits for room with
+ * block_on_overflow. The caller has not released its part yet. */
 static void end_common_part(struct fanout *fanout)
 {
     assert(fanout->taken && fanout->acknowledged);
@@ -186,7 +188,7 @@ static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batc
     fanout->items = batch->items;
     fanout->acknowledged = batch->acknowledged;
     fanout->part_count = outlet->count;
-    fanout->open = (uint32_t)outlet->count + 1; /* one is ours, while the branches get theirs */
+    fanout->open = (uint32_t)outlet->count + 1; /* one for fanout_forward */
     for (size_t i = 0; i < outlet->count; i++) {
         struct part *part = &fanout->parts[i];
         receipt_init(&part->receipt, on_part_settled);
@@ -198,8 +200,8 @@ static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batc
     return fanout;
 }
 
-/* The clones first: the batch itself goes to the last branch, which then finds its buffers shared
- * but its tree its own. */
+/* The other branches get clones first. The last branch gets the batch itself: it shares its
+ * buffers, but not its tree. */
 void fanout_forward(struct outlet *outlet, struct batch *batch)
 {
     struct fanout *fanout = fanout_new(outlet, batch);
@@ -213,7 +215,7 @@ void fanout_forward(struct outlet *outlet, struct batch *batch)
         own->receipt = &fanout->parts[i].receipt;
         branch_offer_in_order(outlet->branches[i], own);
     }
-    assert(fanout->open > 0); /* our own part, while branches settle theirs */
+    assert(fanout->open > 0); /* the one of fanout_forward */
     fanout->offering = false;
     if (fanout->taken && fanout->acknowledged)
         end_common_part(fanout);

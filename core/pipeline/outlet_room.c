@@ -6,16 +6,17 @@
 #include <assert.h>
 
 #define ROOM_POLL_NS INT64_C(20000000)
-#define TRY_LATER_NS INT64_C(500000000) /* for a sender that found no room */
+#define TRY_LATER_NS INT64_C(500000000) /* for a sender refused without room */
 
 const struct verdict outlet_no_room = {
     .code = GRPC_UNAVAILABLE, .retry_after_ns = TRY_LATER_NS, .text = "sending queue is full"};
 
-/* Its sender has waited long enough, or too many wait. */
+/* Refuses a batch whose sender has waited for ROOM_WAIT_NS, or for which too many bytes wait
+ * already. */
 static void refuse_waiting(struct kept *kept)
 {
     struct outlet *outlet = kept->outlet;
-    assert(!kept->branch && outlet->full); /* that queue had no room */
+    assert(!kept->branch && outlet->full); /* the queue without room */
     struct batch *batch = kept_take(kept);
     queue_count_overflow(outlet->full, outlet_worker(outlet)->index, batch->items);
     outlet_log_rejected(outlet, &outlet_no_room, batch->items);
@@ -27,7 +28,8 @@ static void on_waited_enough(struct timer *timer)
     refuse_waiting(container_of(timer, struct kept, timer));
 }
 
-/* Of a sender that waits, only as much as the full queue allows; false: nothing more. */
+/* Charges a batch of a waiting sender to the full queue's limit for such batches. Returns false
+ * if it is reached. */
 static bool charge_waiting(struct kept *kept)
 {
     assert(!kept->charged && !timer_is_set(&kept->timer));
@@ -55,8 +57,8 @@ static void wait_for_room(struct outlet *outlet, struct batch *batch)
         pace_pause(&outlet->rooms, ROOM_POLL_NS);
 }
 
-/* Whether the batch can go on now; *reservation_out may be NULL then. At the end of the process
- * every branch drains by itself: none waits for another. */
+/* Whether the batch can be passed on now; *reservation_out may then be NULL. During the drain,
+ * no branch waits for another. */
 static bool find_room(struct outlet *outlet, struct batch *batch,
                       struct reservation **reservation_out)
 {
@@ -83,7 +85,7 @@ bool outlet_forward_waiting(struct pace *pace)
     if (!outlet->waiting.first)
         return false;
     struct kept *kept = container_of(outlet->waiting.first, struct kept, link);
-    assert(!kept->branch); /* no branch has got it yet */
+    assert(!kept->branch); /* no branch has received it yet */
     if (receipt_is_abandoned(kept->batch->receipt)) {
         batch_drop(kept_take(kept), &verdict_sender_is_gone);
         return true;

@@ -15,7 +15,8 @@ void pace_init(struct pace *pace, struct worker *worker, bool (*next)(struct pac
     *pace = (struct pace){.worker = worker, .next = next, .timer.on_timer = on_timer};
 }
 
-/* Whether one more may be worked on in this turn of the loop; else the next turn is waited for. */
+/* Whether this turn of the loop may process one more item. If not, sets the timer for the next
+ * turn. */
 static bool has_share(struct pace *pace)
 {
     struct worker *worker = pace->worker;

@@ -2,7 +2,7 @@
  * pace: calls a function for one item after another, a bounded number of times per turn of the
  * worker's loop, and not in a pause.
  *
- * Used for whoever passes data on: a holder (offer.h) or a branch of an outlet.
+ * Used by a holder (offer.h) and by a branch of an outlet to pass data on.
  *
  * Owner: a member of the struct that has the items.
  *
@@ -25,15 +25,15 @@ enum { PACE_PER_TURN = 16, PACE_BYTES = 256 * 1024 };
 
 struct pace {
     struct worker *worker;
-    /* Works on the next item that is due; false if none is. */
+    /* Processes the next item that is due. Returns false if none is due. */
     bool (*next)(struct pace *pace);
-    struct timer timer; /* the next turn of the loop, or the end of a pause */
-    uint64_t turn;      /* of the loop, in which the last items were worked on */
-    size_t in_turn;     /* how many, and what their bytes count */
+    struct timer timer; /* for the next turn of the loop, or the end of a pause */
+    uint64_t turn;      /* the turn of the loop that processed the last items */
+    size_t in_turn;     /* items in that turn, and what their bytes count */
     bool pumping;
 };
 
-/* Without a pause. */
+/* Initialises a pace without a pause. */
 void pace_init(struct pace *pace, struct worker *worker, bool (*next)(struct pace *pace));
 /* Calls `next` until it returns false, a pause begins, or the limit for this turn is reached; the
  * rest follows in the next turn. Does nothing in a pause, or when called from within `next`. */
@@ -44,12 +44,12 @@ void pace_pause(struct pace *pace, int64_t delay_ns);
 bool pace_is_paused(const struct pace *pace);
 /* Ends a pause and calls pace_pump. */
 void pace_resume(struct pace *pace);
-/* For use in `next`, which passes on so many bytes. */
+/* Call it in `next`: counts bytes that are passed on. */
 void pace_count_bytes(struct pace *pace, size_t bytes);
-/* For use in `next`, which worked on so many bytes. They count four times, because work costs more
- * than passing on. */
+/* Call it in `next`: counts bytes that are processed. They count four times, because processing
+ * costs more than passing on. */
 void pace_count_work(struct pace *pace, size_t bytes);
-/* Cancels the timer. Of one that was never initialised: does nothing. */
+/* Cancels the timer. Does nothing if the pace was never initialised. */
 void pace_stop(struct pace *pace);
 
 #endif

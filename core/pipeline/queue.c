@@ -4,7 +4,8 @@
 
 #include <assert.h>
 
-/* What a request takes beside its batch, about: many tiny ones must not pass below the limit. */
+/* About how much memory a request takes besides its batch. It is counted so that many tiny
+ * requests cannot exceed the limit. */
 enum { REQUEST_BYTES = 1024 };
 
 static bool reserve_capacity(struct queue *queue, uint64_t size)
@@ -18,8 +19,8 @@ static bool reserve_capacity(struct queue *queue, uint64_t size)
     return true;
 }
 
-/* What is kept for later does not count when nothing is queued or being sent: it may wait behind
- * this one. */
+/* If nothing is queued or being sent, one request always has room: kept batches do not count
+ * then, because they may be waiting for this one. */
 static bool reserve_bytes(struct queue *queue, size_t size)
 {
     size_t nothing = 0;

@@ -20,7 +20,7 @@
 struct counter;
 struct queue;
 
-/* The unit of sending_queue.queue_size; the first three in the order of its names. */
+/* The unit of sending_queue.queue_size. The first three have the order of the setting's names. */
 enum queue_sizer {
     QUEUE_SIZER_REQUESTS,
     QUEUE_SIZER_ITEMS,
@@ -29,33 +29,34 @@ enum queue_sizer {
 };
 
 struct queue {
-    _Atomic uint64_t queued; /* in the sizer's unit, what is being sent included */
+    _Atomic uint64_t queued; /* in the sizer's unit, including what is being sent */
     uint64_t capacity;
     enum queue_sizer sizer;
-    bool blocks;                 /* when it is full, senders wait for room (block_on_overflow) */
-    struct budget *held;         /* of the component: bytes of what is queued, being sent or kept */
-    atomic_size_t sending_bytes; /* of that: what is queued or being sent */
+    bool blocks;                 /* block_on_overflow: when full, senders wait */
+    struct budget *held;         /* the component's: bytes queued, being sent or kept */
+    atomic_size_t sending_bytes; /* the part that is queued or being sent */
     struct budget waiting;       /* bytes of requests whose senders wait for room */
     struct counter *enqueue_failed;
 };
 
-/* What is reserved in one queue. */
+/* A reservation in one queue. */
 struct room {
     struct queue *queue;
     uint64_t queued_size; /* in the unit of its sizer */
     size_t bytes;
 };
 
-/* Reserves room for a request of a batch with so many bytes; false: there is none now. One request
- * always has room when nothing is queued or being sent, however large it is in bytes. */
+/* Reserves room for a batch of `bytes` bytes. Returns false if there is none now. If nothing is
+ * queued or being sent, one request has room however many bytes it has. */
 bool queue_reserve(struct queue *queue, uint64_t queued_size, size_t bytes, struct room *room_out);
-/* Gives back what was reserved. */
+/* Releases the reservation. */
 void queue_release(const struct room *room);
-/* Whether nothing is queued or being sent but this. */
+/* Whether nothing else is queued or being sent. */
 bool queue_has_only(const struct room *room);
-/* Whether queue_size leaves room for so much; else the share of memory may still be used up. */
+/* Whether queue_size leaves room for `queued_size`. The limit in bytes is not tested. */
 bool queue_has_capacity(const struct queue *queue, uint64_t queued_size);
-/* Counts items for which there was no room and which are not offered again. worker: its index. */
+/* Counts items for which there was no room and which are not offered again. worker: the worker's
+ * index. */
 void queue_count_overflow(struct queue *queue, unsigned worker, uint64_t items);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-/* Calls `visit` for every queue. Ends with the first for which it returns false. */
+/* Calls `visit` for every queue until it returns false. */
 struct visitor {
     bool (*visit)(struct visitor *visitor, struct queue *queue);
 };
@@ -59,7 +59,8 @@ static bool reserve(struct visitor *visitor, struct queue *queue)
     bool never_fits = size > queue->capacity; /* the queue will refuse it */
     if (!never_fits && !queue_reserve(queue, size, batch_memory(reserving->batch), &room)) {
         reserving->full = queue;
-        /* If the queue is reached twice and full of this batch alone, waiting would not help. */
+        /* If the batch reaches the queue twice and is all that the queue contains, waiting would
+         * not help. */
         return reservation_has_all_of(reserving->reservation, queue);
     }
     reservation_add(reserving->reservation, &room);

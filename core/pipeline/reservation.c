@@ -8,7 +8,7 @@
 struct reservation {
     unsigned references;
     unsigned keepers;
-    bool is_closed; /* but for the keepers */
+    bool is_closed; /* except to nodes that keep it */
     struct room *rooms;
     size_t count;
 };

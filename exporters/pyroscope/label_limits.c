@@ -49,8 +49,8 @@ struct label_limits {
     uint32_t first_free; /* of them; capacity: none */
     struct index_table by_hash;
     size_t services;
-    uint32_t hand; /* the entry whose age was looked at last; it goes down, since most values stand
-                      behind their label and service */
+    uint32_t hand;    /* the entry whose age was looked at last; it counts down, because most values
+                       * come after their label and service */
     uint64_t aged_ns; /* when `hand` moved last */
     bool is_told;     /* logged that a service has used up its share */
     uint64_t told_ns; /* when that was logged */

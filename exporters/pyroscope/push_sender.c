@@ -171,7 +171,7 @@ static void on_answer(struct client_request *request, const struct client_answer
         go_on(attempt);
 }
 
-/* ---- making one ---- */
+/* ---- creating an attempt ---- */
 
 #define TENANT "x-scope-orgid"
 

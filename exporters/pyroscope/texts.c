@@ -2,7 +2,7 @@
 
 #include "core/base/hash.h"
 
-/* False: there is none. */
+/* Finds a text. Returns false if it is absent. */
 static bool find(const struct texts *texts, struct slice text, struct index_probe *probe,
                  struct slice *found_out)
 {

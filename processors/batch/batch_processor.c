@@ -1,13 +1,14 @@
 /*
- * batch_processor: makes few large requests of many small ones, and splits too large ones.
+ * batch_processor: merges many small requests into few large ones, and splits requests that are too
+ * large.
  *
- * Like the Collector's, for traces and also for profiles (which get one dictionary). It is
- * responsible for what it has admitted: data is acknowledged when it is held, counts as held until
- * the next component has accepted it, and is refused on arrival when more than max_held_mib is
- * held. With `ack: delivered` it promises nothing: the sender is told what became of its data.
+ * Like the Collector's, for traces and also for profiles (a merged request has one dictionary). It
+ * acknowledges data on admission and is then responsible for it. Data counts as held until the next
+ * component has accepted it. While more than max_held_mib is held, it refuses new data. With `ack:
+ * delivered`, the sender gets its answer when its data was delivered or refused.
  *
- * Here are its settings, what it admits, and its life; the rest is in the other files of this
- * folder (batch_node.h).
+ * This file has the settings, the admission, and start and stop. The rest is in the other files of
+ * this folder (batch_node.h).
  *
  * Owner: batch_node.h.
  *
@@ -82,10 +83,10 @@ static bool sends_at_once(const struct batch_node *node)
            batch_node_settings(node)->send_batch_size == 0;
 }
 
-/* ---- taking in ---- */
+/* ---- admission ---- */
 
-/* A request larger than the bound never fits, and beside others that come all the time, something
- * is always held: one at a time goes over the bound. */
+/* Reserves held bytes. A request larger than the limit would never fit, because under load
+ * something is always held. So one request at a time may exceed the limit. */
 static bool admit(struct batch_node *node, size_t size_bytes)
 {
     assert(size_bytes >= HOLDING_BYTES);
@@ -125,17 +126,17 @@ static void batch_consume(struct node *base, struct batch *batch)
         refuse(node, batch, &verdict);
         return;
     }
-    context_unref(batch->context); /* the shard has what is kept of it */
+    context_unref(batch->context); /* the shard keeps what it needs of it */
     batch->context = NULL;
     if (batch_node_settings(node)->ack == ACK_ADMITTED)
-        batch_settle(batch, &verdict_ok); /* from here on it is ours */
+        batch_settle(batch, &verdict_ok); /* from now on, this node is responsible for it */
     held_requests_append(shard, batch, size_bytes);
     if (sends_at_once(node) || base->draining)
         shard->due = shard->requests.count;
     batch_sending_pump(shard);
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static struct counter *make_counter(struct node *node, const char *name, const char *help)
 {
@@ -192,7 +193,7 @@ static bool batch_node_start(struct node *base, struct error *err)
 static void batch_node_drain(struct node *base)
 {
     struct batch_node *node = container_of(base, struct batch_node, node);
-    assert(base->draining); /* what comes from now on is sent at once */
+    assert(base->draining); /* from now on, batches are sent at once */
     for (uint32_t i = 0; i < node->shard_count; i++)
         batch_sending_flush(node->shards[i]);
 }

@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* Making a batch of more items may take long. */
+/* Making a batch of more items may take so long that the log names this component. */
 enum { PIECE_ITEMS = 1024 };
 
-/* A batch under way. */
+/* A batch that is being sent. */
 struct sent_batch {
     struct offer offer;
     struct shard *shard;
@@ -21,13 +21,13 @@ struct sent_batch {
     uint32_t items;
 };
 
-/* ---- what becomes of it ---- */
+/* ---- verdicts ---- */
 
-/* What is acknowledged is never "try later" but at the stop. */
+/* Counts lost items. The verdict on acknowledged data is "try later" only at the stop. */
 static void count_lost(const struct sent_batch *sent, const struct verdict *verdict)
 {
     struct batch_node *node = sent->shard->node;
-    assert(sent->senders.have_no_receipt); /* otherwise the senders are told, and send again */
+    assert(sent->senders.have_no_receipt); /* otherwise the senders get the verdict */
     if (verdict_is_retryable(verdict)) {
         node->lost += sent->items;
         return;

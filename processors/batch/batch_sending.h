@@ -1,11 +1,12 @@
 /*
- * batch_sending: when a shard sends, and what becomes of its batches.
+ * batch_sending: decides when a shard sends, and handles the verdicts on its batches.
  *
  * A shard sends when it holds send_batch_size items, or when its first request has waited for
- * `timeout`. Batches are made only when they can go: what waits stays as it came, in the order in
- * which it came. What is under way counts as held until the next component has accepted it.
+ * `timeout`. A batch is made only when it can be sent: until then requests stay unchanged, in the
+ * order of their arrival. A batch that is being sent counts as held until the next component has
+ * accepted it.
  *
- * Owner: a batch under way belongs to the components behind; its receipt is here.
+ * Owner: the components behind own a batch that is being sent; its receipt is here.
  *
  * Thread: that of the node.
  */
@@ -14,14 +15,14 @@
 
 struct shard;
 
-/* Of a new shard, whose node is set. */
+/* Initialises a new shard, whose `node` is set. */
 void batch_sending_init(struct shard *shard);
-/* Sends what is due, and sets the timer for the rest. */
+/* Sends the requests that are due, and sets the timer for the rest. */
 void batch_sending_pump(struct shard *shard);
-/* Everything that is held has waited long enough. */
+/* Makes all held requests due. */
 void batch_sending_flush(struct shard *shard);
-/* No batch is under way any more. Gives up what is held: settles receipts, and adds items that
- * nobody sends again to node->lost. */
+/* Gives up all held requests: settles their receipts, and adds the items that no sender will
+ * send again to node->lost. No batch is being sent any more. */
 void batch_sending_stop(struct shard *shard);
 
 #endif

@@ -9,16 +9,16 @@
 
 #include <assert.h>
 
-/* Requests smaller than this on average are copied into one. */
+/* Requests smaller than this on average are copied into one buffer. */
 enum { PART_MIN_BYTES = 4096 };
 
-/* A batch in the making. */
+/* The state while a batch is made. */
 struct filling {
     struct shard *shard;
     struct senders *senders;
     uint64_t items;
     uint64_t items_max;
-    struct buffer **parts; /* not of profiles: encoded requests, to be concatenated */
+    struct buffer **parts; /* except for profiles: encoded requests, to be concatenated */
     size_t part_count;
     bool is_full;
 };
@@ -62,7 +62,7 @@ static void add_some(struct filling *filling, struct held_request *request, uint
     request->taken += count;
 }
 
-/* The batch answers for its part of the request. */
+/* Adds the receipt of the request, or a part of it, to those of the batch. */
 static void share_receipt(struct senders *senders, struct held_request *request, bool is_last)
 {
     senders->were_told_success |= request->acknowledged;
@@ -87,9 +87,9 @@ static void log_too_large(struct batch_node *node, uint32_t items)
                  signal_name(node->node.signal), (unsigned long long)all);
 }
 
-/* Returns how many items of the request go into the batch. If the room for what its parts repeat is
- * used up, the rest goes in one part. Returns 0 if the next resource of metrics or logs does not
- * fit beside what is in the batch. */
+/* Returns how many items of the request go into the batch. When its parts may repeat no more
+ * bytes, all remaining items stay together. Returns 0 if the next resource of metrics or logs
+ * does not fit into the rest of the batch. */
 static uint32_t share_of(struct filling *filling, struct held_request *request)
 {
     assert(filling->items < filling->items_max);
@@ -128,7 +128,7 @@ static void add_request(struct filling *filling, struct held_request *request)
         held_requests_remove_first(shard);
 }
 
-/* ---- all of them ---- */
+/* ---- the whole batch ---- */
 
 static void fill(struct filling *filling)
 {
@@ -157,8 +157,8 @@ static struct buffer *copy_parts(struct filling *filling, size_t size)
     return joined;
 }
 
-/* Concatenates the parts. Only small requests are copied together: each on its own would pin a
- * buffer and be a slice of every write. */
+/* Concatenates the parts. Small requests are copied into one buffer, because many small buffers
+ * would cost memory and make every write slower. Large ones are not copied. */
 static struct batch *join_parts(struct filling *filling, const struct node *node)
 {
     struct worker *worker = node->worker;
@@ -179,13 +179,13 @@ static struct batch *join_parts(struct filling *filling, const struct node *node
     return batch;
 }
 
-/* As it came. */
+/* Returns the first request unchanged. */
 static struct batch *take_whole(struct shard *shard, struct senders *senders)
 {
     struct held_request *request = held_requests_first(shard);
     struct batch *batch = request->batch;
     request->batch = NULL;
-    batch->peer = 0; /* as of what is merged: the next one may come from somebody else */
+    batch->peer = 0; /* as for merged requests: their peers differ */
     shard->items -= batch->items;
     share_receipt(senders, request, true);
     held_requests_remove_first(shard);

@@ -1,10 +1,10 @@
 /*
- * next_batch: makes the next batch to send of the first requests that a shard holds.
+ * next_batch: makes the next batch to send from the oldest requests of a shard.
  *
- * Small requests are merged until there are send_batch_size items, and a request that has more than
- * send_batch_max_size left is split. A request that goes alone stays as it came.
+ * Small requests are merged until there are send_batch_size items, and a request with more than
+ * send_batch_max_size items left is split. A batch of one whole request is that request, unchanged.
  *
- * Owner: the caller gets the batch and the receipts; the shard keeps what is left of a request.
+ * Owner: the caller gets the batch and the receipts; the shard keeps the rest of a request.
  *
  * Thread: that of the node.
  */
@@ -16,14 +16,14 @@
 struct receipt_group;
 struct shard;
 
-/* Who is told what became of a batch. */
+/* The senders of a batch, who get its verdict. */
 struct senders {
-    struct receipt_group *receipts; /* of the requests in it; NULL: none */
-    bool were_told_success;         /* some of them */
-    bool have_no_receipt;           /* some of them: nobody else would say that it is lost */
+    struct receipt_group *receipts; /* of the requests in the batch; NULL: none */
+    bool were_told_success;         /* at least one sender got success */
+    bool have_no_receipt;           /* at least one; losses must be counted here */
 };
 
-/* Returns the batch, without context and receipt. The shard must hold a request. */
+/* Returns the batch, without a context or a receipt. The shard must hold a request. */
 struct batch *next_batch(struct shard *shard, struct senders *senders_out);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* The values of metadata_keys, so that no two combinations print the same. */
+/* Prints the values of metadata_keys so that different combinations give different text. */
 static void print_key(const struct batch_settings *settings, const struct context *context,
                       struct text *out)
 {
@@ -19,7 +19,7 @@ static void print_key(const struct batch_settings *settings, const struct contex
     }
 }
 
-/* Only these values go on with a batch, because it is made of many requests. */
+/* Returns a context with only these values: a batch of many requests can have no others. */
 static struct context *make_context(const struct batch_settings *settings,
                                     const struct context *from)
 {

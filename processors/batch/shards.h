@@ -11,8 +11,8 @@
 struct batch_node;
 struct context;
 
-/* Returns the shard for requests with these headers, which may be new. NULL: there are as many
- * combinations as metadata_cardinality_limit allows. */
+/* Returns the shard for requests with these headers, and creates it if necessary. NULL if that
+ * would exceed metadata_cardinality_limit. */
 struct shard *shards_find(struct batch_node *node, const struct context *context);
 /* Stops all shards and frees them. */
 void shards_stop(struct batch_node *node);

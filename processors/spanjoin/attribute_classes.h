@@ -18,7 +18,7 @@ enum attribute_role {
     ATTRIBUTE_PLAIN,
     ATTRIBUTE_SPAN_ID,
     ATTRIBUTE_TRACE_ID,
-    ATTRIBUTE_SPAN_NAME, /* the span's name, which some senders put beside its id */
+    ATTRIBUTE_SPAN_NAME, /* the span's name, which some senders put next to its id */
 };
 struct attribute_class {
     uint8_t role;

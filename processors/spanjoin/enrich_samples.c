@@ -191,7 +191,7 @@ static struct slice new_attributes(struct sample_plan *plan, struct slice raw,
 {
     struct sample_view view = sample_view_read(plan, raw);
     uint32_t *out = plan_scratch(plan, view.attribute_count);
-    /* The name of the span that the sender put beside its id is removed if the join adds one. */
+    /* The name of the span that the sender put next to its id is removed if the join adds one. */
     bool without_name = promoted && gain && gain->has_name;
     uint64_t taken = 0; /* bit per joined attribute whose key the sample has already */
     uint32_t count = 0;

@@ -89,7 +89,7 @@ struct spanjoin_settings {
     struct id_source *trace_ids; /* as many as trace_sources */
     struct tenant_place *tenants;
     size_t tenant_count;
-    struct slice *beside; /* attribute keys of span names that senders put beside ids */
+    struct slice *beside; /* attribute keys of span names that senders put next to ids */
     size_t beside_count;
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;

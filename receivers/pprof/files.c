@@ -253,7 +253,7 @@ static struct buffer *convert(struct folder *folder, const struct file *file, st
     return profiles;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 /* Whether the file has changed or is gone. */
 static bool has_changed(const struct file *file)
@@ -453,7 +453,7 @@ static void on_timer(struct timer *timer)
     end_look(folder);
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static void make_counters(struct folder *folder)
 {

@@ -140,7 +140,7 @@ const struct field pprof_fields[] = {
     FIELD_END,
 };
 
-/* ---- what a table cannot say ---- */
+/* ---- checks beyond the table ---- */
 
 const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
                                                enum scrape_kind kind)

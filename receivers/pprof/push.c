@@ -118,7 +118,7 @@ static struct profile_intake intake_of(const struct pusher *pusher, const struct
     };
 }
 
-/* ---- a large request, which is read beside the loop ---- */
+/* ---- a large request, which a job reads ---- */
 
 struct push_reading {
     struct reading reading;

@@ -76,7 +76,7 @@ static struct scraper *scraper_of(const struct scrape *scrape)
     return scrape->target->scraper;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 static void count(struct scrape *scrape, enum outcome outcome)
 {
@@ -181,7 +181,7 @@ static struct profile_intake intake_of(const struct scrape *scrape, struct slice
     };
 }
 
-/* ---- a large profile, which is read beside the loop ---- */
+/* ---- a large profile, which a job reads ---- */
 
 struct scrape_reading {
     struct job job;
@@ -324,7 +324,7 @@ static void on_turn(struct timer *timer)
         count(scrape, OUTCOME_SKIPPED);
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static enum pprof_delta_kind without_allocations(struct slice sample_type)
 {

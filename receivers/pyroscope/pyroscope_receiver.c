@@ -394,7 +394,7 @@ static void finish_reading(struct pyroscope_receiver *receiver, struct exchange 
     respond(exchange, protocol, why);
 }
 
-/* ---- a large request, which is read beside the loop ---- */
+/* ---- a large request, which a job reads ---- */
 
 struct upload_reading {
     struct reading reading;
@@ -484,7 +484,7 @@ static void on_request(void *context, struct exchange *exchange)
 static const struct server_handler handler = {
     .on_head = on_head, .on_request = on_request, .on_error = on_error};
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 /* The first error of users who run profcol and Pyroscope on one machine. */
 static void explain_taken_port(struct error *err)

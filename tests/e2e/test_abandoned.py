@@ -1,8 +1,8 @@
-"""What its client has given up is not delivered: the client sends it again, and the backend would have it twice.
+"""A request whose client has given up is not delivered: the client sends it again, so the backend would get it twice.
 
-A client gives up by its deadline (grpc-timeout), by a reset of the stream, or by the end of the connection. Nobody has
-taken the data yet where the exporter has no queue and the backend is away. One that only ended its side of the
-connection waits for its answer.
+A client gives up by its deadline (grpc-timeout), by a reset of the stream, or by the end of the connection. With no
+queue and no backend, nothing has accepted the data yet. A client that only ended its side of the connection still waits
+for its answer.
 """
 
 import os
@@ -49,28 +49,28 @@ WAITING_QUEUE = "sending_queue: {wait_for_result: true}"
 
 
 def profcol(target, queue=NO_QUEUE):
-    """A process that delivers to a backend."""
+    """Return a process that delivers to a backend."""
     return server.Profcol(CONFIG.replace("TARGET", target.address).replace("QUEUE", queue), arguments=["--workers", "1"])
 
 
 def span_bytes(number):
-    """A request with that span as bytes."""
+    """Return a request with that span as bytes."""
     return span(number).SerializeToString()
 
 
 def names(requests):
-    """The spans of these requests, by name, sorted."""
+    """Return the sorted names of the spans of these requests."""
     return names_in(request.form() for request in requests)
 
 
 def post_head(path, body, content_type=client.PROTOBUF, version="1.1"):
-    """An HTTP/1 request as bytes."""
+    """Return the head of an HTTP/1 request as bytes."""
     return (f"POST {path} HTTP/{version}\r\nHost: a\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
             .encode() + body)
 
 
 def read_all(connection):
-    """Everything until the end of the connection."""
+    """Return all bytes until the end of the connection."""
     out = b""
     while part := connection.recv(65536):
         out += part
@@ -78,7 +78,7 @@ def read_all(connection):
 
 
 def profiles_of(message):
-    """All profiles of a request."""
+    """Return all profiles of a request."""
     return [profile for resource in message.resource_profiles for scope in resource.scope_profiles
             for profile in scope.profiles]
 
@@ -90,21 +90,21 @@ def close_hard(connection):
 
 
 class AbandonedTest(unittest.TestCase):
-    """Exporters without a queue, and a backend that is away at first."""
+    """Tests with an exporter without a queue, and a backend that is down at first."""
 
     def wait_for_attempts(self, target, count):
-        """Each of so many requests was tried once."""
+        """Wait until `count` requests were tried once each."""
         target.wait_for(lambda: len(set(names(target.of()))) >= count, what="attempts")
 
     def wait_until_closed(self, process, count):
-        """profcol has noticed the end of so many connections."""
+        """Wait until profcol has noticed the end of `count` connections."""
         server.wait_until(lambda: (process.metric("profcol_server_connections_closed", reason="reset") or 0) >= count,
                           what="connections that broke")
 
     def check_nothing_arrives(self, target, process, count, counter="otelcol_receiver_refused_spans"):
-        """profcol stops trying what was given up, and the backend that is back takes only what somebody waits for.
-
-        The backend comes back last: an attempt that was under way when its client gave up may still reach it.
+        """Check that profcol stops sending abandoned requests, and that the backend then gets only requests with
+        waiting clients. The backend comes back last, because an attempt that began before its client gave up may still
+        reach it.
         """
         server.wait_until(lambda: process.metric(counter) == count, what="the end of what was given up")
         target.default = backend.Answer()
@@ -133,7 +133,7 @@ class AbandonedTest(unittest.TestCase):
                     with self.assertRaises(grpc.RpcError) as caught:
                         export(span_bytes(number), timeout=0.2)
                     self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
-                with self.assertRaises(grpc.RpcError) as caught:    # behind the resets
+                with self.assertRaises(grpc.RpcError) as caught:    # sent after the resets
                     channel.unary_unary(NOWHERE)(b"")
                 self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
             self.check_nothing_arrives(target, process, 3)
@@ -147,13 +147,13 @@ class AbandonedTest(unittest.TestCase):
             self.wait_for_attempts(target, 3)
             for stream in streams:
                 connection.h2.reset_stream(stream, error_code=8)
-            answer = client.call(address, NOWHERE, connection=connection)   # behind the resets
+            answer = client.call(address, NOWHERE, connection=connection)   # sent after the resets
             self.assertEqual(answer.grpc_status, UNIMPLEMENTED)
             self.check_nothing_arrives(target, process, 3)
             connection.close()
 
     def test_closed_connections(self):
-        """By FIN as programs do that time out, and by RST; of HTTP/1.1 and HTTP/2."""
+        """Close HTTP/1.1 and HTTP/2 connections with a FIN, like programs that time out, and with a RST."""
         for protocol in ("http", "grpc"):
             for close in (socket.socket.close, close_hard):
                 with self.subTest(protocol, close=close.__name__), backend.Backend("grpc", default=AWAY) as target, \
@@ -166,7 +166,7 @@ class AbandonedTest(unittest.TestCase):
                     self.check_nothing_arrives(target, process, 3)
 
     def open_request(self, protocol, address, number):
-        """A socket on which a request waits for its answer."""
+        """Return a socket on which a request waits for its answer."""
         if protocol == "grpc":
             connection = connections.Http2(address)
             connection.start(client.grpc_fields(address), connections.grpc_frame(span_bytes(number)))
@@ -176,7 +176,7 @@ class AbandonedTest(unittest.TestCase):
         return connection
 
     def wait_for_more_attempts(self, target):
-        """Some more attempts to deliver what was tried before."""
+        """Wait for some more attempts at the same requests."""
         seen = len(target.of())
         target.wait_for(lambda: len(target.of()) > seen + 2, what="more attempts")
 
@@ -194,7 +194,7 @@ class AbandonedTest(unittest.TestCase):
             self.assertEqual(names(target.accepted()), ["span 1"])
 
     def test_half_closed_behind_further_requests(self):
-        """The end of input comes behind a request that is not read before the first one is answered."""
+        """The end of input follows a request that is not read before the first one is answered."""
         with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process, \
                 connections.connect(process.address("http")) as connection:
             large = make.traces([{"span_id": f"{3:016x}", "trace_id": f"{1:032x}", "name": "x" * 100_000}])
@@ -217,7 +217,7 @@ class AbandonedTest(unittest.TestCase):
             stream = connection.start(client.grpc_fields(address), connections.grpc_frame(span_bytes(1)))
             self.wait_for_attempts(target, 1)
             connection.socket.shutdown(socket.SHUT_WR)
-            connection._flush = lambda: None    # it has no more to say
+            connection._flush = lambda: None    # it sends no more
             self.wait_for_more_attempts(target)
             target.default = backend.Answer()
             answer = connection.finish(stream)
@@ -238,7 +238,7 @@ class AbandonedTest(unittest.TestCase):
             self.assertEqual(names(target.accepted()), ["span 1"])
 
     def test_other_receivers(self):
-        """What was posted to Pyroscope's port, and to that of pprof."""
+        """Post to the ports of the receivers pyroscope and pprof."""
         folded = "/ingest?name=app&from=1700000000&until=1700000010&format=folded"
         cases = [("pyroscope", post_head(folded, b"main;work 3\nmain;rest 4\n", "text/plain"), 2),
                  ("pprof", post_head("/v1/pprof", PPROF.read_bytes(), "application/octet-stream"), None)]
@@ -254,7 +254,7 @@ class AbandonedTest(unittest.TestCase):
                 self.check_nothing_arrives(target, process, 3 * samples, "otelcol_receiver_refused_profile_samples")
 
     def test_blocked_requests(self):
-        """What waits for room in a full queue was not taken."""
+        """A request that waits for room in a full queue is not accepted yet."""
         queue = "sending_queue: {queue_size: 1, num_consumers: 1, block_on_overflow: true}"
         with backend.Backend("grpc", default=AWAY) as target, profcol(target, queue) as process:
             self.assertTrue(client.succeeded(client.export("grpc", process.address("grpc"), span(0))))
@@ -270,10 +270,10 @@ class AbandonedTest(unittest.TestCase):
 
 
 class TakenTest(unittest.TestCase):
-    """What somebody has taken is delivered, whatever becomes of the client."""
+    """A request that was accepted is delivered, even if its client leaves."""
 
     def test_a_queue_has_it(self):
-        """Also when its client has a deadline: it was answered long before."""
+        """A deadline of the client does not matter, because the answer was sent long before."""
         queue = "sending_queue: {queue_size: 100}"
         with backend.Backend("grpc", default=AWAY) as target, profcol(target, queue) as process:
             for number in range(3):
@@ -285,7 +285,7 @@ class TakenTest(unittest.TestCase):
             self.assertEqual(names(target.accepted()), ["span 0", "span 1", "span 2"])
 
     def test_the_backend_has_it(self):
-        """An attempt that is under way when the deadline passes is not broken off: the backend may have the data."""
+        """A running attempt is not aborted at the deadline, because the backend may have the data."""
         with backend.Backend("grpc", default=backend.Answer(delay=1)) as target, profcol(target) as process:
             answer = client.export("grpc", process.address("grpc"), span(1), headers=[("grpc-timeout", "100m")])
             self.assertEqual(answer.grpc_status, DEADLINE_EXCEEDED)
@@ -294,7 +294,7 @@ class TakenTest(unittest.TestCase):
 
 
 class TimeoutSyntaxTest(unittest.TestCase):
-    """grpc-timeout as gRPC-Go reads it."""
+    """Compare parsing of grpc-timeout with gRPC-Go."""
 
     def test_syntax(self):
         cases = [

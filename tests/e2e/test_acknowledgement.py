@@ -1,6 +1,5 @@
-"""An answer of success is a promise: each line of the table in docs/architecture.md ("Acknowledgement"), held against the process.
-
-Nobody waits for a fixed time here: backends are told to hold their answers until the test lets them go.
+"""An answer of success is a promise. The tests check each line of the table in docs/architecture.md
+("Acknowledgement"). They never wait for a fixed time: backends hold their answers until the test releases them.
 """
 
 import os
@@ -48,7 +47,7 @@ class QueueInMemoryTest(unittest.TestCase):
             self.assertEqual(names(target), expected_names(range(30)))
 
     def test_sigterm_delivers_to_a_backend_that_was_away(self):
-        """What waits for its next attempt is not given up."""
+        """A request that waits for its next attempt is not given up."""
         with backend.Backend("http") as target:
             target.answers.extend(backend.Answer(status=503) for _ in range(6))
             with server.Profcol(config({"otlp_http": http_exporter(target)})) as profcol:
@@ -59,7 +58,7 @@ class QueueInMemoryTest(unittest.TestCase):
             self.assertEqual(names(target), expected_names(range(3)))
 
     def test_a_dead_backend_is_said_at_the_end(self):
-        """After --drain-timeout: exit code 1, and how much is lost."""
+        """After --drain-timeout, the exit code is 1 and the log says how much is lost."""
         port = server.free_port()
         exporter = (f'endpoint: "http://127.0.0.1:{port}", retry_on_failure: {RETRY_SOON}')
         with server.Profcol(config({"otlp_http": exporter}), arguments=["--drain-timeout", "1s"],
@@ -72,7 +71,7 @@ class QueueInMemoryTest(unittest.TestCase):
             self.assertEqual(sum(map(int, dropped)), 7)
 
     def test_queue_full(self):
-        """New requests are refused, with the word to try later; what was accepted arrives."""
+        """New requests are refused with "try later"; accepted ones arrive."""
         for protocol in ("grpc", "http"):
             with self.subTest(protocol), Held() as target:
                 exporter = http_exporter(target, "sending_queue: {queue_size: 5, num_consumers: 1}")
@@ -121,7 +120,7 @@ class QueueInMemoryTest(unittest.TestCase):
 
 
 class NoQueueTest(unittest.TestCase):
-    """Without a queue, or with wait_for_result: success means that the backend took it."""
+    """Without a queue, or with wait_for_result: success means that the backend accepted the data."""
 
     SETTINGS = (NO_QUEUE, "sending_queue: {wait_for_result: true}")
 
@@ -147,7 +146,7 @@ class NoQueueTest(unittest.TestCase):
                 self.assertEqual((len(target.of()), names(target)), (3, expected_names([1])))
 
     def test_errors_reach_the_client_in_its_protocol(self):
-        """What the backend says, over either protocol, with its delay."""
+        """The client gets the backend's error and its delay, over either protocol."""
         cases = [
             ("grpc", backend.Answer(grpc_status=14, message="busy", retry_after=7), 14, 503, 7),
             ("grpc", backend.Answer(grpc_status=14, message="busy"), 14, 503, None),
@@ -247,7 +246,7 @@ class HoldingTest(unittest.TestCase):
             self.assertEqual(canonical.totals(*target.forms("profiles")), want)
 
     def test_the_last_held_request_of_a_worker(self):
-        """It goes from holder to holder while they drain; the exporter may not think that nothing comes any more."""
+        """The request passes from holder to holder while they drain. The exporter must not stop before it arrives."""
         for processors in ({"spanjoin": "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h", "batch": "timeout: 1h"},
                            {"batch": "timeout: 1h", "spanjoin": "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h"}):
             with self.subTest(list(processors)), backend.Backend("http", default=backend.Answer(delay=0.3)) as target, \
@@ -260,7 +259,7 @@ class HoldingTest(unittest.TestCase):
                 self.assertNotIn("Dropping data", profcol.log())
 
     def test_a_holder_keeps_what_is_refused_behind_it(self):
-        """Acknowledged and held: a backend that refuses for a while costs nothing."""
+        """Nothing that is acknowledged and held is lost if a backend refuses for a while."""
         for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 50ms}, spans: {wait: 50ms}")):
             with self.subTest(name), backend.Backend("grpc") as target:
                 target.default = backend.Answer(grpc_status=UNAVAILABLE)
@@ -290,7 +289,7 @@ class HoldingTest(unittest.TestCase):
                     self.assertRegex(profcol.log(), r"--drain-timeout")
 
     def fill(self, profcol, count):
-        """Requests of 100 kB whose spans never come, over both protocols: (accepted, refused)."""
+        """Send requests of 100 kB whose spans never arrive, over both protocols. Return (accepted, refused)."""
         accepted, refused = [], []
         for number in range(count):
             message = sample(number, span_number=1000 + number)
@@ -314,7 +313,7 @@ class HoldingTest(unittest.TestCase):
             self.assertEqual(canonical.totals(*target.forms("profiles")), want)
 
     def test_spanjoin_refuses_when_nothing_can_go(self):
-        """Nothing that was acknowledged is dropped for what comes later."""
+        """No acknowledged request is dropped in favour of a later one."""
         with backend.Backend("grpc", default=backend.Answer(grpc_status=UNAVAILABLE)) as target:
             exporter = f'endpoint: "{target.address}", tls: {{insecure: true}}, {NO_QUEUE}, {NO_RETRY}'
             with server.Profcol(config({"otlp_grpc": exporter}, self.BOUNDED), arguments=["--workers", "1"]) as profcol:
@@ -334,7 +333,7 @@ class HoldingTest(unittest.TestCase):
 
 
 class FanOutTest(unittest.TestCase):
-    """Several exporters: the client is told success when all have taken responsibility."""
+    """Several exporters: the client gets success when all have accepted responsibility."""
 
     def test_both_get_everything(self):
         with backend.Backend("grpc") as one, backend.Backend("http") as two, \
@@ -345,7 +344,7 @@ class FanOutTest(unittest.TestCase):
             self.assertEqual((names(one), names(two)), (expected_names(range(20)),) * 2)
 
     def test_one_refuses(self):
-        """The client is refused only when no branch takes it; "try later" outweighs a permanent refusal."""
+        """The client gets a refusal only if no branch accepts the request. "Try later" outweighs a permanent refusal."""
         for first, second, code in (({}, {"grpc_status": 14}, 0), ({"grpc_status": 3}, {"grpc_status": 14}, 14),
                                     ({"grpc_status": 14}, {"grpc_status": 3}, 14), ({}, {"grpc_status": 3}, 0),
                                     ({"grpc_status": 3}, {"grpc_status": 3}, 3)):
@@ -362,7 +361,7 @@ class FanOutTest(unittest.TestCase):
                     self.assertEqual(lost, 1 if code == 0 else 0)
 
     def test_one_is_slow(self):
-        """The answer waits for the slower one; the other has its data already."""
+        """The answer waits for the slower exporter; the other one already has the data."""
         with Held("grpc") as slow, backend.Backend("grpc") as fast:
             exporters = {"otlp_grpc/slow": grpc_exporter(slow, NO_QUEUE), "otlp_grpc/fast": grpc_exporter(fast, NO_QUEUE)}
             with server.Profcol(config(exporters)) as profcol:
@@ -375,7 +374,7 @@ class FanOutTest(unittest.TestCase):
 
 
 class KillTest(unittest.TestCase):
-    """What the table says is lost at kill -9 may be lost; what it says is not, is not."""
+    """kill -9 loses only the data that may be lost according to the table."""
 
     def test_without_a_queue_nothing_acknowledged_is_lost(self):
         with backend.Backend("grpc") as target:
@@ -402,7 +401,7 @@ class KillTest(unittest.TestCase):
             self.assertLessEqual(set(expected_names(done)), set(names(target)))
 
     def test_a_file_keeps_what_was_answered(self):
-        """The file exporter answers when write() has taken the record."""
+        """The file exporter answers after write() has written the record."""
         with server.Profcol(config({"file": 'path: "@dir@/out.json"'})) as profcol:
             for number in range(10):
                 self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))))

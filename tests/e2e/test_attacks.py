@@ -1,6 +1,6 @@
-"""What a hostile or broken client may do to the whole process, while a good one goes on as if nothing were.
+"""Attacks of hostile or broken clients on the whole process, while a good client must not be affected.
 
-Limits of single parts have tests of their own; here requests go through everything that stands behind a receiver.
+Other tests cover the limits of single parts; here requests pass a receiver and everything behind it.
 """
 
 import concurrent.futures
@@ -66,13 +66,13 @@ service:
   pipelines: {traces: {receivers: [otlp], exporters: [NAME]}}
 """
 INVALID = 3
-CPU_MAX = 1     # seconds for a flood; a tenth of that is usual
+CPU_MAX = 1     # seconds for a flood; usual is a tenth of that
 EXHAUSTED = 8
 RANDOM = random.Random(11)
 
 
 def nested(depth):
-    """A span with an attribute of that many lists inside one another, its lengths right."""
+    """Return a span with an attribute of `depth` nested lists, with correct lengths."""
     parts, size = [], 0
     for _ in range(depth):
         for tag in (1, 5):
@@ -83,12 +83,12 @@ def nested(depth):
 
 
 def spans(ids):
-    """A request of bare spans."""
+    """Return a request of spans that have only ids."""
     return field(1, field(2, b"".join(field(2, field(1, trace_id) + field(2, span_id)) for trace_id, span_id in ids)))
 
 
 def samples(ids, *, attributes=False):
-    """A request in which each sample names a span of its own, by a Link or by an attribute."""
+    """Return a request in which each sample names a different span, by a Link or by an attribute."""
     if attributes:
         rows = b"".join(field(6, b"\x08\x01" + field(2, field(1, span_id.hex().encode()))) for _, span_id in ids)
         own = [field(2, number(i + 1)) for i in range(len(ids))]
@@ -102,18 +102,18 @@ def samples(ids, *, attributes=False):
 
 
 def random_ids(count):
-    """(trace id, span id) that nobody else has."""
+    """Return unique (trace id, span id) pairs."""
     return [(RANDOM.randbytes(16), RANDOM.randbytes(8)) for _ in range(count)]
 
 
 class Good:
-    """A client that sends a span and its sample now and then, and wants to hear that they were taken."""
+    """A client that sometimes sends a span and its sample, and expects success."""
 
     def __init__(self, test, profcol):
         self.test, self.sent, self.both = test, [], client.Both(profcol)
 
     def send(self):
-        """One of each, over both protocols."""
+        """Send one of each, over both protocols."""
         for protocol in self.both.connections:
             span_id, trace_id = f"{1 + len(self.sent):016x}", f"{1 + len(self.sent):032x}"
             builder = make.ProfilesBuilder()
@@ -132,14 +132,14 @@ class AttacksTest(unittest.TestCase):
     """See the module."""
 
     def check_answer(self, answer, refused):
-        """Success, or the gRPC code of a refusal."""
+        """Check for success, or for the gRPC code of a refusal."""
         if refused:
             self.assertEqual(client.status(answer).code, refused)
         else:
             self.assertTrue(client.succeeded(answer), answer)
 
     def check_delivered(self, good, directory):
-        """Each span of the good client once, each sample once and joined."""
+        """Check that each span and sample of the good client arrived once, and each sample joined."""
         messages = {signal: [canonical.decode(record, signal, "protobuf")
                              for record in outputs.records(directory / f"{signal}.proto", "proto")]
                     for signal in ("traces", "profiles")}
@@ -193,7 +193,7 @@ class AttacksTest(unittest.TestCase):
                 self.check_delivered(good, profcol.directory)
 
     def is_served(self, profcol):
-        """Whether a client that connects now gets its answers."""
+        """Return whether a client that connects now gets its answers."""
         late = Good(self, profcol)
         try:
             late.send()
@@ -204,7 +204,7 @@ class AttacksTest(unittest.TestCase):
         return True
 
     def test_more_connections_than_descriptors(self):
-        """What goes out, files and metrics keep descriptors of their own, and who is connected stays so."""
+        """Exporters, files and metrics have reserved descriptors, and existing connections stay open."""
         with backend.Backend("http") as behind:
             text = CONFIG.replace("HTTP", behind.url)
             with LimitedProfcol(text, descriptors=128) as profcol:
@@ -220,16 +220,17 @@ class AttacksTest(unittest.TestCase):
                     behind.wait_for_items(signal, len(good.both.connections) * 2)
                 for connection in crowd:
                     connection.close()
-                # What the crowd left in the kernel's queues is taken first, and counts until it is seen to be closed.
+                # Connections of the crowd in the kernel's queues are accepted first, and count until the server notices
+                # that they are closed.
                 server.wait_until(lambda: self.is_served(profcol), what="a new client is served")
                 good.close()
 
 
 class FloodsTest(unittest.TestCase):
-    """Frames that cost the receiver more than the sender, for as long as they are sent."""
+    """Floods of frames that cost the receiver more than the sender."""
 
     def check(self, name, closed, cpu):
-        """The connection was closed before it cost much."""
+        """Check that the connection was closed before it cost much."""
         print(f"{name}: {cpu:.2f} s of CPU", flush=True)
         self.assertTrue(closed, f"{name}: still open")
         self.assertLess(cpu, CPU_MAX, name)
@@ -263,7 +264,7 @@ class FloodsTest(unittest.TestCase):
             self.assertEqual(client.post(address, where, message, headers=bad).status, 431)
 
     def check_exporter(self, exporter, attacks, *, timeout="10s", wait=0.1):
-        """An exporter sends requests to a backend that answers each with one of the floods, `wait` seconds later."""
+        """Send requests to a backend that answers each with one of the floods, after `wait` seconds."""
         config = EXPORTING.replace("EXPORTER", f"{exporter}:").replace("NAME", exporter).replace("TIMEOUT", timeout)
         message = make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}])
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -300,7 +301,7 @@ class FloodsTest(unittest.TestCase):
 
 
 class MetricsHostTest(unittest.TestCase):
-    """A page whose name resolves to this machine does not read the metrics."""
+    """A web page whose host name resolves to this machine cannot read the metrics."""
 
     def test_host(self):
         with server.Profcol(FLOODED) as profcol:
@@ -318,7 +319,7 @@ class CrowdsTest(unittest.TestCase):
     """Many connections at once."""
 
     def test_tls_handshakes_at_once(self):
-        """A few go on in each turn of the loop; all of them get their turn."""
+        """Each turn of the loop continues a few handshakes; all of them get their turn."""
         with tempfile.TemporaryDirectory() as directory:
             made = certificates.Certificates(directory)
             tls = f'http: {{tls: {{cert_file: "{made.server[0]}", key_file: "{made.server[1]}"}}, endpoint'

@@ -1,7 +1,6 @@
-"""Several exporters behind one receiver: one that is dead, full or refuses harms nobody else.
-
-The client is told success when one branch takes the data and no other one asks for it again. A branch that does not take it
-counts the loss. What a branch has taken is delivered there once.
+"""Several exporters behind one receiver: one that is dead, full or refusing does not affect the others. The client gets
+success if one branch accepts the data and no other one asks for a retry. A branch that does not accept the data counts
+the loss. Accepted data is delivered once per branch.
 """
 
 import os
@@ -18,14 +17,14 @@ from tests.oracle.pipelines import (NO_QUEUE, NO_RETRY, Held, InBackground, conf
 UNAVAILABLE, INVALID = 14, 3
 ONE_WORKER = ["--workers", "1"]
 SHORT_DRAIN = ["--drain-timeout", "1s"]
-BEHIND = ({}, {"batch": branches.ONE_EACH})     # without a holder before the exporters, and with one
+BEHIND = ({}, {"batch": branches.ONE_EACH})     # without and with a holder before the exporters
 
 
 class DeadBranchTest(unittest.TestCase):
-    """The cases of bench/branches that are quick."""
+    """The quick cases of bench/branches."""
 
     def check(self, outcome):
-        """Everything was taken and arrived once."""
+        """Check that everything was accepted and arrived once."""
         self.assertTrue(outcome.ok, outcome)
 
     def test_behind_batch(self):
@@ -43,10 +42,10 @@ class DeadBranchTest(unittest.TestCase):
 
 
 class FullQueueTest(unittest.TestCase):
-    """Fan-out without a holder: what the client is told when queues are full."""
+    """Fan-out without a holder: the answers to the client when queues are full."""
 
     def test_one_is_full(self):
-        """Success; the full one counts what it has not taken."""
+        """The answer is success; the full branch counts what it lost."""
         with backend.Backend("http") as healthy, branches.DeadBackend() as dead:
             text = config(branches.two_exporters("http", healthy, dead))
             with server.Profcol(text, arguments=ONE_WORKER + SHORT_DRAIN, expect_exit=1) as profcol:
@@ -61,7 +60,7 @@ class FullQueueTest(unittest.TestCase):
             self.assertEqual(names(healthy), expected_names(range(20)))
 
     def test_both_are_full(self):
-        """The client is to send it again later."""
+        """The client is told to try later."""
         with branches.DeadBackend() as one, branches.DeadBackend() as two:
             exporters = {"otlp_http/one": http_exporter(one, branches.FULL_AFTER_ONE),
                          "otlp_http/two": http_exporter(two, branches.FULL_AFTER_ONE)}
@@ -79,7 +78,8 @@ class FullQueueTest(unittest.TestCase):
                     self.assertEqual(profcol.metric("otelcol_exporter_enqueue_failed_spans", exporter=exporter), 2)
 
     def test_block_on_overflow(self):
-        """While the full one makes the client wait, or refuse it, nobody else has the item: it comes again."""
+        """While the full branch makes the client wait, no other branch has the item: if it is refused, the client sends
+        it again."""
         with backend.Backend("http") as healthy, backend.Backend("http", default=backend.Answer(status=503)) as slow:
             blocking = "sending_queue: {queue_size: 1, block_on_overflow: true}"
             text = config(branches.two_exporters("http", healthy, slow, blocking))
@@ -102,7 +102,7 @@ class FullQueueTest(unittest.TestCase):
 
 
 class WithoutQueueTest(unittest.TestCase):
-    """Fan-out to exporters without a queue: their answers make one."""
+    """Fan-out to exporters without a queue: their answers are combined into one."""
 
     CASES = (
         # one, two, the client
@@ -138,12 +138,12 @@ class StopTest(unittest.TestCase):
     ITEMS = 20
 
     def send(self, profcol):
-        """All items; each is accepted."""
+        """Send all items; each is accepted."""
         for number in range(self.ITEMS):
             self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), span(number))))
 
     def stop(self, profcol, healthy):
-        """SIGTERM while the healthy backend keeps its answers back; the exit code."""
+        """Send SIGTERM while the healthy backend holds its answers. Return the exit code."""
         profcol.signal(signal.SIGTERM)
         profcol.wait_for_log("Starting shutdown")
         healthy.release()
@@ -161,7 +161,8 @@ class StopTest(unittest.TestCase):
                 self.assertEqual(names(healthy), expected_names(range(self.ITEMS)))
 
     def test_nothing_remains_in_the_dead_branch(self):
-        """Without retries its data was dropped, as configured; that is not a failure of the stop."""
+        """Without retries the data of the dead branch was already dropped, as configured. The stop does not count it as
+        a failure."""
         for processors in BEHIND:
             with self.subTest(list(processors)), Held() as healthy, branches.DeadBackend() as dead:
                 exporters = {"otlp_http/healthy": http_exporter(healthy),

@@ -1,4 +1,4 @@
-"""The command line: commands, options, exit codes, what is printed where, and that no secret is printed anywhere."""
+"""The command line: commands, options, exit codes, output, and that it never contains a secret."""
 
 import json
 import os
@@ -27,7 +27,7 @@ service: {pipelines: {traces: {receivers: [otlp], processors: [batch], exporters
 
 
 def run(*arguments, environment=None, timeout=30):
-    """The finished process."""
+    """Run profcol. Return the finished process."""
     return subprocess.run([PROFCOL, *arguments], capture_output=True, text=True, timeout=timeout, check=False,
                           env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL)
 
@@ -41,19 +41,19 @@ class FileTest(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def file(self, text, name="config.yaml"):
-        """The path of a file with this text."""
+        """Write a file with this text. Return its path."""
         path = self.directory / name
         path.write_text(text)
         return str(path)
 
     def fine(self, *arguments, **options):
-        """Standard output of a run that has to end well and silently."""
+        """Return the standard output of a run that must succeed without errors on stderr."""
         result = run(*arguments, **options)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
     def fails(self, *arguments, **options):
-        """Standard error of a run that has to end with 1 and print nothing else."""
+        """Return the standard error of a run that must exit with 1 and print nothing else."""
         result = run(*arguments, **options)
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertTrue(result.stderr)
@@ -197,7 +197,7 @@ service:
 
 
 class SecretTest(FileTest):
-    """Canaries in all places for secrets; nothing that profcol prints may hold one."""
+    """Canaries are in all places for secrets; no output may contain one."""
 
     CANARY = "c4n4ry"
 
@@ -227,7 +227,7 @@ service:
 """
 
     def check_clean(self, text, where):
-        """No canary in this text."""
+        """Check that the text contains no canary."""
         at = text.find(self.CANARY)
         self.assertEqual(at, -1, f"{where}: ...{text[max(0, at - 200):at + 40]}")
 
@@ -240,7 +240,7 @@ service:
             self.check_clean(result.stdout + result.stderr, arguments)
             if arguments == ["print-config"]:
                 self.assertGreaterEqual(result.stdout.count("[REDACTED]"), 4)
-        # Mistakes beside and in a secret.
+        # Mistakes near a secret and in one.
         for change in (("x-token:", "x-token: {a: c4n4ry-5}, y:"), ("authorization:", "authorization: [c4n4ry-5], y:"),
                        ("headers: [", "headers: [c4n4ry-5, "), ("insecure: true", "insecure: true, key_pem: [c4n4ry-5]"),
                        ("insecure: true", "insecure: false, key_pem: c4n4ry-5, cert_pem: c4n4ry-6"),
@@ -249,7 +249,7 @@ service:
             broken = self.file(pathlib.Path(config).read_text().replace(*change), "broken.yaml")
             for arguments in (["validate"], ["print-config"], []):
                 result = run(*arguments, "--config", broken, environment={"TOKEN": "c4n4ry-3"})
-                if "cert_pem" not in change[1] or not arguments:    # only running looks into a certificate
+                if "cert_pem" not in change[1] or not arguments:    # only `run` reads the certificate
                     self.assertEqual(result.returncode, 1, change)
                 self.check_clean(result.stdout + result.stderr, (change, arguments))
 

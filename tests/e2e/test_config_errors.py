@@ -1,7 +1,6 @@
-"""What `profcol validate` says about files with a mistake in them, word for word.
+"""The exact output of `profcol validate` for files with a mistake.
 
-Each tests/data/config_errors/NN-*.yaml has a .txt beside it with what is expected on stderr; with --update, those are written
-anew, to be read in the diff.
+Each tests/data/config_errors/NN-*.yaml has a .txt with the expected stderr. --update rewrites these; review the diff.
 """
 import difflib
 import glob
@@ -14,7 +13,7 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def validate(path):
-    """From tests/, so that the file's name in messages does not depend on where the source is."""
+    """Run profcol in tests/, so that file names in messages do not depend on the location of the source."""
     environment = {"PATH": os.environ.get("PATH", "")}
     for name, value in os.environ.items():
         if name.endswith("SAN_OPTIONS"):

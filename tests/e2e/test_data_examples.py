@@ -1,7 +1,7 @@
-"""docs/data.md shows the examples that tests/unit/test_data_examples.c compiles and runs, to the letter.
+"""docs/data.md shows exactly the examples that tests/unit/test_data_examples.c compiles and runs.
 
-Each block of C in the page stands behind `<!-- example: NAME -->`; the test has it between `/* example: NAME */` and
-`/* end */`. With --update the page gets what the test has.
+Each block of C in the page follows `<!-- example: NAME -->`; the test has it between `/* example: NAME */` and `/* end
+*/`. --update copies the examples from the test to the page.
 """
 import os
 import pathlib

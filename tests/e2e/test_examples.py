@@ -1,4 +1,4 @@
-"""The files that people start from: examples/*.yaml, examples/run.sh, and the configuration that is built in."""
+"""The files that users start from: examples/*.yaml, examples/run.sh, and the built-in configuration."""
 
 import collections
 import os
@@ -21,7 +21,7 @@ SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 EXAMPLES = sorted((SOURCE / "examples").glob("*.yaml"))
 TOKEN = "a token"
 
-# What dashboards and alerts made for the Collector look for, without the series' labels; and our own.
+# Metrics that dashboards and alerts for the Collector use, without labels, and our own.
 METRICS = """
 otelcol_receiver_accepted_spans otelcol_receiver_refused_spans
 otelcol_receiver_accepted_profile_samples otelcol_receiver_refused_profile_samples
@@ -43,11 +43,11 @@ UNJOINED = {"no_id", "not_found", "span_open", "expired", "overflow"}
 
 
 class Example(server.Profcol):
-    """A process with an example as it is; `sets` changes single values and may use the @markers@."""
+    """A process with an unchanged example. `sets` changes single values and may use the @markers@."""
 
     def __init__(self, path, sets, **options):
         super().__init__(path.read_text(), **options)
-        self.template += "".join(f"# {text}\n" for text in sets)    # so that the markers are seen
+        self.template += "".join(f"# {text}\n" for text in sets)    # so that the markers are found
         self.raw = [part for text in sets for part in ("--set", text)] + self.arguments
 
     def _spawn(self):
@@ -56,13 +56,13 @@ class Example(server.Profcol):
 
 
 def captures(name):
-    """The trace and profile requests of a recording, spans first."""
+    """Return the trace and profile requests of a recording, spans first."""
     found = [c for c in decode.in_directory(decode.CAPTURES / name) if c.signal in canonical.OPENED]
     return sorted(found, key=lambda capture: capture.signal == "profiles")
 
 
 class ExamplesTest(unittest.TestCase):
-    """Each of them starts and does what it says."""
+    """Each example starts and does what it documents."""
 
     def test_all_of_them_are_valid(self):
         self.assertGreaterEqual(len(EXAMPLES), 4)
@@ -75,7 +75,8 @@ class ExamplesTest(unittest.TestCase):
                     self.assertIn("alias is deprecated", line)
 
     def test_correlation_delivers_both_signals(self):
-        """An ordinary Collector file: TLS towards one backend, two receivers, the names that the Collector had before 0.144."""
+        """An ordinary Collector file: TLS to one backend, two receivers, and the names that the Collector used before
+        0.144."""
         with tempfile.TemporaryDirectory() as directory:
             made = certificates.Certificates(directory)
             with backend.Backend("http", tls=made.server) as traces, backend.Backend("http") as profiles:
@@ -92,7 +93,7 @@ class ExamplesTest(unittest.TestCase):
                                           grpc=profcol.address("grpc"), http=profcol.address("http"))
                     results += replay.send([c for c in sent if c.signal == "profiles"], grpc=profcol.address("profiles"))
                     self.assertEqual([result.problem() for result in results if not result.ok], [])
-                    # Its receivers serve what their pipelines take.
+                    # Its receivers serve the signals of their pipelines.
                     answer = client.call(profcol.address("profiles"), client.TRACE_SERVICE)
                     self.assertEqual(answer.grpc_status, 12)
                     self.assertEqual(client.post(profcol.address("http"), client.PROFILES).status, 404)
@@ -110,7 +111,7 @@ class ExamplesTest(unittest.TestCase):
                 self.assertEqual({request.path for request in profiles.of()}, {client.PROFILES})
 
     def check_joining(self, name, arguments=()):
-        """The recording through sidecar.yaml or gateway.yaml; returns the metrics' text."""
+        """Send the recording through sidecar.yaml or gateway.yaml. Return the text of the metrics."""
         with backend.Backend("grpc") as traces, backend.Backend("http") as profiles:
             sets = ["receivers.otlp.protocols.grpc.endpoint=127.0.0.1:@grpc@",
                     "receivers.otlp.protocols.http.endpoint=127.0.0.1:@http@"]
@@ -151,7 +152,8 @@ class ExamplesTest(unittest.TestCase):
         self.assertIn('otelcol_receiver_accepted_spans{receiver="otlp",transport="grpc"', text)
 
     def test_pyroscope_joins_what_sdks_upload(self):
-        """Traces by OTLP and profiles by the SDKs' own protocols; Pyroscope gets all that they weigh, under the spans that they name."""
+        """Traces arrive over OTLP, profiles over the SDKs' own protocols. Pyroscope gets their complete values, with
+        the spans that they name."""
         for name in ("go-grpc", "python-http-protobuf", "rust-grpc"):
             with self.subTest(name):
                 self.check_uploads(name)
@@ -210,7 +212,7 @@ class ExamplesTest(unittest.TestCase):
 
 
 class DemonstrationTest(unittest.TestCase):
-    """make run"""
+    """Tests of `make run`."""
 
     def test_run(self):
         with tempfile.TemporaryDirectory() as directory:

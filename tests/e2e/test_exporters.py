@@ -1,4 +1,5 @@
-"""The exporters otlp_grpc and otlp_http against backends that answer well, badly, late and not at all; and TLS on both sides."""
+"""The exporters otlp_grpc and otlp_http with backends that answer correctly, wrongly, late or not at all; and TLS on
+both sides."""
 
 import http.client
 import os
@@ -35,20 +36,20 @@ service:
 
 
 def config(name, *settings, receiver=""):
-    """YAML with one exporter."""
+    """Return YAML with one exporter."""
     text = CONFIG.replace("EXPORTER", f"{name}: {{{', '.join(settings)}}}").replace("NAME", name)
     return text.replace("RECEIVER", f", {receiver}" if receiver else "")
 
 
 def to(target, name, *settings, **options):
-    """YAML with one exporter towards this backend, without TLS."""
+    """Return YAML with one exporter for this backend, without TLS."""
     if name == "otlp_grpc":
         return config(name, f'endpoint: "{target.address}"', INSECURE, *settings, **options)
     return config(name, f'endpoint: "{target.url}"', *settings, **options)
 
 
 def span(number=0):
-    """A request with one span."""
+    """Return a request with one span."""
     return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": TRACE, "name": f"span {number}"}])
 
 
@@ -57,7 +58,7 @@ PROFILE = make.profiles([{"values": [5], "attributes": {"thread.name": "main"}},
 
 
 def send(profcol, *messages):
-    """Send over gRPC; everything has to be accepted."""
+    """Send over gRPC; everything must be accepted."""
     for message in messages:
         answer = client.export("grpc", profcol.address("grpc"), message)
         if not client.succeeded(answer):
@@ -65,12 +66,12 @@ def send(profcol, *messages):
 
 
 def wait_sent(profcol, name, count):
-    """Wait until profcol has been told that so many spans arrived: a backend has them a moment earlier."""
+    """Wait until profcol has the answer for `count` spans. The backend has them a moment earlier."""
     server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_spans", exporter=name) == count, 20, f"{count} spans sent")
 
 
 class ExporterTest(unittest.TestCase):
-    """What arrives at a backend, and what is made of its answers."""
+    """Requests at a backend, and the handling of its answers."""
 
     KINDS = (("otlp_grpc", "grpc"), ("otlp_http", "http"), ("otlp_grpc", "h2"))
 
@@ -88,7 +89,7 @@ class ExporterTest(unittest.TestCase):
                     self.assertEqual(target.forms("traces"), [canonical.canonical(span())])
                     self.assertEqual(target.forms("profiles"), [canonical.canonical(PROFILE)])
                     for request in target.of():
-                        if kind != "grpc":    # gRPC's own server does not show it
+                        if kind != "grpc":    # gRPC's own server does not provide it
                             want = None if encoding in ("none", "") else encoding
                             self.assertEqual(request.header(header) or None, want)
 
@@ -133,7 +134,7 @@ class ExporterTest(unittest.TestCase):
                     self.assertEqual(sorted(request.path for request in target.of()), sorted(paths))
 
     def test_retries(self):
-        """What may pass is sent again until it is taken, once."""
+        """A retryable request is sent again until the backend accepts it once."""
         failures = {
             "grpc": [backend.Answer(grpc_status=code) for code in (1, 4, 10, 11, 14, 15)]
                     + [backend.Answer(grpc_status=8, retry_after=0.05), backend.Answer(drop=True)],
@@ -153,7 +154,7 @@ class ExporterTest(unittest.TestCase):
                 self.assertEqual(len(target.of()), len(failures[kind]) + 1)
 
     def test_permanent_errors(self):
-        """One attempt, then the loss is counted and logged."""
+        """There is one attempt; then the loss is counted and logged."""
         for name, kind, answers in (
                 ("otlp_grpc", "grpc", [backend.Answer(grpc_status=code, message="no") for code in (2, 3, 5, 6, 7, 8, 9, 12, 13, 16)]),
                 ("otlp_http", "http", [backend.Answer(status=status, message="no") for status in (400, 401, 403, 404, 413, 500, 301)])):
@@ -277,7 +278,7 @@ class ExporterTest(unittest.TestCase):
                 labels = {"exporter": "otlp_http", "data_type": "traces"}
                 self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", **labels), 50)
                 target.wait_for(lambda: target.of(), what="the first request")
-                # Four wait; the one under way counts or not, as in the Collector's versions.
+                # Four wait. The one being sent may count or not: versions of the Collector differ.
                 self.assertIn(profcol.metric("otelcol_exporter_queue_size", **labels), (4, 5))
                 self.assertEqual(profcol.metric("otelcol_exporter_in_flight_requests", **labels), 1)
                 target.wait(5)
@@ -289,7 +290,7 @@ class ExporterTest(unittest.TestCase):
                                   what="the metric")
 
     def test_batching_in_the_queue(self):
-        """Few requests out of many, none above max_size, everything in them."""
+        """Many requests are merged into few, none above max_size, and nothing is lost."""
         settings = "sending_queue: {batch: {flush_timeout: 100ms, min_size: 4, max_size: 6}}"
         for name, kind in self.KINDS:
             with self.subTest(name, backend=kind), backend.Backend(kind) as target:
@@ -344,7 +345,7 @@ class TlsTest(unittest.TestCase):
         return "tls: {" + ", ".join([f"cert_file: {certificate}", f"key_file: {key}", *more]) + "}"
 
     def context(self, ca=None, own=None, alpn=("http/1.1",)):
-        """A client's TLS context."""
+        """Return a TLS context of a client."""
         context = ssl.create_default_context(cafile=ca or self.made.ca)
         if own:
             context.load_cert_chain(*own)
@@ -352,7 +353,7 @@ class TlsTest(unittest.TestCase):
         return context
 
     def post(self, profcol, context):
-        """One HTTPS request; the status."""
+        """Send one HTTPS request. Return the status."""
         connection = http.client.HTTPSConnection("127.0.0.1", profcol.ports["http"], context=context, timeout=20)
         try:
             connection.request("POST", client.TRACES, span().SerializeToString(), {"Content-Type": client.PROTOBUF})
@@ -361,7 +362,7 @@ class TlsTest(unittest.TestCase):
             connection.close()
 
     def export(self, profcol, own=None, ca=None):
-        """One gRPC call by gRPC's own client."""
+        """Make one call with gRPC's own client."""
         def read(path):
             with open(path, "rb") as file:
                 return file.read()
@@ -377,7 +378,7 @@ class TlsTest(unittest.TestCase):
             self.export(profcol)
             with self.assertRaises(ssl.SSLError):
                 self.post(profcol, self.context(self.made.other_ca))
-            # Neither cleartext nor noise hurts the next client.
+            # Neither cleartext nor random bytes affect the next client.
             for text in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(400), b"\x16\x03\x01\xff\xff"):
                 connection = connections.connect(profcol.address("http"))
                 connection.sendall(text)
@@ -431,7 +432,7 @@ class TlsTest(unittest.TestCase):
                                 self.assertEqual(target.of(), [])
 
     def test_large_requests(self):
-        """More than a socket takes at once, over HTTP/2 agreed by ALPN and over HTTP/1.1."""
+        """Requests larger than a socket's buffer, over HTTP/2 with ALPN and over HTTP/1.1."""
         message = make.traces([{"span_id": f"{n + 1:016x}", "trace_id": TRACE, "name": os.urandom(600).hex()} for n in range(2_000)])
         with tempfile.TemporaryDirectory() as directory:
             out = os.path.join(directory, "out.json")

@@ -1,6 +1,7 @@
-"""profcol under packaging/seccomp.json: both protocols in, every exporter out, names resolved, SIGTERM obeyed.
+"""profcol under packaging/seccomp.json: it receives over both protocols, sends with every exporter, resolves names and
+obeys SIGTERM.
 
-A system call that the profile forbids kills the process here (tests/oracle/confined.py), so none goes unnoticed.
+Here a forbidden system call kills the process (tests/oracle/confined.py), so none goes unnoticed.
 """
 
 import os
@@ -41,12 +42,12 @@ service:
 
 
 def port_of(address):
-    """The port of HOST:PORT."""
+    """Return the port of HOST:PORT."""
     return address.rpartition(":")[2]
 
 
 def samples():
-    """A request with one sample of the span."""
+    """Return a request with one sample of the span."""
     builder = make.ProfilesBuilder()
     builder.profile.time_unix_nano = int(time.time()) * 10**9
     builder.sample(stack=builder.stack("leaf", "root"), values=[7], link=(SPAN, TRACE))
@@ -73,7 +74,7 @@ class HardenedTest(unittest.TestCase):
             self.assertEqual(push.problems, [])
 
     def test_anything_else_is_not(self):
-        """Without this the test above could not fail."""
+        """A forbidden call kills the process; otherwise the test above could not fail."""
         forbidden = "import os; os.chroot('/')"
         ended = subprocess.run([CONFINED, "-c", forbidden], check=False,
                                env={**os.environ, "PROFCOL": sys.executable}, capture_output=True)

@@ -58,7 +58,7 @@ class HealthCheck(unittest.TestCase):
             self.assertIn("status 404 Not Found", healthcheck(words).stderr)
 
     def test_draining_is_not_ready(self):
-        """A backend that is down holds up the drain, so it can be asked meanwhile."""
+        """A backend that is down delays the drain, so that the test can ask during it."""
         with server.Profcol(CONFIG, listen=LISTEN, expect_exit=None) as profcol:
             answer = client.export("grpc", profcol.address("grpc"), make.traces([{"span_id": "00000000000000a1"}]))
             self.assertTrue(client.succeeded(answer))

@@ -1,7 +1,8 @@
-"""No client spoils another's join: floods of foreign ids, and spans that are given another's ids.
+"""No client affects the join of another one, by floods of ids or by spans with another client's ids.
 
-What counts is which spans a good client's samples are joined to while somebody else sends as fast as profcol takes it. The good client's
-spans are fewer than its share of the index, and the flood is several times as many as all of it, so without shares none of them stays.
+The tests check which spans a good client's samples are joined to while another client sends as fast as profcol accepts.
+The good client's spans are fewer than its share of the index. The flood is several times the size of the index, so
+without shares none of these spans would stay.
 """
 
 import os
@@ -15,8 +16,8 @@ from tests.oracle import client, connections, layout, make, outputs, server, tes
 
 MAX_SPANS = 20000
 GOOD, ROUNDS = 400, 20
-FLOOD_SPANS = 500  # of a request
-# Other addresses of this machine, as other clients have.
+FLOOD_SPANS = 500  # in each request
+# Other addresses of this machine stand for other clients.
 GOOD_ADDRESS, BAD_ADDRESS, PROFILER_ADDRESS = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 CONFIG = """
 receivers:
@@ -35,7 +36,7 @@ SERVICE = b"flood-00000000"
 
 
 def span(number, name, trace=None):
-    """One whose trace id follows from its number, unless given."""
+    """Return a span. Its trace id is derived from its number, unless given."""
     return {"span_id": f"{number:016x}", "trace_id": f"{number if trace is None else trace:032x}", "name": name}
 
 
@@ -49,23 +50,23 @@ class Sender:
         self.headers = [("X-Scope-OrgID", tenant)] if tenant else []
 
     def post(self, path, body):
-        """True: it was taken."""
+        """Send a request. Return whether it was accepted."""
         answer = client.post(self.address, path, body, headers=self.headers, connection=self.connection)
         return client.succeeded(answer)
 
     def spans(self, spans):
-        """A request with these."""
+        """Send a request with these spans."""
         message = make.traces(spans, resource={"service.name": self.service})
         return self.post(client.TRACES, message.SerializeToString())
 
     def samples(self, links):
-        """A profile with a sample for each (span id, trace id)."""
+        """Send a profile with a sample for each (span id, trace id)."""
         message = make.profiles([{"values": [1], "link": link} for link in links], resource={"service.name": self.service})
         return self.post(client.PROFILES, message.SerializeToString())
 
 
 class Flood(threading.Thread):
-    """Requests with new ids, one behind the other, until the block ends; with new_services each names a new service."""
+    """Sends requests with new ids, one after another, until the block ends. With new_services each names a new service."""
 
     def __init__(self, profcol, tenant=None, new_services=False, value=""):
         super().__init__()
@@ -97,7 +98,7 @@ class Flood(threading.Thread):
                 self.changed.notify_all()
 
     def wait_for_spans(self, count):
-        """Until as many more were taken."""
+        """Wait until `count` more were accepted."""
         with self.changed:
             until = self.taken + count // FLOOD_SPANS
             if not self.changed.wait_for(lambda: self.taken >= until, timeout=60 * server.PATIENCE):
@@ -114,7 +115,7 @@ class Flood(threading.Thread):
 
 
 def joined_names(profcol):
-    """Of each sample that left, in order: the name it got from its span, or None."""
+    """Return, for each sample in the output, the name that it got from its span, or None."""
     names = []
     for record in outputs.records(profcol.directory / "out.proto", "proto"):
         message = layout.REQUEST["v1.10"].FromString(record)
@@ -132,13 +133,13 @@ class IsolationTest(unittest.TestCase):
         return server.Profcol(CONFIG.replace("MAX_SPANS", str(MAX_SPANS)))
 
     def sender(self, *arguments):
-        """See Sender; closed at the end of the test."""
+        """Return a Sender that is closed at the end of the test."""
         sender = Sender(*arguments)
         self.addCleanup(sender.connection.close)
         return sender
 
     def flooded(self, what, tenants=(None, None), **flood_options):
-        """The share of a good client's samples that is joined while somebody floods."""
+        """Return the fraction of a good client's samples that are joined during a flood."""
         with self.start() as profcol:
             good = self.sender(profcol, GOOD_ADDRESS, "shop", tenants[0])
             before = profcol.rss_bytes()
@@ -171,7 +172,8 @@ class IsolationTest(unittest.TestCase):
         self.flooded("another address, new services, large values", new_services=True, value="x" * 2000)
 
     def attacked(self, attack, first=False):
-        """A good client's span 42, its samples and a profiler's of the whole node, with an attack after it or before."""
+        """Send a good client's span 42, its samples, and samples of a profiler of the whole node, with an attack after
+        the span or before it."""
         with self.start() as profcol:
             good, bad = self.sender(profcol, GOOD_ADDRESS, "shop"), self.sender(profcol, BAD_ADDRESS, "shop")
             if first:
@@ -196,7 +198,7 @@ class IsolationTest(unittest.TestCase):
             for _ in range(3):
                 self.assertTrue(bad.spans([span(42, "bad")]))
         self.assertEqual(self.attacked(attack), ["good"] * 3)
-        # Who sends them first is believed by those who are neither.
+        # Samples of third clients are joined to whichever span came first.
         self.assertEqual(self.attacked(attack, first=True), ["good", "good", "bad"])
 
     def test_the_same_ids_again_from_the_same_client(self):

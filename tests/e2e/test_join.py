@@ -1,7 +1,8 @@
-"""The join against a second reading of its contract: generated requests with every way to name a span, right and wrong.
+"""Compares the join with a second implementation of its contract. Generated requests name spans in every way, right and
+wrong.
 
-What the process makes of each request has to be, attribute for attribute, what tests/oracle/join.py works out. A seed that fails is printed; it
-is the number in the failing subtest.
+The output of the process must be equal, attribute by attribute, to the result of tests/oracle/join.py. The number of a
+failing subtest is its seed.
 """
 
 import os
@@ -34,14 +35,14 @@ ALL_PATHS = (
     ("c", "span.status.code"), ("m", "span.status.message"), ("s", "span.start_time"), ("d", "span.duration_ns"),
     ("r", 'span.attributes["http.route"]'), ("z", 'span.attributes["number"]'), ("l", 'span.attributes["list"]'),
     ("h", 'resource.attributes["host.name"]'), ("o", "scope.name"), ("x", 'span.attributes["nowhere"]'))
-# Traces that no span is in; few, because the index keeps at most eight traces for one span id.
+# Trace ids without spans. There are few, because the index keeps at most eight traces for one span id.
 FOREIGN = ["a1" * 16, "b2" * 16, "c3" * 16]
 SOURCES = join.Configuration().sources
 TRACE_SOURCES = join.Configuration().trace_sources
 
 
 def span_ids(rng):
-    """A pool of spans as dicts for make.traces; some span ids stand in two traces."""
+    """Return a pool of spans as dicts for make.traces. Some span ids are in two traces."""
     spans = []
     for number in range(24):
         begin = START + rng.randrange(100) * SECOND
@@ -58,7 +59,7 @@ def span_ids(rng):
 
 
 def traces(rng, spans):
-    """The pool as a request."""
+    """Return the pool as a request."""
     message = make.traces(spans, resource=rng.choice([{"service.name": "a"}, {"host.name": "h", "n": 1}]))
     message.resource_spans[0].scope_spans[0].scope.name = rng.choice(["", "scope"])
     for span in message.resource_spans[0].scope_spans[0].spans:
@@ -69,7 +70,7 @@ def traces(rng, spans):
 
 
 def id_attributes(rng, spans):
-    """Attributes of one level; most of the time none that name a span."""
+    """Return the attributes of one level. Usually none of them names a span."""
     out = {}
     for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
         span, source = rng.choice(spans), rng.choice(SOURCES)
@@ -93,7 +94,7 @@ def id_attributes(rng, spans):
 
 
 def profiles(rng, spans):
-    """A request with a few samples in each of some profiles."""
+    """Return a request with several profiles of a few samples each."""
     builder = make.ProfilesBuilder()
     for resource in range(rng.choice([1, 1, 2])):
         if resource:
@@ -113,7 +114,7 @@ def profiles(rng, spans):
 
 
 def add_sample(rng, builder, profile, spans):
-    """One sample."""
+    """Add one sample."""
     span = rng.choice(spans)
     link = rng.choice([None, None, None, (span["span_id"], span["trace_id"]), (span["span_id"], ""), ("", span["trace_id"]),
                        (span["span_id"], rng.choice(FOREIGN)), ("0" * 16, "0" * 32), ("", ""),

@@ -1,8 +1,8 @@
 """Checks that dependencies point one way: base <- config <- net, base <- data <- formats <- pipeline <- components.
 
-Twice over: no #include crosses upwards, and no object of a layer's library asks for a symbol that
-only a layer above it defines. Within a layer, modules do not include each other in a circle: x.h and
-x.c are one module, and so are the files that share x_private.h.
+There are two checks: no #include refers to a higher layer, and no object of a layer's library needs a symbol that only
+a higher layer defines. Within a layer, modules do not include each other in a circle: x.h and x.c are one module, and
+so are the files that share x_private.h.
 """
 import os
 import re
@@ -12,7 +12,7 @@ import sys
 SOURCE = os.environ["PROFCOL_SOURCE"]
 BUILD = os.environ["PROFCOL_BUILD"]
 
-# What a file below a folder may include. The longest matching folder counts.
+# The folders that a file of a folder may include. The longest matching folder counts.
 COMPONENT_FOLDERS = ["receivers", "processors", "exporters", "connectors", "extensions"]
 ABOVE_PIPELINE = ["core/base", "core/net", "core/data", "core/formats", "config", "core/pipeline"]
 ALLOWED = {
@@ -42,18 +42,18 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 
 def folder_of(path, folders):
-    """The longest of folders that path is in, or None."""
+    """Return the longest of the folders that contain the path, or None."""
     return max((f for f in folders if path.startswith(f + "/")), key=len, default=None)
 
 
 def component_of(path):
-    """What may include itself: receivers/otlp for a folder, the file's stem for a lone file."""
+    """Return the component of a file: receivers/otlp for a folder, the stem for a single file."""
     parts = path.split("/")
     return "/".join(parts[:2]) if len(parts) > 2 else os.path.splitext(path)[0]
 
 
 def include_problem(path, included):
-    """Why the file at path may not include this, or None. Both are relative to the root."""
+    """Return why the file at `path` may not include this, or None. Both are relative to the root."""
     if folder_of(included, COMPONENT_FOLDERS + ["core", "config", "tests"]) is None:
         return None  # generated
     if folder_of(path, COMPONENT_FOLDERS):
@@ -70,7 +70,7 @@ def include_problem(path, included):
 
 
 def check_rules():
-    """The rules themselves: (file, include, whether it may)."""
+    """Check the rules themselves with cases (file, include, whether it is allowed)."""
     cases = [
         ("core/base/arena.c", "core/base/arena.h", True),
         ("core/base/arena.c", "core/net/tls.h", False),
@@ -99,7 +99,7 @@ def check_rules():
 
 
 def read_includes():
-    """{file: what it includes}, relative to the root."""
+    """Return {file: its includes}, relative to the root."""
     found = {}
     for top in ["core", "config"] + COMPONENT_FOLDERS:
         for folder, _, names in os.walk(os.path.join(SOURCE, top)):
@@ -123,7 +123,8 @@ def check_includes(includes):
 
 
 def module_of(path, includes):
-    """core/net/client for client.c, client.h and every file that includes client_private.h."""
+    """Return the module of a file: core/net/client for client.c, client.h and every file that includes
+    client_private.h."""
     for shared in [path, *includes[path]]:
         stem = os.path.splitext(shared)[0]
         if stem.endswith("_private"):
@@ -132,7 +133,7 @@ def module_of(path, includes):
 
 
 def reached(graph, module):
-    """The modules that this one leads to."""
+    """Return all modules that this one includes, directly or not."""
     found, left = set(), [module]
     while left:
         new = graph.get(left.pop(), set()) - found
@@ -142,7 +143,7 @@ def reached(graph, module):
 
 
 def circles(graph):
-    """The steps (module, module) that are part of a circle."""
+    """Return the includes (module, module) that are part of a circle."""
     leads_to = {module: reached(graph, module) for module in graph}
     return sorted((module, other) for module, others in graph.items() for other in others
                   if module in leads_to.get(other, ()))

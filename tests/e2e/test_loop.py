@@ -1,7 +1,8 @@
-"""Nothing holds the loop: while a worker reads the dearest request that is allowed, it serves others and notices SIGTERM.
+"""Nothing blocks the loop: while a worker reads the most expensive request that is allowed, it serves others and
+notices SIGTERM.
 
-What is asserted is an order: so many answers to others, or the closed listener, come before the answer to the dear request.
-A sanitizer makes all of it slower alike.
+The tests check an order: a number of answers to others, or the close of the listener, come before the answer to the
+expensive request. A sanitizer slows everything down equally.
 """
 
 import gzip
@@ -19,11 +20,11 @@ sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 from tests.oracle import client, connections, make, server, testing
 
 DEADLINE_EXCEEDED = 4
-# max_request_body_size is 20 MiB; a sanitizer makes a fifth of it as dear.
+# max_request_body_size is 20 MiB; with a sanitizer, a fifth of it costs as much.
 BODY_BYTES = (4 if os.environ.get("PROFCOL_SANITIZER") else 20) * 1024 * 1024 - 1024
 MESSAGE_BYTES = 4 * 1024 * 1024 - 1024   # max_recv_msg_size_mib is 4
 MANY = 100
-SMALL_UNFOLDED_BYTES = 2_000_000          # more than is decompressed on the loop, less than is read beside it
+SMALL_UNFOLDED_BYTES = 2_000_000          # more than the loop decompresses itself, less than a job reads
 OTHERS = 50
 PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
 LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
@@ -44,7 +45,7 @@ service:
     profiles: {receivers: [otlp, pyroscope, pprof], exporters: [nop]}
 """
 
-# Exporters that write a text for each request.
+# Exporters that print each request as text.
 TEXTS = {
     "file": "file: {path: @dir@/out.json}",
     "file, compressed": "file: {path: @dir@/out.json, compression: zstd}",
@@ -68,14 +69,15 @@ ATTEMPTS = 20
 
 
 def profcol(*arguments, config=CONFIG, exporter="nop: {}"):
-    """A process with one loop."""
+    """Return a process with one worker."""
     name = exporter.split(":")[0]
     config = config.replace("nop: {}", exporter).replace("exporters: [nop]", f"exporters: [{name}]")
     return server.Profcol(config, arguments=["--workers", "1", *arguments])
 
 
 def empty_blocks(size):
-    """gzip of nothing, in as many blocks of deflate as fit: 90 bits each, which make the decoder build its tables."""
+    """Return gzip of no data, in as many deflate blocks as fit: 90 bits each, for which the decoder has to build its
+    tables."""
     bits = "".join(f"{value:0{count}b}"[::-1] for value, count in (
         (0, 1), (2, 2), (0, 5), (0, 5), (14, 4),                # not the last; dynamic; 257 and 1 codes; 18 lengths follow
         *((int(symbol in (18, 1)), 3) for symbol in (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)),
@@ -89,7 +91,7 @@ def empty_blocks(size):
 
 
 def field(number, payload):
-    """A field of bytes in a protobuf message."""
+    """Return a bytes field of a protobuf message."""
     size = len(payload)
     length = b""
     while size > 127:
@@ -99,13 +101,13 @@ def field(number, payload):
 
 
 def pprof(size):
-    """A profile of one sample, with a string of so many bytes that nobody refers to."""
+    """Return a profile of one sample, with an unused string of `size` bytes."""
     return b"\x0a\x04\x08\x01\x10\x02" + b"\x12\x02\x10\x01" + b"".join(
         field(6, text) for text in (b"", b"cpu", b"nanoseconds", b"x" * size))
 
 
 def small_spans(size):
-    """A request of so many bytes, of spans that have ids and nothing else, and how many there are."""
+    """Return a request of `size` bytes whose spans have only ids, and the number of spans."""
     count = size // 30 - 1
     trace = field(1, (7).to_bytes(16, "big"))
     spans = b"".join(field(2, trace + field(2, number.to_bytes(8, "big"))) for number in range(1, count + 1))
@@ -113,7 +115,7 @@ def small_spans(size):
 
 
 def post_head(path, size, *more):
-    """The head of an HTTP/1.1 request."""
+    """Return the head of an HTTP/1.1 request."""
     lines = [f"POST {path} HTTP/1.1", "Host: a", f"Content-Length: {size}", *more]
     return "".join(line + "\r\n" for line in lines).encode() + b"\r\n"
 
@@ -126,7 +128,7 @@ DEAR = {
 
 
 def upload(process, kind, size=BODY_BYTES):
-    """A connection on which the whole dear request was sent."""
+    """Send the whole expensive request. Return its connection."""
     build, headers = DEAR[kind]
     body = build(size)
     connection = connections.connect(process.address("pyroscope"), timeout=PATIENCE)
@@ -135,12 +137,13 @@ def upload(process, kind, size=BODY_BYTES):
 
 
 def traces_of_dear_text(size):
-    """A request of OTLP that is read in no time: a span whose name is made of control characters."""
+    """Return an OTLP request that is read quickly but is expensive to print: a span whose name consists of control
+    characters."""
     return field(1, field(2, field(2, field(1, b"\1" * 16) + field(2, b"\1" * 8) + field(5, b"\1" * size))))
 
 
 def upload_traces(process):
-    """A connection on which traces of dear text were sent."""
+    """Send traces that are expensive to print. Return the connection."""
     body = traces_of_dear_text(BODY_BYTES - 1024)
     connection = connections.connect(process.address("http"), timeout=PATIENCE)
     connection.sendall(post_head("/v1/traces", len(body), f"Content-Type: {client.PROTOBUF}") + body)
@@ -148,12 +151,12 @@ def upload_traces(process):
 
 
 def is_answered(connection):
-    """Whether something can be read."""
+    """Return whether bytes can be read."""
     return bool(select.select([connection], [], [], 0)[0])
 
 
 def status_of(connection):
-    """The status of the answer, which is waited for."""
+    """Wait for the answer. Return its status."""
     return int(connection.recv(65536).split(b" ")[1])
 
 
@@ -171,13 +174,14 @@ class JoinTest(unittest.TestCase):
         cls.body, cls.spans = small_spans(BODY_BYTES)
 
     def upload(self, process):
-        """A connection on which all of it was sent."""
+        """Send all of it. Return the connection."""
         connection = connections.connect(process.address("http"), timeout=PATIENCE)
         connection.sendall(post_head(client.TRACES, len(self.body), f"Content-Type: {client.PROTOBUF}") + self.body)
         return connection
 
     def is_seen_in_the_join(self, process, dear):
-        """Whether somebody was told that the index knows spans, and others were answered, before the request was."""
+        """Return whether, before the request was answered, the metrics showed spans in the index and others got
+        answers."""
         while not process.metric("profcol_spanjoin_entries"):
             if is_answered(dear):
                 return False
@@ -191,13 +195,14 @@ class JoinTest(unittest.TestCase):
         return answers == OTHERS and not is_answered(dear)
 
     def check_all_is_sent(self, process):
-        """Every span leaves batch, in requests of 100."""
+        """Check that `batch` sends every span, in requests of 100."""
         server.wait_until(lambda: process.metric("otelcol_processor_batch_batch_send_size_sum") == self.spans,
                           timeout=PATIENCE, what="the spans behind batch")
         self.assertGreaterEqual(process.metric("otelcol_processor_batch_batch_send_size_count"), self.spans / 100)
 
     def until_seen(self, check):
-        """Runs `check` with a request that is in the join. How fast the test looks there is up to the machine, so it tries."""
+        """Run `check` with a request that is in the join. The speed of the machine decides whether the test looks in
+        time, so it tries several times."""
         for _ in range(ATTEMPTS):
             with profcol("--drain-timeout", "10m", config=JOIN) as process, self.upload(process) as dear:
                 if self.is_seen_in_the_join(process, dear):
@@ -217,7 +222,7 @@ class JoinTest(unittest.TestCase):
             process.signal(signal.SIGTERM)
             process.wait_for_log("Starting shutdown", timeout=PATIENCE)
             self.assertEqual(status_of(dear), 200)
-            process.stop(timeout=PATIENCE)   # nothing that was acknowledged is lost, else the exit code says so
+            process.stop(timeout=PATIENCE)   # the exit code says whether acknowledged data was lost
 
         self.until_seen(check)
 
@@ -234,10 +239,10 @@ class JoinTest(unittest.TestCase):
 
 
 class LoopTest(unittest.TestCase):
-    """One worker, so whoever holds its loop holds everything."""
+    """There is one worker, so whatever blocks its loop blocks everything."""
 
     def check_others(self, process, dear, count=OTHERS):
-        """Others get their answers first."""
+        """Check that others get their answers first."""
         other = connections.Http1(process.address("http"), timeout=PATIENCE)
         for _ in range(count):
             head = post_head("/v1/traces", 0, f"Content-Type: {client.PROTOBUF}")
@@ -246,7 +251,7 @@ class LoopTest(unittest.TestCase):
         other.close()
 
     def check_sigterm(self, process, dear):
-        """The listener closes first, and the request is still answered."""
+        """Check that the listener closes first, and that the request is still answered."""
         process.signal(signal.SIGTERM)
         process.wait_for_log("Starting shutdown", timeout=PATIENCE)
         server.wait_until(lambda: not server.accepts(process.ports["pyroscope"]), timeout=PATIENCE, what="the closed listener")
@@ -261,7 +266,8 @@ class LoopTest(unittest.TestCase):
                 self.check_sigterm(process, dear)
 
     def are_passed(self, process, head, body):
-        """Whether a request that came behind many whose last byte came at once was answered before all of them were."""
+        """Send many requests whose last bytes arrive together, then one more. Return whether it was answered before all
+        of them were."""
         other = connections.Http1(process.address("http"), timeout=PATIENCE)
         nothing = post_head(client.TRACES, 0, f"Content-Type: {client.PROTOBUF}")
         self.assertEqual(other.request(nothing).status, 200)
@@ -274,7 +280,7 @@ class LoopTest(unittest.TestCase):
         answered = sum(is_answered(connection) for connection in many)
         other.close()
         for connection in many:
-            self.assertIn(status_of(connection), (200, 429))   # what finds no memory may come again
+            self.assertIn(status_of(connection), (200, 429))   # a request without memory gets "try later"
             connection.close()
         return answered < MANY
 
@@ -282,7 +288,7 @@ class LoopTest(unittest.TestCase):
         body = gzip.compress(field(15, bytes(SMALL_UNFOLDED_BYTES)))
         head = post_head(client.TRACES, len(body), f"Content-Type: {client.PROTOBUF}", "Content-Encoding: gzip")
         with profcol() as process:
-            # How fast the test sends is up to the machine: on a loop that decompresses them, one of twenty passes.
+            # The speed of the machine matters: if the loop decompresses them itself, one attempt in twenty passes.
             passed = sum(self.are_passed(process, head, body) for _ in range(ATTEMPTS))
             self.assertGreater(passed, ATTEMPTS / 4, "all of them went first")
 
@@ -292,11 +298,11 @@ class LoopTest(unittest.TestCase):
                 process.stop(timeout=PATIENCE)
 
     def test_text_of_exporters(self):
-        """Others are served while an exporter writes the text of a request, and SIGTERM waits for it."""
+        """Others are served while an exporter prints a request, and SIGTERM waits for it."""
         for name, exporter in TEXTS.items():
             with self.subTest(name), profcol("--drain-timeout", "10m", exporter=exporter) as process, \
                     upload_traces(process) as first, upload_traces(process) as dear:
-                # More than there is time for while the request is read, so that the text is written meanwhile.
+                # More than fit in the time that reading takes, so that the text is printed meanwhile.
                 self.check_others(process, dear, 4 * OTHERS)
                 process.signal(signal.SIGTERM)
                 self.assertEqual((status_of(first), status_of(dear)), (200, 200))
@@ -309,7 +315,8 @@ class LoopTest(unittest.TestCase):
                 process.stop(timeout=PATIENCE)
 
     def test_clients_that_leave(self):
-        """More than run at once: some have begun when their clients leave, some never do."""
+        """There are more requests than jobs that run at once: some have begun when their clients leave, some never
+        begin."""
         for kind in DEAR:
             with self.subTest(kind), profcol() as process:
                 uploads = [upload(process, kind, BODY_BYTES // 2) for _ in range(4)]
@@ -320,7 +327,7 @@ class LoopTest(unittest.TestCase):
                     timeout=PATIENCE, what="connections that broke")
                 server.wait_until(lambda process=process: process.metric("profcol_budget_used_bytes") < 1 << 20,
                                   timeout=PATIENCE, what="the memory of what was given up")
-                # The first may have been done before its client left.
+                # The first one may have finished before its client left.
                 self.assertLess(process.metric("otelcol_receiver_accepted_profile_samples", transport="http") or 0, 4)
 
     def test_deadline_passes_meanwhile(self):
@@ -336,13 +343,13 @@ class LoopTest(unittest.TestCase):
             other.close()
 
     def test_large_requests_of_every_kind(self):
-        """What is read beside the loop goes on like what is read on it, also where a text is made of it."""
+        """Requests that a job reads are processed like those that the loop reads, also by exporters that print them."""
         for name, exporter in {"nop": "nop: {}", **TEXTS}.items():
             with self.subTest(name), profcol(exporter=exporter) as process:
                 self.check_large_requests(process)
 
     def check_large_requests(self, process):
-        """Large requests that are taken and such that are refused, over every protocol."""
+        """Send large requests, valid and refused ones, over every protocol."""
         traces = make.traces([{"span_id": f"{1:016x}", "trace_id": f"{1:032x}", "name": "x" * 3_000_000}])
         profiles = make.profiles([{"values": [1], "attributes": {"key": "x" * 3_000_000}}])
         span = {"spanId": f"{1:016x}", "traceId": f"{1:032x}", "name": "x" * 400_000}

@@ -21,7 +21,8 @@ REQUESTS_MIB = 20 / 3  # (16 - 4 - 16 / 8) * 2 / 3
 class MemoryLimiter(unittest.TestCase):
     def test_what_is_over_the_limit_is_refused_when_it_arrives(self):
         small = make.traces([{"span_id": "00000000000000a1"}])
-        # Over HTTP/1.1 in gzip, because a client that still sends while it is refused may not get to read why.
+        # Over HTTP/1.1 with gzip, because a client that is refused while it still sends may not be able to read the
+        # reason.
         large = make.traces([{"span_id": "00000000000000a2", "name": "x" * 9_000_000 + random.randbytes(10_000).hex()}])
         packed = gzip.compress(large.SerializeToString())
         with server.Profcol(CONFIG) as profcol:

@@ -1,6 +1,5 @@
-"""A client that holds as much memory as it gets, and another one, of which nothing is refused.
-
-Both have an address of their own. How much each may hold is told in docs/architecture.md, Limits.
+"""One client holds as much memory as it gets; another one, with a different address, must not be refused.
+docs/architecture.md, Limits, says how much each may hold.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ service:
 
 
 def span(number, size):
-    """A request with one span of about that many bytes."""
+    """Return a request with one span of about `size` bytes."""
     return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": "c3" * 16, "name": "x" * size}])
 
 
@@ -41,7 +40,7 @@ class MemorySharesTest(unittest.TestCase):
     """See the module."""
 
     def run_profcol(self, workers):
-        """profcol with a small limit."""
+        """Return profcol with a small limit."""
         directory = tempfile.TemporaryDirectory()
         dead = branches.DeadBackend()
         self.addCleanup(directory.cleanup)
@@ -50,16 +49,16 @@ class MemorySharesTest(unittest.TestCase):
                               arguments=["--workers", str(workers), *branches.DRAIN], expect_exit=None)
 
     def fill_queue(self, profcol):
-        """The dead exporter holds what it may, all of it from the hog."""
+        """Fill the dead exporter's queue to its limit with requests of the hog."""
         both = client.Both(profcol, HOG)
         for number in range(40):
             answer = both.export(("grpc", "http")[number % 2], span(number, 200_000))
-            self.assertTrue(client.succeeded(answer), answer)   # nop has taken it
+            self.assertTrue(client.succeeded(answer), answer)   # nop has accepted it
         self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 5)
         both.close()
 
     def send_all(self, profcol, count):
-        """A good client's requests, small and large, over both protocols."""
+        """Send a good client's requests, small and large, over both protocols."""
         both = client.Both(profcol, GOOD)
         for number in range(count):
             answer = both.export(("grpc", "http")[number // 2 % 2], span(number, 1000 if number % 10 else 100_000))
@@ -81,15 +80,16 @@ class MemorySharesTest(unittest.TestCase):
                               profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http") + 200_000, 10, "all comes back")
 
     def test_one_worker(self):
-        """A good client has none of 1,000 requests refused."""
+        """None of 1,000 requests of a good client is refused."""
         self.check(1)
 
     def test_two_workers(self):
-        """The same, where the hog is served by another worker, too."""
+        """The same with two workers; the hog has connections on both."""
         self.check(2)
 
     def test_three_hogs(self):
-        """They leave less than a tenth of the budget. What the dead exporter's queue keeps for the good client is more."""
+        """Three hogs leave less than a tenth of the budget. The dead exporter's queue then holds more than that of the
+        good client's requests."""
         with self.run_profcol(2) as profcol, contextlib.ExitStack() as stack:
             for source in (HOG, *MORE_HOGS):
                 hog = stack.enter_context(hogs.Hog(profcol, ["http", "grpc"] * 20, source))

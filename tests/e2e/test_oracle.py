@@ -21,20 +21,20 @@ PROFILES = [c for c in CAPTURES if c.signal == "profiles"]
 
 
 def capture(name):
-    """One recorded request by its name."""
+    """Return one recorded request by its name."""
     return next(c for c in CAPTURES if c.name == name)
 
 
 def form(request):
-    """Canonical form by way of the bytes, as a server would see the request."""
+    """Return the canonical form of the request after encoding it to bytes, as a server would see it."""
     return canonical.canonical(canonical.decode(request.SerializeToString(), client.signal_of(request)))
 
 
 class LayoutTest(unittest.TestCase):
-    """v1.9 and v1.10 put the same numbers on different fields of Sample."""
+    """v1.9 and v1.10 use the same numbers for different fields of Sample."""
 
     ATTRIBUTES = {"thread.name": "main", "thread.id": "7"}
-    # (what, samples, version that writes, version to be found)
+    # (name, samples, version that writes, expected version)
     CASES = [
         ("values only", [{"values": [5]}], "v1.10", "v1.10"),
         ("values only", [{"values": [5]}], "v1.9", "v1.9"),
@@ -67,7 +67,7 @@ class LayoutTest(unittest.TestCase):
                                      form(make.profiles(samples, version="v1.10")))
 
     def test_what_fits_both_is_current(self):
-        # 0 and 1 are places in the attribute table as well as values.
+        # 0 and 1 are valid indices into the attribute table, as well as values.
         request = make.profiles([{"values": [1], "timestamps": [1], "attributes": {"a": "b"}}])
         del request.resource_profiles[0].scope_profiles[0].profiles[0].samples[0].values[:]
         data = request.SerializeToString()
@@ -83,12 +83,12 @@ class LayoutTest(unittest.TestCase):
             form(request)
 
     def test_unpacked_values(self):
-        # As the Java agent writes them: one varint field per value.
+        # The Java agent writes one varint field per value.
         request = make.profiles([{"values": [700, 300], "timestamps": [1, 2], "attributes": {"a": "b"}}])
         packed, unpacked = b"\x22\x04\xbc\x05\xac\x02", b"\x20\xbc\x05\x20\xac\x02"
         data = request.SerializeToString()
         self.assertEqual(data.count(packed), 1)
-        other = data.replace(packed, unpacked)    # equally long, so no length around it changes
+        other = data.replace(packed, unpacked)    # equally long, so no outer length changes
         self.assertEqual(layout.decide(other), "v1.10")
         self.assertEqual(canonical.canonical(canonical.decode(other, "profiles")), form(request))
 
@@ -102,7 +102,7 @@ class LayoutTest(unittest.TestCase):
 
 
 class CanonicalTest(unittest.TestCase):
-    """Equal forms for equal data, and only for it."""
+    """Forms are equal if and only if the data is equal."""
 
     def test_reencoded(self):
         for c in CAPTURES:
@@ -298,7 +298,7 @@ class CanonicalTest(unittest.TestCase):
 
 
 def reverse_dictionary(message):
-    """Turn every table around, entry 0 excepted, and all indices with it."""
+    """Reverse every table except for entry 0, and adjust all indices."""
     tables = message.dictionary
     names = ("mapping_table", "location_table", "function_table", "link_table", "attribute_table",
              "stack_table", "string_table")
@@ -334,7 +334,7 @@ def reverse_dictionary(message):
 
 
 class RecordingTest(unittest.TestCase):
-    """The files are what their headers say."""
+    """The files match their headers."""
 
     def test_lengths(self):
         for c in CAPTURES:
@@ -359,7 +359,7 @@ class RecordingTest(unittest.TestCase):
 
 
 class ExpectedTest(unittest.TestCase):
-    """The committed figures."""
+    """Tests of the committed figures."""
 
     def test_is_current(self):
         self.assertEqual(expected.compute(), expected.load())
@@ -382,7 +382,7 @@ class ExpectedTest(unittest.TestCase):
 
 
 class JoinTest(unittest.TestCase):
-    """The model of the join, on the contract's cases."""
+    """Tests the model of the join on the cases of the contract."""
 
     SPANS = make.traces([
         {"span_id": SPAN, "trace_id": TRACE, "name": "GET /a", "status": 2, "attributes": {"http.route": "/a"}},
@@ -394,7 +394,7 @@ class JoinTest(unittest.TestCase):
     ADDED = {"span_name": "GET /a", "span_kind": "server", "span_status": "error", "http.route": "/a"}
 
     def joined(self, samples, **levels):
-        """(form before, form after, verdicts)"""
+        """Return (form before, form after, verdicts)."""
         before = form(make.profiles(samples, **levels))
         after = join.expected(before, self.INDEX)
         self.assertEqual(canonical.totals(before), canonical.totals(after))
@@ -406,7 +406,7 @@ class JoinTest(unittest.TestCase):
 
     def test_where_the_id_is_found(self):
         upper, zero = "00000000000000A1", "0" * 16
-        cases = [    # attributes of the sample, profile, resource; level, source
+        cases = [    # attributes of sample, profile, resource; level, source
             ({"span_id": SPAN}, {}, {}, "sample", "span_id"),
             ({"profile_id": SPAN}, {}, {}, "sample", "profile_id"),
             ({"span_id": upper}, {}, {}, "sample", "span_id"),
@@ -494,7 +494,7 @@ class JoinTest(unittest.TestCase):
 
 
 class ReplayTest(unittest.TestCase):
-    """What a server sees of a replay."""
+    """The requests that a server gets from a replay."""
 
     @classmethod
     def setUpClass(cls):
@@ -597,7 +597,7 @@ class ReplayTest(unittest.TestCase):
 
 
 def timeless(node):
-    """A canonical form without its times, and so without anything sorted or named by them."""
+    """Return a canonical form without times, and without anything sorted or named by times."""
     if isinstance(node, dict):
         node = {k: timeless(v) for k, v in node.items() if "unix_nano" not in k and k != "key"}
         if "samples" in node:
@@ -623,7 +623,7 @@ def receive_one(c):
 
 
 class BackendTest(unittest.TestCase):
-    """The sinks answer as told."""
+    """The sinks give the answers that they were told to give."""
 
     def test_answers_in_order(self):
         c = capture("python-http-protobuf/otlp-http-protobuf/001")
@@ -646,7 +646,7 @@ class BackendTest(unittest.TestCase):
 
 
 class ServerTest(unittest.TestCase):
-    """The process helper, with a shell script in profcol's place."""
+    """Tests the process helper with a shell script instead of profcol."""
 
     def script(self, text):
         path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "fake")

@@ -1,4 +1,4 @@
-"""What the OTLP receiver answers over gRPC: byte for byte as h2 sends it, and to gRPC's own client."""
+"""The answers of the OTLP receiver over gRPC: byte by byte on the connection, and to gRPC's own client."""
 
 import os
 import sys
@@ -40,12 +40,12 @@ service:
 
 
 def gzip_flag(encoding):
-    """The header that names a compression."""
+    """Return the header that names a compression."""
     return [("grpc-encoding", encoding)]
 
 
 class GrpcTest(unittest.TestCase):
-    """One process for all cases: none may hurt the next."""
+    """One process serves all cases; none may affect the next."""
 
     @classmethod
     def setUpClass(cls):
@@ -57,7 +57,7 @@ class GrpcTest(unittest.TestCase):
         cls.profcol.__exit__(None, None, None)
 
     def accepted(self, signal="traces"):
-        """The counter of accepted items."""
+        """Return the counter of accepted items."""
         name = "spans" if signal == "traces" else "profile_samples"
         return self.profcol.metric(f"otelcol_receiver_accepted_{name}", receiver="otlp", transport="grpc") or 0
 
@@ -65,13 +65,13 @@ class GrpcTest(unittest.TestCase):
         return client.call(options.pop("address", self.address), method, message, **options)
 
     def check_ok(self, answer):
-        """Status OK and an empty response message."""
+        """Check for status OK and an empty response message."""
         self.assertEqual((answer.status, answer.reset, answer.grpc_status), (200, None, 0), answer)
         self.assertTrue(answer.header("content-type").startswith("application/grpc"))
         self.assertEqual(answer.messages(), [(0, SUCCESS)])
 
     def check_refused(self, answer, code, text=""):
-        """A refusal in gRPC's terms, without a message."""
+        """Check for a gRPC status of refusal, without a message."""
         self.assertEqual((answer.status, answer.reset), (200, None), answer)
         self.assertEqual(answer.grpc_status, code, answer.grpc_message)
         self.assertTrue(answer.header("content-type").startswith("application/grpc"))
@@ -149,7 +149,7 @@ class GrpcTest(unittest.TestCase):
                                    f'grpc: Decompressor is not installed for grpc-encoding "{encoding}"')
 
     def test_the_compressed_flag(self):
-        # An encoding may be named and not used.
+        # An encoding may be named but not used.
         for encoding in (*ENCODINGS, "identity"):
             self.check_ok(self.call(flag=0, headers=gzip_flag(encoding)))
         for headers in ([], gzip_flag("identity")):
@@ -187,7 +187,7 @@ class GrpcTest(unittest.TestCase):
                            "resource_spans[0].scope_spans[0].spans[1].trace_id")
 
     def test_messages_that_are_not_ascii(self):
-        """grpc-message is percent-encoded: whatever a request held, the answer is a valid header."""
+        """grpc-message is percent-encoded, so the header is valid for every request."""
         answer = self.call("/weird.\u00e9\u20ac%41.Service/Export")
         self.check_refused(answer, UNIMPLEMENTED, "weird.")
         self.assertTrue(answer.trailer("grpc-message").isascii())
@@ -214,7 +214,7 @@ class GrpcTest(unittest.TestCase):
             answer = self.call(message=packed, flag=1, headers=gzip_flag(encoding), address=small)
             found = self.check_refused(answer, EXHAUSTED, "larger than max")
             self.assertIsNone(found.retry_after)
-        # A length that is only promised costs nothing.
+        # An announced length alone costs nothing.
         self.check_refused(self.call(framed=b"\0\xff\xff\xff\xff" + b"x" * 100), EXHAUSTED)
 
     def test_bombs(self):
@@ -260,7 +260,7 @@ class GrpcTest(unittest.TestCase):
         self.assertGreater(self.profcol.metric("profcol_receiver_invalid_requests", transport="grpc"), 0)
 
     def test_what_is_not_grpc(self):
-        """Plain HTTP at the gRPC listener, gRPC at the plain one: an answer, and no harm."""
+        """Plain HTTP at the gRPC listener and gRPC at the plain one get an answer and do no harm."""
         try:
             answer = client.post(self.address, client.TRACES, TRACES)
             self.assertIn(answer.status, (400, 404, 415))

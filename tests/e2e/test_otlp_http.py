@@ -1,7 +1,6 @@
-"""What the OTLP receiver answers over HTTP: to good requests, to wrong ones, and to those that mean harm.
-
-The cases are the Collector's behaviour, with two deliberate differences: a body over the limit is answered with 413, as OTLP says,
-and cleartext HTTP/2 is spoken on the same listener as HTTP/1.1.
+"""The answers of the OTLP receiver over HTTP to valid, invalid and hostile requests. The cases are the Collector's
+behaviour, with two deliberate differences: the answer to a body above the limit is 413, as OTLP says, and cleartext
+HTTP/2 is served on the same listener as HTTP/1.1.
 """
 
 import json
@@ -23,7 +22,7 @@ PROFILES = ONE_SAMPLE.SerializeToString()
 PROTOBUF_OK, JSON_OK = b"\x0a\x00", {"partialSuccess": {}}
 ENCODINGS = ("gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4")
 BOMB_BYTES = 96 << 20
-# An allocator keeps what it had; a sanitizer keeps much more, so there the bound is not asserted.
+# An allocator keeps freed memory. A sanitizer keeps much more, so its memory is not checked.
 RSS_GROWTH_MAX = 72 << 20
 
 CONFIG = """
@@ -50,7 +49,7 @@ service:
 
 
 def nested_value(depth, kind):
-    """An AnyValue of arrays (or kvlists) in each other, as bytes, without recursion."""
+    """Return an encoded AnyValue of nested arrays or kvlists, built without recursion."""
     data = b"\x0a\x01x"
     for _ in range(depth):
         if kind == "array":
@@ -61,19 +60,19 @@ def nested_value(depth, kind):
 
 
 def traces_with_value(value):
-    """A request whose resource has one attribute with this encoded AnyValue."""
+    """Return a request whose resource has one attribute with this encoded AnyValue."""
     pair = field(1, b"k") + field(2, value)
     return field(1, field(1, field(1, pair)) + field(2, field(2, field(2, bytes.fromhex(SPAN)))))
 
 
 def json_traces(**span):
-    """A JSON request of one span with these fields."""
+    """Return a JSON request of one span with these fields."""
     fields = {"traceId": TRACE, "spanId": SPAN, "name": "GET /", **span}
     return {"resourceSpans": [{"scopeSpans": [{"spans": [fields]}]}]}
 
 
 class HttpTest(unittest.TestCase):
-    """One process for all cases: none may hurt the next."""
+    """One process serves all cases; none may affect the next."""
 
     @classmethod
     def setUpClass(cls):
@@ -85,7 +84,7 @@ class HttpTest(unittest.TestCase):
         cls.profcol.__exit__(None, None, None)
 
     def accepted(self, signal="traces", receiver="otlp"):
-        """The counter of accepted items."""
+        """Return the counter of accepted items."""
         name = "spans" if signal == "traces" else "profile_samples"
         return self.profcol.metric(f"otelcol_receiver_accepted_{name}", receiver=receiver, transport="http") or 0
 
@@ -93,7 +92,7 @@ class HttpTest(unittest.TestCase):
         return client.post(options.pop("address", self.address), path, body, **options)
 
     def check_refused(self, answer, status, code, text=None):
-        """A refusal whose body is a google.rpc.Status."""
+        """Check for a refusal whose body is a google.rpc.Status."""
         self.assertEqual(answer.status, status, answer.body[:300])
         found = client.status(answer)
         self.assertEqual(found.code, code)
@@ -103,7 +102,7 @@ class HttpTest(unittest.TestCase):
         return found
 
     def check_text(self, answer, status, content_type, text):
-        """A refusal in words, as the Collector's HTTP server has them."""
+        """Check for a refusal in plain text, with the words of the Collector's HTTP server."""
         self.assertEqual((answer.status, answer.header("content-type"), answer.body.decode()),
                          (status, content_type, text))
 
@@ -159,7 +158,7 @@ class HttpTest(unittest.TestCase):
         answer = client.post(self.address, client.TRACES, TRACES, expect=True, connection=connection)
         self.assertEqual(answer.status, 200)
         connection.close()
-        # What is refused by its head is refused before the body is asked for.
+        # A request that is refused because of its head gets the refusal before its body is requested.
         big = b"\0" * 70_000
         for address, path, status in ((self.address, "/nowhere", 404), (self.profcol.address("small"), "/spans/here", 413)):
             answer = client.post(address, path, big, expect=True)
@@ -264,7 +263,7 @@ class HttpTest(unittest.TestCase):
                 with self.subTest(encoding, what=what):
                     answer = self.post(client.TRACES, body, encoding=encoding)
                     if what == "empty" and answer.status == 200:
-                        continue    # some formats know an empty stream
+                        continue    # in some formats, an empty stream is valid
                     self.check_refused(answer, 400, 3)
         packer = zlib.compressobj(wbits=-15)
         raw = packer.compress(TRACES) + packer.flush()
@@ -287,7 +286,7 @@ class HttpTest(unittest.TestCase):
             self.check_refused(answer, 413, 3)
         finally:
             connection.close()
-        # As large as it may be.
+        # The body has exactly the maximum size.
         filler = TRACES + field(99, b"\0" * (65_536 - len(TRACES) - 5))
         self.assertEqual(len(filler), 65_536)
         self.assertEqual(self.post(path, filler, address=small).status, 200)
@@ -310,7 +309,7 @@ class HttpTest(unittest.TestCase):
         self.assertEqual(self.post(client.TRACES, decode.compress(filler(1 << 20), "zstd"), encoding="zstd").status, 200)
         answer = self.post(client.TRACES, decode.compress(filler(3 << 20), "zstd"), encoding="zstd")
         self.check_refused(answer, 413, 3, "1032 times the compressed size")
-        # What deflate reaches is never refused for that.
+        # A ratio that deflate can reach is never refused.
         self.assertEqual(self.post(client.TRACES, decode.compress(filler(3 << 20), "gzip"), encoding="gzip").status, 200)
 
     def test_depth_bombs(self):
@@ -336,7 +335,7 @@ class HttpTest(unittest.TestCase):
                 self.check_refused(self.post(client.TRACES, body.encode(), content_type=client.JSON), 400, 3)
 
     def test_many_empty_messages(self):
-        """Two bytes each, and each would be an object."""
+        """Each message has two bytes, but would be an object in memory."""
         before = self.profcol.rss_bytes()
         spans = field(1, field(2, b"\x12\x00" * 1_500_000))
         self.check_refused(self.post(client.TRACES, spans), 400, 3)
@@ -363,7 +362,7 @@ class HttpTest(unittest.TestCase):
             self.check_refused(self.post(client.TRACES, body, content_type=client.JSON), 400, 3, key)
 
     def test_indices_out_of_range(self):
-        """Each index of the profiles dictionary and of samples; the answer names the place."""
+        """Test each index of the profiles dictionary and of samples. The answer names the field."""
         place = "resource_profiles[0].scope_profiles[0].profiles[0]"
 
         def sample(message):
@@ -442,7 +441,7 @@ class HttpTest(unittest.TestCase):
         self.assertGreater(self.profcol.metric("profcol_receiver_invalid_requests", transport="http"), 0)
 
     def test_requests_behind_each_other(self):
-        """Pipelined: answered in order, each once."""
+        """Pipelined requests are answered in order, once each."""
         before = self.accepted()
         head = client.http1_head("POST", client.TRACES, self.address, [
             ("content-type", client.PROTOBUF), ("content-length", str(len(TRACES)))])
@@ -454,7 +453,7 @@ class HttpTest(unittest.TestCase):
         self.assertEqual(self.accepted(), before + 5)
 
     def test_framing_that_smuggles(self):
-        """Whatever two readers could understand in two ways is refused, and the connection ends."""
+        """Framing that two parsers could understand differently is refused, and the connection is closed."""
         host = f"Host: {self.address}\r\nContent-Type: {client.PROTOBUF}\r\n"
         start = f"POST {client.TRACES} HTTP/1.1\r\n{host}"
         for what, raw in (

@@ -1,6 +1,5 @@
-"""The receiver pprof before targets that serve what a real Go service served, with gains that the test knows.
-
-Nothing here depends on how long anything takes: the n-th answer of a target is always the same.
+"""The receiver pprof with targets that serve the profiles of a real Go service, with known gains. Nothing here depends
+on timing: the n-th answer of a target is always the same.
 """
 
 import collections
@@ -41,7 +40,7 @@ CUMULATIVE = {"alloc_objects", "alloc_space", "contentions", "delay"}
 
 
 def profcol(targets, *kinds, exporter='file: {path: "@dir@/out", format: proto}'):
-    """A process that asks these targets, (URL, labels), for these profiles only."""
+    """Return a process that scrapes only these kinds of profiles from these targets, (URL, labels)."""
     wanted = ", ".join(f"{kind}: {{enabled: {str(kind in kinds).lower()}}}" for kind in KINDS)
     listed = ", ".join(f'{{endpoint: "{url}", labels: {labels}}}' for url, labels in targets)
     config = (CONFIG.replace("PROFILES", wanted).replace("TARGETS", listed).replace("EXPORTER", exporter)
@@ -50,12 +49,12 @@ def profcol(targets, *kinds, exporter='file: {path: "@dir@/out", format: proto}'
 
 
 def recording(name):
-    """A pprof of a Go service."""
+    """Return a recorded pprof of a Go service."""
     return gzip.decompress((DATA / f"go-{name}.pb.gz").read_bytes())
 
 
 def varint(value):
-    """Of protobuf."""
+    """Return a varint of protobuf."""
     value &= 2**64 - 1
     out = b""
     while value > 0x7F:
@@ -65,12 +64,12 @@ def varint(value):
 
 
 def block(number, payload):
-    """A field of bytes."""
+    """Return a bytes field."""
     return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
 def changed(pprof, change):
-    """With change(i, values) as the values of its i-th sample."""
+    """Return the pprof with change(i, values) as the values of its i-th sample."""
     out, at, i = b"", 0, 0
     for number, _, _, start, end in wire.fields(pprof):
         if number == 2:
@@ -89,7 +88,7 @@ def changed(pprof, change):
 
 
 def gained(pprof, times):
-    """The pprof after each sample has gained something of its own that often; only what is cumulative."""
+    """Return the pprof after each sample has gained its own amount `times` times. Only cumulative values change."""
     message = Message(pprof)
     names = [message.fields[6][kind.one(1)].decode() for kind in message.messages(1)]
     return changed(pprof, lambda i, values: [value + times * (i + 1 + k) if name in CUMULATIVE else value
@@ -97,14 +96,14 @@ def gained(pprof, times):
 
 
 def gain(pprof):
-    """What each of those times adds."""
+    """Return the pprof that each gain adds."""
     message = Message(pprof)
     names = [message.fields[6][kind.one(1)].decode() for kind in message.messages(1)]
     return changed(pprof, lambda i, values: [i + 1 + k if name in CUMULATIVE else 0 for k, name in enumerate(names)])
 
 
 class Target:
-    """A service with /debug/pprof: answers[path] are given one after the other, the last one again and again."""
+    """A service with /debug/pprof. It gives answers[path] one after another and repeats the last one."""
 
     def __init__(self, answers):
         self.asked = collections.Counter()
@@ -147,18 +146,18 @@ class Target:
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def wait(self, kind, count):
-        """Until it was asked more often than that, so that its first `count` answers are through."""
+        """Wait until it got more than `count` requests, so that its first `count` answers are processed."""
         server.wait_until(lambda: self.asked[kind] > count, what=f"{count} scrapes of {kind}")
 
 
 def written(process):
-    """The requests in its file, as messages."""
+    """Return the requests in its file, as messages."""
     path = process.directory / "out"
     return [canonical.decode(record, "profiles") for record in outputs.records(path, "proto")] if path.exists() else []
 
 
 def totals_of(messages):
-    """(of what is cumulative, of what is not)"""
+    """Return (totals of cumulative values, totals of the others)."""
     sums = (collections.Counter(), collections.Counter())
     for message in messages:
         for key, value in uploads.totals_of_otlp(message).items():
@@ -175,10 +174,10 @@ def scrapes(process, result, **labels):
 
 
 class GainTest(unittest.TestCase):
-    """Cumulative profiles leave as what was gained."""
+    """The receiver converts cumulative profiles to gains."""
 
     def check(self, kind, metric, answers, gains, more=()):
-        """answers: of the target; gains: how often the gain has to leave in all."""
+        """Check the gains. answers: of the target; gains: how many gains the output must have in all."""
         base = recording(kind)
         with Target({kind: answers}) as target:
             with profcol([(target.url, "{service_name: shop}")], kind, *more) as process:
@@ -196,7 +195,7 @@ class GainTest(unittest.TestCase):
                 self.check(kind, metric, [gzip.compress(gained(base, n)) for n in (0, 1, 3, 3, 10)], 10)
 
     def test_restart(self):
-        """Values fall: what was counted since the start is not known to be new, so it starts again."""
+        """Values fall after a restart. The receiver starts again, because it does not know which counts are new."""
         base = recording("mutex")
         self.check("mutex", "mutex", [gained(base, n) for n in (5, 7, 1, 2)], 3)
 
@@ -231,7 +230,7 @@ class GainTest(unittest.TestCase):
 
 
 class TargetTest(unittest.TestCase):
-    """What becomes of profiles, and of targets that have none."""
+    """Targets with profiles and without."""
 
     def test_names_and_labels(self):
         names = {"profile": "cpu", "heap": "heap", "goroutine": "goroutine", "mutex": "mutex", "block": "block"}
@@ -255,7 +254,7 @@ class TargetTest(unittest.TestCase):
         self.assertEqual(target.queries["heap"], {""})
 
     def test_large(self):
-        """More than 64 KiB, compressed and not."""
+        """Profiles of more than 64 KiB, compressed and not."""
         texts = b"".join(block(6, os.urandom(500).hex().encode()) for _ in range(500))
         large = recording("goroutine") + texts
         with Target({"goroutine": [large, gzip.compress(large)]}) as target:
@@ -267,7 +266,7 @@ class TargetTest(unittest.TestCase):
                     self.assertEqual(uploads.totals_of_otlp(message), want)
 
     def test_failures(self):
-        """One that is dead, silent, broken or wrong is counted and told once; the good one does not notice."""
+        """A target that is dead, silent, broken or wrong is counted, and logged once. The good one is not affected."""
         base = recording("mutex")
         bad = [(503, b"busy"), b"\x1f\x8bno gzip", base[:-1000], gained(base, 1)]
         with Target({"mutex": [base]}) as good, Target({"mutex": [base] + bad}) as ill, socket.socket() as silent:
@@ -307,18 +306,18 @@ service:
 
 
 def plain_profcol(receiver, exporter='file: {path: "@dir@/out", format: proto}', **options):
-    """A process with this receiver."""
+    """Return a process with this receiver."""
     config = PLAIN.replace("RECEIVER", receiver).replace("EXPORTER", exporter).replace("ID", exporter.partition(":")[0])
     return server.Profcol(config, arguments=["--workers", "2"], **options)
 
 
 def resource_of(message):
-    """The attributes of its one resource."""
+    """Return the attributes of the message's only resource."""
     return {pair.key: pair.value.string_value for pair in message.resource_profiles[0].resource.attributes}
 
 
 class PushTest(unittest.TestCase):
-    """POST /v1/pprof."""
+    """Tests of POST /v1/pprof."""
 
     def post(self, process, body, path="/v1/pprof", method="POST", encoding=None):
         headers = {"Content-Encoding": encoding} if encoding else {}
@@ -361,7 +360,7 @@ class FilesTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def put(self, name, data):
-        """Moved into place, as a careful writer does."""
+        """Move the file into place, as a careful writer does."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         (path.parent / ".new").write_bytes(data)
@@ -393,7 +392,7 @@ class FilesTest(unittest.TestCase):
         self.assertTrue(path.exists())
 
     def test_watched(self):
-        """Comes later, is broken, is deleted when it was taken."""
+        """Files that arrive later, that are broken, and that are deleted after they were accepted."""
         broken = self.put("broken.pb", recording("cpu")[:-2000])
         with plain_profcol(self.receiver("after_reading: delete")) as process:
             server.wait_until(lambda: self.files(process, "failed") == 1, what="the broken one")
@@ -407,7 +406,7 @@ class FilesTest(unittest.TestCase):
         self.assertTrue(broken.exists())
 
     def test_moved_and_tried_again(self):
-        """What is refused for now stays."""
+        """A file that is refused temporarily stays."""
         exporter = 'otlp_http: {endpoint: "SINK", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}'
         with tempfile.TemporaryDirectory() as done, backend.Backend() as sink:
             sink.answers.append(backend.Answer(status=503))
@@ -420,7 +419,7 @@ class FilesTest(unittest.TestCase):
             self.assertEqual(len(sink.accepted()), 1)
 
     def test_moved_files_of_one_name(self):
-        """None replaces another."""
+        """No file replaces another."""
         self.put("a/x.pb", recording("mutex"))
         self.put("b/x.pb", recording("goroutine"))
         with tempfile.TemporaryDirectory() as done:
@@ -430,7 +429,7 @@ class FilesTest(unittest.TestCase):
             self.assertEqual(sorted(moved), sorted([recording("mutex"), recording("goroutine")]))
 
     def to_sink(self, sink, more):
-        """Forwards at once, and tells the receiver what the sink says."""
+        """Return a pipeline that forwards at once, and gives the sink's verdict to the receiver."""
         exporter = f'otlp_http: {{endpoint: "{sink.url}", sending_queue: {{enabled: false}}, retry_on_failure: {{enabled: false}}}}'
         return plain_profcol(self.receiver(more), exporter=exporter)
 
@@ -450,7 +449,7 @@ class FilesTest(unittest.TestCase):
             self.assertTrue(never.exists())
 
     def test_replaced_while_it_is_forwarded(self):
-        """What was not read is not deleted."""
+        """A file that was not read is not deleted."""
         path = self.put("a.pb", recording("mutex"))
         with backend.Backend() as sink:
             sink.answers.append(backend.Answer(delay=1))
@@ -484,7 +483,7 @@ class FilesTest(unittest.TestCase):
 
 
 class ConfigTest(unittest.TestCase):
-    """What cannot work is said at the start."""
+    """Settings that cannot work are reported at the start."""
 
     def test_errors(self):
         for receiver, text in (

@@ -1,7 +1,7 @@
 """Compares the files below proto/ with the published opentelemetry-proto package.
 
-Every message, field, enum and service method must be the same on both sides: what ours lacks is
-as wrong as what it has too much.
+Every message, field, enum and service method must be the same on both sides: missing ones are errors, and so are
+additional ones.
 """
 import importlib
 import os
@@ -52,7 +52,7 @@ def published():
 
 
 def json_name(field):
-    """protoc fills it in, a serialized descriptor may leave it out: the default is lowerCamel."""
+    """Return the JSON name. protoc sets it, but a serialized descriptor may omit it; the default is lowerCamel."""
     if field.json_name:
         return field.json_name
     head, *tail = field.name.split("_")

@@ -1,4 +1,5 @@
-"""The exporter pyroscope against a Pyroscope stricter than the real one: what it sends, and what it makes of answers."""
+"""The exporter pyroscope with a fake Pyroscope that is stricter than the real one: its requests, and its handling of
+answers."""
 
 import base64
 import collections
@@ -32,12 +33,12 @@ service:
 
 
 def to(fake, *settings):
-    """YAML with the exporter towards this fake."""
+    """Return YAML with the exporter for this fake."""
     return CONFIG.replace("URL", fake.url).replace("SETTINGS", ", ".join(settings) or "timeout: 10s")
 
 
 def request(*samples, types=(("cpu", "nanoseconds"),), period=("cpu", "nanoseconds", 10), resource=None, name=None, age=10):
-    """A request with a profile of each type; samples are (function or functions, values per type, more)."""
+    """Return a request with a profile of each type; samples are (function or functions, values per type, more)."""
     built = make.ProfilesBuilder()
     make.set_attributes(built.resource.resource, resource or {"service.name": "shop"})
     profiles = [built.profile] + [built.add_profile("", "") for _ in types[1:]]
@@ -56,7 +57,7 @@ def request(*samples, types=(("cpu", "nanoseconds"),), period=("cpu", "nanosecon
 
 
 def send(profcol, *messages, **options):
-    """Send over HTTP; everything has to be accepted."""
+    """Send over HTTP; everything must be accepted."""
     for message in messages:
         answer = client.export("http", profcol.address("http"), message, **options)
         if not client.succeeded(answer):
@@ -71,7 +72,7 @@ class PyroscopeExporterTest(unittest.TestCase):
     """One fake, one profcol."""
 
     def exchange(self, *messages, settings=(), pushes=None):
-        """What of these requests arrives."""
+        """Send these requests. Return what arrives."""
         with pyroscope.Pyroscope() as fake, server.Profcol(to(fake, *settings)) as profcol:
             send(profcol, *messages)
             self.assertEqual(profcol.stop(), 0)
@@ -90,7 +91,7 @@ class PyroscopeExporterTest(unittest.TestCase):
                                             "service_name": "shop", "service_namespace": "eu"})
 
     def test_what_a_processor_changed_arrives(self):
-        """The exporter right behind a processor, with nothing between them that writes the request anew."""
+        """The exporter follows a processor directly, so nothing encodes the request between them."""
         text = CONFIG.replace("receivers: [otlp],", "receivers: [otlp], processors: [resource],")
         text += "\nprocessors: {resource: {attributes: [{key: service.name, value: named, action: upsert}]}}\n"
         with pyroscope.Pyroscope() as fake, \
@@ -136,7 +137,7 @@ class PyroscopeExporterTest(unittest.TestCase):
         self.assertEqual(sum(rows.values()), 11)
 
     def test_equal_series_become_one_pprof(self):
-        """Processes of one service that differ only in what is no label."""
+        """Processes of one service that differ only in attributes that are not labels."""
         message = request(("a", (1,), {}), resource={"service.name": "shop", "process.pid": 1})
         other = message.resource_profiles.add()
         other.CopyFrom(message.resource_profiles[0])
@@ -145,7 +146,7 @@ class PyroscopeExporterTest(unittest.TestCase):
         self.assertEqual(rows, row(CPU, "a", 2))
 
     def test_a_sample_may_name_its_service(self):
-        """As spanjoin takes it from the span, under which service Grafana looks for its profile."""
+        """spanjoin copies the service from the span, because Grafana looks for its profile under that service."""
         message = request(
             ("own", (1, 10), {}),
             ("span", (2, 20), {"attributes": {"service.name": "cart", "service.namespace": "eu"}}),
@@ -160,7 +161,7 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertEqual(push.labels, {**base, "service_name": push.labels["service_name"]})
 
     def test_further_services_stay_with_the_resource(self):
-        """A profile is read once for each service, so there is a bound."""
+        """A profile is read once for each service, so their number is limited."""
         pushes, rows = self.exchange(request(*[("f", (1,), {"attributes": {"service.name": f"s{i}"}}) for i in range(40)]))
         self.assertEqual(sum(rows.values()), 40)
         self.assertEqual({push.labels["service_name"] for push in pushes}, {"shop", *(f"s{i}" for i in range(15))})
@@ -182,7 +183,7 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertEqual(profcol.log().count("has more than 10 values"), 1)
 
     def test_too_many_labels_of_a_service(self):
-        """Memory for them is bounded; the log names the service whose new values are folded then."""
+        """Memory for labels is limited. The log names the service whose new values are then folded."""
         built = make.ProfilesBuilder()
         make.set_attributes(built.resource.resource, {"service.name": "shop"})
         for i in range(140000):
@@ -194,7 +195,7 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertEqual(profcol.log().count("labels and values within an hour"), 1)
 
     def test_services_fold_on_their_own(self):
-        """Both use the same entry of the attribute_table; only one of them has had its share of values."""
+        """Both services use the same entry of the attribute_table. Only one of them has used up its share of values."""
         built = make.ProfilesBuilder()
         shared, first = built.attribute("user", "u1"), built.attribute("user", "u0")
         for service, attributes in (("a", [shared]), ("b", [first, shared])):
@@ -221,7 +222,8 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertLessEqual(len(push.profile.root.messages(2)), 2000)
 
     def test_no_two_profiles_of_a_series_have_one_time(self):
-        """Pyroscope would keep one of them when it compacts: parts, and uploads of replicas whose clocks tick every 10 s."""
+        """Pyroscope would keep only one of them when it compacts. The cases are parts of a profile, and uploads of
+        replicas whose clocks tick every 10 s."""
         parts = request(*((f"f{i}", (1,), {}) for i in range(900)))
         replica = request(("other", (1,), {}))
         start = parts.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano
@@ -234,7 +236,7 @@ class PyroscopeExporterTest(unittest.TestCase):
             self.assertTrue(start <= time_ns < start + 10_000_000)
 
     def test_statuses(self):
-        """What is sent again, and what is not."""
+        """Statuses that cause a retry, and those that do not."""
         for answer, again in ((pyroscope.Pyroscope.refusal("bad"), False),
                               (pyroscope.Pyroscope.refusal("who", status=401, code="unauthenticated"), False),
                               (pyroscope.Pyroscope.refusal("large", status=413), False),
@@ -258,7 +260,8 @@ class PyroscopeExporterTest(unittest.TestCase):
         self.assertEqual(sorted(rows.values()), list(range(1, 151)))
 
     def test_stacks_that_many_services_share(self):
-        """Each pprof repeats them, so these are made when they can be sent: memory for all there may be none."""
+        """Each pprof repeats the stacks. So a pprof is encoded only when it can be sent, because there may be no memory
+        for all at once."""
         name = random.Random(1)
         message = request(*((["f" + name.randbytes(8).hex() for _ in range(1000)], (1,), {}) for _ in range(20)))
         for i in range(1, 40):
@@ -305,7 +308,7 @@ class PyroscopeExporterTest(unittest.TestCase):
                 self.assertEqual(fake.problems, [])
 
     def test_small_requests_are_not_compressed(self):
-        """Of one batch; each arrives as its head says."""
+        """The requests of one batch; each arrives as its head says."""
         names = [f"a function of some length {i}" for i in range(200)]
         message = request(*((name, (1,), {}) for name in names))
         message.resource_profiles.add().CopyFrom(message.resource_profiles[0])
@@ -322,7 +325,7 @@ class PyroscopeExporterTest(unittest.TestCase):
                 self.assertEqual(fake.problems, [])
 
     def test_recordings_arrive_with_all_that_they_weigh(self):
-        """Everything recorded, in the recorder's time shifted to now; the fake takes all of it."""
+        """The fake accepts all recordings, with their times shifted to now."""
         for name in ("ebpf-profiler", "ebpf-profiler-obi-links", "java-http-otlp-profiles"):
             captures = [c for c in decode.in_directory(decode.CAPTURES / name) if c.signal == "profiles"]
             with self.subTest(name), pyroscope.Pyroscope() as fake, server.Profcol(to(fake)) as profcol:
@@ -340,7 +343,7 @@ class PyroscopeExporterTest(unittest.TestCase):
 
     @staticmethod
     def cpu_of(captures):
-        """Nanoseconds by the span id of the Link: counts are periods."""
+        """Return nanoseconds by the span id of the Link. A count stands for one period."""
         out = collections.Counter()
         for _, _, profile, sample in (row for capture in captures for row in canonical.samples(canonical.of(capture))):
             period = profile["period"] if profile["sample_type"]["type"] == "samples" else 1

@@ -1,7 +1,6 @@
-"""The receiver pyroscope, before it a client that repeats what real SDKs sent, or words a request of its own.
-
-All that was recorded is replayed with its header lines, chunks and frames; what leaves is compared with what
-tests/oracle/uploads.py reads in the recording, sample by sample.
+"""The receiver pyroscope with a client that repeats requests of real SDKs, or sends its own. Recordings are replayed
+with their header lines, chunks and frames. The output is compared, sample by sample, with what tests/oracle/uploads.py
+reads in the recording.
 """
 
 import base64
@@ -33,12 +32,12 @@ PROTO, JSON = "application/proto", "application/json"
 
 
 def profcol(more="", **options):
-    """A process that writes what it gets to a file."""
+    """Return a process that writes its output to a file."""
     return server.Profcol(CONFIG.replace("MORE", more), arguments=["--workers", "1"], **options)
 
 
 def written(process):
-    """The requests in its file, as messages."""
+    """Return the requests in its file, as messages."""
     path = process.directory / "out"
     records = outputs.records(path, "proto") if path.exists() else []
     return [canonical.decode(record, "profiles") for record in records]
@@ -50,7 +49,7 @@ def samples_of(message):
 
 
 def sent_and_closed(address, data):
-    """The status line of what is answered to a client that sends this and no more; b"" for none."""
+    """Send this data and end the connection's output. Return the status line of the answer, or b"" for none."""
     with connections.connect(address) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
@@ -61,16 +60,16 @@ def sent_and_closed(address, data):
 
 
 def difference(have, want):
-    """Some of what two totals differ in."""
+    """Return some of the differences of two totals."""
     odd = [(key, want.get(key), have.get(key)) for key in want.keys() | have.keys() if want.get(key) != have.get(key)]
     return f"{len(odd)} of {len(want)} differ, (key, want, have): {odd[:3]}"
 
 
 class ReplayTest(unittest.TestCase):
-    """What SDKs and tools sent."""
+    """Requests of SDKs and tools."""
 
     def check_answer(self, result):
-        """As the client understands success."""
+        """Check that the client would understand the answer as success."""
         self.assertIsNone(result.error)
         answer, kind = result.response, result.capture.header("content-type")
         self.assertEqual(answer.status, 200, answer.body)
@@ -115,7 +114,7 @@ class ReplayTest(unittest.TestCase):
             self.fail(difference(have, want))
 
     def test_cut_uploads(self):
-        """Folded text and lines have no end of their own: a request that was cut anywhere is no request, whatever it held."""
+        """Folded text and lines have no end mark. So a truncated request is refused whole, whatever it contains."""
         texts = [capture for capture in uploads.captures("curl") if len(capture.body) < 100]
         self.assertEqual(len(texts), 2)
         with profcol() as process:
@@ -132,7 +131,7 @@ class ReplayTest(unittest.TestCase):
                 self.assertEqual(len(written(process)), 2 * (count + 1))
 
     def test_resources(self):
-        """Labels that are none of the samples'."""
+        """Labels that do not belong to samples."""
         with profcol() as process:
             captures = uploads.captures("go-grpc")[:1] + uploads.captures("rust-grpc")[:1]
             replay.send(captures, http=process.address("in"))
@@ -148,7 +147,7 @@ class ReplayTest(unittest.TestCase):
 
 
 def field(number, payload):
-    """A field of protobuf; a number becomes a varint."""
+    """Return a field of protobuf; a number becomes a varint."""
     if isinstance(payload, int):
         return bytes([number << 3, payload])
     return bytes([number << 3 | 2]) + len(payload).to_bytes(1, "big") + payload
@@ -161,7 +160,7 @@ LABELS = {"__name__": "process_cpu", "service_name": "shop"}
 
 
 def push_of(labels=None, *pprofs):
-    """A PushRequest with one series of small pprofs."""
+    """Return a PushRequest with one series of small pprofs."""
     pairs = (LABELS if labels is None else labels).items()
     series = b"".join(field(1, field(1, name.encode()) + field(2, value.encode())) for name, value in pairs)
     series += b"".join(field(2, field(1, pprof)) for pprof in pprofs or (PPROF,))
@@ -280,7 +279,7 @@ class AnswerTest(unittest.TestCase):
         self.assertEqual(client.call(self.address, "/ingest", b"").grpc_status, 12)
 
     def grpc_web(self, body, **options):
-        """The frames of the answer."""
+        """Return the frames of the answer."""
         answer = self.push(body, "application/grpc-web+proto", **options)
         self.assertEqual((answer.status, answer.header("content-type")), (200, "application/grpc-web+proto"))
         return answer.messages()
@@ -320,7 +319,7 @@ service:
 
 
 class VerdictTest(unittest.TestCase):
-    """The answer is what became of the upload, in a form that each client understands."""
+    """The answer is the verdict on the upload, in a form that each client understands."""
 
     CASES = (
         # grpc status, retry_after -> ingest, Connect (status, code), Retry-After, gRPC
@@ -372,10 +371,10 @@ service:
 
 
 class SettingsTest(unittest.TestCase):
-    """What the configuration changes."""
+    """Effects of the configuration."""
 
     def test_headers(self):
-        """The tenant goes along also without the other headers."""
+        """The tenant is passed on even without the other headers."""
         for config in (TENANT_CONFIG, TENANT_CONFIG.replace("include_metadata: true, ", "")):
             with server.Profcol(config) as process:
                 for headers in ([("X-Scope-OrgID", "team-a"), ("x-service", "shop")], []):
@@ -386,7 +385,7 @@ class SettingsTest(unittest.TestCase):
                 self.assertEqual(unnamed, {"service.name": "nobody"})
 
     def test_otlp(self):
-        """Pyroscope takes it too, and the Java agent may send it, without a word on who it is."""
+        """Pyroscope accepts OTLP too, and the Java agent may send it without naming its service."""
         with server.Profcol(TENANT_CONFIG) as process:
             address = process.address("in")
             captures = [c for c in decode.in_directory(decode.CAPTURES / "java-http-otlp-profiles") if c.signal == "profiles"]
@@ -402,7 +401,7 @@ class SettingsTest(unittest.TestCase):
             self.check_names(address, process)
 
     def check_names(self, address, process):
-        """A service that is named keeps its name, one that is not is called as the header says."""
+        """Check that a named service keeps its name, and that an unnamed one gets the name in the header."""
         before = len(written(process))
         message = canonical.decode(decode.load(NAMED).payload, "profiles")
         named = [pair.value.string_value for pair in message.resource_profiles[0].resource.attributes if pair.key == "service.name"]

@@ -1,4 +1,4 @@
-"""Metrics and logs pass through: what arrives is what was sent, over every protocol and past every component that takes them."""
+"""Metrics and logs are passed on unchanged, over every protocol and through every component that accepts them."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ ITEMS = {"metrics": "metric_points", "logs": "log_records"}
 
 
 def metrics(*services, points=1):
-    """A request with a resource for each service; the points are of all five kinds in turn."""
+    """Return a request with a resource for each service; the points are of all five kinds in turn."""
     request = metrics_service_pb2.ExportMetricsServiceRequest()
     for service in services:
         group = request.resource_metrics.add(schema_url="https://example.org/1")
@@ -53,7 +53,7 @@ def metrics(*services, points=1):
 
 
 def logs(*services, records=1):
-    """A request with a resource for each service."""
+    """Return a request with a resource for each service."""
     request = logs_service_pb2.ExportLogsServiceRequest()
     for service in services:
         group = request.resource_logs.add()
@@ -71,21 +71,21 @@ REQUESTS = {"metrics": metrics, "logs": logs}
 
 
 def pipelines(*exporters):
-    """One pipeline of each relayed signal."""
+    """Return one pipeline of each relayed signal."""
     return {signal: exporters for signal in REQUESTS}
 
 
 class RelayedTest(unittest.TestCase):
-    """Each test for both signals."""
+    """Each test covers both signals."""
 
     def check_arrived(self, target, signal, messages):
-        """Exactly these requests, byte for byte as messages."""
+        """Check that exactly these requests arrived, byte by byte."""
         target.wait(len(messages), signal)
         self.assertCountEqual([request.message().SerializeToString(deterministic=True) for request in target.accepted(signal)],
                               [message.SerializeToString(deterministic=True) for message in messages])
 
     def test_every_way(self):
-        """gRPC, HTTP and JSON in; gRPC, HTTP and JSON out."""
+        """Tests gRPC, HTTP and JSON, on input and on output."""
         exporters = {"otlp_grpc": grpc_exporter, "otlp_http": http_exporter,
                      "otlp_http/json": lambda target: http_exporter(target, "encoding: json", "compression: none")}
         for exporter, settings in exporters.items():
@@ -105,7 +105,7 @@ class RelayedTest(unittest.TestCase):
                         self.assertEqual(process.metric(f"otelcol_exporter_sent_{ITEMS[signal]}"), 42)
 
     def test_recordings(self):
-        """What SDKs sent to a Collector."""
+        """Relays requests that SDKs sent to a Collector."""
         captures = [capture for name in sorted(decode.CAPTURES.iterdir()) for capture in decode.in_directory(name)
                     if capture.signal in REQUESTS]
         self.assertGreater(len(captures), 0)
@@ -133,7 +133,8 @@ class RelayedTest(unittest.TestCase):
             self.assertEqual(target.requests, [])
 
     def test_batch_merges_and_cuts_between_resources(self):
-        """100 items per resource; at most 250 a request: two resources each. One of 400 goes whole."""
+        """With 100 items per resource and at most 250 per request, each request has two resources. A resource of 400 is
+        not split."""
         processors = {"batch": "send_batch_size: 200, send_batch_max_size: 250, timeout: 100ms"}
         with backend.Backend("grpc") as target, \
                 server.Profcol(config({"otlp_grpc": grpc_exporter(target)}, processors, pipelines("otlp_grpc"))) as process:

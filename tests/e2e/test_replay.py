@@ -1,8 +1,7 @@
-"""Everything that was recorded from real clients, replayed: taken, counted, joined, and passed on unchanged but for the join.
-
-Each recording is played twice into a process of its own, over the protocol, encoding and framing of the recording: with
-all spans first, and in the order of arrival. What leaves is compared, as protobuf and as JSON, with what the oracle
-expects (tests/oracle/join.py, expected.json).
+"""Replays all recordings of real clients: they are accepted, counted, joined, and passed on unchanged except for the
+join. Each recording is sent twice, each time to a new process, with its protocol, encoding and framing: with all spans
+first, and in the order of arrival. The output is compared, as protobuf and as JSON, with the expectations of the oracle
+(tests/oracle/join.py, expected.json).
 """
 
 import collections
@@ -17,7 +16,7 @@ from tests.oracle import canonical, decode, expected, join, outputs, replay, ser
 EXPECTED = expected.load()
 KNOWN = canonical.MESSAGES
 CLIENTS = [path.name for path in decode.clients()]
-# What the acceptance of the join rests on: recordings in which profilers named spans.
+# The recordings in which profilers named spans: the acceptance test of the join.
 JOINED = {"ebpf-profiler": 65, "ebpf-profiler-obi-links": 94, "pprof-to-otlp": None}
 
 CONFIG = """
@@ -54,7 +53,7 @@ CAPTURES, FORMS, DIGESTS = {}, {}, {}
 
 
 def form_of(data, signal, content):
-    """The canonical form of a request; equal bytes, which recordings have many of, are one object."""
+    """Return the canonical form of a request. Equal bytes, which are frequent in recordings, give the same object."""
     key = signal, content, data
     if key not in FORMS:
         FORMS[key] = canonical.canonical(canonical.decode(data, signal, content))
@@ -62,14 +61,14 @@ def form_of(data, signal, content):
 
 
 def digest_of(form):
-    """The digest of a form, once per object."""
+    """Return the digest of a form, computed once per object."""
     if id(form) not in DIGESTS:
-        DIGESTS[id(form)] = canonical.digest(form), form    # keeps the form alive, so the id is its own
+        DIGESTS[id(form)] = canonical.digest(form), form    # keeps the form alive, so its id is unique
     return DIGESTS[id(form)][0]
 
 
 def captures_of(client):
-    """The requests of a client, and the spans that its profiles were recorded with."""
+    """Return the requests of a client, and the spans that were recorded with its profiles."""
     if client not in CAPTURES:
         found = decode.in_directory(decode.CAPTURES / client)
         if client in expected.SPANS_FROM:
@@ -81,16 +80,16 @@ def captures_of(client):
 
 
 def spans_first(captures):
-    """Spans before profiles, otherwise in order."""
+    """Return the captures with spans before profiles, otherwise in order."""
     return sorted(captures, key=lambda pair: pair[0].signal == "profiles")
 
 
-# All spans are there, so only samples that name none of them wait. / Those leave at the end, when the process drains.
+# SHORT: all spans have arrived, so only samples without a span wait. LONG: waiting requests are sent in the drain.
 SHORT, LONG = "200ms", "60s"
 
 
 class Run:
-    """One recording through one process: the answers, the counters, and what came out as canonical forms."""
+    """One recording in one process: the answers, the counters, and the output as canonical forms."""
 
     def __init__(self, captures, wait):
         with server.Profcol(CONFIG.replace("WAIT", wait), arguments=["--workers", "1"]) as profcol:
@@ -111,7 +110,7 @@ class Run:
 
 
 def span_totals(profile_forms, index):
-    """({span id: samples}, {span id: CPU nanoseconds}) of the samples that name a span."""
+    """Return ({span id: samples}, {span id: CPU nanoseconds}) of the samples that name a span."""
     counts, cpu = collections.Counter(), {}
     for form in profile_forms:
         for _, _, profile, sample, found in join.verdicts(form, index):
@@ -127,7 +126,7 @@ def span_totals(profile_forms, index):
 
 
 def cpu_ns(profile, sample):
-    """CPU time of a sample, as the contract counts it; None where the profile says nothing of CPU."""
+    """Return the CPU time of a sample, as the contract counts it, or None if the profile has no CPU time."""
     kind, period = profile["sample_type"], profile["period_type"]
     if kind == {"type": "cpu", "unit": "nanoseconds"}:
         return canonical.weight(sample)
@@ -161,7 +160,7 @@ class ReplayTest(unittest.TestCase):
         self.assertEqual({signal: count or 0 for signal, count in run.accepted.items()}, want)
 
     def check_same(self, have, want, what):
-        """Equal as multisets; requests without content do not reach a pipeline."""
+        """Check that both are equal as multisets. Empty requests do not reach a pipeline."""
         want = [form for form in want if canonical.counts(form).get("spans", 0) + canonical.counts(form).get("samples", 0)]
         self.assertEqual(len(have), len(want), what)
         seen, wanted = (collections.Counter(map(digest_of, forms)) for forms in (have, want))
@@ -215,7 +214,7 @@ class ReplayTest(unittest.TestCase):
         for client in CLIENTS:
             captures = captures_of(client)
             if len({capture.signal for capture, _ in captures if capture.signal in KNOWN}) < 2 or client == "otelcol":
-                continue    # nothing to join; otelcol repeats the same spans
+                continue    # nothing to join: otelcol repeats its spans
             with self.subTest(client):
                 run = Run(captures, LONG)
                 self.check_answers(run)
@@ -225,7 +224,7 @@ class ReplayTest(unittest.TestCase):
                     self.check_spans_of_arrival(run.files["joined", "traces", form], captures)
 
     def check_spans_of_arrival(self, have, captures):
-        """Spans that come after samples of theirs carry what those cost; nothing else changes."""
+        """Check that spans which arrive after their samples get the samples' totals, and that nothing else changes."""
         index = join.SpanIndex(form for capture, form in captures if capture.signal == "traces")
         want, before = [], []
         for capture, form in captures:
@@ -237,7 +236,7 @@ class ReplayTest(unittest.TestCase):
 
 
 def enriched(form, counts, cpu):
-    """The canonical form of spans with what the join adds by default."""
+    """Return the canonical form of spans with the attributes that the join adds by default."""
     def with_attributes(span):
         key = span["span_id"]
         if key not in counts:

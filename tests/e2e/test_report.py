@@ -1,4 +1,4 @@
-"""Checks the first look: examples/play.py sends the recording, examples/report.py reads what came out."""
+"""Tests the demonstration: examples/play.py sends the recording, examples/report.py reads the output."""
 
 import html.parser
 import json
@@ -21,13 +21,13 @@ RECORDED = play.load(EXAMPLES / "recording")
 
 
 def run(script, *arguments):
-    """Run an example with the system's Python alone: -I and -S keep installed packages out."""
+    """Run an example with only the system's Python: -I and -S exclude installed packages."""
     return subprocess.run([sys.executable, "-I", "-S", EXAMPLES / script, *map(str, arguments)],
                           capture_output=True, text=True, timeout=60, check=False)
 
 
 class RecordingTest(unittest.TestCase):
-    """examples/recording is what the captures make, and small."""
+    """examples/recording matches the captures, and is small."""
 
     def test_is_current(self):
         entries, files = recording.build()
@@ -44,7 +44,7 @@ class RecordingTest(unittest.TestCase):
 
 
 class PlayTest(unittest.TestCase):
-    """The player moves times and nothing else."""
+    """The player shifts times and changes nothing else."""
 
     def test_shift_agrees_with_protobuf(self):
         for entry, data in RECORDED:
@@ -87,7 +87,7 @@ class PlayTest(unittest.TestCase):
 
 
 def times(message):
-    """Every message of a request that has times of its own."""
+    """Return every message of a request that has times."""
     for group in getattr(message, "resource_spans", []):
         for scope in group.scope_spans:
             for span in scope.spans:
@@ -101,13 +101,13 @@ def times(message):
 
 
 class ReportTest(unittest.TestCase):
-    """The report adds up what the file exporter wrote."""
+    """The report adds up the output of the file exporter."""
 
     def setUp(self):
         self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def write(self, *requests, name="out.json"):
-        """A file as the file exporter writes it."""
+        """Write a file as the file exporter does. Return its path."""
         path = self.directory / name
         path.write_text("".join(canonical.encode_json(request) + "\n" for request in requests), encoding="utf-8")
         return path
@@ -130,7 +130,7 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(graphs[0]["rows"][0], [-1, "all", "", 70_000_000, 0])
 
     def spans_and_profile(self, name="GET /", function="work", depth=1, **sample):
-        """A traces request, and a builder of profiles with one linked sample."""
+        """Return a traces request, and a builder of profiles with one linked sample."""
         builder = make.ProfilesBuilder()
         builder.profile.sample_type.type_strindex = builder.string("cpu")
         builder.profile.sample_type.unit_strindex = builder.string("nanoseconds")
@@ -205,7 +205,7 @@ class ReportTest(unittest.TestCase):
 
 
 class Page(html.parser.HTMLParser):
-    """What a browser would see of the page."""
+    """Reads the page like a browser."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,7 +1,6 @@
-"""Two workers, and everything that crosses them at once: fan-out to three exporters, requests held for the join, attributes
-changed on the way, many clients over both protocols. Nothing may be lost, doubled or mixed up.
-
-This is the test to run under the thread sanitizer.
+"""Two workers, and everything that both use at the same time: fan-out to three exporters, requests held for the join,
+changed attributes, and many clients over both protocols. Nothing may be lost, duplicated or mixed up. The test is meant
+for the thread sanitizer.
 """
 
 import collections
@@ -46,17 +45,17 @@ service:
 
 
 def ids(number, round_number, which):
-    """(span id, trace id) of one span."""
+    """Return (span id, trace id) of one span."""
     return f"{number + 1:04x}{round_number:08x}{which:04x}", f"{number + 1:08x}{round_number:024x}"
 
 
 def place_of(span_id):
-    """The arguments of ids()."""
+    """Return the arguments of ids() for a span id."""
     return int(span_id[:4], 16) - 1, int(span_id[4:12], 16), int(span_id[12:], 16)
 
 
 def spans_of(number, round_number):
-    """A request of one client's round; even clients' spans come before their samples, odd ones' after."""
+    """Return a request of one client's round. Even clients send spans before samples, odd ones after."""
     spans = []
     for which in range(SPANS_PER_ROUND):
         span_id, trace_id = ids(number, round_number, which)
@@ -65,7 +64,7 @@ def spans_of(number, round_number):
 
 
 def samples_of(number, round_number):
-    """One sample for each of those spans, with a value of its own."""
+    """Return a request with one sample for each of those spans, with distinct values."""
     builder = make.ProfilesBuilder()
     make.set_attributes(builder.resource.resource, {"service.name": f"client {number}", "host.secret": "x"})
     for which in range(SPANS_PER_ROUND):
@@ -75,12 +74,12 @@ def samples_of(number, round_number):
 
 
 def value_of(number, round_number, which):
-    """A value that says which sample it is."""
+    """Return a value that identifies the sample."""
     return 1 + (number * ROUNDS + round_number) * SPANS_PER_ROUND + which
 
 
 class Client(threading.Thread):
-    """Sends its rounds over connections of its own, one protocol for spans and the other for samples."""
+    """Sends its rounds over its own connections, with one protocol for spans and the other for samples."""
 
     def __init__(self, number, profcol):
         super().__init__(daemon=True)
@@ -152,7 +151,7 @@ class WorkersTest(unittest.TestCase):
 
     def test_everything_at_once(self):
         with backend.Backend("grpc") as one, backend.Backend("http") as two:
-            # Some attempts fail; retries may not double anything at a backend that refused.
+            # Some attempts fail. Retries must not duplicate anything at a backend that refused.
             one.answers.extend([backend.Answer(), backend.Answer(grpc_status=14, retry_after=0.05)] * 5)
             two.answers.extend([backend.Answer(), backend.Answer(status=503), backend.Answer(drop=True)] * 3)
             text = CONFIG.replace("GRPC", one.address).replace("HTTP", two.url)
@@ -179,7 +178,7 @@ class WorkersTest(unittest.TestCase):
                 self.check_profiles(profiles, where)
 
     def test_sigterm_in_the_middle(self):
-        """Whatever was acknowledged is delivered, to each of them."""
+        """Everything acknowledged is delivered to each backend."""
         with backend.Backend("grpc") as one, backend.Backend("http") as two:
             text = CONFIG.replace("GRPC", one.address).replace("HTTP", two.url)
             with server.Profcol(text, arguments=["--workers", "2"]) as profcol:

@@ -1,7 +1,7 @@
-"""An independent reading of OTLP, used to judge profcol from outside.
+"""An independent implementation of OTLP, used to check profcol from outside.
 
-Nothing in this package shares code or generated tables with the server: it decodes with the
-protobuf classes that OpenTelemetry publishes, so an error in one reading shows as a difference.
+Nothing in this package shares code or generated tables with the server: it decodes with the protobuf classes that
+OpenTelemetry publishes, so an error in one of the two shows as a difference.
 
     decode, expected      the recordings in tests/data/captures, and what each of them holds
     canonical, layout     one form for all encodings of the same data; counts and totals

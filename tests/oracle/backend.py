@@ -1,4 +1,4 @@
-"""A backend that profcol can send to, and that a test tells how to answer.
+"""A backend for profcol whose answers a test chooses.
 
     with Backend("grpc") as backend:                  # or "http", or "h2"
         backend.answers.append(Answer(grpc_status=14, retry_after=0.2))
@@ -6,8 +6,8 @@
         backend.wait(2)                               # two requests have arrived
         backend.accepted("profiles")                  # those that were answered with success
 
-`answers` is used up one per request; when it is empty, `default` answers. Everything that arrived is kept in
-`requests`, refused ones too, since "was it sent again" is as much a question as "did it arrive".
+Each request uses up one of `answers`; when there are none left, `default` answers. `requests` has all requests, also
+refused ones, so that a test can check for retries.
 """
 
 import base64
@@ -47,12 +47,12 @@ class Answer:
 
     @property
     def accepts(self):
-        """Whether the client may believe that the data arrived."""
+        """Whether the client may assume that the data arrived."""
         return not self.drop and self.reset is None and self.status // 100 == 2 and self.grpc_status == 0
 
 
     def details_text(self):
-        """grpc-status-details-bin as it stands in a header."""
+        """Return grpc-status-details-bin as encoded in a header."""
         return base64.b64encode(status_message(self.grpc_status, self.message, self.retry_after)).decode()
 
 
@@ -64,22 +64,22 @@ class Received:
     path: str
     headers: list                       # (lower-case name, value) in order
     content: str                        # protobuf | json
-    body: bytes                         # as sent; from "grpc" already without its compression
-    payload: bytes                      # with the compression undone
+    body: bytes                         # as sent; for "grpc" already decompressed
+    payload: bytes                      # decompressed
     time: float                         # monotonic
-    peer: str                           # tells connections apart
+    peer: str                           # identifies the connection
     answer: Answer | None = None
 
     def header(self, name, default=None):
-        """The first header of that (lower-case) name."""
+        """Return the first header with that (lower-case) name."""
         return next((value for key, value in self.headers if key == name), default)
 
     def message(self):
-        """Its protobuf message."""
+        """Return its protobuf message."""
         return canonical.decode(self.payload, self.signal, self.content)
 
     def form(self):
-        """Its canonical form."""
+        """Return its canonical form."""
         return canonical.canonical(self.message())
 
 
@@ -107,20 +107,20 @@ class Backend:
 
     @property
     def address(self):
-        """HOST:PORT"""
+        """Return HOST:PORT."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def url(self):
-        """For exporters that want a URL."""
+        """Return the URL, for exporters that need one."""
         return f"http://{self.address}"
 
     def stop(self):
-        """Stop listening and break what is open."""
+        """Stop listening and break open connections."""
         self._server.stop()
 
     def on_request(self, received):
-        """Called by the servers: keep the request and say how to answer it."""
+        """Keep the request and return its answer; the servers call this."""
         with self._changed:
             received.answer = self.answers.popleft() if self.answers else self.default
             self.requests.append(received)
@@ -130,32 +130,32 @@ class Backend:
         return received.answer
 
     def of(self, signal=None):
-        """What arrived so far, of one signal or of all."""
+        """Return the requests so far, of one signal or of all."""
         with self._changed:
             return [r for r in self.requests if signal in (None, r.signal)]
 
     def accepted(self, signal=None):
-        """What arrived and was answered with success."""
+        """Return the requests that were answered with success."""
         return [r for r in self.of(signal) if r.answer.accepts]
 
     def forms(self, signal):
-        """The canonical forms of what was accepted."""
+        """Return the canonical forms of the accepted requests."""
         return [r.form() for r in self.accepted(signal)]
 
     def wait(self, count, signal=None, timeout=15):
-        """Wait until that many requests were accepted; returns them."""
+        """Wait until `count` requests were accepted; return them."""
         return self.wait_for(lambda: len(self.accepted(signal)) >= count, timeout,
                              f"{count} requests of {signal or 'any signal'}") and self.accepted(signal)
 
     def wait_for_items(self, signal, count, timeout=15):
-        """Wait until accepted requests of a signal hold that many spans or samples; returns their forms."""
+        """Wait until the accepted requests of a signal have `count` spans or samples; return their forms."""
         kind = "spans" if signal == "traces" else "samples"
         return self.wait_for(
             lambda: sum(canonical.counts(form)[kind] for form in self.forms(signal)) >= count,
             timeout, f"{count} {kind}") and self.forms(signal)
 
     def wait_for(self, condition, timeout=15, what="condition"):
-        """Wait until condition() is true, looking again whenever something arrived."""
+        """Wait until condition() is true; check it again after each request."""
         deadline = time.monotonic() + timeout * server.PATIENCE
         while not condition():
             with self._changed:
@@ -181,7 +181,7 @@ class _QuietServer(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request, client_address):
-        """A client that leaves is none; anything else is shown."""
+        """Ignore clients that leave; report other errors."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -279,7 +279,7 @@ def _handler(backend):
 
 
 class _GrpcServer:
-    """gRPC's own server, with bytes in and bytes out: a strict second opinion on what profcol sends."""
+    """gRPC's own server with undecoded messages: an independent, strict check of profcol's requests."""
 
     def __init__(self, backend, port, tls):
         self.backend = backend
@@ -327,7 +327,7 @@ class _Methods(grpc.GenericRpcHandler):
 
 
 def status_message(code, message, retry_after=None):
-    """google.rpc.Status as bytes, with RetryInfo where a delay is given."""
+    """Return an encoded google.rpc.Status, with RetryInfo if there is a delay."""
     out = b"\x08" + wire.put_varint(code) + wire.put_bytes(2, message.encode())
     if retry_after is not None:
         seconds = int(retry_after)

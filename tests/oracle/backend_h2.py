@@ -1,7 +1,8 @@
 """An HTTP/2 server for backend.Backend that leaves everything visible.
 
-gRPC's own server is strict but takes only gzip and deflate, and cannot break a connection on purpose. This one undoes
-every compression, answers plain OTLP over cleartext HTTP/2 too, and resets streams or drops connections when told.
+gRPC's own server is strict, but it accepts only gzip and deflate, and cannot break a connection on purpose. This one
+decompresses every encoding, also answers plain OTLP over cleartext HTTP/2, and resets streams or drops connections on
+demand.
 """
 
 import json
@@ -110,7 +111,7 @@ class _Connection:
             else:
                 self._send(stream, *_http_answer(answer, content))
         except (OSError, h2.exceptions.ProtocolError):
-            pass    # the client went away, or gave up on this stream
+            pass    # the client is gone, or has reset this stream
 
     def _send(self, stream, headers, body, trailers):
         with self.lock:

@@ -1,10 +1,10 @@
-"""One dead backend harms nobody: the cases that bench/branches prints and tests/e2e/test_branches.py asserts.
+"""A dead backend does not affect others: the cases that bench/branches prints and tests/e2e/test_branches.py checks.
 
     outcome = dead_backend_behind_batch("grpc", binary="build/release/profcol")
     outcome.ok, str(outcome)        # True, "seen 40 of 40 accepted, ... wanted ..."
 
-Two exporters get the same data. One backend is dead, and its queue is full after one request; the other one has to get
-everything once. A client behaves as an SDK does: it sends a refused request again.
+Two exporters get the same data. One backend is dead, and its queue is full after one request; the other one must get
+everything once. A client retries refused requests, like an SDK.
 """
 
 import collections
@@ -17,12 +17,12 @@ from .pipelines import config, grpc_exporter, http_exporter, sample, span
 ITEMS = 40
 ATTEMPTS = 3
 DRAIN = ["--drain-timeout", "3s"]
-ONE_EACH = "send_batch_size: 1"     # `batch` makes a request of each item
+ONE_EACH = "send_batch_size: 1"     # `batch` sends each item as a request
 FULL_AFTER_ONE = "sending_queue: {queue_size: 1}"
 
 
 class DeadBackend:
-    """A port that refuses connections, and that nobody else can get."""
+    """A port that refuses connections, and that no other process can use."""
 
     def __init__(self):
         self.socket = socket.socket()
@@ -39,28 +39,28 @@ class DeadBackend:
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of `sent` items at the healthy backend; `arrived` counts how often each item came."""
+    """The result for `sent` items at the healthy backend; `arrived` counts how often each item arrived."""
 
     sent: int
-    accepted: int                       # the client was told success
-    refusals: int                       # answers with an error, those included that a later attempt made good
+    accepted: int                       # the client got success
+    refusals: int                       # answers with an error, even if a later attempt succeeded
     arrived: collections.Counter
     exit_code: int
-    wanted_exit_code: int = 1           # the dead backend's queue still holds what was acknowledged
+    wanted_exit_code: int = 1           # the dead backend's queue still has acknowledged data
 
     @property
     def unique(self):
-        """Items that arrived."""
+        """Return the items that arrived."""
         return len(self.arrived)
 
     @property
     def twice(self):
-        """Items that arrived more than once."""
+        """Return the items that arrived more than once."""
         return sum(count > 1 for count in self.arrived.values())
 
     @property
     def ok(self):
-        """Whether everything was taken, and arrived once."""
+        """Return whether everything was accepted, and arrived once."""
         return (self.accepted == self.unique == self.sent and self.refusals == self.twice == 0
                 and self.exit_code == self.wanted_exit_code)
 
@@ -72,7 +72,7 @@ class Outcome:
 
 
 class Client:
-    """Sends requests, a refused one again, and counts."""
+    """Sends requests, retries refused ones, and counts."""
 
     def __init__(self, profcol):
         self.profcol = profcol
@@ -80,7 +80,7 @@ class Client:
         self.refusals = 0
 
     def send(self, protocol, message):
-        """Whether one of a few attempts was accepted."""
+        """Send a request. Return whether one of a few attempts was accepted."""
         for _ in range(ATTEMPTS):
             if client.succeeded(client.export(protocol, self.profcol.address(protocol), message)):
                 self.accepted += 1
@@ -90,24 +90,24 @@ class Client:
 
 
 def two_exporters(protocol, healthy, dead, dead_settings=FULL_AFTER_ONE):
-    """Settings by name, over "grpc" or "http"."""
+    """Return the settings of two exporters by name, for "grpc" or "http"."""
     exporter = grpc_exporter if protocol == "grpc" else http_exporter
     return {f"otlp_{protocol}/healthy": exporter(healthy), f"otlp_{protocol}/dead": exporter(dead, dead_settings)}
 
 
 def span_names(target):
-    """How often each span arrived."""
+    """Return how often each span arrived."""
     return collections.Counter(row["name"] for form in target.forms("traces") for _, _, row in canonical.spans(form))
 
 
 def sample_values(target):
-    """How often each sample of pipelines.sample arrived, by its value."""
+    """Return how often each sample of pipelines.sample arrived, by its value."""
     return collections.Counter(tuple(row["values"]) for form in target.forms("profiles")
                                for *_, row in canonical.samples(form))
 
 
 def send_spans_and_stop(text, healthy, binary):
-    """The outcome for spans in requests of their own, and SIGTERM right after the last answer."""
+    """Send spans in a request each, and SIGTERM right after the last answer. Return the outcome."""
     with server.Profcol(text, binary=binary, arguments=DRAIN, expect_exit=None) as profcol:
         sender = Client(profcol)
         for number in range(ITEMS):
@@ -119,14 +119,14 @@ def send_spans_and_stop(text, healthy, binary):
 # ---- the cases
 
 def dead_backend_behind_batch(protocol, binary=None):
-    """Two exporters behind `batch`: what the dead one refuses may not come twice at the other one."""
+    """Two exporters behind `batch`: data that the dead one refuses must not arrive twice at the other one."""
     with backend.Backend(protocol) as healthy, DeadBackend() as dead:
         text = config(two_exporters(protocol, healthy, dead), {"batch": ONE_EACH})
         return send_spans_and_stop(text, healthy, binary)
 
 
 def dead_pipeline(processors, binary=None):
-    """One receiver in two pipelines, each with an exporter of its own; `processors` as in config()."""
+    """One receiver in two pipelines, each with its own exporter; `processors` as in config()."""
     with backend.Backend("http") as healthy, DeadBackend() as dead:
         pipelines = {"traces/healthy": ["otlp_http/healthy"], "traces/dead": ["otlp_http/dead"]}
         text = config(two_exporters("http", healthy, dead), processors, pipelines)

@@ -1,9 +1,8 @@
-"""One form for every way to write the same telemetry.
+"""One form for all encodings of the same telemetry.
 
-Two requests have equal canonical forms if and only if they carry the same data, however they were
-encoded: protobuf or JSON, either layout of `Sample`, any order of a dictionary, strings inline or
-by reference. The forms are made of dicts, lists, strings, numbers and None only, so a difference can be
-printed and searched.
+Two requests have equal canonical forms if and only if they have the same data, whatever their encoding: protobuf or
+JSON, either layout of `Sample`, any order of a dictionary, strings inline or by reference. The forms are made of dicts,
+lists, strings, numbers and None only, so a difference can be printed and searched.
 
     decode(data, signal, content)   bytes -> message (raises Invalid)
     encode_json(message)            message -> OTLP/JSON
@@ -13,8 +12,8 @@ printed and searched.
     totals(form)                    what must be equal before and after the server
     difference(have, want)          where two forms differ first
 
-Rules that are choices rather than protocol: attributes are sorted by key; an absent sub-message equals
-an empty one; a link without a span id and trace id is no link; ids of zero bytes only are empty.
+Rules that are choices rather than protocol: attributes are sorted by key; an absent sub-message equals an empty one; a
+link without a span id and trace id is no link; ids of zero bytes only are empty.
 """
 
 import base64
@@ -50,7 +49,7 @@ class Invalid(ValueError):
 
 
 def decode(data, signal, content="protobuf"):
-    """The message in `data`, an export request of `signal` as `content` (protobuf or json)."""
+    """Return the message in `data`, an export request of `signal` encoded as `content` (protobuf or json)."""
     try:
         if content == "json":
             message = MESSAGES[signal]()
@@ -64,18 +63,18 @@ def decode(data, signal, content="protobuf"):
 
 
 def encode_json(message):
-    """The message as one line of OTLP/JSON: ids in hex, enums as numbers."""
+    """Return the message as one line of OTLP/JSON, with ids in hex and enums as numbers."""
     tree = json_format.MessageToDict(message, use_integers_for_enums=True)
     return json.dumps(_map_ids(tree, lambda text: base64.b64decode(text).hex()), separators=(",", ":"))
 
 
 def of(capture):
-    """The canonical form of a recorded request (decode.Capture)."""
+    """Return the canonical form of a recorded request (decode.Capture)."""
     return canonical(decode(capture.payload, capture.signal, capture.content))
 
 
 def _map_ids(node, convert):
-    """The same JSON tree with every id converted: hex in OTLP/JSON, base64 in protobuf's own mapping."""
+    """Return the JSON tree with every id converted: hex in OTLP/JSON, base64 in protobuf's own mapping."""
     if isinstance(node, list):
         return [_map_ids(item, convert) for item in node]
     if not isinstance(node, dict):
@@ -88,7 +87,7 @@ def _map_ids(node, convert):
 
 
 def canonical(message):
-    """The canonical form of an export request of traces or profiles."""
+    """Return the canonical form of an export request of traces or profiles."""
     if hasattr(message, "resource_spans"):
         return {"traces": [_resource(group, None, "scope_spans", _scope_of_spans)
                            for group in message.resource_spans], **_unknown(message)}
@@ -177,7 +176,7 @@ def _sample(sample, dictionary):
 
 
 def sort_samples(samples):
-    """Samples of one profile are a multiset: this puts them into an order of their own."""
+    """Sort the samples of one profile, which are a multiset."""
     hashes = {}
 
     def key(sample):
@@ -191,14 +190,14 @@ def sort_samples(samples):
 
 
 class _Dictionary:
-    """A request's tables, with every index resolved; equal stacks are one Python object."""
+    """A request's tables with every index resolved. Equal stacks are one Python object."""
 
     def __init__(self, tables):
         self.tables = tables
         self.cache = {}
 
     def entry(self, table, index):
-        """The table's entry; None for index 0 of an empty table, which means "not set"."""
+        """Return the table's entry, or None for index 0 of an empty table, which means "not set"."""
         rows = getattr(self.tables, table)
         if index == 0 and not rows:
             return None
@@ -207,7 +206,7 @@ class _Dictionary:
         return rows[index]
 
     def resolved(self, table, index, resolve):
-        """resolve(entry), once per entry."""
+        """Return resolve(entry), called once per entry."""
         where = table, index
         if where not in self.cache:
             entry = self.entry(table, index)
@@ -215,17 +214,17 @@ class _Dictionary:
         return self.cache[where]
 
     def string(self, index):
-        """Index 0 is the empty string, whatever a sender left in that place."""
+        """Return the string. Index 0 is the empty string, whatever the sender's entry is."""
         self.entry("string_table", index)
         return self.tables.string_table[index] if index else ""
 
     def value_type(self, message):
-        """A ValueType as its two words."""
+        """Return the two words of a ValueType."""
         return {"type": self.string(message.type_strindex), "unit": self.string(message.unit_strindex),
                 **_unknown(message)}
 
     def attributes(self, indices):
-        """Attributes as [key, value, unit] sorted by key."""
+        """Return attributes as [key, value, unit], sorted by key."""
         rows = [self.resolved("attribute_table", index, self._attribute) for index in indices]
         if None in rows:
             raise Invalid("attribute index 0 without an attribute table")
@@ -236,7 +235,7 @@ class _Dictionary:
                 self.string(entry.unit_strindex)]
 
     def link(self, index):
-        """The two ids in hex; None for no link and for one that names nothing."""
+        """Return the two ids in hex, or None for no link and for an empty one."""
         found = self.resolved("link_table", index, lambda entry: {
             "trace_id": _id(entry.trace_id, 16, "link.trace_id"),
             "span_id": _id(entry.span_id, 8, "link.span_id"),
@@ -244,7 +243,7 @@ class _Dictionary:
         return found if index and any(found.values()) else None
 
     def stack(self, index):
-        """Frames from the leaf on."""
+        """Return the frames, leaf first."""
         found = self.resolved("stack_table", index, lambda entry: [
             self.resolved("location_table", location, self._frame)
             for location in entry.location_indices])
@@ -289,7 +288,7 @@ class _Dictionary:
 
 
 def any_value(value, dictionary=None):
-    """An AnyValue as {kind: content}; {} where it has no content."""
+    """Return an AnyValue as {kind: content}, or {} if it is empty."""
     kind = value.WhichOneof("value")
     if kind is None:
         return _unknown(value)
@@ -306,7 +305,7 @@ def any_value(value, dictionary=None):
 
 
 def _attributes(pairs, dictionary):
-    """KeyValue list -> [key, value] sorted by key; references are resolved where there is a dictionary."""
+    """Return a KeyValue list as [key, value], sorted by key. References are resolved if there is a dictionary."""
     rows = []
     for pair in pairs:
         key, index = pair.key, getattr(pair, "key_strindex", 0)
@@ -362,7 +361,7 @@ def digest(form):
 
 
 def spans(form):
-    """Every span with the resource and scope around it."""
+    """Yield every span with its resource and scope."""
     for group in form.get("traces", []):
         for scope in group["scopes"]:
             for span in scope["spans"]:
@@ -370,7 +369,7 @@ def spans(form):
 
 
 def samples(form):
-    """Every sample with the resource, scope and profile around it."""
+    """Yield every sample with its resource, scope and profile."""
     for group in form.get("profiles", []):
         for scope in group["scopes"]:
             for profile in scope["profiles"]:
@@ -379,7 +378,7 @@ def samples(form):
 
 
 def counts(form):
-    """How many resources, and spans, or profiles and samples."""
+    """Return the number of resources, and of spans, or of profiles and samples."""
     signal = "traces" if "traces" in form else "profiles"
     out = {"resources": len(form[signal])}
     if signal == "traces":
@@ -391,15 +390,14 @@ def counts(form):
 
 
 def weight(sample):
-    """What a sample adds to its profile: the sum of its values; a timestamp without a value counts 1."""
+    """Return what a sample adds to its profile: the sum of its values. A timestamp without a value counts 1."""
     return sum(sample["values"]) if sample["values"] else len(sample["timestamps_unix_nano"])
 
 
 def totals(*forms):
-    """{profile: {stack: sum}} over one or several requests.
-
-    A profile is named by what the server may not change (sample type, period type, time, duration, id), a
-    stack by its digest, so the result is equal before and after a join, a merge or a split.
+    """Return {profile: {stack: sum}} over one or several requests. A profile is identified by fields that the server
+    may not change (sample type, period type, time, duration, id), a stack by its digest. So the result is equal before
+    and after a join, a merge or a split.
     """
     out = collections.defaultdict(collections.Counter)
     names = {}
@@ -407,27 +405,27 @@ def totals(*forms):
         for _, _, profile, sample in samples(form):
             stack = sample["stack"]
             if id(stack) not in names:
-                names[id(stack)] = digest(stack), stack    # keeps the stack alive, so the id is its own
+                names[id(stack)] = digest(stack), stack    # keeps the stack alive, so its id is unique
             out[profile_name(profile)][names[id(stack)][0]] += weight(sample)
     return {name: dict(stacks) for name, stacks in out.items()}
 
 
 def profile_name(profile):
-    """A profile by the fields that no processor changes."""
+    """Return a name of the profile from the fields that no processor changes."""
     return "{} {} {} {} {} {}".format(
         "{type}/{unit}".format(**profile["sample_type"]), "{type}/{unit}".format(**profile["period_type"]),
         profile["period"], profile["time_unix_nano"], profile["duration_nano"], profile["profile_id"])
 
 
 def flat_spans(*forms):
-    """Spans with their resource and scope as a sorted list: equal however they were batched."""
+    """Return spans with their resource and scope as a sorted list, which does not depend on batching."""
     rows = [[_without(group, "scopes"), _without(scope, "spans"), span]
             for form in forms for group, scope, span in spans(form)]
     return sorted(rows, key=lambda row: (row[2]["span_id"], json.dumps(row, sort_keys=True)))
 
 
 def flat_profiles(*forms):
-    """Profiles with their resource and scope as a sorted list: equal however they were batched."""
+    """Return profiles with their resource and scope as a sorted list, which does not depend on batching."""
     rows = [[_without(group, "scopes"), _without(scope, "profiles"), _without(profile, "key")]
             for form in forms for group in form["profiles"]
             for scope in group["scopes"] for profile in scope["profiles"]]
@@ -435,7 +433,7 @@ def flat_profiles(*forms):
 
 
 def difference(have, want, path="$"):
-    """Where two forms differ first, as "path: have ..., want ..."; "" where they are equal."""
+    """Return the first difference of two forms as "path: have ..., want ...", or ""."""
     if type(have) is type(want) and isinstance(have, (dict, list)):
         keys = sorted({*have, *want}) if isinstance(have, dict) else range(max(len(have), len(want)))
         for key in keys:

@@ -1,4 +1,5 @@
-"""Certificates for one test run, made by the openssl command, with all that RFC 5280 asks for: Python 3.13 insists.
+"""Certificates for one test run, made with the openssl command. They have everything that RFC 5280 requires, because
+Python 3.13 checks it.
 
     certificates = Certificates(directory)
     certificates.ca, certificates.server, certificates.client       # paths; the last two are (certificate, key)
@@ -13,7 +14,7 @@ def _openssl(directory, *arguments):
 
 
 class Certificates:
-    """A CA, a server certificate for 127.0.0.1 and localhost, a client certificate; and a CA that signed nothing."""
+    """A CA, a server certificate for 127.0.0.1 and localhost, a client certificate, and a CA that signed none of them."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)

@@ -1,10 +1,10 @@
-"""Requests that a test words itself, right or wrong, and what their answers mean.
+"""Sends requests that a test writes itself, valid or not, and interprets the answers.
 
     answer = client.post(address, client.TRACES, make.traces(...).SerializeToString())
     answer = client.call(address, client.TRACE_SERVICE, message, flag=1, headers=[("grpc-encoding", "gzip")])
-    client.status(answer)       # Status(code, message, retry_after) of a refusal, whatever it was written in
+    client.status(answer)       # Status(code, message, retry_after) of a refusal in any encoding
 
-Each call has a connection of its own unless one is given.
+Each call opens a new connection unless one is given.
 """
 
 import dataclasses
@@ -26,14 +26,14 @@ RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
 def http1_head(method, path, host, headers):
-    """The head of an HTTP/1.1 request with its empty line."""
+    """Return the head of an HTTP/1.1 request with its empty line."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 
 def post(address, path, body=b"", *, content_type=PROTOBUF, encoding=None, headers=(), method="POST",
          connection=None, expect=False, timeout=30):
-    """One HTTP/1.1 request with a Content-Length; a content_type of None leaves the header out."""
+    """Send one HTTP/1.1 request with a Content-Length; a content_type of None omits the header."""
     fields = [("Content-Type", content_type)] if content_type is not None else []
     fields += [("Content-Encoding", encoding)] if encoding is not None else []
     fields += [*headers, ("Content-Length", str(len(body)))]
@@ -47,14 +47,14 @@ def post(address, path, body=b"", *, content_type=PROTOBUF, encoding=None, heade
 
 
 def grpc_fields(address, *more, method=TRACE_SERVICE, content_type="application/grpc"):
-    """The head of a gRPC call."""
+    """Return the head of a gRPC call."""
     return [(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", address),
             ("content-type", content_type), ("te", "trailers"), *more]
 
 
 def call(address, method, message=b"", *, flag=0, headers=(), framed=None, content_type="application/grpc",
          connection=None, timeout=30):
-    """One unary gRPC call; `framed` replaces the message with its prefix."""
+    """Make one unary gRPC call; `framed` replaces the message and its prefix."""
     body = connections.grpc_frame(message, bool(flag)) if framed is None else framed
     own = connection or connections.Http2(address, timeout)
     try:
@@ -65,7 +65,7 @@ def call(address, method, message=b"", *, flag=0, headers=(), framed=None, conte
 
 
 def post_h2c(address, path, body=b"", *, content_type=PROTOBUF, headers=(), method="POST", connection=None):
-    """One plain request over cleartext HTTP/2."""
+    """Send one plain request over cleartext HTTP/2."""
     fields = [(":method", method), (":scheme", "http"), (":path", path), (":authority", address),
               ("content-type", content_type), *headers]
     own = connection or connections.Http2(address)
@@ -77,14 +77,14 @@ def post_h2c(address, path, body=b"", *, content_type=PROTOBUF, headers=(), meth
 
 
 def signal_of(message):
-    """Which signal a request message is of."""
+    """Return the signal of a request message."""
     groups = {"resource_spans": "traces", "resource_profiles": "profiles", "resource_metrics": "metrics",
               "resource_logs": "logs"}
     return next(signal for field, signal in groups.items() if hasattr(message, field))
 
 
 class Both:
-    """A connection of each protocol to a process, from the address `source`."""
+    """Connections of both protocols to a process, from the address `source`."""
 
     def __init__(self, profcol, source=None):
         self.profcol = profcol
@@ -111,13 +111,13 @@ def export(protocol, address, message, **options):
 
 
 def succeeded(answer):
-    """Whether the answer promises that the data was taken."""
+    """Return whether the answer says that all data was accepted."""
     return answer.status == 200 and answer.reset is None and answer.grpc_status in (None, 0)
 
 
 @dataclasses.dataclass
 class Status:
-    """google.rpc.Status; retry_after in seconds, None where nothing is said."""
+    """google.rpc.Status; retry_after is in seconds, or None."""
 
     code: int = 0
     message: str = ""
@@ -125,7 +125,7 @@ class Status:
 
 
 def status(answer):
-    """The Status that an answer carries: gRPC's trailers, or the body of a plain answer."""
+    """Return the Status of an answer, from gRPC's trailers or from the body of a plain answer."""
     if answer.grpc_status is not None:
         details = answer.trailer("grpc-status-details-bin")
         out = Status(answer.grpc_status, answer.grpc_message)
@@ -149,7 +149,7 @@ def status(answer):
 
 
 def parse_status(data):
-    """google.rpc.Status from protobuf."""
+    """Return a google.rpc.Status decoded from protobuf."""
     out = Status()
     for number, _, value, at, stop in wire.fields(data):
         if number == 1:

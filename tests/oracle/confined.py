@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs $PROFCOL under packaging/seccomp.json, where a call that is not allowed kills it.
 
-A container's runtime answers such a call with EPERM instead, which a library may pass over silently.
+The runtime of a container returns EPERM instead, which a library may ignore silently.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ KILL_PROCESS, ALLOW, UNKNOWN = 0x80000000, 0x7FFF0000, -1
 
 
 def confine(profile):
-    """Allows this process, and what it becomes, the profile's system calls only."""
+    """Allow only the profile's system calls for this process and the program that it executes."""
     library = ctypes.CDLL("libseccomp.so.2", use_errno=True)
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(KILL_PROCESS)))

@@ -1,7 +1,7 @@
-"""Client connections that send what they are told, byte by byte.
+"""Client connections that send given bytes exactly.
 
-Libraries tidy up: they reorder headers, change their case, join chunks. A replay must not, so HTTP/1.1 is written to
-the socket here, and HTTP/2 goes through `h2`, which leaves headers and frames to its caller.
+HTTP libraries reorder headers, change their case and merge chunks. A replay must not, so this module writes HTTP/1.1 to
+the socket itself, and uses `h2` for HTTP/2, which leaves headers and frames to its caller.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ GRPC_PREFIX = 5
 
 @dataclasses.dataclass
 class Response:
-    """An answer as it arrived. Header and trailer names are as sent; use header() and trailer()."""
+    """An answer as received. Names of headers and trailers are as sent; use header() and trailer()."""
 
     status: int = 0
     headers: list = dataclasses.field(default_factory=list)
@@ -28,26 +28,26 @@ class Response:
     reset: int | None = None            # error code of RST_STREAM or GOAWAY, instead of an answer
 
     def header(self, name, default=None):
-        """The first header of that lower-case name."""
+        """Return the first header with that lower-case name."""
         return _first(self.headers, name, default)
 
     def trailer(self, name, default=None):
-        """The first trailer, or header where the answer consists of headers only."""
+        """Return the first trailer, or the first header if the answer has only headers."""
         return _first(self.trailers, name, _first(self.headers, name, default))
 
     @property
     def grpc_status(self):
-        """The gRPC status code; None where there is none."""
+        """Return the gRPC status code, or None."""
         status = self.trailer("grpc-status")
         return None if status is None else int(status)
 
     @property
     def grpc_message(self):
-        """The gRPC message with its percent-encoding undone."""
+        """Return the gRPC message, percent-decoded."""
         return urllib.parse.unquote(self.trailer("grpc-message", ""))
 
     def messages(self):
-        """gRPC messages in the body as (compressed flag, bytes)."""
+        """Return the gRPC messages in the body as (compressed flag, bytes)."""
         out, at = [], 0
         while at < len(self.body):
             length = int.from_bytes(self.body[at + 1:at + GRPC_PREFIX], "big")
@@ -63,12 +63,12 @@ def _first(pairs, name, default):
 
 
 def grpc_frame(message, compressed=False):
-    """A gRPC message with its prefix."""
+    """Return a gRPC message with its prefix."""
     return bytes([compressed]) + len(message).to_bytes(4, "big") + message
 
 
 def connect(address, timeout=30, source=None):
-    """A TCP connection to HOST:PORT, from the address `source`, where the machine has several."""
+    """Return a TCP connection to HOST:PORT. `source` selects the local address if there are several."""
     host, _, port = address.rpartition(":")
     connection = socket.create_connection((host.strip("[]"), int(port)), timeout * server.PATIENCE, (source, 0) if source else None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -161,7 +161,7 @@ class Http2:
         return self.finish(stream)
 
     def start(self, headers, body=b""):
-        """Send a request without waiting for its answer; returns its stream id."""
+        """Send a request without waiting for its answer; return its stream id."""
         stream = self.h2.get_next_available_stream_id()
         self.answers[stream] = Response()
         self.h2.send_headers(stream, headers, end_stream=not body)
@@ -199,7 +199,7 @@ class Http2:
             self._take(frame)
 
     def _frames(self, data):
-        """Whole frames of what has arrived, one at a time: behind a GOAWAY, h2 would refuse the rest of a read."""
+        """Return complete frames one at a time: after a GOAWAY, h2 would refuse the rest of a read."""
         self._unread += data
         while len(self._unread) >= 9:
             size = 9 + int.from_bytes(self._unread[:3], "big")
@@ -216,7 +216,7 @@ class Http2:
                 if event.error_code:
                     for waiting in self.answers.values():
                         waiting.reset = event.error_code
-                else:   # h2 takes it for the end, but what is under way is still answered (RFC 9113, 6.8)
+                else:   # h2 treats GOAWAY as the end, but open streams still get answers (RFC 9113, 6.8)
                     self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
             elif answer is None:
                 continue

@@ -29,10 +29,10 @@ SNAPPY_STREAM_START = b"\xff\x06\x00\x00sNaPpY"
 
 
 def decompress(data, encoding):
-    """Undo one content-encoding or grpc-encoding; raises ValueError for one that is not known.
+    """Decompress one content-encoding or grpc-encoding; raise ValueError if it is unknown.
 
-    `deflate` is the zlib format, as HTTP defines it; `snappy` is a raw block over HTTP and a framed
-    stream over gRPC, so it is told by its first bytes.
+    `deflate` is the zlib format, as HTTP defines it; `snappy` is a raw block over HTTP and a framed stream over gRPC;
+    the first bytes tell which.
     """
     if encoding in ("", "identity"):
         return data
@@ -74,7 +74,7 @@ def compress(data, encoding, framed=False):
 
 @dataclasses.dataclass
 class Capture:
-    """One request as it was recorded, and `payload`: the same with its compression undone."""
+    """One recorded request; `payload` is its decompressed body."""
 
     name: str            # "go-grpc/otlp-grpc/001", or "pprof-to-otlp/files/cpu.pb"
     client: str
@@ -88,16 +88,16 @@ class Capture:
 
     @property
     def seq(self):
-        """Place in the order of arrival over all protocols of this client."""
+        """Return the position in the order of arrival over all protocols of this client."""
         return self.meta.get("seq", 0)
 
     @property
     def arrival_ns(self):
-        """When the recorder had received the request, in Unix nanoseconds; 0 for plain files."""
+        """Return when the recorder received the request, in Unix nanoseconds, or 0 for plain files."""
         return self.meta.get("recv_end_unix_nano", 0)
 
     def header(self, name, default=""):
-        """The first header of that name, compared without case."""
+        """Return the first header with that name, in any case."""
         for key, value in self.meta.get("headers", []):
             if key.lower() == name:
                 return value
@@ -132,7 +132,7 @@ def load(path):
 
 
 def in_directory(directory):
-    """All requests of one client in the order of arrival; plain files come last, by name."""
+    """Return all requests of one client in the order of arrival; plain files come last, by name."""
     directory = pathlib.Path(directory)
     found = [load(path) for path in directory.glob("*/*.meta.json")]
     found.sort(key=lambda capture: capture.seq)
@@ -140,5 +140,5 @@ def in_directory(directory):
 
 
 def clients(root=CAPTURES):
-    """The capture directories by name."""
+    """Return the capture directories by name."""
     return sorted(path for path in pathlib.Path(root).iterdir() if path.is_dir())

@@ -1,4 +1,4 @@
-"""Writes expected.json: what every recorded request holds, by this package's own reading.
+"""Writes expected.json: the content of every recorded request, as this package reads it.
 
     python -m tests.oracle.expected            # write the file anew
     python -m tests.oracle.expected --check    # fail where it differs from what is committed
@@ -17,12 +17,12 @@ SPANS_FROM = {"pprof-to-otlp": "go-pprof-endpoint"}
 
 
 def load():
-    """The committed expectations."""
+    """Return the committed expectations."""
     return json.loads(FILE.read_text())
 
 
 def compute():
-    """The expectations from the recordings."""
+    """Compute the expectations from the recordings."""
     directories = {path.name: decode.in_directory(path) for path in decode.clients()}
     requests, forms = {}, {}
     for captures in directories.values():
@@ -49,7 +49,7 @@ def compute():
 
 
 def summary(forms, index):
-    """Figures of one client: its requests, spans, samples, and how the samples join the spans of the index."""
+    """Return the figures of one client: its requests, spans, samples, and how the samples join the spans of the index."""
     profiles = [form for form in forms if "profiles" in form]
     found = [row for form in profiles for row in join.verdicts(form, index)]
     out = {

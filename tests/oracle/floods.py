@@ -1,7 +1,7 @@
-"""HTTP/2 frames as a hostile peer sends them, and what it costs a process to be sent them.
+"""HTTP/2 frames of a hostile peer, and the cost for the process that receives them.
 
-No library builds these frames: it would refuse to. Each flood is bytes that go out before, and bytes that are repeated
-until the other side hangs up or the time is over.
+No library would build these frames. Each flood has bytes that are sent once, and bytes that are repeated until the
+other side closes the connection or the time is over.
 """
 
 import dataclasses
@@ -21,27 +21,27 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def frame(kind, flags=0, stream=0, payload=b""):
-    """One frame."""
+    """Return one frame."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
 def reset(stream, code=8):
-    """RST_STREAM."""
+    """Return a RST_STREAM."""
     return frame(RST_STREAM, 0, stream, code.to_bytes(4, "big"))
 
 
 def window_update(stream, increment):
-    """WINDOW_UPDATE."""
+    """Return a WINDOW_UPDATE."""
     return frame(WINDOW_UPDATE, 0, stream, increment.to_bytes(4, "big"))
 
 
 def settings(*entries):
-    """SETTINGS of (identifier, value)."""
+    """Return SETTINGS with these (identifier, value)."""
     return frame(SETTINGS, 0, 0, b"".join(key.to_bytes(2, "big") + value.to_bytes(4, "big") for key, value in entries))
 
 
 def literal(name, value, index=False):
-    """A field without Huffman coding and, unless index is set, outside the table."""
+    """Return a field without Huffman coding. Unless index is set, it is not added to the table."""
     return bytes([0x40 if index else 0]) + _string(name) + _string(value)
 
 
@@ -62,18 +62,18 @@ REQUEST = (b"\x83\x86" + b"\x04" + _string(b"/opentelemetry.proto.collector.trac
 
 
 def request(stream, end=False, block=REQUEST):
-    """The HEADERS of a request."""
+    """Return the HEADERS of a request."""
     return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, block)
 
 
 def bomb(stream, references=8000, block=REQUEST, flags=END_HEADERS | END_STREAM):
-    """A head that refers to one large entry of the table again and again."""
+    """Return a head with many references to one large entry of the table."""
     entry = literal(b"x", b"v" * 4000, index=True)
     return frame(HEADERS, flags, stream, block + entry + b"\xbe" * references)
 
 
 def odd_ids(first=1):
-    """Stream ids of a client."""
+    """Yield the stream ids of a client."""
     while True:
         yield first
         first += 2
@@ -85,17 +85,17 @@ class Flood:
 
     before: bytes
     repeat: object
-    reads: bool = True      # takes what the other side says
+    reads: bool = True      # reads the other side's output
 
 
 def cpu_seconds(pid):
-    """What a process has used so far."""
+    """Return the processor time of a process so far."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def _read(connection):
-    """False: it was closed."""
+    """Read once. Return False if the connection was closed."""
     try:
         while select.select([connection], [], [], 0)[0]:
             if not connection.recv(1 << 20):
@@ -106,12 +106,12 @@ def _read(connection):
 
 
 def send(connection, flood, seconds):
-    """Sends the flood; True when the other side hung up before the time was over."""
+    """Send the flood. Return whether the other side closed the connection before the time was over."""
     end = time.monotonic() + seconds
     batch = flood.repeat * max(1, 65536 // len(flood.repeat)) if isinstance(flood.repeat, bytes) else None
     connection.settimeout(0.2)
     connection.sendall(flood.before)
-    time.sleep(0.2)     # what it asks for is answered, and its streams are over
+    time.sleep(0.2)     # meanwhile its requests are answered and its streams end
     left = memoryview(b"")
     while time.monotonic() < end:
         if flood.reads and not _read(connection):
@@ -128,7 +128,7 @@ def send(connection, flood, seconds):
 
 
 def run(address, flood, pid, seconds=3):
-    """Sends it to HOST:PORT; returns (whether it was closed, CPU seconds of the process)."""
+    """Send it to HOST:PORT. Return (whether it was closed, CPU seconds of the process)."""
     host, _, port = address.rpartition(":")
     before = cpu_seconds(pid)
     with socket.create_connection((host, int(port)), 10) as connection:
@@ -137,13 +137,14 @@ def run(address, flood, pid, seconds=3):
 
 
 def rounds(make, count=100):
-    """A function that joins the next `count` pieces of make(stream id)."""
+    """Return a function that concatenates the next `count` results of make(stream id)."""
     ids = odd_ids()
     return lambda: b"".join(make(next(ids)) for _ in range(count))
 
 
 def against_servers():
-    """name -> Flood; the lower half sends frames on streams that are over, or next to nothing."""
+    """Return {name: Flood}. From "headers on an old stream" on, they send frames on ended streams, or almost empty
+    frames."""
     start = PREFACE + settings()
     opened = start + request(1)
     over = opened + reset(1)
@@ -189,12 +190,12 @@ STATUS = literal(b"grpc-status", b"0")
 
 
 def answer(stream, end=False):
-    """The HEADERS of an answer; it is whole with end."""
+    """Return the HEADERS of an answer; `end` completes it."""
     return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, ANSWER + (STATUS if end else b""))
 
 
 def against_clients():
-    """name -> bytes that a hostile backend repeats on the stream of the first request."""
+    """Return {name: bytes that a hostile backend repeats on the stream of the first request}."""
     entry = literal(b"x", b"v" * 4000, index=True)
     return {
         "RST_STREAM": reset(1),
@@ -217,7 +218,7 @@ def against_clients():
 
 
 def against_http1_clients():
-    """name -> (bytes of a hostile backend that go out once, bytes that it repeats)."""
+    """Return {name: (bytes that a hostile backend sends once, bytes that it repeats)}."""
     chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     whole = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
     return {

@@ -1,8 +1,8 @@
-"""A client that holds as much of profcol's memory as it gets, for as long as it gets it.
+"""A client that holds as much of profcol's memory as it can, for as long as it can.
 
     with Hog(profcol, ["http", "grpc"] * 20, source="127.0.0.2") as hog:
         server.wait_until(lambda: hog.refused > 100)
-        ...                             # it goes on: what is refused comes again
+        ...                             # meanwhile it retries refused requests
 """
 
 import select
@@ -13,9 +13,9 @@ import h2.events
 
 from . import client, connections
 
-PROMISED = 4 << 20      # bytes of each body, of which
-AT_ONCE = 900_000       # come as fast as they are taken, and then
-PACE = 4096             # in each second: more slowly, and the connection would be closed
+PROMISED = 4 << 20      # announced bytes of each body, of which
+AT_ONCE = 900_000       # are sent as fast as possible, and then
+PACE = 4096             # in each second: at a lower rate, the connection would be closed
 REFUSALS = (h2.events.ResponseReceived, h2.events.StreamReset, h2.events.ConnectionTerminated)
 
 
@@ -29,14 +29,14 @@ class _Http1:
         self.socket.setblocking(False)
 
     def send(self, size):
-        """Some more of the body; returns how much."""
+        """Send some more of the body; return how much."""
         try:
             return self.socket.send(bytes(size))
         except BlockingIOError:
             return 0
 
     def hears(self):
-        """Whether it was answered."""
+        """Return whether it was answered."""
         return bool(select.select([self.socket], [], [], 0)[0])
 
 
@@ -51,14 +51,14 @@ class _Grpc:
         self.socket.sendall(self.h2.data_to_send())
 
     def send(self, size):
-        """Some more of the body; returns how much."""
+        """Send some more of the body; return how much."""
         size = min(size, self.h2.local_flow_control_window(1), self.h2.max_outbound_frame_size)
         self.h2.send_data(1, bytes(size))
         self.socket.sendall(self.h2.data_to_send())
         return size
 
     def hears(self):
-        """Whether it was answered."""
+        """Return whether it was answered."""
         while select.select([self.socket], [], [], 0)[0]:
             data = self.socket.recv(65536)
             if not data or any(isinstance(event, REFUSALS) for event in self.h2.receive_data(data)):
@@ -75,7 +75,7 @@ class _Body:
         self.way, self.sent, self.since = None, 0, 0.0
 
     def turn(self):
-        """Goes on a little; False when it was refused."""
+        """Continue a little. Return False if it was refused."""
         try:
             if not self.way:
                 self.way, self.sent, self.since = self.open(), 0, time.monotonic()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the JDK reads in our JFR recordings: writes tests/data/jfr/expected.txt.
+"""Writes tests/data/jfr/expected.txt: our JFR recordings as the JDK reads them.
 
     tests/oracle/jfr_print.py > tests/data/jfr/expected.txt     (needs `jfr` of a JDK, 17 was used)
 
-`jfr print` decodes the recording; how events become profiles is told a second time here, after
+`jfr print` decodes the recording. The conversion of events to profiles is implemented a second time here, after
 grafana/jfr-parser (pprof/parser.go, parser/symbols.go). tests/unit/test_jfr_read.c compares. A line is
 
     <recording> <metric> <type> <unit> <total> <samples> <hash>
@@ -59,14 +59,14 @@ def fnv1a(text):
 
 
 def nanos(duration):
-    """Of "PT1H2M3.456S"."""
+    """Return the nanoseconds of "PT1H2M3.456S"."""
     hours, minutes, seconds, fraction = re.fullmatch(
         r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?", duration).groups(default="0")
     return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 10**9 + int(fraction.ljust(9, "0"))
 
 
 def parts(body):
-    """The multipart body's files by name, decompressed."""
+    """Return the decompressed files of a multipart body by name."""
     boundary = body[:body.index(b"\r\n")]
     found = {}
     for part in body.split(boundary)[1:-1]:
@@ -85,7 +85,7 @@ def entry(data, begin, end):
 
 
 def labels_of(snapshot):
-    """The contexts (id to labels) and strings of a LabelsSnapshot."""
+    """Return the contexts (id to labels) and strings of a LabelsSnapshot."""
     strings, contexts = {}, {}
     for number, _, _, start, stop in wire.fields(snapshot):
         key, (begin, end) = entry(snapshot, start, stop)

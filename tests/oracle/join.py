@@ -1,18 +1,18 @@
-"""What the join must make of a profile, worked out a second time.
+"""A second implementation of the join's effect on a profile.
 
-This models the contract of the `spanjoin` processor for the question "which span does this sample
-belong to, and what does it gain": ids in links and in attributes, both with every span of the recording at
-hand. It leaves out time (window, wait), threads, keep and top_functions: those are tested case by case.
+This models which span a sample belongs to by the contract of the `spanjoin` processor, and what the sample gains: by
+ids in links and in attributes, with every span of the recording known. Time (window, wait), threads, keep and
+top_functions are left out and tested case by case.
 
     index = SpanIndex(canonical forms of traces)
     verdicts(form, index)          one Verdict per sample
     expected(form, index)          the canonical form that should leave the processor
 
-Words: kind is unspecified, internal, server, client, producer or consumer; status is unset, ok or error.
-Choices where the contract leaves room: a source whose value is not an id is passed over; a negative integer is an unsigned
-id in a signed field; a sample that is promoted keeps nothing that `sources` and `trace_sources` name, its profile and
-resource lose them where the id (or the trace id) was found; the span's name beside it goes from the sample only, when the join adds one;
-of several spans with one id, one covers a sample when their times overlap.
+Words: kind is unspecified, internal, server, client, producer or consumer; status is unset, ok or error. Choices where
+the contract leaves room: A source whose value is not an id is skipped. A negative integer is an unsigned id in a signed
+field. A promoted sample loses all attributes of `sources` and `trace_sources`; its profile and resource lose those in
+which the id or the trace id was found. The span's name is removed only from the sample, and only if the join adds one.
+Of several spans with one id, a span covers a sample if their times overlap.
 """
 
 import collections
@@ -46,7 +46,7 @@ class Configuration:
 
 @dataclasses.dataclass
 class Verdict:
-    """What is known of one sample. `level` is where the span id stood: link, sample, profile or resource."""
+    """The result for one sample. `level` is where the span id was: link, sample, profile or resource."""
 
     level: str | None = None
     source: str | None = None
@@ -58,12 +58,12 @@ class Verdict:
 
     @property
     def named(self):
-        """Whether the sample says which span it belongs to."""
+        """Return whether the sample names a span."""
         return bool(self.span_id)
 
     @property
     def joined(self):
-        """Whether that span is known."""
+        """Return whether that span is known."""
         return self.match is not None
 
 
@@ -80,7 +80,7 @@ class SpanIndex:
                     self.by_id[span["span_id"]].append(where)
 
     def find(self, span_id, trace_id, times, skew_ns):
-        """(match, ambiguous): equal span ids, and equal trace ids where both sides have one."""
+        """Return (match, ambiguous). Span ids must be equal, and trace ids as well if both sides have one."""
         found = [where for where in self.by_id.get(span_id, [])
                  if not trace_id or not where[2]["trace_id"] or where[2]["trace_id"] == trace_id]
         if len(found) < 2 or trace_id:
@@ -90,13 +90,14 @@ class SpanIndex:
 
 
 def _covers(span, times, skew_ns):
-    """Whether some of the sample's time is the span's; a profile without timestamps may be longer than any span in it."""
+    """Return whether the times of sample and span overlap. A profile without timestamps may be longer than any span in
+    it."""
     first, last = times
     return span["start_time_unix_nano"] - skew_ns <= last and first <= span["end_time_unix_nano"] + skew_ns
 
 
 def verdict(group, profile, sample, index, config=Configuration()):
-    """The Verdict on one sample of a canonical form."""
+    """Return the Verdict on one sample of a canonical form."""
     out = Verdict()
     levels = (("sample", sample["attributes"]), ("profile", profile["attributes"]),
               ("resource", group["resource"]["attributes"]))
@@ -152,19 +153,19 @@ def _hex(value, digits):
 
 
 def verdicts(form, index, config=Configuration()):
-    """(resource group, scope group, profile, sample, Verdict) for every sample."""
+    """Yield (resource group, scope group, profile, sample, Verdict) for every sample."""
     for group, scope, profile, sample in canonical.samples(form):
         yield group, scope, profile, sample, verdict(group, profile, sample, index, config)
 
 
 def added_attributes(match, config=Configuration()):
-    """[key, value, unit] of each configured attribute that the span can give."""
+    """Return [key, value, unit] of each configured attribute that the span has."""
     rows = [[key, value_at(path, match), ""] for key, path in config.attributes]
     return [row for row in rows if row[1]]
 
 
 def value_at(path, match):
-    """The typed value of a path in (resource group, scope group, span); {} where there is none."""
+    """Return the typed value of a path in (resource group, scope group, span), or {}."""
     group, scope, span = match
     if bracket := re.fullmatch(r'(span|resource)\.attributes\["(.*)"\]', path):
         attributes = span["attributes"] if bracket[1] == "span" else group["resource"]["attributes"]
@@ -189,7 +190,7 @@ def value_at(path, match):
 
 
 def expected(form, index, config=Configuration()):
-    """The canonical form of a profiles request after the join."""
+    """Return the canonical form of a profiles request after the join."""
     out = []
     for group in form["profiles"]:
         group_verdicts = []
@@ -231,8 +232,8 @@ def _expected_sample(sample, found, config):
 
 
 def _after_promotion(attributes, level, found, config):
-    """What stays of one level's attributes when ids became links: of a sample, nothing that could name a span; around it,
-    what was not taken from there. A span's name beside the ids of a sample goes when the join adds one.
+    """Return the remaining attributes of one level after promotion. A sample keeps none that could name a span; the
+    levels around it keep those that were not used. A sample loses the span's name if the join adds one.
     """
     gone = set()
     if level == "sample":

@@ -1,15 +1,15 @@
-"""The two layouts of `Sample` that are met on the wire, and how to tell them apart.
+"""The two layouts of `Sample` in use, and how to distinguish them.
 
-Between v1.9 and v1.10 the protocol renumbered the fields of `Sample`, under the same package, path
-and gRPC method and with no mark in the message:
+Between v1.9 and v1.10 the protocol renumbered the fields of `Sample`, with the same package, path and gRPC method, and
+without a mark in the message:
 
     field                 v1.9   v1.10
     values                 2      4
     attribute_indices      3      2
     link_index             4      3
 
-One request is written by one library, so it is decided once per request: v1.10, unless reading it so
-breaks an index, a length or a MUST of the proto while reading it as v1.9 does not.
+One library writes a whole request, so the layout is decided once per request. It is v1.10, unless an index, a length or
+a MUST of the proto is violated when it is read as v1.10, but not as v1.9.
 """
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -28,7 +28,7 @@ FIELDS = {
 
 
 def _build_v1_9():
-    """ExportProfilesServiceRequest of v1.9: the published schema with its old field numbers."""
+    """Build ExportProfilesServiceRequest of v1.9: the published schema with the old field numbers."""
     pool = descriptor_pool.DescriptorPool()
     for module in (common_pb2, resource_pb2, profiles_pb2, profiles_service_pb2):
         schema = descriptor_pb2.FileDescriptorProto()
@@ -54,14 +54,14 @@ REQUEST = {
 
 
 def decide(data):
-    """The layout of one ExportProfilesServiceRequest: "v1.10" or "v1.9"."""
+    """Return the layout of an ExportProfilesServiceRequest: "v1.10" or "v1.9"."""
     if not problems(data, "v1.10") or problems(data, "v1.9"):
         return "v1.10"
     return "v1.9"
 
 
 def problems(data, layout):
-    """What is wrong with the samples of this request when they are read in this layout, as texts."""
+    """Return, as texts, the errors in the samples of this request if they are read in this layout."""
     tables = _Tables(data)
     found = []
     for number, start, end in _samples(data):
@@ -71,7 +71,7 @@ def problems(data, layout):
 
 
 class _Tables:
-    """What samples refer to: the lengths of the tables and the key of each attribute."""
+    """The tables that samples refer to: their lengths, and the key of each attribute."""
 
     def __init__(self, data):
         self.links = self.stacks = 0

@@ -1,4 +1,4 @@
-"""Small requests for tests, written down as what they mean.
+"""Builds small requests for tests from their content.
 
     profiles(samples=[{"values": [1], "attributes": {"span_id": "00..."}}])
     traces(spans=[{"span_id": "00...", "name": "GET /"}])
@@ -28,32 +28,32 @@ class ProfilesBuilder:
         self.profile = self.add_profile("samples", "count")
 
     def add_profile(self, kind, unit):
-        """Another profile in the same scope."""
+        """Add another profile to the same scope."""
         profile = self.scope.profiles.add(time_unix_nano=1_000_000_000_000, duration_nano=10_000_000_000)
         profile.sample_type.type_strindex = self.string(kind)
         profile.sample_type.unit_strindex = self.string(unit)
         return profile
 
     def string(self, text):
-        """Its place in the string table."""
+        """Return its index in the string table."""
         if text not in self.strings:
             self.strings[text] = len(self.strings)
             self.request.dictionary.string_table.append(text)
         return self.strings[text]
 
     def attribute(self, key, value):
-        """A new place in the attribute table; value is a str or an int."""
+        """Add an entry to the attribute table and return its index; value is a str or an int."""
         row = self.request.dictionary.attribute_table.add(key_strindex=self.string(key))
         set_value(row.value, value)
         return len(self.request.dictionary.attribute_table) - 1
 
     def link(self, span_id="", trace_id=""):
-        """A new place in the link table."""
+        """Add an entry to the link table and return its index."""
         self.request.dictionary.link_table.add(span_id=bytes.fromhex(span_id), trace_id=bytes.fromhex(trace_id))
         return len(self.request.dictionary.link_table) - 1
 
     def stack(self, *functions):
-        """A new place in the stack table, for functions from the leaf on."""
+        """Add a stack of functions, leaf first, to the stack table and return its index."""
         tables = self.request.dictionary
         locations = []
         for name in functions:
@@ -64,7 +64,7 @@ class ProfilesBuilder:
         return len(tables.stack_table) - 1
 
     def sample(self, *, profile=None, stack=0, values=(), timestamps=(), link=None, attributes=None):
-        """A sample; `link` is (span id, trace id) in hex, `attributes` a dict."""
+        """Add a sample; `link` is (span id, trace id) in hex, `attributes` a dict."""
         return (profile or self.profile).samples.add(
             stack_index=stack, values=values, timestamps_unix_nano=timestamps,
             link_index=self.link(*link) if link else 0,
@@ -78,13 +78,13 @@ def set_value(value, content):
 
 
 def set_attributes(owner, attributes):
-    """Give a resource, scope or span its attributes from a dict."""
+    """Set the attributes of a resource, scope or span from a dict."""
     for key, content in attributes.items():
         set_value(owner.attributes.add(key=key).value, content)
 
 
 def profiles(samples=(), *, version="v1.10", profile=None, resource=None):
-    """A request with these samples, and attributes of the profile and the resource."""
+    """Return a request with these samples, and attributes of the profile and the resource."""
     builder = ProfilesBuilder(version)
     for sample in samples:
         builder.sample(**sample)
@@ -94,7 +94,7 @@ def profiles(samples=(), *, version="v1.10", profile=None, resource=None):
 
 
 def traces(spans=(), *, resource=None):
-    """A request with these spans: span_id and trace_id in hex, name, kind, start, end, status, attributes."""
+    """Return a request with these spans: span_id and trace_id in hex, name, kind, start, end, status, attributes."""
     request = trace_service_pb2.ExportTraceServiceRequest()
     group = request.resource_spans.add()
     set_attributes(group.resource, resource or {"service.name": "tested"})

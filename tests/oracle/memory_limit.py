@@ -1,4 +1,4 @@
-"""profcol with less memory than the machine has.
+"""Runs profcol with less memory than the machine has.
 
     with tempfile.TemporaryDirectory() as directory:
         program = memory_limit.pretend(directory, 64)
@@ -12,14 +12,14 @@ import subprocess
 
 
 def _command(mebibytes):
-    # profcol sees a limit in files of its own that stand where those of the cgroups are. The kernel does not enforce it.
+    # profcol reads the limit from files mounted in place of those of the cgroups. The kernel does not enforce it.
     script = f'mount -t tmpfs none /sys/fs/cgroup && echo {mebibytes << 20} >/sys/fs/cgroup/memory.max && exec "$@"'
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return ["unshare", *user, "--mount", "sh", "-c", script, "sh"]
 
 
 def can_pretend():
-    """Whether this machine lets us: containers often do not."""
+    """Return whether this machine allows it; containers often do not."""
     try:
         return subprocess.run([*_command(64), "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
@@ -27,7 +27,7 @@ def can_pretend():
 
 
 def program(directory, command, binary=None):
-    """The path of a program in that directory that starts profcol by a command in the words of a shell."""
+    """Write a program to the directory that starts profcol with a shell command. Return its path."""
     path = pathlib.Path(directory) / "limited"
     binary = pathlib.Path(binary or os.environ["PROFCOL"]).resolve()
     path.write_text(f'#!/bin/sh\nexec {command} {shlex.quote(str(binary))} "$@"\n')
@@ -36,5 +36,5 @@ def program(directory, command, binary=None):
 
 
 def pretend(directory, mebibytes, binary=None):
-    """The same, with a limit that profcol reads and the kernel does not enforce."""
+    """Return the path of a program whose profcol reads a limit that the kernel does not enforce."""
     return program(directory, shlex.join(_command(mebibytes)), binary)

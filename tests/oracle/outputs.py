@@ -1,4 +1,4 @@
-"""What exporter `file` wrote.
+"""Reads the output of exporter `file`.
 
     forms(path, "profiles", "json")         the canonical form of each record, in the order of the file
 """
@@ -9,7 +9,7 @@ from . import canonical
 
 
 def records(path, form):
-    """The records of a file: lines of json, or protobuf messages behind their length."""
+    """Return the records of a file: lines of JSON, or protobuf messages after their length."""
     data = pathlib.Path(path).read_bytes()
     if form == "json":
         if data and not data.endswith(b"\n"):
@@ -26,6 +26,6 @@ def records(path, form):
 
 
 def forms(path, signal, form="json"):
-    """The canonical form of each record."""
+    """Return the canonical form of each record."""
     content = "json" if form == "json" else "protobuf"
     return [canonical.canonical(canonical.decode(record, signal, content)) for record in records(path, form)]

@@ -1,4 +1,4 @@
-"""A configuration in a line, requests that tell themselves apart, and a backend that keeps its answers back.
+"""Short configurations, distinct requests, and a backend that holds its answers.
 
     with Held() as target, server.Profcol(config({"otlp_http": http_exporter(target)})) as profcol:
         target.hold()
@@ -31,9 +31,8 @@ PIPELINES
 
 
 def config(exporters, processors=None, pipelines=None):
-    """YAML with these exporters and processors, as {id: settings}, for both signals.
-
-    `pipelines` is {id: names of its exporters} where not every pipeline has all of them.
+    """Return YAML with these exporters and processors, as {id: settings}, for both signals. `pipelines` is {id: names
+    of its exporters} if not every pipeline has all of them.
     """
     processors = processors or {}
     pipelines = pipelines or {"traces": exporters, "profiles": exporters}
@@ -49,12 +48,12 @@ def config(exporters, processors=None, pipelines=None):
 
 
 def grpc_exporter(target, *more):
-    """Settings of otlp_grpc towards a backend."""
+    """Return settings of otlp_grpc for a backend."""
     return ", ".join([f'endpoint: "{target.address}"', "tls: {insecure: true}", f"retry_on_failure: {RETRY_SOON}", *more])
 
 
 def http_exporter(target, *more):
-    """Settings of otlp_http towards a backend."""
+    """Return settings of otlp_http for a backend."""
     return ", ".join([f'endpoint: "{target.url}"', f"retry_on_failure: {RETRY_SOON}", *more])
 
 
@@ -62,33 +61,33 @@ NO_QUEUE, NO_RETRY = "sending_queue: {enabled: false}", "retry_on_failure: {enab
 
 
 def span(number):
-    """A request with one span that tells itself apart."""
+    """Return a request with one span whose name has this number."""
     return make.traces([{"span_id": f"{number + 1:016x}", "trace_id": TRACE, "name": f"span {number}"}])
 
 
 def sample(number, span_number=None):
-    """A request with one sample, which names a span if wanted."""
+    """Return a request with one sample, which names a span if span_number is given."""
     attributes = {} if span_number is None else {"span_id": f"{span_number + 1:016x}", "trace_id": TRACE}
     return make.profiles([{"values": [number + 1], "attributes": {"thread.id": str(number), **attributes}}])
 
 
 def names_in(forms):
-    """The spans of these canonical forms, by name, sorted."""
+    """Return the sorted names of the spans of these canonical forms."""
     return sorted(row["name"] for form in forms for _, _, row in canonical.spans(form))
 
 
 def names(target):
-    """The spans that a backend accepted, by name, sorted."""
+    """Return the sorted names of the spans that a backend accepted."""
     return names_in(target.forms("traces"))
 
 
 def expected_names(numbers):
-    """The same for what was sent."""
+    """Return the names for the numbers that were sent, sorted in the same way."""
     return sorted(f"span {number}" for number in numbers)
 
 
 class Held(backend.Backend):
-    """A backend that answers when the test lets it: hold() and release()."""
+    """A backend that a test can stop from answering: hold() and release()."""
 
     def __init__(self, protocol="http", **options):
         self.open = threading.Event()
@@ -96,11 +95,11 @@ class Held(backend.Backend):
         super().__init__(protocol, **options)
 
     def hold(self):
-        """From now on, requests wait."""
+        """Let requests wait from now on."""
         self.open.clear()
 
     def release(self):
-        """Answer what waits, and everything from now on."""
+        """Answer waiting requests, and all later ones."""
         self.open.set()
 
     def on_request(self, received):
@@ -114,7 +113,7 @@ class Held(backend.Backend):
 
 
 class InBackground(threading.Thread):
-    """A request whose answer may take a while."""
+    """A request whose answer may be late."""
 
     def __init__(self, protocol, address, message):
         super().__init__(daemon=True)
@@ -126,6 +125,6 @@ class InBackground(threading.Thread):
         self.answer = client.export(*self.arguments, timeout=60)
 
     def result(self):
-        """The answer."""
+        """Return the answer."""
         self.join(60)
         return self.answer

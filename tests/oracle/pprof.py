@@ -1,9 +1,9 @@
-"""What is in a pprof, read without profcol: one line per sample and sample type, in OTLP's terms.
+"""Reads a pprof without profcol: one line per sample and sample type, in OTLP's terms.
 
     python -m oracle.pprof data/pprof/*.pb.gz > data/pprof/expected.txt
 
 prints per file and sample type how many samples have a value, their sum and the CRC of their lines;
-tests/unit/test_pprof_read.c makes the same lines of what profcol made of the file.
+tests/unit/test_pprof_read.c prints the same lines from profcol's result.
 """
 
 import gzip
@@ -19,7 +19,7 @@ MAPPING_FLAGS = {7: "has_functions", 8: "has_filenames", 9: "has_line_numbers", 
 
 
 class Message:
-    """The fields of a message by number; every one a list."""
+    """The fields of a message by number; each is a list."""
 
     def __init__(self, data):
         self.fields = {}
@@ -43,7 +43,7 @@ class Message:
 
 
 class Pprof:
-    """One pprof, its tables by id."""
+    """One pprof with its tables by id."""
 
     def __init__(self, data):
         self.root = Message(data)
@@ -93,7 +93,7 @@ class Pprof:
                 yield value, "".join(map(self.location, sample.numbers(1))) + self.labels(sample)
 
     def report(self):
-        """A line per sample type."""
+        """Return a line per sample type."""
         for i, value_type in enumerate(self.root.messages(1)):
             lines = list(self.lines(i))
             text = "".join(f"{value} {rest}\n" for value, rest in sorted(lines, key=lambda line: (line[1], line[0])))

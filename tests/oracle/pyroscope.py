@@ -1,9 +1,9 @@
-"""A Pyroscope that is stricter than the real one: it takes pushes, and refuses what Pyroscope 2 would refuse or drop.
+"""A fake Pyroscope that is stricter than the real one: it refuses every push that Pyroscope 2 would refuse or drop.
 
     with Pyroscope() as fake:                     # a Backend: `answers`, `wait`, ...
         ...
-        fake.pushes()                             # what was taken, decoded
-        fake.problems                             # what was refused, and why
+        fake.pushes()                             # the accepted pushes, decoded
+        fake.problems                             # the refused ones, and why
 
 The rules are those of its push API: labels, names, limits, times, ids.
 """
@@ -22,7 +22,7 @@ HOUR, MINUTE = 3600, 60
 
 
 class Refused(Exception):
-    """What Pyroscope would not take."""
+    """Raised for data that Pyroscope would refuse."""
 
 
 def need(condition, text):
@@ -48,7 +48,7 @@ class Push:
                 for t in root.messages(1)]
 
     def frames(self, sample):
-        """Function names, leaf first; an address where there is none."""
+        """Return function names, leaf first; an address if a name is missing."""
         for number in sample.numbers(1):
             location = self.profile.locations[number]
             lines = location.messages(4)
@@ -58,11 +58,11 @@ class Push:
                 yield self.profile.string(self.profile.functions[line.one(1)], 2)
 
     def sample_labels(self, sample):
-        """Text labels by name."""
+        """Return the text labels by name."""
         return {self.profile.string(label, 1): self.profile.string(label, 2) for label in sample.messages(3)}
 
     def rows(self):
-        """(profile type, stack, labels) -> value."""
+        """Return {(profile type, stack, labels): value}."""
         out = collections.Counter()
         for sample in self.profile.root.messages(2):
             stack, labels = tuple(self.frames(sample)), tuple(sorted(self.sample_labels(sample).items()))
@@ -73,7 +73,7 @@ class Push:
 
 
 def check_labels(labels):
-    """As its validation does."""
+    """Check labels like Pyroscope's validation."""
     names = [name for name, _ in labels]
     need(len(names) == len(set(names)), f"duplicate label names {names}")
     need(len(names) <= LABEL_LIMIT, f"{len(names)} label names")
@@ -88,7 +88,7 @@ def check_labels(labels):
 
 
 def check_profile(push, now):
-    """As its validation does, and no id that leads nowhere."""
+    """Check a profile like Pyroscope's validation, and that all ids exist."""
     root = push.profile.root
     need(len(push.data) <= PROFILE_LIMIT, f"{len(push.data)} bytes")
     samples, types = root.messages(2), root.messages(1)
@@ -112,7 +112,7 @@ def check_profile(push, now):
             digits = {"span_id": 16, "trace_id": 32}.get(name)
             need(name != "profile_id", "profile_id, which is span_id's old name")
             need(not digits or re.fullmatch(f"[0-9a-f]{{{digits}}}", text), f"{name}={text}")
-        list(push.frames(sample))  # all of its ids exist
+        list(push.frames(sample))  # raises if an id does not exist
 
 
 def texts(message, *numbers):
@@ -120,7 +120,7 @@ def texts(message, *numbers):
 
 
 def decode(payload, now):
-    """The pushes of a PushRequest that comes at a time; raises Refused."""
+    """Return the pushes of a PushRequest that arrives at the time `now`; raise Refused."""
     out = []
     for series in pprof.Message(payload).messages(1):
         labels = [tuple(texts(label, 1, 2)) for label in series.messages(1)]
@@ -134,7 +134,7 @@ def decode(payload, now):
 
 
 class Pyroscope(backend.Backend):
-    """The fake. `now` is its clock: a recording arrives in its own time."""
+    """The fake. `now` is its clock, which may be that of a recording."""
 
     def __init__(self, now=time.time, **options):
         super().__init__("http", **options)
@@ -142,7 +142,7 @@ class Pyroscope(backend.Backend):
         self.problems = []
 
     def on_request(self, received):
-        """Refuses as Connect says; else as a test wants it."""
+        """Refuse in the form of Connect; otherwise answer as a test chooses."""
         try:
             need(received.path == PATH, f"path {received.path}")
             need(received.header("content-type") == "application/proto", f"content type {received.header('content-type')}")
@@ -155,14 +155,14 @@ class Pyroscope(backend.Backend):
 
     @staticmethod
     def refusal(text, status=400, code="invalid_argument", **options):
-        """A Connect error."""
+        """Return a Connect error."""
         return backend.Answer(status=status, body=json.dumps({"code": code, "message": text}).encode(),
                               headers=(("X-Connect", "error"),), **options)
 
     def pushes(self):
-        """Everything that was taken."""
+        """Return all accepted pushes."""
         return [push for received in self.accepted() for push in received.pushes]
 
     def rows(self):
-        """All rows of all pushes: (profile type, stack, labels) -> value."""
+        """Return the rows of all pushes: {(profile type, stack, labels): value}."""
         return sum((push.rows() for push in self.pushes()), collections.Counter())

@@ -1,8 +1,8 @@
-"""Writes examples/recording, the small recording for a first look, from the captures.
+"""Writes examples/recording, the small recording of the demonstration, from the captures.
 
     python -m tests.oracle.recording
 
-Two runs on the same machine are put on one clock: a Go service with the CPU profile of its pprof endpoint, and a Python
+Two runs on the same machine get one time scale: a Go service with the CPU profile of its pprof endpoint, and a Python
 service watched by the eBPF profiler, which links samples to the spans that were active.
 """
 
@@ -27,11 +27,11 @@ PYTHON = [
     ("ebpf-profiler-obi-links/otlp-http-protobuf/015.meta.json", "python-spans-5.pb"),
 ]
 PYTHON_STARTS_MS = 400          # after the first Go request
-GO_PROFILE_FOLLOWS_MS = 300     # after the last Go spans: it was fetched, not pushed, so it has no arrival of its own
+GO_PROFILE_FOLLOWS_MS = 300     # after the last Go spans; it was fetched, so it has no time of arrival
 
 
 def build():
-    """(entries for recording.json, {file: bytes})."""
+    """Return (entries for recording.json, {file: bytes})."""
     entries, files = [], {}
 
     def add(name, file, offset_ms, delta_ns):

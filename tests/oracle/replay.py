@@ -1,10 +1,10 @@
-"""Sends recorded requests again, over the protocol and with the framing they were recorded with.
+"""Sends recorded requests again, with the recorded protocol and framing.
 
     python -m tests.oracle.replay --grpc HOST:PORT --http HOST:PORT [--speed 1] [--shift-to-now] [CAPTURE_DIRECTORY...]
 
 HTTP/1.1 requests repeat their header lines in order and case, their chunks and their `Expect`; HTTP/2 requests repeat
-their header fields; gRPC messages are compressed or not as they were. Each recorded connection is one connection.
-What changes is the host, and with shift_to_now the timestamps (and then lengths, where bodies are compressed).
+their header fields; gRPC messages are compressed as recorded. Each recorded connection is one connection. Only the host
+changes, and with shift_to_now the timestamps (and the lengths of compressed bodies).
 """
 
 import argparse
@@ -34,7 +34,7 @@ UNIMPLEMENTED = 12
 
 @dataclasses.dataclass
 class Result:
-    """One request that was sent, and its answer. `sent_at` and `answered_at` are monotonic seconds."""
+    """A request that was sent, and its answer. `sent_at` and `answered_at` are monotonic seconds."""
 
     capture: decode.Capture
     sent_at: float
@@ -44,23 +44,23 @@ class Result:
 
     @property
     def status(self):
-        """The HTTP status, 0 without an answer."""
+        """Return the HTTP status, or 0 without an answer."""
         return self.response.status if self.response else 0
 
     @property
     def ok(self):
-        """Whether the server took the request, all of it, and said so in the right form."""
+        """Return whether the server accepted the whole request and said so in the right form."""
         return not self.problem()
 
     @property
     def unknown_service(self):
-        """Whether the server said, in the protocol's words, that it does not serve this signal."""
+        """Return whether the server said, in the protocol's form, that it does not serve this signal."""
         if self.capture.transport == "grpc":
             return self.status == 200 and self.response.grpc_status == UNIMPLEMENTED
         return self.status == 404
 
     def problem(self):
-        """Why the request was not taken; "" where it was."""
+        """Return why the request was not accepted, or ""."""
         if self.error:
             return f"{type(self.error).__name__}: {self.error}"
         response, grpc = self.response, self.capture.transport == "grpc"
@@ -83,13 +83,13 @@ class Result:
 
     @property
     def content_type(self):
-        """What the answer's content type has to begin with."""
+        """Return how the answer's content type must begin."""
         if self.capture.transport == "grpc":
             return "application/grpc"
         return "application/json" if self.capture.content == "json" else "application/x-protobuf"
 
     def message(self):
-        """The response message; raises ValueError where it is not one."""
+        """Return the response message; raise ValueError if it is invalid."""
         kind = RESPONSE[self.capture.signal]
         try:
             if self.capture.content == "json":
@@ -107,9 +107,9 @@ class Result:
 def send(captures, *, grpc=None, http=None, speed=0, shift_to_now=False, concurrent=False, timeout=30):
     """Send recorded requests to HOST:PORT addresses and return a Result for each, in their order.
 
-    speed 0 sends without pauses, 1 at the recorded pace, 10 ten times faster. With `concurrent` every recorded
-    connection has a thread of its own, so a late answer on one does not delay the others; otherwise one request follows
-    the other.
+    speed 0 sends without pauses, 1 at the recorded pace, 10 ten times faster. With `concurrent`, every recorded
+    connection has its own thread, so a late answer on one does not delay the others; otherwise requests are sent one
+    after another.
     """
     captures = [c for c in captures if (grpc if c.transport == "grpc" else http)]
     if shift_to_now:
@@ -119,14 +119,14 @@ def send(captures, *, grpc=None, http=None, speed=0, shift_to_now=False, concurr
 
 
 def shifted_to_now(captures, now_ns=None):
-    """The same requests with all timestamps moved by one distance, so that the newest is the present."""
+    """Return the requests with all timestamps shifted by the same amount, so that the newest is now."""
     latest = max((newest(c.payload, c.signal, c.content) for c in captures), default=0)
     delta = (now_ns or time.time_ns()) - latest if latest else 0
     return [shifted(c, delta) for c in captures]
 
 
 def newest(payload, signal, content):
-    """The latest timestamp in a request; 0 without one."""
+    """Return the latest timestamp in a request, or 0."""
     if signal not in play.TIMES_IN:
         return 0
     if content == "protobuf":
@@ -138,7 +138,7 @@ def newest(payload, signal, content):
 
 
 def shifted(capture, delta_ns):
-    """The capture with its timestamps moved, compressed as it was."""
+    """Return the capture with its timestamps shifted, compressed as before."""
     if capture.signal not in play.TIMES_IN:
         return capture
     if capture.content == "protobuf":
@@ -226,13 +226,13 @@ def exchange(connection, capture, address):
 
 
 def h2_headers(capture, address, length):
-    """The recorded header fields, for another host and, if the length changed, another length."""
+    """Return the recorded header fields, with another host and, if it changed, another length."""
     changed = {":authority": address, "content-length": str(length)}
     return [(name, changed.get(name, value)) for name, value in capture.meta["headers"]]
 
 
 def http1_request(capture, address):
-    """(head, framed body) as recorded, for another host and, if the length changed, another length."""
+    """Return (head, framed body) as recorded, with another host and, if it changed, another length."""
     if capture.transport == "file":
         kind = "application/json" if capture.content == "json" else "application/x-protobuf"
         meta = {"method": "POST", "path": play.PATH[capture.signal], "body_len": len(capture.body),
@@ -247,7 +247,7 @@ def http1_request(capture, address):
 
 
 def _chunked(capture):
-    """The body in the recorded chunks; where it has another length now, the last chunks give way."""
+    """Return the body in the recorded chunks. If its length changed, the last chunks are adjusted."""
     body, out = capture.body, []
     sizes, lines = capture.meta["chunk_sizes"], capture.meta["chunk_size_lines"]
     as_recorded = sum(sizes) == len(body)

@@ -7,10 +7,10 @@
     with Profcol(config) as profcol:
         replay.send(captures, grpc=profcol.address("grpc"), http=profcol.address("http"))
         profcol.wait_for_log("joined")
-    # left by SIGTERM; a crash, a sanitizer report or a wrong exit code raised
+    # ended by SIGTERM; a crash, a sanitizer report or a wrong exit code raises
 
-Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections. Where
-the YAML says nothing of `telemetry:`, its metrics get a port of their own too, since tests run side by side.
+Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections. If the
+YAML has no `telemetry:`, the metrics get a free port, too, because tests run in parallel.
 """
 
 import os
@@ -26,27 +26,27 @@ import urllib.request
 SANITIZER_REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer)|runtime error:")
 METRIC = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)", re.MULTILINE)
 LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
-# A sanitizer makes it up to twenty times slower, and a machine with other work does the rest.
+# A sanitizer makes it up to twenty times slower, and a busy machine even more.
 PATIENCE = 5 if os.environ.get("PROFCOL_SANITIZER") else 1
 PORT_TAKEN = re.compile(r"address (already )?in use|EADDRINUSE", re.IGNORECASE)
 
 
 def free_port():
-    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    """Return a TCP port of 127.0.0.1 on which nobody listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def accepts(port):
-    """Whether somebody listens on that port of 127.0.0.1."""
+    """Return whether somebody listens on that port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_until(condition, timeout=10, what="condition"):
-    """Poll until condition() is true and return what it returned; raise TimeoutError if it never is."""
+    """Poll until condition() is true and return its result; raise TimeoutError after the timeout."""
     deadline = time.monotonic() + timeout * PATIENCE
     while True:
         result = condition()
@@ -58,14 +58,14 @@ def wait_until(condition, timeout=10, what="condition"):
 
 
 class Failed(RuntimeError):
-    """The process did not start, crashed, reported a bug or left with the wrong code; the text has its log."""
+    """The process did not start, crashed, reported a bug or exited with the wrong code. The text has its log."""
 
 
 class Profcol:
-    """One process with its configuration, in a directory of its own that goes away with it.
+    """One process with its configuration, in its own directory, which is deleted at the end.
 
-    `@dir@` in the YAML is that directory. `binary` defaults to $PROFCOL. With `expect_exit` a test says which
-    code it wants from stop(); None accepts any.
+    `@dir@` in the YAML is that directory. `binary` defaults to $PROFCOL. `expect_exit` is the expected exit code in
+    stop(); None accepts any.
     """
 
     def __init__(self, config, *, binary=None, arguments=(), environment=None, listen=None,
@@ -98,7 +98,7 @@ class Profcol:
             self._directory.cleanup()
 
     def start(self):
-        """Start it and wait until it listens; picks other ports when somebody else was faster."""
+        """Start it and wait until it listens. If another process took a port, choose other ports."""
         for attempt in range(5):
             names = set(re.findall(r"@(\w+)@", self.template)) - {"dir"}
             self.ports = {name: free_port() for name in names | ({"metrics"} if self.own_metrics else set())}
@@ -114,7 +114,7 @@ class Profcol:
             self._directory.cleanup()
 
     def render(self, template):
-        """The YAML with ports and directory filled in; also for a test that rewrites the file and reloads."""
+        """Return the YAML with ports and directory filled in. Tests that rewrite the file and reload also use it."""
         for name, port in self.ports.items():
             template = template.replace(f"@{name}@", str(port))
         return template.replace("@dir@", str(self.directory))
@@ -147,27 +147,27 @@ class Profcol:
         return self.exit_code is not None
 
     def address(self, name):
-        """HOST:PORT of a marker in the YAML."""
+        """Return HOST:PORT of a marker in the YAML."""
         return f"127.0.0.1:{self.ports[name]}"
 
     def url(self, name):
-        """The same as an http URL."""
+        """Return the same as an http URL."""
         return f"http://{self.address(name)}"
 
     def output(self):
-        """What it wrote to standard output so far."""
+        """Return its standard output so far."""
         return (self.directory / "out").read_text(errors="replace")
 
     def log(self):
-        """Everything that it wrote so far, standard error first."""
+        """Return all its output so far, standard error first."""
         return (self.directory / "err").read_text(errors="replace") + self.output()
 
     def wait_for_log(self, pattern, timeout=10):
-        """Wait for a line that matches the regular expression; returns the match."""
+        """Wait for a line that matches the regular expression; return the match."""
         return wait_until(lambda: re.search(pattern, self.log()), timeout, f"log line {pattern!r}")
 
     def metric(self, name, **labels):
-        """The sum of one metric over all series that have these labels; None where there is no such series."""
+        """Return the sum of a metric over all series with these labels, or None if there is none."""
         with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=10) as answer:
             text = answer.read().decode()
         values = [float(value) for found, inside, value in METRIC.findall(text)
@@ -179,12 +179,12 @@ class Profcol:
         self.process.send_signal(number)
 
     def rss_bytes(self):
-        """Resident memory now."""
+        """Return its resident memory."""
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", text).group(1)) * 1024
 
     def stop(self, timeout=30):
-        """End it by SIGTERM and return its exit code; raises Failed where something was wrong."""
+        """End it with SIGTERM and return its exit code; raise Failed if something was wrong."""
         if self.process is None:
             return None
         if self.process.poll() is None:
@@ -201,7 +201,7 @@ class Profcol:
         return self.exit_code
 
     def kill(self):
-        """End it by SIGKILL, without looking at anything."""
+        """End it with SIGKILL, without any checks."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.exit_code = self.process.wait()

@@ -1,4 +1,4 @@
-"""Runs a test file's unittest cases and says in one line how it went."""
+"""Runs the unittest cases of a test file and prints the result in one line."""
 
 import sys
 import unittest

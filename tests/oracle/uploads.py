@@ -1,12 +1,12 @@
-"""Recorded uploads of Pyroscope's SDKs: to replay them, and to say what is in them without profcol.
+"""Reads recorded uploads of Pyroscope's SDKs without profcol, and replays them.
 
     captures(client)        as decode.Capture, so that replay.send() sends them as they were recorded
     totals_of(capture)      {key: sum of values} of what the client measured (pprof and folded text)
     totals_of_otlp(message) the same of an OTLP profiles request
     jfr_lines(totals)       the same in the words of tests/data/jfr/expected.txt, which the JDK's own reader wrote
 
-A key is (service, metric name, sample type, unit, stack, labels, trace id, span id): all that a flame graph and a
-span profile rest on. A stack is the frames, leaf first, as (function, line).
+A key is (service, metric name, sample type, unit, stack, labels, trace id, span id): all that a flame graph and a span
+profile rest on. A stack is the frames, leaf first, as (function, line).
 """
 
 import base64
@@ -25,24 +25,24 @@ from .pprof import Message, Pprof
 DATA = decode.CAPTURES.parent / "pyroscope"
 KINDS = ("pyroscope-ingest", "pyroscope-push", "pyroscope-push-grpc")
 SPAN_LABELS, TRACE_LABELS = ("span_id", "profile_id"), ("trace_id",)
-# Uploads of a recording that is also a file.
+# Uploads whose recording is also a file.
 JFR_FILES = {"curl/pyroscope-ingest/005": "pyroscope/async-profiler/files/ap-itimer-alloc-lock.jfr"}
 SPAN_ID, TRACE_ID = re.compile("[0-9a-f]{16}"), re.compile("[0-9a-f]{32}")
 
 
 def clients(root=DATA):
-    """The names of the clients that talked to Pyroscope."""
+    """Return the names of the clients of Pyroscope."""
     return sorted({path.parent.name for path in pathlib.Path(root).glob("*/pyroscope-*")})
 
 
 def captures(client, root=DATA):
-    """The uploads of a client in the order of arrival."""
+    """Return the uploads of a client in the order of arrival."""
     found = [load(path) for kind in KINDS for path in (pathlib.Path(root) / client / kind).glob("*.meta.json")]
     return sorted(found, key=lambda capture: capture.seq)
 
 
 def load(path):
-    """One upload. gRPC-Web is recorded without its frame, chunks of bodies that had to be changed by their old sizes."""
+    """Read one upload. gRPC-Web is recorded without its frame. Changed bodies are recorded with their old chunk sizes."""
     meta = json.loads(path.read_text())
     body = path.with_name(path.name.removesuffix(".meta.json") + ".body").read_bytes()
     if meta.get("query"):
@@ -64,16 +64,16 @@ def load(path):
     return capture
 
 
-# --- what an upload says
+# --- the content of an upload
 
 
 def plain(data):
-    """Without gzip, where it has it."""
+    """Return the data, decompressed if it is gzip."""
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
 def form_files(capture):
-    """{name: bytes} of a multipart body, by Python's own parser of mail."""
+    """Return {name: bytes} of a multipart body, read by Python's mail parser."""
     head = f"Content-Type: {capture.header('content-type')}\r\n\r\n".encode()
     form = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + capture.payload)
     return {part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
@@ -81,20 +81,20 @@ def form_files(capture):
 
 
 def parse_name(name):
-    """(application, {label: value})"""
+    """Return (application, {label: value})."""
     application, _, rest = name.partition("{")
     pairs = (pair.partition("=") for pair in rest.rstrip("}").split(",") if pair)
     return application, {key: value for key, _, value in pairs}
 
 
 def ingest_name(capture):
-    """(application, {label: value}, {parameter: value}) of an /ingest."""
+    """Return (application, {label: value}, {parameter: value}) of an /ingest."""
     query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(capture.meta["path"]).query, keep_blank_values=True))
     return *parse_name(query["name"]), query
 
 
 def push_series(capture):
-    """[({label: value}, [pprof])] of a push."""
+    """Return [({label: value}, [pprof])] of a push."""
     if capture.header("content-type") == "application/json":
         for series in json.loads(capture.payload)["series"]:
             yield ({pair["name"]: pair["value"] for pair in series["labels"]},
@@ -106,7 +106,7 @@ def push_series(capture):
 
 
 def metric_name(types, config):
-    """`__name__` as Pyroscope computes it for /ingest."""
+    """Return `__name__` as Pyroscope computes it for /ingest."""
     if "wall" in types:
         return "wall"
     if not config and "samples" in types:
@@ -122,7 +122,7 @@ def metric_name(types, config):
 
 
 def pprof_totals(data, service, metric):
-    """The totals of one pprof."""
+    """Return the totals of one pprof."""
     totals, pprof = collections.Counter(), Pprof(data)
     types = [(pprof.string(kind, 1), pprof.string(kind, 2)) for kind in pprof.root.messages(1)]
 
@@ -149,7 +149,7 @@ def pprof_totals(data, service, metric):
 
 
 def folded_totals(text, service, is_counted):
-    """The totals of folded text, or of lines without a count: CPU at 100 Hz."""
+    """Return the totals of folded text, or of lines without a count: CPU at 100 Hz."""
     totals = collections.Counter()
     for line in text.decode().splitlines():
         stack, _, count = line.rpartition(" ") if is_counted else (line, "", "1")
@@ -159,12 +159,12 @@ def folded_totals(text, service, is_counted):
 
 
 def is_jfr(capture):
-    """Whether it is a recording of a Java VM, which only `jfr print` reads beside profcol."""
+    """Return whether it is a recording of a Java VM, which besides profcol only `jfr print` reads."""
     return "format=jfr" in capture.meta["path"]
 
 
 def jfr_lines(totals):
-    """["metric type unit total samples hash"], see jfr_print.py."""
+    """Return ["metric type unit total samples hash"]; see jfr_print.py."""
     groups = {}
     for (_, metric, kind, unit, stack, labels, trace, span), value in totals.items():
         pairs = [*labels, *([("span_id", span)] if span else []), *([("trace_id", trace)] if trace else [])]
@@ -177,14 +177,14 @@ def jfr_lines(totals):
 
 
 def jfr_expected(capture):
-    """What the JDK read in an upload."""
+    """Return the totals that the JDK read in an upload."""
     name = JFR_FILES.get(capture.name, f"pyroscope/{capture.name}.body")
     with open(DATA.parent / "jfr" / "expected.txt", encoding="utf-8") as file:
         return [line.removeprefix(name + " ").rstrip("\n") for line in file if line.startswith(name + " ")]
 
 
 def totals_of(capture):
-    """The totals of an upload that is no JFR."""
+    """Return the totals of an upload that is not JFR."""
     if capture.meta["kind"] != "pyroscope-ingest":
         totals = collections.Counter()
         for labels, samples in push_series(capture):
@@ -204,7 +204,7 @@ def totals_of(capture):
     return pprof_totals(data, service, metric_name([kind for kind, _ in types], config))[0]
 
 
-# --- what profcol made of it
+# --- the output of profcol
 
 
 def _value(any_value):
@@ -235,7 +235,7 @@ class _Tables:
 
 
 def totals_of_otlp(message):
-    """The totals of an ExportProfilesServiceRequest."""
+    """Return the totals of an ExportProfilesServiceRequest."""
     totals, tables = collections.Counter(), _Tables(message.dictionary)
     for resource in message.resource_profiles:
         attributes = {pair.key: _value(pair.value) for pair in resource.resource.attributes}

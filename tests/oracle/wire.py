@@ -1,8 +1,7 @@
-"""The protobuf wire format, as far as the oracle needs it by hand.
+"""Reads the protobuf wire format where the oracle needs it.
 
-The generated classes hide two things that matter here: which of two layouts the bytes were written
-in (a wrong wire type becomes an "unknown field", a large varint is cut to 32 bits), and where in
-the buffer a value stands. This module keeps both.
+The generated classes hide two things that matter here: which of two layouts the sender used (a wrong wire type becomes
+an "unknown field", a large varint is truncated to 32 bits), and where in the buffer a value is. This module keeps both.
 """
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
@@ -29,7 +28,7 @@ def varint(data, at, end):
 
 
 def put_varint(value):
-    """A varint as bytes."""
+    """Return a varint as bytes."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -38,15 +37,14 @@ def put_varint(value):
 
 
 def put_bytes(number, content):
-    """A length-delimited field as bytes."""
+    """Return a length-delimited field as bytes."""
     return put_varint(number << 3 | BYTES) + put_varint(len(content)) + content
 
 
 def fields(data, start=0, end=None):
-    """Yield (number, wire type, value, offset of the value, offset behind it).
-
-    The value is an int for varints and fixed numbers; for length-delimited fields it is None and the
-    two offsets frame the content. Groups are refused: OTLP has none.
+    """Yield (number, wire type, value, offset of the value, offset after it). The value is an int for varints and fixed
+    numbers; for length-delimited fields it is None, and the two offsets delimit the content. Groups are refused: OTLP
+    has none.
     """
     at = start
     end = len(data) if end is None else end
@@ -76,12 +74,12 @@ def fields(data, start=0, end=None):
 
 
 def signed(value):
-    """A varint's 64 bits as the signed number that int32 and int64 fields mean."""
+    """Return a varint's 64 bits as the signed number of int32 and int64 fields."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def packed_varints(data, start, end):
-    """The signed numbers in a packed field."""
+    """Return the signed numbers in a packed field."""
     out = []
     while start < end:
         value, start = varint(data, start, end)

@@ -1,4 +1,4 @@
-/* Reading is compared with protobuf-c, which knows nothing of what is tested. */
+/* Compares reading with protobuf-c, an independent implementation. */
 #include "core/data/any_value.h"
 
 #include "core/base/arena.h"
@@ -20,7 +20,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit KeyValueA
 
 #define CASE(name) OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_##name
 
-/* ---- a value as text, as it was read and as protobuf-c has it ---- */
+/* ---- a value as text, from our reader and from protobuf-c ---- */
 
 typedef struct any_value read_function(struct slice payload);
 
@@ -145,7 +145,7 @@ static const struct value_case {
     const char *expected;
     const char *received; /* before normalise.h; NULL: the same */
 } values[] = {
-    /* each kind, and its default, which is a value too */
+    /* each kind, and each kind's default, which is also a value */
     {"1\"text\"", "string text", NULL},
     {"1\"\"", "string ", NULL},
     {"1\"" LONG_128 "\"", "string " LONG_128, NULL},
@@ -188,7 +188,7 @@ static const struct value_case {
     /* a member with another wire type is unknown */
     {"3=5 1=1", "int 5", NULL},
     {"1\"text\" 4=1 2\"x\"", "string text", NULL},
-    /* lengths that are longer than they need be */
+    /* lengths encoded with more bytes than necessary */
     {"!0a840074657874", "string text", NULL},
     {"!8a00840074657874", "string text", NULL},
     /* references are absent, or members before normalise.h */
@@ -295,8 +295,8 @@ static void test_entries(void **state)
     }
 }
 
-/* protobuf merges a message that appears twice. The scan refuses that, so nobody reads it; if
- * somebody did, the last one would count. */
+/* protobuf merges a message that appears twice. The scan refuses such a value, so it is never
+ * read. A reader would take the last one. */
 static void test_a_message_twice_is_refused(void **state)
 {
     (void)state;
@@ -345,7 +345,7 @@ static struct slice random_text(void)
     return slice_of(letters, random_below(8) ? random_below(6) : random_below(200));
 }
 
-/* A length may be longer than it needs to be. */
+/* Writes a length that may have more bytes than necessary. */
 static void put_bytes(struct text *out, uint32_t number, struct slice payload)
 {
     uint8_t header[WIRE_HEADER_MAX + 1];
@@ -453,7 +453,7 @@ static struct text random_value(unsigned depth, bool with_references)
     return value;
 }
 
-/* Whether a receiver would let it through. */
+/* Whether a receiver would accept the pair. */
 static bool is_admitted(struct slice pair)
 {
     static const uint32_t around[] = {RESOURCE_ATTRIBUTES, RESOURCE_SPANS_RESOURCE,

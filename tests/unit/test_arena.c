@@ -56,7 +56,7 @@ static void blocks_double_up_to_a_limit(void **state)
 static void the_budget_is_charged_and_given_back(void **state)
 {
     (void)state;
-    struct budget budget = {.limit_bytes = 100}; /* charged, not asked */
+    struct budget budget = {.limit_bytes = 100}; /* charged without a reservation */
     struct arena arena;
     arena_init(&arena, &budget);
     assert_int_equal(budget_used(&budget), 0);

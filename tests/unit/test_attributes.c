@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* A resource that is changed. */
+/* A resource that the test changes. */
 struct fixture {
     struct text raw;
     struct arena arena;

@@ -33,7 +33,7 @@ static int end(void **state)
 {
     (void)state;
     worker_deinit(&worker);
-    return budget_used(&budget) == 0 ? 0 : -1; /* everything was given back */
+    return budget_used(&budget) == 0 ? 0 : -1; /* everything was released */
 }
 
 static struct batch *make_batch(enum signal signal, struct slice request, struct receipt *receipt)
@@ -96,7 +96,7 @@ static void a_batch_holds_what_came(void **state)
     assert_true(batch_memory(batch) >= sizeof(REQUEST) - 1);
     assert_int_equal(batch_memory(batch), budget_used(&budget));
     open_at(batch, 0, 1);
-    assert_false(batch_is_changed(batch)); /* opening is no change */
+    assert_false(batch_is_changed(batch)); /* opening changes nothing */
     change(batch);
     assert_true(batch_is_changed(batch));
     assert_bytes(batch, SLICE(CHANGED));
@@ -146,12 +146,12 @@ static void flattening_leaves_the_meaning(void **state)
     struct batch *batch = make_traces();
     struct buffer *received = buffer_ref(batch->parts[0].buffer);
     batch_flatten(batch);
-    assert_ptr_equal(batch->parts[0].buffer, received); /* nothing to write */
+    assert_ptr_equal(batch->parts[0].buffer, received); /* nothing was rewritten */
     change(batch);
     batch_flatten(batch);
     assert_ptr_not_equal(batch->parts[0].buffer, received);
     assert_bytes(batch, SLICE(CHANGED));
-    change(batch); /* it can be changed again, over the new bytes */
+    change(batch); /* it can be changed again, based on the new bytes */
     assert_bytes(batch, SLICE("\x0a\x06\x1a\x01"
                               "x"
                               "\x1a\x01"
@@ -229,8 +229,8 @@ static void traces_merge_by_standing_behind_each_other(void **state)
     batch_free(clone);
 }
 
-/* Nodes that were opened without a change live on when the batch grows: the roots move, and they
- * must know. */
+/* Nodes that were opened but not changed stay valid when the batch grows: the roots move, and
+ * the nodes must follow. */
 static struct batch *make_traces_of(struct budget *source)
 {
     struct buffer *buffer = buffer_new_charged(sizeof(REQUEST) - 1, source);
@@ -238,7 +238,8 @@ static struct batch *make_traces_of(struct budget *source)
     return batch_new(&worker, SIGNAL_TRACES, buffer, 2, NULL, NULL);
 }
 
-/* What came stays with its source; what is made of both is charged to what they have in common. */
+/* Received bytes stay charged to their source. Bytes made from both sources are charged to their
+ * common parent. */
 static void sources_that_are_joined(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static void sources_that_are_joined(void **state)
     assert_int_equal(budget_used(&other), request);
     assert_int_equal(budget_used(&budget), 3 * request + opened);
     message_append(first, &batch->arena, APPENDED);
-    batch_flatten(batch); /* the first part, which is still of one source */
+    batch_flatten(batch); /* the first part, still of one source */
     assert_true(budget_used(&one) > 2 * request);
     batch_free(batch);
     assert_int_equal(budget_used(&one), 0);
@@ -301,7 +302,7 @@ static void dropping_settles_once(void **state)
     batch_settle(batch, &refused);
     assert_int_equal(watched.settled, 1);
     assert_int_equal(watched.code, GRPC_INTERNAL);
-    batch_drop(batch, &verdict_ok); /* settled already */
+    batch_drop(batch, &verdict_ok); /* already settled */
     assert_int_equal(watched.settled, 1);
 }
 
@@ -318,7 +319,7 @@ static void the_dictionary_is_made_anew_after_flattening(void **state)
     assert_ptr_equal(batch_dictionary(batch), dictionary);
     assert_int_equal(dictionary_count(dictionary, DICTIONARY_STRING_TABLE), 2);
     assert_int_equal(dictionary_add(dictionary, DICTIONARY_STRING_TABLE, SLICE("b")), 2);
-    struct batch *clone = batch_clone(batch); /* writes it out, so the old dictionary ends */
+    struct batch *clone = batch_clone(batch); /* encodes it, which frees the old dictionary */
     assert_null(batch->dictionary);
     assert_null(clone->dictionary);
     assert_int_equal(dictionary_add(batch_dictionary(clone), DICTIONARY_STRING_TABLE, SLICE("c")),

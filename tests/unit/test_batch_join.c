@@ -48,7 +48,7 @@ static struct buffer *flat(struct batch *batch)
     return buffer;
 }
 
-/* What is sent passes the scan that receivers make, and holds what it says. */
+/* Checks that the encoded batch passes the receivers' scan and has the stated number of items. */
 static void check_whole(struct batch *batch)
 {
     struct scan_result result;
@@ -113,8 +113,8 @@ static void join_and_cut(const struct capture *capture, void *context)
     assert_int_equal(probe.settled, 1);
 }
 
-/* Each part of the request, which was cut to max_bytes, is at most so large or has one item. On
- * average a part is filled by a third, unless items are large. */
+/* Checks that each part of the split request has at most max_bytes, or one item. On average a
+ * part is at least a third full, unless items are large. */
 static void check_parts(struct batch *part, size_t max_bytes, uint32_t items)
 {
     size_t total = 0, count = 0;
@@ -184,8 +184,8 @@ static void what_fits_stays_as_it_is(void **state)
 
 enum { SPANS = 1000 };
 
-/* A resource of 10 kB over 1000 spans: one span a part would make 10 MB of it. Returns how often
- * the whole stands in the parts. */
+/* A resource of 10 kB with 1000 spans: parts of one span each would add up to 10 MB. Returns how
+ * many times as large as the request all parts together are. */
 static size_t blow_up(const struct cut_limits *limits)
 {
     enum { RESOURCE = 10000 };

@@ -41,7 +41,7 @@ static struct buffer *make_spans(unsigned first, unsigned count, size_t padding)
     return encode(SIGNAL_TRACES, &json);
 }
 
-/* Samples with values first, first + 1, ...; each second one has a stack. */
+/* Samples with values first, first + 1, ...; every other one has a stack. */
 static struct buffer *make_samples(unsigned first, unsigned count)
 {
     struct text json = {0};
@@ -79,8 +79,8 @@ static double metric(struct fixture *f, const char *name)
     return metrics_value(f->process.metrics, name, "processor=\"batch\"");
 }
 
-/* All that arrived are the spans s0, s1, ... in order, in sound requests whose scopes fit their
- * spans. Returns how many. */
+/* Checks that the recorder received the spans s0, s1, ... in order, in valid requests whose
+ * scopes fit their spans. Returns their number. */
 static unsigned check_spans(const struct fixture *f)
 {
     typedef Opentelemetry__Proto__Collector__Trace__V1__ExportTraceServiceRequest Request;
@@ -181,7 +181,7 @@ static void cuts_at_its_largest_size(void **state)
     struct fixture_place *place =
         start(&f, SIGNAL_TRACES, "{send_batch_size: 4, send_batch_max_size: 5}");
     consume_spans(&f, place, 0, 12);
-    assert_int_equal(f.recorder.count, 2); /* two are left, which is less than 4 */
+    assert_int_equal(f.recorder.count, 2); /* two are left, fewer than 4 */
     consume_spans(&f, place, 12, 7);
     assert_int_equal(f.recorder.count, 4); /* 2 + 3, 4 */
     fixture_advance(&f, 200 * MS);
@@ -248,7 +248,7 @@ static void merges_and_cuts_profiles(void **state)
     }
 }
 
-/* ---- when what comes next cannot take it ---- */
+/* ---- when the next node cannot accept it ---- */
 
 static void keeps_what_finds_no_room(void **state)
 {
@@ -261,7 +261,7 @@ static void keeps_what_finds_no_room(void **state)
     assert_true(verdict_is_ok(&probe.verdict));
     consume_spans(&f, place, 5, 5); /* waits behind the first */
     assert_int_equal(f.recorder.refused, 1);
-    fixture_advance(&f, 60000 * MS); /* 20, 60, 140, 300 ms, then each 200 ms */
+    fixture_advance(&f, 60000 * MS); /* 20, 60, 140, 300 ms, then every 200 ms */
     assert_int_equal(f.recorder.refused, 1 + 4 + 298);
     f.recorder.answer = verdict_ok;
     consume_spans(&f, place, 10, 1);
@@ -290,7 +290,7 @@ static void keeps_what_is_refused_for_now(void **state)
     assert_int_equal(f.recorder.refused, 2);
     fixture_advance(&f, 1 * MS); /* 300 ms */
     assert_int_equal(f.recorder.refused, 3);
-    fixture_advance(&f, 60000 * MS); /* 700, 1500, 3100, 6300, then each 5 s */
+    fixture_advance(&f, 60000 * MS); /* 700, 1500, 3100, 6300 ms, then every 5 s */
     assert_int_equal(f.recorder.refused, 3 + 4 + 10);
     f.recorder.answer = verdict_ok;
     consume_spans(&f, place, 5, 5); /* does not wait for the first */
@@ -325,7 +325,7 @@ static void keeps_what_is_answered_later(void **state)
     f.recorder.hold = true;
     consume_spans(&f, place, 0, 2);
     consume_spans(&f, place, 2, 2);
-    assert_int_equal(f.recorder.held_count, 2); /* both are on their way */
+    assert_int_equal(f.recorder.held_count, 2); /* both are being sent */
     fixture_release(&f, &later);
     f.recorder.hold = false;
     fixture_advance(&f, 100 * MS);
@@ -368,8 +368,8 @@ static void refuses_beyond_its_bound(void **state)
     f.recorder.answer = verdict_ok;
     fixture_advance(&f, 100 * MS);
     assert_true(metric(&f, "profcol_processor_batch_held_bytes") == 0);
-    /* One that is larger than the bound would never fit: it goes over the bound, the next does not.
-     */
+    /* A request larger than the limit would never fit: it may exceed the limit, but the next one
+     * may not. */
     f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
     fixture_consume(&f, place->nodes[0], buffer_slice(small), 1, &probe);
     assert_true(verdict_is_ok(&probe.verdict));
@@ -416,7 +416,7 @@ static void passes_answers_on(void **state)
     f.recorder.hold = true;
     fixture_consume(&f, place->nodes[0], buffer_slice(two), 2, &probes[0]);
     fixture_consume(&f, place->nodes[0], buffer_slice(seven), 7,
-                    &probes[1]); /* in three packages: 1, 3, 3 */
+                    &probes[1]); /* in three batches: 1, 3, 3 */
     assert_int_equal(f.recorder.held_count, 3);
     assert_int_equal(probes[0].settled + probes[1].settled, 0);
     fixture_release(&f, &verdict_ok);
@@ -424,7 +424,7 @@ static void passes_answers_on(void **state)
     assert_int_equal(probes[1].settled, 1);
     assert_true(verdict_is_ok(&probes[0].verdict) && verdict_is_ok(&probes[1].verdict));
     assert_int_equal(check_spans(&f), 9);
-    /* Who sent it is told to try later, and will: so it is not kept here. */
+    /* The sender is told to try later and will do so, so the request is not kept here. */
     f.recorder.hold = false;
     f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, -1, "later");
     fixture_consume(&f, place->nodes[0], buffer_slice(two), 2, &probes[2]);
@@ -443,7 +443,7 @@ static void passes_answers_on(void **state)
 
 /* ---- metadata_keys ---- */
 
-/* Whether it was admitted. */
+/* Passes a request to the node. Returns whether it was admitted. */
 static bool consume_of(struct fixture *f, struct fixture_place *place, const char *tenant,
                        unsigned first, unsigned count)
 {
@@ -481,7 +481,7 @@ static void keeps_tenants_apart(void **state)
     fixture_deinit(&f);
 }
 
-/* Whoever sends chooses how many there are: each is found by a hash. */
+/* Clients choose how many tenants there are, so each is found by a hash. */
 static void finds_one_of_many_tenants(void **state)
 {
     (void)state;

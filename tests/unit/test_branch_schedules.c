@@ -1,33 +1,33 @@
 /*
- * Random schedules of requests, time and backends that refuse, die, hang and return, judged by a
- * model that is too simple to be wrong.
+ * Random schedules of requests, time and backends that refuse, die, hang and return. A simple model
+ * checks the results.
  *
- * A receiver stands in one or two pipelines with three backends (exporters with the real
- * `delivery`) behind them, each pipeline with a counting processor and sometimes the real `batch`.
- * Every span has a number of its own. What is checked of each schedule:
+ * A receiver is in one or two pipelines with three backends (exporters with the real `delivery`).
+ * Each pipeline has a counting processor, and some have the real `batch`. Every span has a unique
+ * number. The test checks of each schedule:
  *
- * - A backend is never asked for a span again that it has taken, that it has refused for good, or
- *   that is on its way to it (as often as there are ways to it). A second copy needs an attempt
- *   whose outcome was unknown.
- * - First attempts of a backend come in the order in which the requests were sent.
+ * - A span is not sent to a backend again if the backend has accepted it, has refused it
+ *   permanently, or is about to receive it (once for each pipeline that leads there). A backend may
+ *   get a second copy only after an attempt with an unknown outcome.
+ * - The first attempts at a backend are made in the order in which the requests were sent.
  * - No attempt is made before its Retry-After is over, unless the process drains.
- * - No attempt is begun for a sender who has given up while nobody had taken the data.
- * - For each backend, at the end: what senders were told is safe, minus what the counters say was
- *   lost on the way there, is exactly what it took. (At most that, where requests are cut, since
- *   the counters count them as a whole.) So a backend with room that is alive gets everything.
- * - Where all is acknowledged and a backend has room without bounds, it loses nothing but what it
- *   refuses for good, however often it fails.
- * - With block_on_overflow everywhere, all get a request or none: no attempt was made of what a
- *   sender was refused, and no branch lost what another one took.
+ * - No attempt is begun for a sender that gave up before any backend had the data.
+ * - At the end, each backend has accepted exactly the acknowledged spans, minus those that the
+ *   counters report as lost on the way to it. (If requests are split, it may have fewer lost ones,
+ *   because the counters count whole requests.) So a working backend with room gets everything.
+ * - If everything is acknowledged and a backend has unlimited room, nothing is lost but what it
+ *   refuses permanently, however often it fails.
+ * - With block_on_overflow everywhere, either all backends get a request or none: a request that
+ *   was refused to its sender was never attempted, and no branch lost what another one accepted.
  * - queue_size, component->held, the bytes of requests that wait for room and all memory together
- *   stay within their bounds after every step, and so does what branches keep.
- * - Every receipt settles once; the counting processor sees a span once.
- * - When all backends return, everything drains and lost_items is 0. Else lost_items is what was
- *   acknowledged and was still missing somewhere, and 0 where nothing was.
+ *   stay within their limits after every step, and so do the batches that branches keep.
+ * - Every receipt settles once, and the counting processor sees every span once.
+ * - When all backends return, everything drains and lost_items is 0. Otherwise lost_items counts
+ *   the acknowledged spans that a backend still lacked.
  *
- * A second test runs a few schedules on two workers with threads and checks the same at the end;
- * it is meant for the thread sanitizer. PROFCOL_SEED, PROFCOL_SCHEDULES and
- * PROFCOL_THREADED_SCHEDULES replace the defaults; PROFCOL_SHOW=1 prints each configuration.
+ * A second test, meant for the thread sanitizer, runs a few schedules on two workers with threads
+ * and checks the same at the end. PROFCOL_SEED, PROFCOL_SCHEDULES and PROFCOL_THREADED_SCHEDULES
+ * replace the defaults; PROFCOL_SHOW=1 prints each configuration.
  */
 #include "core/base/container_of.h"
 #include "core/base/log.h"
@@ -53,7 +53,8 @@ enum { SCHEDULES = 4000, THREADED_SCHEDULES = 6 };
 enum { SCHEDULES = 10000, THREADED_SCHEDULES = 6 };
 #endif
 enum { BACKENDS = 3, PIPELINES = 2, WORKERS = 2, REQUESTS_MAX = 64, SPANS_MAX = 5 };
-/* The second is of what `batch` makes, with what its holders add; the third is what they add. */
+/* REQUEST_BYTES_MAX limits a batch that `batch` makes, including what its holders add.
+ * KEPT_BYTES is what they add. */
 enum { BALLAST_MAX = 500, REQUEST_BYTES_MAX = 7000, KEPT_BYTES = 1024 };
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -64,9 +65,9 @@ enum { BALLAST_MAX = 500, REQUEST_BYTES_MAX = 7000, KEPT_BYTES = 1024 };
 struct span_at_backend {
     uint8_t taken;
     uint8_t under_way;
-    uint8_t unknown; /* taken by an attempt whose outcome nobody knows */
+    uint8_t unknown; /* accepted in attempts with unknown outcome */
     bool was_attempted;
-    bool was_refused; /* for good */
+    bool was_refused; /* permanently */
     uint64_t not_before_ns;
 };
 
@@ -81,28 +82,28 @@ struct model_request {
     struct model_span spans[SPANS_MAX];
 };
 
-/* What one worker has seen. */
+/* What happened on one worker. */
 struct lane {
     struct model_request requests[REQUESTS_MAX];
     unsigned request_count;
-    uint64_t newest[BACKENDS]; /* first attempts so far; the number of the last, plus 1 */
+    uint64_t newest[BACKENDS]; /* number of the last span first attempted, plus 1 */
     uint64_t taken[BACKENDS];
-    bool has_refused[BACKENDS]; /* something for good */
-    uint64_t random;            /* of what happens on the worker */
+    bool has_refused[BACKENDS]; /* some span permanently */
+    uint64_t random;            /* for decisions on the worker */
 };
 
 enum mood { MOOD_WELL, MOOD_MOODY, MOOD_DEAD, MOOD_SILENT, MOODS };
 
 struct backend_model {
     _Atomic(enum mood) mood;
-    bool is_reliable; /* always well */
+    bool is_reliable; /* always in MOOD_WELL */
     bool has_queue;
-    bool acknowledges; /* its queue does */
+    bool acknowledges; /* on entry to its queue */
     bool blocks;
-    bool cuts;            /* requests that their senders wait for */
+    bool cuts;            /* splits requests whose senders wait */
     bool is_roomy;        /* never full */
     bool counts_requests; /* queue_size is in requests */
-    unsigned ways;        /* pipelines it stands in */
+    unsigned ways;        /* number of pipelines that lead to it */
     struct component *component;
 };
 
@@ -117,21 +118,21 @@ struct pipeline_model {
 struct schedule {
     struct graph_bench bench;
     uint64_t random;
-    uint64_t unit_ns; /* a millisecond of the schedule */
+    uint64_t unit_ns; /* nanoseconds of one step of time */
     unsigned workers;
     unsigned pipeline_count;
     struct pipeline_model pipelines[PIPELINES];
     struct backend_model backends[BACKENDS];
     struct lane lanes[WORKERS];
-    bool acknowledges; /* somebody on the way, before a backend has taken it */
-    bool cuts;         /* somebody cuts requests that their senders wait for */
+    bool acknowledges; /* a node does, before a backend has the data */
+    bool cuts;         /* a node splits requests whose senders wait */
     bool is_stopping;
 };
 
 static struct schedule schedule;
 static char seed_text[100];
 
-/* Fails on any thread, with the seed. */
+/* Fails on any thread, and prints the seed. */
 #define check(CONDITION)                                                                           \
     do {                                                                                           \
         if (!(CONDITION)) {                                                                        \
@@ -151,7 +152,7 @@ static uint64_t roll(uint64_t below)
     return draw(&schedule.random, below);
 }
 
-/* Numbers say where a span stands in the model. */
+/* The number of a span says where it is in the model. */
 static uint64_t number_of(unsigned worker, unsigned request)
 {
     return (uint64_t)worker << 32 | (uint64_t)request << 8;
@@ -226,7 +227,7 @@ struct backend_node {
 
 enum fate { FATE_TAKEN, FATE_LATER, FATE_REFUSED, FATE_SILENCE };
 
-/* The exporter's part of a shipment: its attempt, and the next one. */
+/* The exporter_data of a shipment: its attempt, and the next one. */
 struct attempt {
     struct timer timer;
     struct shipment *shipment;
@@ -245,8 +246,9 @@ static struct lane *lane_of(const struct backend_node *self)
     return &schedule.lanes[self->node.worker->index];
 }
 
-/* Where a queue or a processor acknowledges, one of them may have it. Where requests are cut, a
- * part of one may stand beside a part of another. */
+/* Whether neither the pipeline nor a backend has the request. A queue or processor that
+ * acknowledges may have it. If requests are split, a part of one may be sent with a part of
+ * another. */
 static bool nobody_has(const struct model_request *request)
 {
     if (request->sender.settled > 0 || schedule.acknowledges || schedule.cuts)
@@ -258,7 +260,7 @@ static bool nobody_has(const struct model_request *request)
     return true;
 }
 
-/* One request: the first span tells. */
+/* Checks the begin of an attempt for one span. */
 static void judge_begin(void *context, uint64_t span)
 {
     struct backend_node *self = context;
@@ -278,7 +280,7 @@ static void judge_begin(void *context, uint64_t span)
 }
 
 struct abandonment {
-    bool is_alive; /* somebody waits for a span of it, or somebody has it */
+    bool is_alive; /* a sender waits, or some node has data of it */
 };
 
 static void look_for_sender(void *context, uint64_t span)
@@ -351,7 +353,7 @@ static enum fate choose_fate(struct backend_node *self)
     return FATE_TAKEN;
 }
 
-/* Sets fate, Retry-After and the time of the answer. */
+/* Chooses the outcome, Retry-After and the time of the answer. */
 static void begin_attempt(struct attempt *attempt)
 {
     struct backend_node *self = attempt->node;
@@ -418,7 +420,7 @@ static void backend_deinit(struct component *component)
     delivery_shared_deinit(&backend->shared);
 }
 
-/* Spreads the waits, the same way in each run. */
+/* State of the jitter of back-off, equal in each run. */
 static _Thread_local uint64_t spread;
 
 static uint64_t spread_bits(void)
@@ -591,7 +593,7 @@ static void write_batch(struct text *yaml, unsigned number)
                 pipeline->acknowledges ? "admitted" : "delivered");
 }
 
-/* Every backend stands somewhere. */
+/* Chooses pipelines, so that each backend is in at least one. */
 static void choose_ways(void)
 {
     for (unsigned i = 0; i < BACKENDS; i++) {
@@ -690,7 +692,7 @@ static void begin(uint64_t seed, bool is_real)
 
 /* ---- events ---- */
 
-/* On the worker. */
+/* Runs on the worker. */
 static void send_request(unsigned worker)
 {
     struct lane *lane = &schedule.lanes[worker];
@@ -726,7 +728,7 @@ static double metric(const char *name, const char *labels)
     return graph_bench_metric(&schedule.bench, name, labels);
 }
 
-/* what: "exporter", of a component "id/number". */
+/* label: what="id/number", for example exporter="backend/1". */
 static double metric_of(const char *name, const char *what, const char *id, unsigned number)
 {
     char labels[60];
@@ -768,7 +770,8 @@ static double lost_behind(unsigned pipeline, unsigned backend)
     return metric_behind("profcol_branch_lost_spans", pipeline, backend);
 }
 
-/* When `batch` holds nothing, each request that is kept is its branch's own to bound. */
+/* Checks the limits of kept batches. While `batch` holds nothing, each kept batch counts within
+ * the limit of its branch. */
 static void judge_kept(void)
 {
     double kept[BACKENDS] = {0};
@@ -851,7 +854,8 @@ static double taken_by(unsigned backend)
     return taken;
 }
 
-/* Spans that are promised to the backend, not counted as lost, and not with it. */
+/* Returns the number of acknowledged spans that the backend lacks and no counter reports as
+ * lost. */
 static double missing_at(unsigned backend)
 {
     double missing = -taken_by(backend);
@@ -876,7 +880,7 @@ static bool all_block(void)
     return true;
 }
 
-/* Nobody got what its sender was refused. */
+/* Checks that no backend got a request that was refused to its sender. */
 static void judge_refused(const struct model_request *request)
 {
     for (uint32_t k = 0; k < request->count; k++)
@@ -899,7 +903,7 @@ static void judge_request(const struct model_request *request, bool blocks)
         }
 }
 
-/* Whether it has no reason to go without anything that another one took. */
+/* Whether the backend must get everything that another one accepted. */
 static bool has_to_get_all(unsigned i)
 {
     const struct backend_model *model = &schedule.backends[i];
@@ -925,7 +929,7 @@ static void judge_backend(unsigned i)
         check(lost_behind(p, i) == 0 || !has_to_get_all(i));
     for (unsigned p = 0; p < schedule.pipeline_count; p++)
         check(!all_block() || model->ways > 1 || schedule.is_stopping || lost_behind(p, i) == 0);
-    /* Without a queue that acknowledges, a sender who gives up may be why. */
+    /* Without a queue that acknowledges, a sender that gives up may be the reason. */
     if (!model->is_reliable || !model->is_roomy || !model->acknowledges || schedule.is_stopping)
         return;
     for (unsigned p = 0; p < schedule.pipeline_count; p++)
@@ -943,7 +947,7 @@ static void judge_all(void)
         judge_backend(i);
 }
 
-/* What was missing before the stop is what the stop has lost. */
+/* Checks that lost_items at the stop is what backends lacked before it. */
 static void judge_lost(const double *missing, bool all_settled)
 {
     double lost = (double)atomic_load(&schedule.bench.process.lost_items), sum = 0;
@@ -980,7 +984,8 @@ static void heal_all(void)
         atomic_store(&schedule.backends[i].mood, MOOD_WELL);
 }
 
-/* The backends return and everything drains; or the time is over before that; or nobody waits. */
+/* Ends the schedule: the backends return and everything drains, or the drain deadline passes
+ * first, or there is no drain. */
 static void finish(void)
 {
     uint64_t dice = roll(10);
@@ -1084,7 +1089,7 @@ static void test_threads(void **state)
     }
 }
 
-/* An assert must not hide which schedule it was. */
+/* Prints the schedule when an assert fails. */
 static void on_abort(int number)
 {
     (void)number;

@@ -8,7 +8,7 @@
 
 #include "core/base/budget.h"
 
-/* What an account gets, taking one byte after the other. */
+/* Reserves bytes one by one, until the account is refused. Returns their number. */
 static size_t take_all(struct budget *account)
 {
     size_t taken = 0;
@@ -27,11 +27,11 @@ static void one_hog_leaves_a_fifth(void **state)
     assert_false(budget_has_room(&hog, 1));
     assert_true(budget_has_room(&good, 225));
     assert_false(budget_has_room(&good, 226));
-    assert_true(budget_reserve(&good, 225)); /* half of what is left with the spare quarter */
+    assert_true(budget_reserve(&good, 225)); /* half of what is left, including the spare quarter */
     assert_false(budget_reserve(&hog, 1));
 }
 
-/* The first ones take what they get, one after the other, as often as there is room for more. */
+/* Hogs take as much as they get, one after another, again and again. */
 static void hogs_leave_room_for_others(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void hogs_leave_room_for_others(void **state)
     }
 }
 
-/* Arenas of what was admitted before fill the rest, and a little more. */
+/* Arenas of admitted requests fill the rest, and a little more. */
 static void charges_leave_room_for_small_accounts(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void charges_leave_room_for_small_accounts(void **state)
     assert_int_equal(take_all(&good), 100);
     assert_false(budget_has_room(&good, 1));
     assert_int_equal(take_all(&hog), 0);
-    assert_false(budget_reserve(&all, 1)); /* who has no account has no spare room */
+    assert_false(budget_reserve(&all, 1)); /* without an account there is no spare room */
     budget_release(&hog, 1050);
     assert_true(budget_reserve(&all, 900));
 }
@@ -84,8 +84,8 @@ static void two_hogs_get_the_same(void **state)
     assert_int_equal(budget_used(&other), 400);
 }
 
-/* A hog that came first has to give back before it gets more; the good client does not wait for
- * that. */
+/* A hog that came first gets no more before it has released memory. The good client does not
+ * have to wait for that. */
 static void who_holds_most_is_refused_first(void **state)
 {
     (void)state;
@@ -110,9 +110,9 @@ static void everything_comes_back(void **state)
     struct budget all = {.limit_bytes = 1000};
     struct budget one = {.parent = &all}, other = {.parent = &all};
     assert_true(budget_reserve(&one, 500));
-    budget_charge(&one, 750); /* without asking */
+    budget_charge(&one, 750); /* without a reservation */
     assert_int_equal(budget_used(&all), 1250);
-    assert_false(budget_reserve(&other, 1)); /* the whole is full, and the spare room */
+    assert_false(budget_reserve(&other, 1)); /* all is full, and so is the spare room */
     assert_false(budget_has_room(&one, 0));
     assert_true(budget_reserve(&other, 0));
     assert_false(budget_reserve(&all, 1));

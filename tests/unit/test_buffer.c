@@ -44,7 +44,7 @@ static void charging_does_not_ask(void **state)
     struct budget budget = {.limit_bytes = 10};
     struct buffer *buffer = buffer_new_charged(100, &budget);
     assert_int_equal(budget_used(&budget), 100);
-    assert_false(budget_reserve(&budget, 1)); /* over the limit already */
+    assert_false(budget_reserve(&budget, 1)); /* already above the limit */
     buffer_unref(buffer);
     assert_int_equal(budget_used(&budget), 0);
 }
@@ -67,7 +67,7 @@ static void growth_is_charged(void **state)
     assert_int_equal(budget_used(&budget), 0);
 }
 
-/* Twice as much would be over the budget; the bytes themselves are not. */
+/* Doubling the capacity would exceed the budget; the bytes themselves do not. */
 static void the_last_bytes_of_a_budget_can_be_used(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void the_maximum_is_a_maximum(void **state)
         {10, 10, 1, 10, false},
         {10, 4, 6, 10, true},
         {10, 4, 7, 10, false},
-        {4096, 0, 100, 50, false}, /* there is room, but not by the limit */
+        {4096, 0, 100, 50, false}, /* there is memory, but the limit is lower */
         {4096, 40, 11, 50, false},
         {4096, 40, 10, 50, true},
         {10, 10, SIZE_MAX, SIZE_MAX, false},
@@ -158,7 +158,7 @@ static void references_are_counted_across_threads(void **state)
     buffer_unref(buffer);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(budget_used(&budget), 0); /* the last reference freed it, and once */
+    assert_int_equal(budget_used(&budget), 0); /* the last reference freed it, once */
     buffer_unref(NULL);
 }
 
@@ -200,10 +200,10 @@ static void memory_is_adopted(void **state)
     struct buffer *buffer = buffer_adopt(memory, 900, 1000, &budget);
     assert_ptr_equal(buffer->data, memory);
     assert_int_equal(buffer->size, 900);
-    assert_int_equal(budget_used(&budget), 1000); /* without asking */
+    assert_int_equal(budget_used(&budget), 1000); /* without a reservation */
     buffer_unref(buffer);
     buffer = buffer_adopt(calloc(1, 1000), 10, 1000, &budget);
-    assert_int_equal(budget_used(&budget), 10); /* the rest was given back */
+    assert_int_equal(budget_used(&budget), 10); /* the rest was released */
     buffer_unref(buffer);
     buffer = buffer_adopt(NULL, 0, 0, &budget);
     assert_int_equal(buffer->size, 0);

@@ -16,7 +16,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* One request and what became of it. */
+/* One request and its outcome. */
 struct call {
     struct client_request request;
     struct slice body[3];
@@ -25,7 +25,7 @@ struct call {
     char why[512];
     int status;
     char answer[256];
-    char message[64]; /* of the header "grpc-message" */
+    char message[64]; /* the header "grpc-message" */
     size_t answer_size;
     bool cut;
     struct call *next; /* sent when this one is done */
@@ -230,8 +230,8 @@ static void a_large_body_to_a_slow_reader(void **state)
     free(bytes);
 }
 
-/* The bodies go away when their requests are cancelled half-way; what was begun on the shared
- * connection must stay well-formed. */
+/* The caller frees the body of a cancelled request at once, even when half of it is sent. The
+ * frames on the shared connection must stay well-formed. */
 static void cancelled_while_being_sent(void **state)
 {
     (void)state;
@@ -301,11 +301,11 @@ static void names_are_looked_up(void **state)
     options.host = "no-such-host.invalid";
     client = client_new(&worker, &options, &err);
     call = send_one(client);
-    if (call.failure != CLIENT_TIMEOUT) { /* where no name server can be reached */
+    if (call.failure != CLIENT_TIMEOUT) { /* if no name server can be reached */
         assert_int_equal(call.failure, CLIENT_CONNECT_FAILED);
         assert_non_null(strstr(call.why, "look up no-such-host.invalid: "));
     }
-    /* Freed while a look-up is under way. */
+    /* The client is freed during a look-up. */
     prepare(&call, "/");
     run_for(SECOND / 4);
     client_send(client, &call.request);
@@ -341,14 +341,14 @@ static void unix_sockets(void **state)
     }
 }
 
-/* Evil backends: what each does to one request, and the request after it. */
+/* Malicious backends: what each does to one request and to the next one. */
 struct evil {
     const char *name;
     enum peer_protocol protocol;
     struct peer_answer answer;
     enum client_failure failure;
     int status;
-    const char *why; /* contained in the text */
+    const char *why; /* part of the error's text */
     bool cut;
 };
 
@@ -666,7 +666,8 @@ static void a_peer_that_only_hangs_up(void **state)
     }
 }
 
-/* As a proxy without a backend does: it is as if nobody listened, and not called without end. */
+/* The peer behaves like a proxy without a backend: the client treats it as unreachable and does
+ * not reconnect endlessly. */
 static void a_peer_that_hangs_up_first(void **state)
 {
     (void)state;
@@ -701,8 +702,8 @@ static void say_nothing(void *context, int socket, unsigned connection)
         ;
 }
 
-/* The peer accepts and is silent: later requests try a new connection, and a ping finds out without
- * any request. */
+/* The peer accepts and then is silent. Later requests use a new connection, and a ping detects
+ * the dead one even without requests. */
 static void a_dead_connection_is_left(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* core/base/clock.h */
+/* Tests of core/base/clock.h. */
 
 #include "core/base/clock.h"
 

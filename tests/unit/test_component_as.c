@@ -35,7 +35,7 @@ static void use_node(struct own_node *node)
     node_as(struct own_node, &node->node, &own_type)->number = 1;
 }
 
-/* The struct says more than its type has allocated. */
+/* The struct is larger than the memory that its type allocated. */
 static void use_small_component(struct own_node *node)
 {
     component_as(struct own, node->node.component, &small_type)->number = 1;

@@ -91,7 +91,7 @@ static void types_implement_what_their_kind_needs(void **state)
     }
 }
 
-/* ---- their life, between the receiver otlp and the exporter nop ---- */
+/* ---- starting and stopping, between the receiver otlp and the exporter nop ---- */
 
 static const char *receiver_of(const struct config_type *type)
 {
@@ -159,7 +159,7 @@ static void begin_life(struct life *life, const struct config_type *type, unsign
                                       .system_memory_bytes = (size_t)1 << 30,
                                       .memory_limit_bytes = (size_t)1 << 30,
                                       .version = "test"}};
-    life->config = configure(type); /* before there are threads, because it may fail the test */
+    life->config = configure(type); /* before threads start, because it may fail the test */
     for (unsigned i = 0; i < workers; i++)
         assert_true(worker_init(&life->workers[i], i, &err));
     for (unsigned i = 0; i < workers; i++)
@@ -288,7 +288,7 @@ static void deliver(struct life *life, const struct config_type *type, struct de
     }
 }
 
-/* Whether drained or not, each receipt is settled once, and nothing is left. */
+/* Each receipt is settled once and nothing is left, with a drain and without. */
 static void each_ends_with_data_and_answers_for_it(void **state)
 {
     (void)state;

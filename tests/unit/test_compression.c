@@ -12,7 +12,7 @@
 
 #define MIB ((size_t)1024 * 1024)
 
-/* Half repetitive, half noise; the same for the same size. */
+/* Returns text that is half repetitive, half noise; always the same for the same size. */
 static uint8_t *make_text(size_t size)
 {
     uint8_t *text = memory_alloc(size + 1);
@@ -116,7 +116,7 @@ static void snappy_of_grpc_is_framed(void **state)
     buffer_unref(packed);
 }
 
-/* Each prefix of each stream, and each stream with something behind it. */
+/* Every prefix of a stream is corrupt, and every stream with trailing bytes. */
 static void cut_or_continued_is_corrupt(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void cut_or_continued_is_corrupt(void **state)
         struct buffer *out;
         for (size_t size = 0; size < packed->size; size++) {
             if (c == COMPRESSION_X_SNAPPY_FRAMED && size == 10)
-                continue; /* a stream of no chunks */
+                continue; /* a stream without chunks */
             assert_int_equal(
                 unpack((enum compression)c, slice_of(packed->data, size), 1000000, NULL, &out),
                 DECOMPRESS_CORRUPT);
@@ -153,7 +153,7 @@ static void flipped_bits_never_pass_unseen(void **state)
             packed->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
             struct buffer *out;
             if (unpack(checked[c], buffer_slice(packed), 100000, NULL, &out) == DECOMPRESS_OK) {
-                /* A bit of a header that says nothing about the data, or a chunk that became
+                /* The bit was in a header and did not affect the data, or it made a chunk
                  * skippable. */
                 assert_true(out->size == 0 || slice_equal(buffer_slice(out), in));
                 buffer_unref(out);
@@ -181,7 +181,7 @@ static void members_and_frames_may_follow_each_other(void **state)
     }
 }
 
-/* As streaming clients send it, which do not know its length in advance. */
+/* Compresses like a streaming client, which does not know the length in advance. */
 static struct buffer *stream_zstd(struct slice plain, int window_log)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -197,7 +197,8 @@ static struct buffer *stream_zstd(struct slice plain, int window_log)
     return packed;
 }
 
-/* A decoder that streams keeps its last output once more; that has to fit as well. */
+/* A streaming decoder keeps a second copy of its last output (the window), which must fit as
+ * well. */
 static void the_window_of_a_stream_needs_room(void **state)
 {
     (void)state;
@@ -214,7 +215,7 @@ static void the_window_of_a_stream_needs_room(void **state)
     assert_int_equal(budget_used(&budget), out->capacity);
     buffer_unref(out);
     buffer_unref(packed);
-    packed = stream_zstd(slice_of(text, MIB), 16); /* a small window is kept with the context */
+    packed = stream_zstd(slice_of(text, MIB), 16); /* a small window is part of the context */
     budget.limit_bytes = MIB + MIB / 2;
     assert_int_equal(unpack(COMPRESSION_ZSTD, buffer_slice(packed), MIB, &budget, &out),
                      DECOMPRESS_OK);
@@ -223,8 +224,8 @@ static void the_window_of_a_stream_needs_room(void **state)
     free(text);
 }
 
-/* 100 MiB of zeros in each encoding against a limit of 20: refused, and never more reserved than
- * the limit, a step and a window. */
+/* 100 MiB of zeros in each encoding with a limit of 20 MiB are refused. Reserved memory never
+ * exceeds the limit, one step and a window. */
 static void bombs_cost_no_more_than_the_limit(void **state)
 {
     (void)state;
@@ -249,8 +250,8 @@ static void bombs_cost_no_more_than_the_limit(void **state)
     free(zeros);
 }
 
-/* A few bytes of zstd become 1 MiB, and no more: with a length in front, without one, in many
- * frames. */
+/* A few bytes of zstd may decompress to 1 MiB, but no more: with a content size, without one, in
+ * many frames. */
 static void what_deflate_cannot_reach_is_too_dense(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void what_deflate_cannot_reach_is_too_dense(void **state)
     struct slice mib = slice_of(zeros, MIB), more = slice_of(zeros, 2 * MIB);
     struct buffer *packed = compress_slices(COMPRESSION_ZSTD, 1, false, &mib, 1, NULL);
     check_same(COMPRESSION_ZSTD, buffer_slice(packed), mib);
-    assert_true(buffer_reserve(packed, 3 * packed->size, SIZE_MAX)); /* it appends itself */
+    assert_true(buffer_reserve(packed, 3 * packed->size, SIZE_MAX)); /* it is appended to itself */
     for (int i = 0; i < 2; i++)
         buffer_append(packed, packed->data, packed->size, SIZE_MAX);
     struct buffer *out;
@@ -298,7 +299,7 @@ static void zstd_windows_are_bounded(void **state)
         ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, log);
         ZSTD_inBuffer input = {text, size, 0};
         ZSTD_outBuffer output = {packed, ZSTD_compressBound(size), 0};
-        /* Without a size in the header: the window must be kept. */
+        /* Without a content size, the decoder must keep the window. */
         while (ZSTD_compressStream2(context, &output, &input, ZSTD_e_flush) != 0)
             ;
         while (ZSTD_compressStream2(context, &output, &input, ZSTD_e_end) != 0)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What every built-in component promises in its table. */
+/* Checks the table of every built-in component. */
 
 static void tables_are_right(void **state)
 {

@@ -88,7 +88,7 @@ static const char *const cases[][2] = {
     {"unused: 3", "11: warning: K::unused: is accepted but has no effect in profcol\n"},
     {"unused: 1", ""},
     {"unused: x", "19: error: K::unused: expected a whole number, got \"x\"\n"},
-    /* several at once, sorted */
+    /* several errors, sorted */
     {"timeout: 5, count: a, flag: b",
      "20: error: K::timeout: 5 has no unit; write 5s or 5ms\n"
      "t.yaml:2:30: error: K::count: expected a whole number, got \"a\"\n"

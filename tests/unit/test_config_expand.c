@@ -44,7 +44,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* As the value of a text field. NULL: the field stays empty. */
+/* The first is the value of a text field, the second the result. NULL: the field stays empty. */
 static const char *const texts[][2] = {
     {"${env:VALUE}", "hello"},
     {"${VALUE}", "hello"},
@@ -62,7 +62,7 @@ static const char *const texts[][2] = {
     {"${env:${env:NAME}}", "hello"},
     {"${${NAME}}", "hello"},
     {"${env:UNSET:-${env:UNSET:-${VALUE}}}", "hello"},
-    /* text as it is, whatever YAML would see in it */
+    /* text stays text, even if YAML would read a number */
     {"${NUM}", "0123"},
     {"${BOOL}", "true"},
     {"${YES}", "yes"},
@@ -89,7 +89,7 @@ static const char *const texts[][2] = {
     {"'$${a ${VALUE}}'", "${a hello}"},
     {"'$${env:${N}}'", "${env:7}"},
     {"${DOLLARS}", "a$b"},
-    /* what is no placeholder */
+    /* text that is not a placeholder */
     {"'}${VALUE}{'", "}hello{"},
     {"'{${VALUE}}'", "{hello}"},
     {"'${VALUE'", "${VALUE"},
@@ -109,7 +109,7 @@ static void placeholders_in_text_fields(void **state)
         struct text body = {0};
         struct text report = {0};
         text_printf(&body, "text: %s", texts[i][0]);
-        /* Block style, where braces mean nothing. */
+        /* Block style, in which braces have no meaning. */
         struct text yaml = {0};
         text_printf(&yaml,
                     "processors:\n  kinds:\n    %s\nreceivers: {otlp: }\nexporters: {nop: "
@@ -131,7 +131,7 @@ static void placeholders_in_text_fields(void **state)
 
 static const char place[] = "t.yaml:2:18: error: processors::kinds::";
 
-/* In another field; what is expected is the report without its place. */
+/* Placeholders in other fields, and the expected report without its position. */
 static const char *const others[][2] = {
     {"count: '${N}'", ""},
     {"count: '${FLOAT}'", ""},
@@ -192,7 +192,7 @@ static void placeholders_in_other_fields(void **state)
             colon = strstr(colon, "kinds::");
         if (strcmp(others[i][1], colon ? colon + strlen("kinds::") : text) != 0)
             fail_msg("%s: %s", others[i][0], text);
-        /* A message stands where its placeholder stands. */
+        /* A message has the position of its placeholder. */
         if (strncmp(others[i][0], "text:  '", 8) == 0)
             assert_int_equal(strncmp(text, place, strlen(place)), 0);
         config_free(config);

@@ -83,7 +83,7 @@ static void sources_can_be_variables_and_paths(void **state)
     text_deinit(&report);
 }
 
-/* What is replaced is not expanded. */
+/* A replaced value is not expanded. */
 static void an_overwritten_placeholder_is_not_told(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void mistakes_name_their_source(void **state)
     }
 }
 
-/* The files and variables of the process itself. */
+/* Uses the files and environment variables of the process. */
 static void real_files_and_variables_are_read(void **state)
 {
     (void)state;

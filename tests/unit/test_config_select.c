@@ -87,7 +87,7 @@ static void nothing_left_out_is_silent(void **state)
          TRACES, true, "");
 }
 
-/* Both ends are in pipelines that stay. */
+/* Both ends are in remaining pipelines. */
 static void a_connector_in_use_stays(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void a_connector_in_use_stays(void **state)
          TRACES, true, "");
 }
 
-/* And a pipeline that leads only there. */
+/* Pipelines that lead only to such a pipeline are left out, too. */
 static void pipelines_that_lead_only_elsewhere_are_left_out(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
     "processors: {batch: , kinds: , kinds/slow: }\n"                                               \
     "exporters: {nop: , otlp_grpc: {endpoint: 'a:1'}}\n"
 
-/* Every component is used, so that no warning is in the way. */
+/* Uses every component, so that there are no warnings. */
 #define USED                                                                                       \
     "    traces/all: {receivers: [otlp, otlp/2], processors: [batch, kinds, kinds/slow], "         \
     "exporters: [nop, "                                                                            \
@@ -21,7 +21,7 @@
 
 /* ---- pipelines ---- */
 
-/* A pipeline at line 7, and the report. */
+/* A pipeline at line 7, and its report. */
 static const char *const pipelines[][2] = {
     {"traces: {receivers: [otlp], exporters: [nop]}", ""},
     {"profiles/a b: {}",
@@ -165,7 +165,8 @@ static const char *const files[][2] = {
      "mean \"health_check\"?\n"},
     {COMPONENTS SERVICE "  extensions: health_check\nextensions: {health_check: }\n",
      "t.yaml:7:15: error: service::extensions: expected a list of extensions, got text\n"},
-    /* what nobody uses is silent, as in the Collector; see strict_reports_what_nobody_uses */
+    /* unused components are not reported, as in the Collector; see
+     * strict_reports_what_nobody_uses */
     {COMPONENTS SERVICE "extensions: {health_check: }\n", ""},
     /* ids and types */
     {COMPONENTS SERVICE "extensions: {health_chek: }\n",

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- what is right ---- */
+/* ---- valid YAML ---- */
 
 static const char *const raw_cases[][2] = {
-    /* as written for `raw`, as print-config shows it below "    raw:" */
+    /* the value of `raw`, and what print-config prints after " raw:" */
     {"1", " 1\n"},
     {"'1'", " \"1\"\n"},
     {"!!str 1", " \"1\"\n"},
@@ -57,7 +57,7 @@ static void yaml_becomes_the_same_tree(void **state)
     }
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid YAML ---- */
 
 static const char *const errors[][2] = {
     {"", "t.yaml: error: empty configuration file\n"},
@@ -115,7 +115,8 @@ static void a_control_character_in_a_key_is_escaped(void **state)
 
 /* ---- limits ---- */
 
-/* Repeats a piece; expects one error with the text, within a second of CPU time. */
+/* Repeats `piece` `count` times. Expects one error with the text, within a few seconds of CPU
+ * time. */
 static void expect_limit(const char *before, const char *piece, size_t count, const char *expected)
 {
     struct text yaml = {0};
@@ -189,7 +190,7 @@ static void many_errors_are_cut(void **state)
     for (const char *c = report.data; *c; c++)
         lines += *c == '\n';
     assert_int_equal(lines, CONFIG_MAX_MESSAGES + 1);
-    /* And no receiver, no exporter, no pipeline. */
+    /* The count includes the missing receiver, exporter and pipeline. */
     assert_non_null(strstr(report.data, "... and 4903 more\n"));
     text_deinit(&yaml);
     text_deinit(&report);

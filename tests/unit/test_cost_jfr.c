@@ -16,13 +16,13 @@
     "101 jdk.ExecutionSample stackTrace:30# state:35# contextId:10 spanName:10"
 #define TYPES STACKS METHOD EVENTS
 
-/* A recording while it is written: constants, then events. */
+/* The state while a recording is written: constants, then events. */
 struct recording {
     struct jfr_fixture jfr;
     size_t constants;
 };
 
-/* The checkpoint is begun, with so many pools. */
+/* Begins the checkpoint, with the given number of pools. */
 static void begin_recording(struct recording *r, const char *classes, int64_t pools)
 {
     *r = (struct recording){.constants = 0};
@@ -42,7 +42,7 @@ static void put_text(struct recording *r, int encoding, int c, size_t size)
 
 enum { UTF8 = 3, CHARS = 4, LATIN1 = 5 };
 
-/* Events of five numbers each, up to the size; then the request. */
+/* Writes events of five numbers each until `size` is reached; then completes the request. */
 static void end_recording(struct recording *r, struct wire_writer *out, size_t size,
                           const int64_t *event, size_t count)
 {
@@ -60,7 +60,7 @@ static void end_recording(struct recording *r, struct wire_writer *out, size_t s
     end_recording((r), (out), (size), (const int64_t[]){__VA_ARGS__},                              \
                   sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-/* Pools of one state, one class, one method and one stack of it; five in all with the symbols. */
+/* Writes pools with one state, class, method and stack. With the symbols, they are five. */
 static void put_one_stack(struct recording *r)
 {
     JFR_NUMBERS(&r->jfr, 35, 1, 1, 3, 1, 'R', 33, 1, 21, 42, 32, 1, 1, 21, 42, 30, 1, 1, 1, 1);
@@ -76,7 +76,7 @@ static void jfr_events(struct wire_writer *out, size_t size)
     END(&r, out, size, 1, 1, 0, 0);
 }
 
-/* Methods and a frame of each, in one stack. */
+/* Writes methods, and one stack with a frame of each. */
 static void put_methods(struct recording *r, size_t size, int64_t type, int64_t name)
 {
     int64_t count = (int64_t)((size - r->jfr.out.size) / 8);
@@ -118,7 +118,7 @@ static void jfr_symbols_bad_utf8(struct wire_writer *out, size_t size)
     put_symbol_and_methods(out, size, UTF8, 0xff);
 }
 
-/* One class whose name is long, methods with names of their own. */
+/* One class with a long name; methods with different names. */
 static void jfr_class_names(struct wire_writer *out, size_t size)
 {
     struct recording r;
@@ -138,7 +138,7 @@ static void jfr_class_names(struct wire_writer *out, size_t size)
     END(&r, out, 0, 1, 1, 0, 0);
 }
 
-/* Symbols that are all the one text of the string pool. */
+/* Symbols that all refer to the one text of the string pool. */
 static void jfr_symbol_references(struct wire_writer *out, size_t size)
 {
     struct recording r;
@@ -158,8 +158,8 @@ static void jfr_symbol_references(struct wire_writer *out, size_t size)
     END(&r, out, 0, 1, 1, 0, 0);
 }
 
-/* Records with a field of our own choice in front, as long as we like; class: the one a method
- * names, which there may be or not. */
+/* Writes records with an extra first field of any length. class: the class id of the methods,
+ * which need not exist. */
 static void put_large_methods(struct wire_writer *out, size_t size, int64_t type)
 {
     struct recording r;
@@ -241,7 +241,7 @@ static void jfr_states(struct wire_writer *out, size_t size)
     END(&r, out, size, 1, 1, 0, 0);
 }
 
-/* Ids of classes with zeros in front: fields name them. */
+/* Ids of classes with leading zeros, to which fields refer. */
 static void jfr_class_ids(struct wire_writer *out, size_t size)
 {
     struct jfr_fixture f = {0};
@@ -311,8 +311,8 @@ static void put_file(struct wire_writer *out, const char *name, struct slice byt
     wire_writer_raw(out, SLICE("\r\n"));
 }
 
-/* The form of a recording with these labels, whose events have contexts 1 to count and span names
- * of the same ids. */
+/* Writes the form of a recording with these labels. Its events have contexts 1 to count, and
+ * span names with the same ids. */
 static void put_jfr_form(struct wire_writer *out, const struct wire_writer *labels, size_t size,
                          int64_t contexts)
 {
@@ -352,8 +352,8 @@ static void put_long_string(struct wire_writer *labels, uint64_t id, size_t size
     wire_writer_deinit(&text);
 }
 
-/* Many contexts of a label, whose key or value is a text of half the size; the other one is short.
- */
+/* Writes many contexts with one label each, whose key or value is a text of half the size; the
+ * other one is short. */
 static void put_contexts(struct wire_writer *out, size_t size, struct slice short_text, int c,
                          bool is_key)
 {

@@ -1,8 +1,8 @@
 /*
- * What many small requests cost together: each is held, and their number is the sender's choice.
+ * The cost of many small requests that are all held; the sender chooses their number.
  *
- * The "request" of a case is a list of OTLP requests (cost.h has the rest). Twice as many must cost
- * twice as much, whatever is already held.
+ * The "request" of a case is a list of OTLP requests (see cost.h). Twice as many requests must cost
+ * twice as much, however many are held already.
  */
 #include "core/pipeline/component.h"
 #include "tests/unit/cost.h"
@@ -107,7 +107,7 @@ static size_t held(const struct join *join)
                                  "spanjoin=\"spanjoin\"");
 }
 
-/* All wait at the same time, and leave when they have waited. */
+/* All requests wait at the same time, and are sent on when their wait ends. */
 static bool send_and_wait(struct slice list, struct verdict *why)
 {
     struct join join;
@@ -116,13 +116,13 @@ static bool send_and_wait(struct slice list, struct verdict *why)
     *why = verdict_ok;
     bool were_held = held(&join) == join.sent;
     fixture_advance(&join.fixture, WAIT_S * SECOND);
-    fixture_advance(&join.fixture, SECOND); /* a few leave in each turn */
+    fixture_advance(&join.fixture, SECOND); /* each turn sends a few */
     bool have_left = held(&join) == 0 && join.fixture.recorder.count == join.sent;
     fixture_deinit(&join.fixture);
     return were_held && have_left;
 }
 
-/* All have what they wait for once the last request has come, but that itself waits. */
+/* The last request has what all others wait for, but waits itself. */
 static bool send_and_find(struct slice list, struct verdict *why)
 {
     struct join join;
@@ -135,7 +135,7 @@ static bool send_and_find(struct slice list, struct verdict *why)
     return have_left;
 }
 
-/* All leave because the process ends. */
+/* All requests are sent on because the process ends. */
 static bool send_and_drain(struct slice list, struct verdict *why)
 {
     struct join join;

@@ -1,14 +1,14 @@
 /*
- * What a request of OTLP costs behind the receiver, for each byte of it, when its sender makes it
- * as dear as he can.
+ * The cost per byte of an OTLP request behind the receiver, if its sender makes it as expensive as
+ * possible.
  *
- * A shape is a request of about so many plain bytes: one table entry, or several large parts, and
- * as many bytes of references to it. Each goes through each stage of its signal. As a test the
- * program asserts what every machine can: that the peak of memory stays below a multiple of the
- * request, and grows like it; work that is quadratic runs into the timeout. With the arguments CASE
- * SIZE [CASE SIZE ...] it takes each of these once, for tests/cost/run, which counts the
- * instructions of cost_send under callgrind; with `write CASE SIZE` it prints the request, for
- * tests/cost/replay. CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases, * stands for anything.
+ * A shape describes a request of about the given size: one table entry or several large parts take
+ * half of the bytes, references to them the other half. Each shape goes through each stage of its
+ * signal. As a test, the program checks what every machine can: peak memory stays below a multiple
+ * of the request's size and grows in proportion to it, and quadratic work runs into the timeout.
+ * With the arguments CASE SIZE [CASE SIZE ...] it runs each of these once, for tests/cost/run,
+ * which counts the instructions of cost_send under callgrind. With `write CASE SIZE` it prints the
+ * request, for tests/cost/replay. CMOCKA_TEST_FILTER=STAGE/SHAPE selects cases; * matches anything.
  */
 #include "core/base/hash.h"
 #include "core/base/memory.h"
@@ -30,7 +30,7 @@
 
 enum { TEXT_MAX = 32 << 20 };
 
-/* All zeros, which is a decimal number as well as a text. */
+/* Returns a text of zeros, which is also a decimal number. */
 static struct slice long_text(size_t size)
 {
     static uint8_t text[TEXT_MAX];
@@ -81,17 +81,18 @@ static void put_string(struct wire_writer *out, struct slice text)
     wire_writer_bytes(out, DICTIONARY_STRING_TABLE, text);
 }
 
-/* What a request is made of; 0 or empty: nothing of the kind. */
+/* What a request consists of. 0 or empty: it has nothing of that kind. */
 struct shape {
     const char *name;
-    /* The dictionary; entries may take `size` bytes. Tables have their zero entries. */
+    /* Writes the dictionary, whose entries may take `size` bytes. Tables have their zero
+     * entries. */
     void (*tables)(struct wire_writer *out, size_t size);
-    /* The references, again and again. */
+    /* Writes reference `i`; called many times. */
     void (*reference)(struct wire_writer *out, uint32_t i);
-    /* Around each of them: what has to be repeated. */
+    /* What encloses each reference and is repeated with it. */
     enum { EACH_SAMPLE, EACH_PROFILE, EACH_SCOPE, EACH_RESOURCE, ENTRIES } each;
-    void (*resource)(struct wire_writer *out, size_t size); /* of the first */
-    void (*profile)(struct wire_writer *out, size_t size);  /* of the first */
+    void (*resource)(struct wire_writer *out, size_t size); /* of the first one one */
+    void (*profile)(struct wire_writer *out, size_t size);  /* of the first one */
     void (*scope)(struct wire_writer *out, size_t size);    /* of the first */
 };
 
@@ -227,9 +228,9 @@ static void large_stack(struct wire_writer *out, size_t size)
     wire_writer_end(out, entry);
 }
 
-enum { DISTINCT_MAX = 1000 }; /* frames that a stack keeps at exporter pyroscope */
+enum { DISTINCT_MAX = 1000 }; /* frames of a stack that exporter pyroscope keeps */
 
-/* A stack of as many locations: 1, 2, 3... A text that nobody names takes what is left. */
+/* Writes a stack of `count` locations: 1, 2, 3... An unused text takes the remaining bytes. */
 static void put_distinct_stack(struct wire_writer *out, uint32_t count, size_t end)
 {
     uint32_t locations[DISTINCT_MAX];
@@ -251,7 +252,7 @@ static void distinct_locations(struct wire_writer *out, size_t size)
     put_distinct_stack(out, count, end);
 }
 
-/* Each location has a line of a function of its own, which has a name of its own. */
+/* Each location has a line of its own function, which has its own name. */
 static void distinct_functions(struct wire_writer *out, size_t size)
 {
     size_t end = out->size + size;
@@ -305,7 +306,7 @@ static void mapping_attributes(struct wire_writer *out, size_t size)
     put_stack(out);
 }
 
-/* A function of a long name, on a stack. */
+/* A function with a long name, on a stack. */
 static void function_name(struct wire_writer *out, size_t size)
 {
     two_texts(out, size);
@@ -329,7 +330,7 @@ static void attribute_1_or_2(struct wire_writer *out, uint32_t i)
     one_value(out);
 }
 
-/* Samples that are no equal rows. */
+/* Samples that cannot be merged into one row. */
 static void attribute_and_time(struct wire_writer *out, uint32_t i)
 {
     PUT(out, SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES, 1, 1);
@@ -414,7 +415,7 @@ static void profile_attribute_1(struct wire_writer *out, uint32_t i)
     plain_sample(out);
 }
 
-/* Each a pprof of its own. */
+/* Each profile becomes a pprof of its own. */
 static void profile_with_stack(struct wire_writer *out, uint32_t i)
 {
     wire_writer_varint(out, PROFILE_PERIOD, i + 1);
@@ -496,14 +497,15 @@ static void put_part(struct wire_writer *out, uint32_t number,
 
 enum { ITEMS_MAX = 1000000 }; /* scan_limits_default */
 
-/* How many references a request of the size may have: more would be refused. */
+/* Returns how many references a request of this size may have. A request with more would be
+ * refused. */
 static size_t references_max(const struct shape *shape, bool is_traces, size_t size)
 {
     if (shape->each == EACH_SAMPLE)
         return ITEMS_MAX;
     if (is_traces)
         return UNFOLD_SCOPES_MAX;
-    if (shape->resource && shape->each == EACH_SCOPE) /* whose labels each of them repeats */
+    if (shape->resource && shape->each == EACH_SCOPE) /* each scope repeats its labels */
         return size * UNFOLD_PER_BYTE / (size < UNFOLD_LABELS_MAX ? size : UNFOLD_LABELS_MAX);
     size_t more = shape->tables || shape->resource || shape->scope ? size : 0;
     size_t profiles = UNFOLD_PROFILES_SPARE + more / (UNFOLD_BYTES_PER_PROFILE + 1);
@@ -774,7 +776,7 @@ enum { TRACE_SHAPES = sizeof trace_shapes / sizeof *trace_shapes };
 
 /* ---- cases ---- */
 
-/* A sanitizer looks for other faults than the peak, and is slow. */
+/* A sanitizer looks for other faults than peak memory, and is slow. */
 #ifdef COST_IS_SANITIZED
 enum { SMALL = 8 << 10, LARGE = 2 * SMALL };
 #else
@@ -784,12 +786,12 @@ enum { SMALL = 64 << 10, LARGE = 2 * SMALL };
 struct cost_case {
     char name[96];
     const struct shape *shape;      /* or */
-    const struct cost_field *field; /* the one that is repeated */
+    const struct cost_field *field; /* the field that is repeated */
     const struct cost_stage *stage;
     enum signal signal;
 };
 
-/* Its instructions are what tests/cost/run counts. */
+/* tests/cost/run counts the instructions of this function. */
 bool cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why);
 
 bool __attribute__((noinline))
@@ -798,8 +800,8 @@ cost_send(const struct cost_case *c, struct buffer *body, struct verdict *why)
     return cost_stage_take(c->stage, c->signal, body, false, why);
 }
 
-/* What is large in it gets as much each as its references in all; and more, where there may be no
- * more references. */
+/* Writes the request. Each of its large parts gets as many bytes as all references together, or
+ * more if the number of references is limited. */
 static void build(const struct cost_case *c, struct wire_writer *out, size_t size)
 {
     if (c->field) {

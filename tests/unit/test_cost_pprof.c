@@ -21,7 +21,7 @@ static void put_pprof_head(struct wire_writer *out, const char *key, int c, size
     RECORD(out, PPROF_LOCATION, 1);
 }
 
-/* A sample of one frame with a label. */
+/* Writes a sample of one frame with a label. */
 static void put_labelled(struct wire_writer *out, uint64_t key, uint64_t text, uint64_t number,
                          uint64_t unit)
 {
@@ -76,7 +76,7 @@ static void put_names(struct wire_writer *out, size_t size)
     }
 }
 
-/* Every key names the one long text: each is an attribute with the whole of it. */
+/* Every key refers to the one long text, so each attribute contains all of it. */
 static void label_keys_by_texts(struct wire_writer *out, size_t size)
 {
     put_pprof_head(out, "key", 'x', size / 4);
@@ -85,7 +85,7 @@ static void label_keys_by_texts(struct wire_writer *out, size_t size)
         put_labelled(out, i, 3, 0, 0);
 }
 
-/* Many strings of one text: what is made of them is the same, however often. */
+/* Many strings with the same text: they give one result, however many there are. */
 static void label_equal_keys(struct wire_writer *out, size_t size)
 {
     put_pprof_head(out, "key", 'x', size / 4);
@@ -140,7 +140,7 @@ static void labels_by_sample_types(struct wire_writer *out, size_t size)
     }
 }
 
-/* A sample at the end, so that there is something to take. */
+/* Writes a sample at the end, so that the profile is not empty. */
 static void put_sample(struct wire_writer *out)
 {
     RECORD(out, PPROF_SAMPLE, 1, 1);
@@ -208,7 +208,7 @@ static void location_lines(struct wire_writer *out, size_t size)
     put_sample(out);
 }
 
-/* Location ids of one byte; the location itself stands far behind in the other table. */
+/* Location ids of one byte; the location itself is at the end of its table. */
 static void sample_locations(struct wire_writer *out, size_t size)
 {
     enum { FRAMES = 4000 };
@@ -286,7 +286,7 @@ static void header_comments(struct wire_writer *out, size_t size)
         wire_writer_varint(out, PPROF_COMMENT, 3);
 }
 
-/* The names of the sample types stand last. */
+/* The names of the sample types are the last strings. */
 static void late_sample_types(struct wire_writer *out, size_t size)
 {
     put_string(out, "");

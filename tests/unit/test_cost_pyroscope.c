@@ -13,7 +13,7 @@ static void put_label_pair(struct wire_writer *out, const char *name, const char
     wire_writer_end(out, label);
 }
 
-/* Series of so many samples, each with these bytes. */
+/* Writes series with the given number of samples, each with these bytes. */
 static void put_pushes(struct wire_writer *out, size_t size, size_t samples, struct slice pprof)
 {
     while (out->size < size) {
@@ -41,7 +41,7 @@ static void push_empty_pprofs(struct wire_writer *out, size_t size)
     put_pushes(out, size, SIZE_MAX, slice_of(least_pprof, 4));
 }
 
-/* The same with a string that nobody refers to. */
+/* The same with an unused string. */
 static void put_small_pprof(struct wire_writer *out)
 {
     wire_writer_raw(out, slice_of(least_pprof, sizeof least_pprof));
@@ -104,14 +104,14 @@ static void grpc_web(struct wire_writer *out, size_t size)
 
 /* ---- OTLP ---- */
 
-/* Resources that say nothing, not even their service. */
+/* Resources without attributes, not even service.name. */
 static void otlp_resources(struct wire_writer *out, size_t size)
 {
     while (out->size < size)
         wire_writer_bytes(out, PROFILES_RESOURCE_PROFILES, (struct slice){0});
 }
 
-/* Each has 4 KiB of something. */
+/* Each has 4 KiB of data. */
 static void otlp_resources_of_samples(struct wire_writer *out, size_t size)
 {
     while (out->size < size)

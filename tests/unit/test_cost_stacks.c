@@ -68,7 +68,7 @@ static void put_node(struct wire_writer *out, const char *name, size_t name_size
     wire_writer_raw(out, slice_of(number, (size_t)(end - number)));
 }
 
-/* A deep way down, and as many leaves as there is room for. */
+/* Writes a deep path, and as many leaves as there is room for. */
 static void put_deep(struct wire_writer *out, size_t size, size_t depth, size_t node_size,
                      const char *leaf)
 {
@@ -120,7 +120,7 @@ static void trie_wide(struct wire_writer *out, size_t size)
     put_deep(out, size, 30, 5, "b");
 }
 
-/* The name of a frame that each of the nodes below goes on with. */
+/* The name of a frame that every node below continues. */
 static void put_long_piece(struct wire_writer *out, size_t size, size_t piece)
 {
     char *name = memory_alloc(piece);
@@ -246,7 +246,7 @@ static void speedscope_events(struct wire_writer *out, size_t size)
 
 static void speedscope_deep_events(struct wire_writer *out, size_t size)
 {
-    put_events(out, size, size < 400000 ? 300 : 4000); /* where there is room for so many */
+    put_events(out, size, size < 400000 ? 300 : 4000); /* if there is room for that many */
 }
 
 int main(int argc, char **argv)

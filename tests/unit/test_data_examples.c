@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 /* example: read an attribute */
-/* How many spans or samples have the attribute with this text. */
+/* Returns how many spans or samples have the attribute with this text. */
 static uint32_t count_items_with(struct batch *batch, struct slice key, struct slice text)
 {
     struct items items = items_of(batch);
@@ -29,10 +29,10 @@ static uint32_t count_items_with(struct batch *batch, struct slice key, struct s
 /* end */
 
 /* example: change an attribute */
-/* Puts a text in place of each value of the attribute. */
+/* Replaces each value of the attribute by a text. */
 static void mask_attribute(struct batch *batch, struct slice key)
 {
-    /* Once for all items: an entry of the dictionary is made of it once, too. */
+    /* Encoded once for all items; the dictionary gets one entry of it, too. */
     struct slice masked = any_value_encode(&batch->arena, any_value_string(SLICE("***")));
     struct items items = items_of(batch);
     struct slice value;
@@ -43,7 +43,7 @@ static void mask_attribute(struct batch *batch, struct slice key)
 /* end */
 
 /* example: add an attribute to a sample */
-/* Says of each sample how many values it has. Spans would gain theirs by the same call. */
+/* Adds an attribute with the number of its values to each sample. The same call works for spans. */
 static void add_value_counts(struct batch *batch)
 {
     struct items items = items_of(batch);
@@ -63,7 +63,7 @@ static void add_value_counts(struct batch *batch)
 /* end */
 
 /* example: remove a span */
-/* Takes out spans of this name; the batch goes on with the others. */
+/* Removes spans with this name, and passes the batch on with the others. */
 static void drop_spans_named(struct node *node, struct batch *batch, struct slice name)
 {
     struct items items = items_of(batch);
@@ -71,10 +71,10 @@ static void drop_spans_named(struct node *node, struct batch *batch, struct slic
         struct message_iter span = item_read(&items);
         struct message_field field;
         if (message_next_bytes(&span, SPAN_NAME, &field) && slice_equal(field.wire.bytes, name))
-            item_remove(&items); /* batch->items is one less */
+            item_remove(&items); /* subtracts 1 from batch->items */
     }
     if (batch->items == 0)
-        batch_drop(batch, &verdict_ok); /* nothing is left: the sender has its answer */
+        batch_drop(batch, &verdict_ok); /* nothing is left to send: success */
     else
         node_forward(node, batch);
 }
@@ -90,7 +90,8 @@ static void cut_names(struct batch *batch, size_t size_max)
         struct message_field name;
         if (!message_next_bytes(&span, SPAN_NAME, &name) || name.wire.bytes.size <= size_max)
             continue;
-        /* It changes, so now there is a node, and an iterator over it finds the field again. */
+        /* The span changes, so open a node for it. An iterator over the node finds the field
+         * again. */
         span = message_iter(item_open(&items), &batch->arena);
         while (message_next_bytes(&span, SPAN_NAME, &name))
             message_replace(&span, &name, slice_of(name.wire.bytes.data, size_max));
@@ -103,7 +104,7 @@ static void cut_names(struct batch *batch, size_t size_max)
 #define SPANS(spans) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" spans "]}]}]}"
 #define ENV(value) "\"attributes\":[{\"key\":\"env\",\"value\":{\"stringValue\":\"" value "\"}}]"
 
-/* A processor that is one of the examples. */
+/* The example that the test's processor calls. */
 static void (*under_test)(struct node *node, struct batch *batch);
 
 static void consume(struct node *node, struct batch *batch)
@@ -121,7 +122,7 @@ static const struct component_type examined_type = {
     .consume = consume,
 };
 
-/* after: NULL when nothing goes on. */
+/* Checks the result of an example. after: NULL if nothing is sent on. */
 static void expect_result(void (*example)(struct node *node, struct batch *batch),
                           enum signal signal, const char *before, uint32_t items, const char *after)
 {

@@ -256,7 +256,7 @@ static bool is_abandoned(const struct receipt *receipt)
     return true;
 }
 
-/* A large batch is shown by a job, whose end comes to a manual worker as a message. */
+/* A job prints a large batch; a manual worker gets its end as a message. */
 static void shows_in_order_behind_a_large_batch(void **state)
 {
     (void)state;

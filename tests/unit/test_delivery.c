@@ -13,13 +13,13 @@
 #define SECOND UINT64_C(1000000000)
 #define START_NS (1000 * SECOND)
 
-/* Two workers with a delivery each, and a backend that answers when the test says so. */
+/* Two workers with a delivery each, and a backend that answers when the test tells it to. */
 enum { WORKERS = 2, SENT_MAX = 64 };
 
 struct lane {
     struct node node;
     struct delivery delivery;
-    struct shipment *sent[SENT_MAX]; /* being attempted, oldest first */
+    struct shipment *sent[SENT_MAX]; /* current attempts, oldest first */
     size_t sent_count;
     size_t attempts;
     size_t aborted;
@@ -270,7 +270,7 @@ static void the_sizer_is_the_unit(void **state)
     assert_int_equal(queue_size(), 4);
 }
 
-/* How it is used is in test_outlet.c. */
+/* test_outlet.c tests the use of reservations. */
 static void room_is_reserved_over_all_workers(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void bytes_are_bounded_too(void **state)
 {
     (void)state;
     struct probe probe;
-    component.held[SIGNAL_TRACES].limit_bytes = 3000; /* two with what they take beside */
+    component.held[SIGNAL_TRACES].limit_bytes = 3000; /* two requests with their overhead */
     start();
     consume(0, 1, NULL);
     consume(1, 1, NULL);
@@ -312,7 +312,7 @@ static void bytes_are_bounded_too(void **state)
     answer(1, verdict_ok);
     assert_int_equal(budget_used(&component.held[SIGNAL_TRACES]), 0);
     component.held[SIGNAL_TRACES].limit_bytes = 10;
-    consume(0, 1, &probe); /* larger than the bound, but alone */
+    consume(0, 1, &probe); /* larger than the limit, but alone */
     assert_int_equal(probe.verdict.code, GRPC_OK);
     consume(0, 1, &probe);
     assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
@@ -380,7 +380,7 @@ static void without_a_queue_the_backend_answers(void **state)
     start();
     for (int i = 0; i < 20; i++)
         consume(0, 1, &probes[i]);
-    assert_int_equal(lanes[0].sent_count, 20); /* nothing bounds them but the receivers */
+    assert_int_equal(lanes[0].sent_count, 20); /* only the receivers limit them */
     answer(0, verdict_ok);
     answer(0, never);
     answer(0, later);
@@ -410,7 +410,8 @@ static void permanent_errors_are_not_retried(void **state)
     assert_int_equal(counted("send_failed"), 10);
 }
 
-/* 5 s, 10 s, 20 s, 30 s, 30 s ... until the next attempt would come after 5 minutes. */
+/* Pauses of 5 s, 10 s, 20 s, 30 s, 30 s ... until the next attempt would be later than 5
+ * minutes. */
 static void the_wait_grows_and_ends(void **state)
 {
     (void)state;
@@ -538,7 +539,7 @@ static void draining_sends_what_there_is(void **state)
     assert_true(delivery_is_idle(&lanes[1].node));
     delivery_drain(&lanes[0].delivery);
     advance(0);
-    assert_int_equal(lanes[0].sent_count, 2); /* waits are cut short */
+    assert_int_equal(lanes[0].sent_count, 2); /* pauses end at once */
     answer(0, later);
     advance(SECOND); /* and are short from now on */
     assert_int_equal(lanes[0].sent_count, 2);
@@ -548,9 +549,9 @@ static void draining_sends_what_there_is(void **state)
     assert_int_equal(counted("sent"), 4);
 }
 
-/* sending_queue.batch */
+/* ---- sending_queue.batch ---- */
 
-/* A request of so many empty spans, with a header `tenant` unless that is NULL. */
+/* Consumes a request of `spans` empty spans, with a header `tenant` unless tenant is NULL. */
 static void consume_spans_of(const char *tenant, unsigned lane, uint8_t spans, struct probe *probe)
 {
     struct context *context = NULL;
@@ -658,7 +659,7 @@ static void large_ones_are_cut(void **state)
     assert_int_equal(lanes[0].sent_count, 2);
     assert_int_equal(sent_items(0), 10);
     assert_int_equal(sent_items(1), 10);
-    consume_spans(0, 7, NULL); /* does not fit behind the other 4 */
+    consume_spans(0, 7, NULL); /* does not fit with the other 4 */
     answer(0, verdict_ok);
     assert_int_equal(sent_items(1), 4);
     answer(0, verdict_ok);
@@ -672,14 +673,14 @@ static void large_ones_are_cut(void **state)
     assert_int_equal(counted("send_failed"), 4);
 }
 
-/* The same, behind a resource that makes the request large. */
+/* The same, with a resource that makes the request large. */
 static void consume_large_spans(unsigned lane, uint8_t spans, struct probe *probe)
 {
     struct wire_writer request = {0};
     static uint8_t text[DELIVERY_LARGE_BYTES];
     size_t resource_spans = wire_writer_begin(&request, TRACES_RESOURCE_SPANS);
     size_t resource = wire_writer_begin(&request, RESOURCE_SPANS_RESOURCE);
-    wire_writer_bytes(&request, 15, slice_of(text, sizeof(text))); /* of an unknown number */
+    wire_writer_bytes(&request, 15, slice_of(text, sizeof(text))); /* an unknown field */
     wire_writer_end(&request, resource);
     size_t scope_spans = wire_writer_begin(&request, RESOURCE_SPANS_SCOPE_SPANS);
     for (size_t i = 0; i < spans; i++)
@@ -786,8 +787,8 @@ static void bytes_can_be_the_unit(void **state)
     assert_true(batch_size(lanes[0].sent[1]->batch) <= 64);
 }
 
-/* A request of `samples` samples, each with an attribute of its own whose key is long, to which it
- * refers 20 times. */
+/* Returns a request of `samples` samples. Each refers 20 times to an attribute of its own, which
+ * has a long key. */
 static struct batch *profiles_of(const char *prefix, uint32_t samples)
 {
     struct text json = {0};
@@ -826,7 +827,7 @@ static void start_batching_bytes(uint64_t min_size, uint64_t max_size)
     queue.queue_size = shared.queue.capacity = 10000000;
 }
 
-/* Answers everything; returns how many requests there were, none larger than max_size. */
+/* Answers all requests and checks that none is larger than max_size. Returns their number. */
 static size_t answer_all(uint64_t max_size, uint32_t *items_out)
 {
     size_t count = 0;
@@ -868,7 +869,7 @@ static void merged_profiles_keep_the_limit(void **state)
     assert_int_equal(items, 200);
 }
 
-/* ---- what attempts encode ---- */
+/* ---- encoded data of attempts ---- */
 
 static size_t size_of_spans(const struct delivery *delivery, const struct batch *batch)
 {
@@ -904,7 +905,7 @@ static void encoding_waits_for_room(void **state)
     start_encoding();
     consume_spans(0, 6, NULL);
     consume_spans(0, 6, &probe);
-    consume_spans(1, 4, NULL); /* there is room for it, but not its turn */
+    consume_spans(1, 4, NULL); /* there is room, but another request is first */
     assert_int_equal(probe.verdict.code, GRPC_OK);
     assert_int_equal(probe.settled, 1);
     assert_int_equal(lanes[0].sent_count, 1);
@@ -928,7 +929,7 @@ static void a_large_one_is_encoded_alone(void **state)
     start_encoding();
     consume_spans(0, 1, NULL);
     component.held[SIGNAL_TRACES].limit_bytes = 1000000;
-    shared.encoding.limit_bytes = 10; /* of a single span, which cannot be cut */
+    shared.encoding.limit_bytes = 10; /* less than a single span, which cannot be split */
     consume_spans(1, 1, NULL);
     advance(SECOND);
     assert_int_equal(lanes[1].sent_count, 0);

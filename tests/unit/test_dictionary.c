@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* A request and the dictionary over it. */
+/* A request and its dictionary. */
 struct fixture {
     struct text request;
     struct arena arena;
@@ -34,7 +34,7 @@ static void tear_down(struct fixture *f)
     text_deinit(&f->request);
 }
 
-/* The request as it would be sent now. */
+/* Compares the request, as it would be sent now, with the expected one. */
 static void check_written(struct fixture *f, const char *expected)
 {
     struct text wanted = wire_text(expected);
@@ -80,7 +80,7 @@ static void test_reading(void **state)
     tear_down(&f);
 }
 
-/* Tables may be cut in pieces and mixed. */
+/* Tables may be in several pieces, mixed with other fields. */
 static void test_mixed(void **state)
 {
     struct fixture f;
@@ -110,7 +110,7 @@ static void test_adding(void **state)
     assert_int_equal(dictionary_find(f.dictionary, DICTIONARY_STRING_TABLE, SLICE("c")), 3);
     assert_true(slice_is(dictionary_string(f.dictionary, 3), "c"));
     assert_int_equal(dictionary_count(f.dictionary, DICTIONARY_STRING_TABLE), 4);
-    /* The entry that is there already, and a new one whose unit is new too */
+    /* The existing entry, and a new one with a new unit */
     assert_int_equal(
         dictionary_add_attribute(f.dictionary, SLICE("a"), SLICE("\x0a\x01v"), SLICE("b")), 1);
     assert_int_equal(
@@ -139,7 +139,7 @@ static void test_links(void **state)
     tear_down(&f);
 }
 
-/* What is added first to a table without entries is not entry 0. */
+/* The first entry added to an empty table is not entry 0. */
 static void test_empty_tables(void **state)
 {
     static const uint8_t span_id[8] = {1};
@@ -169,7 +169,7 @@ static void test_no_dictionary(void **state)
     tear_down(&f);
 }
 
-/* A second dictionary over a request that the first has changed sees what was added. */
+/* A second dictionary of the same request sees what the first one added. */
 static void test_again(void **state)
 {
     struct fixture f;
@@ -186,8 +186,8 @@ static void test_again(void **state)
     tear_down(&f);
 }
 
-/* Of equal entries, the first; entries that are not written the usual way are entries of their own.
- */
+/* Of equal entries, the first is used. An entry with an unusual encoding counts as a different
+ * one. */
 static void test_duplicates(void **state)
 {
     struct fixture f;
@@ -202,7 +202,7 @@ static void test_duplicates(void **state)
     tear_down(&f);
 }
 
-/* Many entries: the hash grows, and what is appended stays in few runs. */
+/* Many entries: the hash table grows, and appended entries stay in few runs. */
 static void test_many(void **state)
 {
     enum { COUNT = 20000 };

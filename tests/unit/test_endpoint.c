@@ -26,7 +26,7 @@ static void check(const char *text, bool is_url, const char *expected)
     arena_deinit(&arena);
 }
 
-/* {text, expected error text; NULL: it is fine} */
+/* {text, expected error; NULL: none} */
 static void test_errors_keep_secrets(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@ extern const struct component_type example_processor_type;
 
 #define SETTINGS "processors: {example: {key: env, value: test}}"
 
-/* What the processor makes of the request, which has two items. */
+/* Checks the result of the processor for a request with two items. */
 static void expect_result(enum signal signal, const char *before, const char *after,
                           double want_changed)
 {
@@ -61,7 +61,7 @@ static void samples_gain_the_attribute(void **state)
                   1);
 }
 
-/* Two of them, one behind the other: the second one sees what the first one did. */
+/* Two processors in a chain: the second one sees the changes of the first one. */
 static void the_next_one_sees_the_change(void **state)
 {
     (void)state;

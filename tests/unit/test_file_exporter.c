@@ -87,7 +87,7 @@ static void writes_lines(void **state)
     consume(&f, place->nodes[0], "a", &probes[0]);
     consume(&f, place->nodes[0], "b", &probes[1]);
     assert_int_equal(probes[0].settled + probes[1].settled,
-                     0); /* nothing is promised before it is written */
+                     0); /* nothing is acknowledged before it is written */
     fixture_advance(&f, 0);
     assert_int_equal(probes[0].settled + probes[1].settled, 2);
     assert_true(verdict_is_ok(&probes[0].verdict) && verdict_is_ok(&probes[1].verdict));
@@ -107,8 +107,7 @@ static char *long_name(size_t size)
     return name;
 }
 
-/* Large batches are encoded by jobs, which a manual worker runs at once, but whose end comes as a
- * message. */
+/* Jobs encode large batches. A manual worker runs a job at once, but gets its end as a message. */
 static void keeps_the_order_behind_a_large_batch(void **state)
 {
     (void)state;
@@ -161,7 +160,8 @@ static void drops_what_its_sender_gave_up_meanwhile(void **state)
     fixture_deinit(&f);
 }
 
-/* Of a node, 4 MiB of text and one more record wait for the file; the others wait as batches. */
+/* Of each node, at most 4 MiB of text and one more record wait for the file. All other records
+ * wait as batches. */
 static void bounds_what_is_not_written(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void bounds_what_is_not_written(void **state)
     struct fixture_place *place = start(&f, 2, "", SIGNAL_TRACES);
     for (int i = 0; i < RECORDS; i++)
         consume(&f, place->nodes[1], i % 2 ? "small" : name, &probes[i]);
-    /* Worker 0, which writes, has no turn: two of the first worker's large ones are handed over. */
+    /* Worker 0, which writes, gets no turn. Worker 1 passes two of its large records to it. */
     worker_advance(&f.workers[1], fixture_now(&f));
     size_t handed_over = 0;
     for (struct post *post = atomic_load(&f.workers[0].inbox); post; post = post->next)
@@ -224,7 +224,7 @@ static void truncates_or_appends(void **state)
     }
 }
 
-/* The next record with a length of four bytes before it. */
+/* Returns the next record, which follows a length of four bytes. */
 static struct slice next_record(struct slice *content)
 {
     assert_true(content->size >= 4);
@@ -349,7 +349,7 @@ static void leaves_no_half_records(void **state)
     fixture_deinit(&f);
 }
 
-/* The same of a job: the second of two large records does not fit. */
+/* The same with a job: the second of two large records does not fit. */
 static void leaves_no_half_of_a_large_record(void **state)
 {
     (void)state;
@@ -400,7 +400,7 @@ static void rotates(void **state)
         consume(&f, place->nodes[0], text_string(&name), NULL);
         if (i % 2)
             fixture_advance(&f, 0);
-        if (i == 3) { /* 2 + 2: the third did not fit any more */
+        if (i == 3) { /* 2 + 2: the third did not fit */
             assert_int_equal(count_files(), 2);
             snprintf(backup, sizeof backup, "%s/out-2025-12-31T23-59-59.123.json", directory);
             assert_int_equal(access(backup, F_OK), 0);
@@ -408,7 +408,7 @@ static void rotates(void **state)
     }
     fixture_advance(&f, 0);
     assert_int_equal(count_files(),
-                     3); /* at the same time, yet under other names; the oldest is deleted */
+                     3); /* at the same time, but with different names; the oldest is deleted */
     assert_int_not_equal(access(backup, F_OK), 0);
     assert_true(read_file(path).size > 400000);
     clock_fix_wall(0);

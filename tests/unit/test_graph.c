@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 /*
- * Components that tell what happens to them. What they are told to do wrong stands in their
- * settings. They run on workers, whose threads cmocka cannot fail a test from: they assert.
+ * Components that record what happens to them in `story`. Their settings say which errors they
+ * make. They run on worker threads, where cmocka cannot fail a test, so they use assert.
  */
 
 static pthread_mutex_t story_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,14 +43,14 @@ static void assert_story(const char *expected)
 
 struct test_settings {
     bool fail_init;
-    int64_t fail_start; /* on this worker; -1: nowhere */
+    int64_t fail_start; /* on this worker; -1: on none */
     int64_t drain_delay;
     bool never_drain;
     bool drain_in_stop;
-    bool hold; /* an exporter keeps what comes until it is drained or stopped */
+    bool hold; /* an exporter holds batches until it is drained or stopped */
     bool refuse;
-    bool offer_again; /* a processor hands on with a receipt of its own, and again when that was
-                         refused */
+    bool offer_again; /* a processor passes batches on with a receipt of its own, and again after
+                       * a refusal */
 };
 
 static const struct field test_fields[] = {
@@ -68,12 +68,12 @@ static const struct field test_fields[] = {
 struct test_node {
     struct node node; /* first */
     struct timer drained;
-    struct receipt receipt; /* of what a processor handed on */
+    struct receipt receipt; /* of the batch that a processor passed on */
     struct batch *original;
     struct batch *held; /* by an exporter */
     unsigned consumed;
-    struct text bytes;          /* of all that was consumed */
-    struct buffer *last_buffer; /* only to compare */
+    struct text bytes;          /* of all consumed batches */
+    struct buffer *last_buffer; /* only for comparison */
     unsigned offered;
 };
 
@@ -227,7 +227,7 @@ static const struct component_type source_type = TEST_TYPE("source", CONFIG_RECE
 static const struct component_type pass_type = TEST_TYPE("pass", CONFIG_PROCESSORS, pass_consume);
 static const struct component_type sink_type = TEST_TYPE("sink", CONFIG_EXPORTERS, sink_consume);
 static const struct component_type helper_type = TEST_TYPE("helper", CONFIG_EXTENSIONS, NULL);
-/* One that implements nothing that may be left out. */
+/* A component that implements nothing optional. */
 static const struct field no_fields[] = {FIELD_END};
 static const struct component_type bare_type = {
     .config = {.name = "bare",
@@ -348,7 +348,7 @@ static struct test_node *sink(const char *id)
     return find(0, id, NULL, SIGNAL_TRACES);
 }
 
-/* As a receiver does it, on the receiver's worker. */
+/* Forwards a request like a receiver, on the receiver's worker. */
 static void receive(struct node *receiver, enum signal signal, struct watched *watched)
 {
     struct slice request = SLICE("\x0a\x03\x1a\x01"
@@ -370,7 +370,7 @@ static void receive_traces(struct watched *watched)
 #define PIPELINE(ID, RECEIVERS, PROCESSORS, EXPORTERS)                                             \
     ID ": {receivers: [" RECEIVERS "], processors: [" PROCESSORS "], exporters: [" EXPORTERS "]}"
 
-/* ---- building and the order of life ---- */
+/* ---- building, and the order of start and stop ---- */
 
 static void nodes_live_and_end_in_order(void **state)
 {
@@ -459,7 +459,7 @@ static void fan_out_gives_clones_and_one_receipt(void **state)
     receive_traces(&watched);
     assert_int_equal(watched.settled, 1);
     assert_true(verdict_is_ok(&watched.verdict));
-    /* What the one pipeline appended the other does not see. */
+    /* A pipeline does not see what the other one appended. */
     assert_string_equal(text_string(&sink("sink/1")->bytes), "\x0a\x03\x1a\x01"
                                                              "s\x0a");
     assert_int_equal(sink("sink/1")->bytes.size, 7);
@@ -542,7 +542,8 @@ static void all_are_told_at_once_and_the_slowest_counts(void **state)
           1, false);
     text_clear(&story);
     graph_drain(bench.graph);
-    /* The first processors of both pipelines, though one is the second of the other. */
+    /* The first processors of both pipelines are drained together, although pass/fast is also
+     * the second one of the other. */
     assert_story("0:drain source/1, 0:drain source/2, 0:drain pass/slow, 0:drain pass/fast, "
                  "0:drain pass/fast, 0:drain sink");
     worker_advance(&bench.workers[0], START_NS + 5 * SECOND_NS - 1);
@@ -571,7 +572,7 @@ static void workers_drain_on_their_own(void **state)
     end();
 }
 
-/* ---- what cannot start ---- */
+/* ---- failing starts ---- */
 
 static void a_failing_init_undoes_the_others(void **state)
 {
@@ -626,8 +627,8 @@ static void what_is_held_is_given_up_with_its_receipt(void **state)
     end();
 }
 
-/* Exporters stop first, so their receipts settle into processors that live; what those offer once
- * more is refused. */
+/* Exporters stop first, so that their receipts settle while processors still exist. What
+ * processors then offer again is refused. */
 static void receipts_settle_into_living_nodes(void **state)
 {
     (void)state;
@@ -647,8 +648,8 @@ static void receipts_settle_into_living_nodes(void **state)
     end();
 }
 
-/* What ends its drain while it is stopped must not have the others drained, which are stopped
- * already. */
+/* A node whose drain ends while it is stopped must not start the drain of others, which are
+ * stopped already. */
 static void a_drain_that_ends_in_stop_starts_nothing(void **state)
 {
     (void)state;
@@ -660,7 +661,7 @@ static void a_drain_that_ends_in_stop_starts_nothing(void **state)
     text_clear(&story);
     graph_stop(bench.graph);
     assert_story("0:stop sink, 0:stop pass, 0:stop source");
-    assert_false(graph_is_drained(bench.graph)); /* it was not */
+    assert_false(graph_is_drained(bench.graph)); /* the drain did not end */
     end();
 }
 

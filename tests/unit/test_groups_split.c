@@ -65,7 +65,8 @@ static void fits_whole_groups(void **state)
             assert_int_equal(
                 groups_source_fit(split.source, cases[k].first, cases[k].max, SIZE_MAX),
                 cases[k].fit);
-        /* by bytes: one byte less than two groups is one group; less than one group is one, too */
+        /* by bytes: one byte less than two groups gives one group, and so does less than one
+         * group */
         size_t two = groups_source_item_bytes(split.source, 0, 5);
         assert_int_equal(groups_source_fit(split.source, 0, UINT32_MAX, two), 5);
         assert_int_equal(groups_source_fit(split.source, 0, UINT32_MAX, two - 1), 2);
@@ -90,7 +91,7 @@ static void check_part(size_t index, const struct groups_source *source, uint32_
     text_deinit(&wanted);
 }
 
-/* A part holds the bytes of its groups; groups without items are in none. */
+/* A part contains the bytes of its groups. Groups without items are in no part. */
 static void parts_keep_their_bytes(void **state)
 {
     (void)state;

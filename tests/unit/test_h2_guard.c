@@ -31,7 +31,7 @@ static void test_states_of_streams(void **state)
     assert_int_equal(h2_streams_state(&streams, 4), H2_STREAM_UNKNOWN);
     h2_streams_open(&streams, 2 * H2_STREAMS_KEPT - 1);
     assert_int_equal(h2_streams_state(&streams, 1), H2_STREAM_ENDED);
-    h2_streams_open(&streams, 2 * H2_STREAMS_KEPT + 1); /* takes the place of the first */
+    h2_streams_open(&streams, 2 * H2_STREAMS_KEPT + 1); /* replaces the first */
     assert_int_equal(h2_streams_state(&streams, 1), H2_STREAM_UNKNOWN);
     assert_int_equal(h2_streams_state(&streams, 3), H2_STREAM_SKIPPED);
     assert_int_equal(h2_streams_state(&streams, 7), H2_STREAM_OPEN);
@@ -41,7 +41,7 @@ static void test_states_of_streams(void **state)
     assert_int_equal(h2_streams_state(&streams, INT32_MAX), H2_STREAM_OPEN);
 }
 
-/* Against a plain list, with gaps of all sizes. */
+/* Compares with a plain list, with gaps of all sizes. */
 static void test_states_of_many_streams(void **state)
 {
     (void)state;
@@ -70,7 +70,7 @@ static void put(struct text *out, uint8_t type, uint8_t flags, uint32_t stream, 
         text_append_char(out, 'x');
 }
 
-/* In pieces of this size; how many bytes were let through. */
+/* Feeds the data in pieces of this size. Returns how many bytes the guard accepted. */
 static size_t feed(struct h2_guard *guard, struct slice data, size_t piece, uint32_t *code_out)
 {
     *code_out = NGHTTP2_NO_ERROR;
@@ -90,7 +90,7 @@ struct step {
     size_t length;
 };
 
-/* The last frame of each case is the one that is judged. */
+/* The guard's result for the last frame of each case is tested. */
 static void test_frames_on_streams_that_are_over(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void test_frames_on_streams_that_are_over(void **state)
         {{{H, 5, 1, 10}, {NGHTTP2_PRIORITY, 0, 1, 5}}, 2, NGHTTP2_NO_ERROR},
         {{{H, 5, 1, 10}, {NGHTTP2_WINDOW_UPDATE, 0, 1, 4}}, 2, NGHTTP2_NO_ERROR},
         {{{H, 5, 1, 10}, {NGHTTP2_PRIORITY, 0, 0, 5}}, 2, NGHTTP2_PROTOCOL_ERROR},
-        /* What nghttp2 answers itself. */
+        /* Frames that nghttp2 itself answers. */
         {{{D, 0, 1, 10}}, 1, NGHTTP2_NO_ERROR},
         {{{R, 0, 1, 4}}, 1, NGHTTP2_NO_ERROR},
         {{{H, 5, 2, 10}}, 1, NGHTTP2_NO_ERROR},
@@ -136,13 +136,13 @@ static void test_frames_on_streams_that_are_over(void **state)
                 fail_msg("case %zu in pieces of %zu: code %u", i, piece, code);
             if (code == NGHTTP2_NO_ERROR)
                 assert_int_equal(good, bytes.size);
-            else /* as much of its head as stood in pieces before */
+            else /* the part of its head that came in earlier pieces */
                 assert_in_range(good, last, last + H2_FRAME_HEAD_BYTES - 1);
             text_deinit(&bytes);
         }
 }
 
-/* A backend's frames on the streams of our requests. */
+/* Frames of a backend on the streams of our requests. */
 static void test_streams_of_a_client(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_data_is_paid_with_payload(void **state)
     }
 }
 
-/* A request of a few small frames each, as streaming clients send them, without a pause. */
+/* Requests of a few small frames each, as streaming clients send them, without a pause. */
 static void test_small_bodies_are_welcome(void **state)
 {
     (void)state;

@@ -36,7 +36,7 @@ struct h2_client {
     uint32_t goaway_code;
     int32_t goaway_last;
     unsigned ping_acks;
-    size_t piece; /* how much is sent at once; 0: all */
+    size_t piece; /* bytes sent at once; 0: all */
     /* The request body that is being sent. */
     struct slice body;
     const char *timeouts[2]; /* grpc-timeout of the next requests; NULL: none */
@@ -113,7 +113,7 @@ static void feed(struct h2_client *client)
     client->fed = received->size;
 }
 
-/* Until neither side has anything to say. */
+/* Exchanges bytes until neither side has any to send. */
 static void pump(struct h2_client *client)
 {
     for (bool busy = true; busy;) {
@@ -402,7 +402,7 @@ static void test_grpc_over_budget_says_when_to_retry(void **state)
     scene_free(scene);
 }
 
-/* The exchange has room, and not its head. */
+/* There is room for the exchange, but not for its head. */
 static void test_large_head_over_budget_is_refused(void **state)
 {
     (void)state;
@@ -495,7 +495,7 @@ static void test_half_closed_client_gets_its_answers(void **state)
     scene_free(scene);
 }
 
-/* The PING finds out. */
+/* The PING detects that the client is gone. */
 static void test_closed_client_is_gone(void **state)
 {
     (void)state;
@@ -504,7 +504,7 @@ static void test_closed_client_is_gone(void **state)
         request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
     nghttp2_submit_goaway(scene->client.session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
     pump(&scene->client);
-    assert_int_equal(scene->fixture.gone, 0); /* GOAWAY says nothing of what is under way */
+    assert_int_equal(scene->fixture.gone, 0); /* GOAWAY does not end requests in progress */
     scene->client.raw.is_away = true;
     raw_client_half_close(&scene->client.raw);
     assert_int_equal(scene->fixture.gone, 5);
@@ -525,7 +525,7 @@ static void test_half_closed_client_without_requests(void **state)
     scene_free(scene);
 }
 
-/* The answer is on its way when the client ends its side. */
+/* The answer is being sent when the client ends its side. */
 static void test_half_closed_client_gets_all_of_its_answer(void **state)
 {
     (void)state;
@@ -544,7 +544,7 @@ static void test_half_closed_client_gets_all_of_its_answer(void **state)
     scene_free(scene);
 }
 
-/* {value} -> nanoseconds, or gRPC-Go's words */
+/* {value} -> nanoseconds, or gRPC-Go's error text */
 static void test_timeout_syntax(void **state)
 {
     (void)state;
@@ -590,7 +590,7 @@ static void test_timeout_syntax(void **state)
             fail_msg("case %zu: %d, %lld ns, %s", i, fine, (long long)ns, err.text);
         assert_string_equal(err.text, cases[i].error ? cases[i].error : "");
     }
-    /* One that does not end is cut. */
+    /* A value without an end is truncated. */
     static uint8_t many[10000];
     struct error err;
     int64_t ns;
@@ -598,7 +598,7 @@ static void test_timeout_syntax(void **state)
     assert_in_range(strlen(err.text), 50, 200);
 }
 
-/* Answered before the body, as gRPC-Go does. */
+/* The server answers before the body arrives, as gRPC-Go does. */
 static void test_malformed_timeout(void **state)
 {
     (void)state;
@@ -672,7 +672,7 @@ static void test_answer_before_the_deadline(void **state)
         assert_int_equal(reply_of(&scene->client, id)->grpc_status, GRPC_UNIMPLEMENTED);
     }
     assert_int_equal(scene->fixture.worker.timers.count, 1);
-    /* The last of several counts. */
+    /* The last of several values counts. */
     scene->client.timeouts[0] = "1S";
     scene->client.timeouts[1] = "99999999H";
     int32_t id = request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
@@ -711,7 +711,8 @@ static void test_deadline_before_the_answer(void **state)
     scene_free(scene);
 }
 
-/* The handler lets go before the last word is out, and after the connection is. */
+/* The handler releases one exchange before its answer is sent, and another after the connection
+ * is closed. */
 static void test_release_after_the_deadline(void **state)
 {
     (void)state;
@@ -754,8 +755,8 @@ static void test_deadline_in_the_body(void **state)
     scene_free(scene);
 }
 
-/* Time has passed, but the timer has not fired yet: what was taken is said, every other answer is
- * too late, and a request that becomes whole is not handed over. */
+/* The deadline has passed, but the timer has not fired yet. A success is still sent, every other
+ * answer is too late, and a request that becomes complete is not delivered. */
 static void test_deadline_and_answer_at_once(void **state)
 {
     (void)state;
@@ -825,11 +826,11 @@ static void test_drain_with_open_deadlines(void **state)
     server_fixture_advance(&scene->fixture, 0);
     assert_deadline_exceeded(reply_of(&scene->client, id));
     assert_true(scene->fixture.drained);
-    scene_free(scene); /* with what the handler still holds */
+    scene_free(scene); /* while the handler still holds requests */
 }
 
-/* Deadlines, answers, resets and ends of connections in any order; a leak or a timer that is left
- * over fails in server_fixture_end. */
+/* Deadlines, answers, resets and ends of connections in any order. server_fixture_end fails if
+ * there is a leak or a timer left. */
 static void test_deadlines_in_any_order(void **state)
 {
     (void)state;
@@ -1009,7 +1010,8 @@ static void put_frame(struct text *out, uint8_t type, uint8_t flags, uint32_t st
     text_append_slice(out, payload);
 }
 
-/* Sends the frame up to `most` times; how often until the connection was closed, 0: it was not. */
+/* Sends the frame up to `most` times. Returns how often until the connection was closed, or 0 if
+ * it was not. */
 static size_t flood(const char *setup_path, uint8_t type, uint8_t flags, uint32_t stream,
                     struct slice payload, size_t most, const char *reason)
 {
@@ -1030,8 +1032,8 @@ static size_t flood(const char *setup_path, uint8_t type, uint8_t flags, uint32_
         fail_msg("frame type %u: closed for another reason than %s", type, reason);
     if (closed) {
         feed(&scene->client);
-        /* nghttp2's client gives up itself on an acknowledgement of SETTINGS that it did not send.
-         */
+        /* nghttp2's client itself closes the connection on an acknowledgement of SETTINGS that
+         * it did not send. */
         if (!scene->client.goaway && type != NGHTTP2_SETTINGS)
             fail_msg("frame type %u, flags %u: no GOAWAY", type, flags);
     }
@@ -1058,12 +1060,12 @@ static void test_floods(void **state)
     assert_in_range(
         flood("/s/Echo", NGHTTP2_DATA, NGHTTP2_FLAG_PADDED, 1, SLICE("\4\0\0\0\0"), 20000, "flood"),
         9900, 10100);
-    /* Of a request that was answered at its head. */
+    /* Data of a request that was answered after its head. */
     assert_in_range(flood("/x/Y", NGHTTP2_DATA, 0, 1, SLICE("x"), 20000, "flood"), 9900, 10200);
 }
 
-/* What crosses our reset on the wire is ignored, and so are the streams that were over long ago,
- * until it is too much. */
+/* Frames that cross our reset on the wire are ignored, as are frames on streams that ended long
+ * ago, up to a limit. */
 static void test_data_after_our_reset(void **state)
 {
     (void)state;
@@ -1088,7 +1090,7 @@ static void test_data_after_our_reset(void **state)
     scene_free(scene);
 }
 
-/* {what is sent once its requests are answered} -> the error code of the GOAWAY */
+/* {frames sent after all requests are answered} -> error code of the GOAWAY */
 static void test_frames_on_old_streams(void **state)
 {
     (void)state;
@@ -1134,7 +1136,7 @@ static uint32_t random_below(uint32_t *seed, uint32_t limit)
     return (*seed >> 8) % limit;
 }
 
-/* At most `size` bytes of it, now and then padded; the last frame ends the stream. */
+/* Writes at most `size` bytes of the body, sometimes padded. The last frame ends the stream. */
 static void put_some_body(struct text *out, uint32_t stream, struct slice *body, size_t size,
                           bool padded)
 {
@@ -1211,7 +1213,8 @@ static void test_bodies_in_frames_of_any_length(void **state)
     }
 }
 
-/* A frame ends the stream where more was promised: what follows is another stream's. */
+/* A frame ends the stream before its announced length. The bytes after it belong to another
+ * stream. */
 static void check_early_end(size_t frames_before)
 {
     struct scene *scene = scene_new();
@@ -1303,7 +1306,7 @@ static void test_too_many_streams(void **state)
     scene_free(scene);
 }
 
-/* One large entry in the table, referred to again and again. */
+/* One large entry in the table, with many references to it. */
 static void test_header_bomb(void **state)
 {
     (void)state;
@@ -1360,7 +1363,7 @@ static int32_t request_with(struct h2_client *client, const struct head_size *si
     return id;
 }
 
-/* What is too large costs its stream only: others on the connection go on. */
+/* A head that is too large ends only its stream; others on the connection continue. */
 static void test_limits_of_a_head(void **state)
 {
     (void)state;
@@ -1471,7 +1474,7 @@ static void test_socket_that_takes_little(void **state)
     for (int i = 0; i < 200; i++) {
         scene->client.raw.accepts = 1;
         server_fixture_advance(&scene->fixture, 0);
-        /* What the poll handle would do. */
+        /* As the poll handle would do. */
         server_connection_send(scene->client.raw.connection, (struct slice){0});
         server_connection_flush(scene->client.raw.connection);
     }

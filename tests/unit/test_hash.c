@@ -55,7 +55,7 @@ static void empty_is_fine_whatever_it_points_to(void **state)
     assert_true(hash_bytes((struct slice){0}) == hash_bytes(SLICE("")));
 }
 
-/* Similar inputs must not share low bits: tables index with them. */
+/* Hashes of similar inputs must differ in their low bits, which tables use as an index. */
 static void low_bits_are_spread(void **state)
 {
     (void)state;

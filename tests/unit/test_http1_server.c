@@ -19,7 +19,7 @@ struct raw_case {
     struct text bytes;
 };
 
-/* What stands behind a backslash; returns what comes after it. */
+/* Adds the byte of an escape sequence. Returns the position after it. */
 static const char *add_escape(struct text *bytes, const char *at)
 {
     static const char letters[] = "rnt0\\", meanings[] = "\r\n\t\0\\";
@@ -122,7 +122,7 @@ static void check_case(const struct raw_case *raw, size_t piece, size_t first)
     if (strcmp(got, raw->expected) != 0)
         fail_msg("%s (pieces of %zu): expected %s, got %s", raw->name, piece, raw->expected, got);
     if (expects_more) {
-        /* It is in the middle of a request: that runs out of time. */
+        /* The server is in the middle of a request, which then times out. */
         server_fixture_advance(&fixture, 70);
         describe(&client, true, got, sizeof got);
         if (!strstr(got, "408 closed"))
@@ -240,7 +240,7 @@ static void test_server_stops_before_the_answer(void **state)
     (void)state;
     struct scene *scene = scene_new();
     raw_client_send(&scene->client, LATER);
-    server_fixture_end(&scene->fixture); /* answers what waits, after server_free */
+    server_fixture_end(&scene->fixture); /* answers the waiting requests, after server_free */
     assert_int_equal(scene->fixture.gone, 1);
     text_deinit(&scene->client.received);
     free(scene);
@@ -260,7 +260,7 @@ static void test_half_closed_client_gets_its_answer(void **state)
     scene_free(scene);
 }
 
-/* The interim answer provokes a reset when there is nobody any more. HTTP/1.0 has none. */
+/* If the client is gone, the interim answer provokes a reset. HTTP/1.0 has no interim answers. */
 static void test_half_closed_client_is_probed(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void test_slow_reader(void **state)
     raw_client_send(&scene->client, SHORT);
     assert_int_equal(scene->client.received.size, 10);
     assert_int_equal(scene->fixture.requests,
-                     1); /* the second waits for the first one's answer to leave */
+                     1); /* the second waits until the first one's answer is sent */
     server_fixture_advance(&scene->fixture, 29);
     assert_false(raw_client_is_closed(&scene->client));
     server_fixture_advance(&scene->fixture, 2);
@@ -521,7 +521,7 @@ static void test_over_budget(void **state)
     scene_free(scene);
 }
 
-/* What waits for the rest of its head counts, and goes when it is over the budget. */
+/* Incomplete heads are charged. A connection whose head does not fit the budget is closed. */
 static void test_waiting_heads_are_charged(void **state)
 {
     (void)state;
@@ -546,8 +546,8 @@ static void test_waiting_heads_are_charged(void **state)
     scene_free(scene);
 }
 
-/* The request before them is answered all the same; then the client knows by the end of the
- * connection that they were not. */
+/* The request before them is still answered. The closed connection then tells the client that
+ * the others were not. */
 static void test_requests_behind_one_are_charged(void **state)
 {
     (void)state;
@@ -625,8 +625,8 @@ static void test_response_headers(void **state)
     scene_free(scene);
 }
 
-/* Clients whose requests of 200 kB are all complete in one turn of the loop. */
-enum { CROWD = 12, CROWD_BYTES = 200000, TURN_REQUESTS = 6 /* a MiB, rounded up */ };
+/* The requests of these clients, 200 kB each, are all complete in one turn of the loop. */
+enum { CROWD = 12, CROWD_BYTES = 200000, TURN_REQUESTS = 6 /* 1 MiB, rounded up */ };
 
 struct crowd {
     struct server_fixture fixture;

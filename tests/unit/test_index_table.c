@@ -1,4 +1,4 @@
-/* core/base/index_table.h against a list that is searched one by one. */
+/* Compares core/base/index_table.h with a list that is searched item by item. */
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
@@ -12,7 +12,7 @@
 
 enum { ITEMS = 512 };
 
-/* What the table should hold: the hash of each item, and whether it is in. */
+/* The expected content of the table: the hash of each item, and whether the table has it. */
 struct model {
     uint32_t hashes[ITEMS];
     bool is_in[ITEMS];
@@ -35,7 +35,8 @@ static void check_equal(const struct index_table *table, const struct model *mod
     assert_int_equal(table->count, count);
 }
 
-/* Few different hashes, so that runs are long, meet, and go round the end of the slots. */
+/* There are few different hashes, so that runs are long, meet, and wrap around the end of the
+ * slots. */
 static void test_against_a_list(void **state)
 {
     (void)state;
@@ -77,7 +78,7 @@ static void test_room(void **state)
     arena_deinit(&arena);
 }
 
-/* An item that is not there is added where the search for it ended. */
+/* A missing item is added where the search for it ended. */
 static void test_adding_where_the_search_ended(void **state)
 {
     (void)state;

@@ -49,7 +49,7 @@ static struct batch *batch_of_text(enum signal signal, const char *notation, uin
     return batch;
 }
 
-/* What would be sent, as `notation` says it. */
+/* Compares the batch, as it would be sent, with `notation`. */
 static void expect_sent(struct batch *batch, const char *notation)
 {
     struct text wanted = wire_text(notation), want = {0}, got = {0};
@@ -69,7 +69,7 @@ static struct slice string_value(struct batch *batch, const char *text)
     return any_value_encode(&batch->arena, any_value_string(slice_of_string(text)));
 }
 
-/* The names of the spans, one behind the other. */
+/* Returns the names of the spans, concatenated. */
 static char *names_of(struct batch *batch)
 {
     struct text names = {0};
@@ -86,7 +86,7 @@ static char *names_of(struct batch *batch)
     return names.data;
 }
 
-/* ---- one after the other ---- */
+/* ---- iteration ---- */
 
 static void all_spans_are_found(void **state)
 {
@@ -162,7 +162,7 @@ static void items_are_removed(void **state)
     batch_free(batch);
 }
 
-/* Nodes are made for what changes, and for the way to it. */
+/* Nodes are created only for a changed item and for the messages around it. */
 static void only_what_changes_is_opened(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void only_what_changes_is_opened(void **state)
     batch_free(batch);
 }
 
-/* A second component goes over what a first one changed. */
+/* A second component reads what the first one changed. */
 static void changes_are_seen_by_the_next_one(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void changes_are_seen_by_the_next_one(void **state)
 
 enum operation { SET, REMOVE, GET };
 
-/* What comes of attribute k; NULL: the same bytes. */
+/* The changes to attribute k, and their results; NULL: the same bytes. */
 static const struct change {
     enum signal signal;
     const char *before;
@@ -230,14 +230,14 @@ static const struct change {
     {SIGNAL_PROFILES, SAMPLE("2[2 1]") "}", GET, "1", true, NULL},
     {SIGNAL_PROFILES, SAMPLE("2=1") "}", GET, "1", true, NULL},
     {SIGNAL_PROFILES, SAMPLE("2[1]") "}", SET, "1", false, NULL},
-    /* one without a unit is another one than the entry that there is */
+    /* without a unit, the attribute differs from the existing entry */
     {SIGNAL_PROFILES, SAMPLE("") "}", SET, "1", true, SAMPLE("2[3]") " 6{1=1 2{1\"1\"}}}"},
     {SIGNAL_PROFILES, SAMPLE("2[2] 4[5]") "}", SET, "2", true,
      SAMPLE("2[2 3] 4[5]") " 6{1=1 2{1\"2\"}}}"},
     /* the unit stays */
     {SIGNAL_PROFILES, SAMPLE("2[1 2]") "}", SET, "2", true,
      SAMPLE("2[3 2]") " 6{1=1 2{1\"2\"} 3=3}}"},
-    /* lists may be cut in pieces and not packed */
+    /* lists may be in several pieces, or not packed */
     {SIGNAL_PROFILES, SAMPLE("2=2 4[5] 2[2] 2=2") "}", SET, "2", true,
      SAMPLE("4[5] 2[2 2 2 3]") " 6{1=1 2{1\"2\"}}}"},
     {SIGNAL_PROFILES, SAMPLE("2=2 4[5]") "}", SET, "2", true,
@@ -280,7 +280,8 @@ static void attributes_are_changed(void **state)
     }
 }
 
-/* The same attribute of many samples is one entry, and so is a long value, wherever it is from. */
+/* Equal attributes of many samples share one entry, also with a long value, wherever its bytes
+ * are. */
 static void samples_share_entries(void **state)
 {
     (void)state;

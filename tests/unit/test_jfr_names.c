@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* What grafana/jfr-parser makes of them (parser/parser_jvm_generated_class_merge_test.go). */
+/* The results of grafana/jfr-parser (parser/parser_jvm_generated_class_merge_test.go). */
 static const char *const cases[][2] = {
     {"", ""},
     {"java/lang/Thread", "java/lang/Thread"},

@@ -28,7 +28,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__Sample sample_message;
 #define free_request                                                                               \
     opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked
 
-/* ---- reading, and what came out as text ---- */
+/* ---- reading, and printing the result ---- */
 
 /* Reads a recording; returns NULL, with err set, if it is refused. */
 static struct buffer *read_with(struct slice jfr, struct slice labels,
@@ -796,7 +796,7 @@ static void test_chunks_have_their_own_constants(void **state)
     jfr_fixture_deinit(&f);
 }
 
-/* ---- wrong ones ---- */
+/* ---- invalid ones ---- */
 
 static void write_good(struct jfr_fixture *f)
 {
@@ -916,12 +916,12 @@ static void test_wrong_metadata(void **state)
     f.out.size = f.chunk + 68;
     jfr_fixture_event(&f, 0);
     JFR_NUMBERS(&f, 0, 0, 0, 1, 1);
-    for (int i = 0; i < 20; i++) /* elements, each with one inside */
+    for (int i = 0; i < 20; i++) /* elements, each nested in the last one */
         JFR_NUMBERS(&f, 0, 0, 1);
     jfr_fixture_event_end(&f);
     jfr_fixture_chunk_end(&f, 68);
     expect_error(&f, no_labels, "chunk 1: metadata: is nested deeper than 16 elements");
-    f.out.data[68] = 0x84; /* its size, the least that there can be */
+    f.out.data[68] = 0x84; /* its size, the smallest possible */
     expect_error(&f, no_labels, "chunk 1: metadata: its strings are truncated");
     f.out.data[72] = 1;
     f.out.data[68] = 0x85;
@@ -1043,7 +1043,7 @@ static void test_wrong_labels(void **state)
     wire_writer_deinit(&labels);
 }
 
-/* ---- few bytes that mean much ---- */
+/* ---- few bytes that unfold to much ---- */
 
 static void test_large_names_again_and_again(void **state)
 {

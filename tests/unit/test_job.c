@@ -12,13 +12,13 @@
 enum { JOBS = 5 };
 
 static struct worker worker;
-static char story[100]; /* what came back, by number */
+static char story[100]; /* finished jobs, by number */
 static atomic_uint at_once, at_once_max;
 
 struct numbered {
     struct job job;
     int number;
-    uv_sem_t *gate; /* `run` waits for it; NULL: for nothing */
+    uv_sem_t *gate; /* `run` waits for it, unless it is NULL */
     bool is_unwanted;
     atomic_bool ran;
 };
@@ -135,7 +135,7 @@ static void what_nobody_wants_any_more_does_not_begin(void **state)
     uv_sem_destroy(&gate);
 }
 
-/* One that runs, one that the pool has not begun, one that waits. */
+/* Cancels a job that runs, one that the pool has not begun, and one that waits. */
 static void a_cancelled_job_does_not_call_back(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void a_cancelled_job_does_not_call_back(void **state)
         job_start(&worker, &jobs[i]->job);
     }
     for (int i = 0; i < JOBS; i++)
-        uv_sem_post(&gate); /* job_cancel waits for what has begun */
+        uv_sem_post(&gate); /* job_cancel waits for a job that has begun */
     for (int i = 0; i < JOBS; i++) {
         job_cancel(&jobs[i]->job);
         free(jobs[i]);

@@ -12,15 +12,14 @@ enum { PIECES = 40 };
 
 static struct worker worker;
 static struct job_queue queue;
-static char
-    story[PIECES * 2 + 1]; /* what was done, by letter; 'x' and a letter: without a result */
+static char story[PIECES * 2 + 1]; /* finished pieces, by letter; 'x' before a letter: no result */
 
 struct piece {
     struct queued_job queued;
     char letter;
-    uv_sem_t *gate; /* `run` waits for it; NULL: for nothing */
+    uv_sem_t *gate; /* `run` waits for it, unless it is NULL */
     bool is_unwanted;
-    bool holds; /* in `done` */
+    bool holds; /* holds the queue in `done` */
     pthread_t ran_on;
 };
 
@@ -177,8 +176,8 @@ static void a_held_queue_begins_nothing(void **state)
     assert_string_equal(story, "abc");
 }
 
-/* Adds that many small pieces behind a large one, each of size_bytes, and returns how many of them
- * are done in the turn in which the large one is. */
+/* Adds small pieces of size_bytes each behind a large one. Returns how many of them are done in
+ * the same turn as the large one. */
 static size_t count_first_turn(size_t size_bytes)
 {
     static struct piece pieces[PIECES];
@@ -191,7 +190,7 @@ static size_t count_first_turn(size_t size_bytes)
         add(&pieces[i]);
     }
     struct post *post = atomic_exchange(&worker.inbox, NULL);
-    post->on_post(&worker, post); /* the end of the job, and no timer */
+    post->on_post(&worker, post); /* the end of the job; there is no timer */
     size_t done_first = strlen(story) - 1;
     worker_advance(&worker, worker.now_ns);
     assert_int_equal(strlen(story), PIECES + 1);

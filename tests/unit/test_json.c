@@ -32,7 +32,7 @@ static char *to_json(enum json_message message, struct slice protobuf)
     return text.data;
 }
 
-/* ---- there and back: {what is read, what is written} ---- */
+/* ---- round trips: {input, output} ---- */
 
 #define SPANS(span) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" span "]}]}]}"
 #define VALUE(value) SPANS("{\"attributes\":[{\"key\":\"k\",\"value\":" value "}]}")
@@ -446,7 +446,7 @@ static void keeps_recorded_requests(void **state)
     assert_true(json_count > 5);
 }
 
-/* ---- cut anywhere, it is refused and nothing is read behind the end ---- */
+/* ---- truncated anywhere, it is refused and nothing is read past its end ---- */
 
 static void refuses_every_prefix(void **state)
 {

@@ -27,7 +27,7 @@ static void nothing_is_kept_near_the_limit(void **state)
     (void)state;
     assert_false(kept_memory_is_short(40 * MIB, 64 * MIB));
     assert_true(kept_memory_is_short(40 * MIB + 1, 64 * MIB));
-    assert_false(kept_memory_is_short(0, 64 * MIB)); /* not known */
+    assert_false(kept_memory_is_short(0, 64 * MIB)); /* free memory is unknown */
     assert_true(kept_memory_is_short(SIZE_MAX / 4 * 3, SIZE_MAX));
 }
 

@@ -17,7 +17,7 @@ struct item {
     struct list_link link; /* not first, so that container_of is needed */
 };
 
-/* What a list has to do, the slow and obvious way. */
+/* The expected list, implemented in the slow and obvious way. */
 struct model {
     int numbers[ITEMS];
     size_t count;

@@ -105,8 +105,8 @@ static const char *const hostile[] = {
     "}\n{\"level\":\"error\"}",
 };
 
-/* The message starts behind the second tab, so there may be no third; and nothing that a terminal
- * obeys. */
+/* The message starts after the second tab, so a line must not have a third one, or control
+ * characters for a terminal. */
 static void no_line_can_be_forged(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void what_repeats_is_sampled(void **state)
     for (int i = 0; i < 250; i++) {
         log_info("exporter a", "again and again %d", i);
         if (i < 10)
-            log_info("exporter b", "again and again %d", i); /* counted on its own */
+            log_info("exporter b", "again and again %d", i); /* counted separately */
     }
     const char *text = end_capture();
     assert_int_equal(count_of(text, '\n'), 10 + 10 + 2); /* a: the first 10, the 110th, the 210th */
@@ -189,7 +189,7 @@ static void *log_from_a_thread(void *context)
 {
     const char *component = context;
     for (int i = 0; i < 200; i++) {
-        char format[40]; /* another text each time, so that none is sampled */
+        char format[40]; /* a different text each time, so that none is sampled */
         snprintf(format, sizeof format, "line %d of %s", i, component);
         log_write(LOG_INFO, component, format);
     }

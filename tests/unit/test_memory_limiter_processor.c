@@ -18,7 +18,7 @@ static struct fixture_place *place(struct fixture *f, const char *id, const char
     return made;
 }
 
-/* {settings, MiB: the limit of the process, what requests may use}, where the system has a GiB */
+/* {settings, limit of the process in MiB, limit of requests in MiB}, if the system has 1 GiB */
 static const struct {
     const char *settings;
     size_t limit_mib, requests_mib;
@@ -26,7 +26,7 @@ static const struct {
     {"limit_mib: 400, spike_limit_mib: 80", 400, 180}, /* (320 - 50) * 2 / 3 */
     {"limit_mib: 400", 400, 180},
     {"limit_mib: 400, limit_percentage: 10", 400, 180},
-    {"limit_mib: 4000, spike_limit_mib: 100", 1024, 530}, /* more than there is */
+    {"limit_mib: 4000, spike_limit_mib: 100", 1024, 530}, /* more than the system has */
     {"limit_percentage: 80, spike_limit_percentage: 25", 819, 307},
     {"limit_percentage: 50", 512, 230},
     {"limit_mib: 400, spike_limit_mib: 390", 400, 2}, /* a quarter of what is left */

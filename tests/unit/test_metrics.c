@@ -38,7 +38,7 @@ static void the_page_is_sorted_and_complete(void **state)
     counter_add(second, 0, 20);
     counter_add(second, 1, 22);
     histogram_record(histogram, 0, 0.5);
-    histogram_record(histogram, 1, 1); /* bounds belong to their bucket */
+    histogram_record(histogram, 1, 1); /* a value equal to a bound is in its bucket */
     histogram_record(histogram, 1, 2.6);
     histogram_record(histogram, 0, 1e9);
     assert_page(metrics, "# HELP a_from Asked for.\n# TYPE a_from gauge\n"
@@ -144,7 +144,7 @@ static void forgetting_removes_what_belongs_to_the_context(void **state)
     metrics_gauge_from(metrics, "g", "G.", "", read_number, &mine);
     metrics_forget(metrics, &mine);
     assert_page(metrics, "# HELP f F.\n# TYPE f gauge\nf{a=\"2\"} 2\n");
-    metrics_gauge_from(metrics, "g", "G.", "", read_number, &other); /* and it can come again */
+    metrics_gauge_from(metrics, "g", "G.", "", read_number, &other); /* it can be added again */
     assert_true(metrics_value(metrics, "g", "") == 2);
     metrics_free(metrics);
 }
@@ -178,7 +178,8 @@ struct adder {
     unsigned worker;
 };
 
-/* Each thread is a worker: it makes the series, which all share, and adds to its own cell. */
+/* Each thread is a worker. It creates the series, which all threads share, and adds to its own
+ * cell. */
 static void *add_many(void *context)
 {
     struct adder *adder = context;

@@ -100,7 +100,7 @@ static const struct normalise_case reference_cases[] = {
     /* An empty key beside the reference; unknown fields */
     {"2{" ZEROES " 5\"a\"} 1{1{1{1\"\" 3=1 77=1 2{8=1 88\"u\"}} 99=9}}",
      "2{" ZEROES " 5\"a\"} 1{1{1{1\"a\" 77=1 2{1\"a\" 88\"u\"}} 99=9}}"},
-    /* Without a table, only the empty string can be meant; then the table is added. */
+    /* Without a table, the reference can only mean the empty string. The table is then added. */
     {"1{1{1{1\"k\" 2{8=0}}}}", "1{1{1{1\"k\" 2{1\"\"}}}} 2{" ZEROES "}"},
     /* A text longer than a length of one byte */
     {"1{1{1{3=1}}} 2{" ZEROES " 5\"0123456789012345678901234567890123456789012345678901234567890123"
@@ -125,10 +125,10 @@ static const struct normalise_case dictionary_cases[] = {
 };
 
 static const struct normalise_case zero_entry_cases[] = {
-    /* Strings: the type of a sample, the key of an attribute and the name of a function must refer
-     * to one, */
+    /* The type of a sample, the key of an attribute and the name of a function must refer to a
+     * string, */
     {"2{5\"a\" 5\"b\" 6{2{2=1}} 6{1=1 3=1 2{2=1}} 3{2=1} 3{1=1 4=7}} 1{2{2{1{2=1} 5{1=1}}}}",
-     /* and nothing else: elsewhere 0 means none. */
+     /* and other fields need not: there, 0 means none. */
      "2{1{} 2{} 3{} " ZERO_LINK " 5\"\" 6{} 7{} 5\"a\" 5\"b\" 6{2{2=1} 1=1} 6{1=2 3=2 2{2=1}}"
      " 3{2=2 1=1} 3{1=2 4=7}} 1{2{2{1{2=2 1=1} 5{1=2}}}}"},
     /* Messages with no field set stay empty. */
@@ -183,7 +183,7 @@ static void test_zero_entries(void **state)
     CHECK(zero_entry_cases);
 }
 
-/* A text of 60 kB that 10,000 attributes refer to would be 600 MB. */
+/* A text of 60 kB with 10,000 attributes that refer to it would unfold to 600 MB. */
 static void test_growth(void **state)
 {
     struct text notation = {0};

@@ -54,7 +54,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* body: flow YAML of the exporter; ~ stands for the port. */
+/* Loads a configuration. body: flow YAML of the exporter; ~ is replaced by the port. */
 static struct config *load(const char *name, const char *body, uint16_t port, enum signal signal,
                            struct text *report)
 {
@@ -135,7 +135,7 @@ static void run_for(uint64_t ns)
     }
 }
 
-static struct slice large; /* sent instead of the small ones; none: empty */
+static struct slice large; /* if not empty, sent instead of small ones */
 
 /* Traces: one span with a name of 100 bytes. Profiles: one empty sample. */
 static struct slice request_of(enum signal signal)
@@ -179,7 +179,7 @@ static void consume(uint32_t items, struct probe *probe)
         node, batch_new(&worker, node->signal, buffer, items, &probe->receipt, NULL));
 }
 
-/* Sends one batch (with the queue off) and returns what became of it. */
+/* Sends one batch without a queue, and returns its verdict. */
 static struct verdict deliver(void)
 {
     struct probe probe;
@@ -199,7 +199,7 @@ static struct verdict deliver(void)
 
 /* ---- backends ---- */
 
-static struct peer_answer scripted[4]; /* by number of the request; the last goes on */
+static struct peer_answer scripted[4]; /* by number of the request; the last one repeats */
 static size_t scripted_count;
 
 static void answer_scripted(void *context, unsigned number, const struct peer_request *request,
@@ -671,7 +671,7 @@ static void stopped_while_sending(void **state)
 
 enum { LARGE_BYTES = 600000 };
 
-/* One span with a name of so many bytes. */
+/* Begins a request with one span whose name is long. */
 static void begin_large(struct wire_writer *request)
 {
     static uint8_t name[LARGE_BYTES];
@@ -725,7 +725,7 @@ static void stopped_while_compressing(void **state)
     (void)state;
     struct peer *peer = open_peer(PEER_HTTP1, &http_ok, 1);
     struct wire_writer request = {0};
-    struct probe probes[4]; /* more than run at once */
+    struct probe probes[4]; /* more than jobs that run at once */
     open_exporter("otlp_http", HTTP_TO DIRECT, peer_port(peer), SIGNAL_TRACES);
     begin_large(&request);
     for (int i = 0; i < 4; i++)
@@ -771,7 +771,7 @@ static void wrong_settings(void **state)
     static const struct {
         const char *name;
         const char *yaml;
-        const char *error; /* contained; NULL: it is valid */
+        const char *error; /* part of the error; NULL: none */
     } table[] = {
         {"otlp_grpc", "timeout: 1s", "endpoint"},
         {"otlp_grpc", "endpoint: backend", "the port is missing"},

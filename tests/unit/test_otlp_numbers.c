@@ -1,4 +1,4 @@
-/* The field numbers of core/data/otlp.h against the schema. */
+/* Compares the field numbers of core/data/otlp.h with the schema. */
 #include "core/data/otlp.h"
 
 #include "opentelemetry/proto/collector/logs/v1/logs_service.pb-c.h"
@@ -201,7 +201,7 @@ static const struct {
     {PROFILES(stack), {{"location_indices", STACK_LOCATION_INDICES}}},
 };
 
-/* Every number is the schema's, and no field of the schema is without one. */
+/* Every number is equal to the schema's, and every field of the schema has one. */
 static void test_numbers(void **state)
 {
     (void)state;

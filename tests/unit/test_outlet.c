@@ -20,7 +20,7 @@ extern const struct component_type batch_processor_type, spanjoin_processor_type
 
 static struct graph_bench bench;
 
-/* --- sink: an exporter that answers at once, as it is told --- */
+/* ---- sink: an exporter that answers at once with a given verdict ---- */
 
 enum { OFFERS_MAX = 64 };
 
@@ -28,9 +28,9 @@ struct sink {
     struct node node;      /* first */
     struct verdict answer; /* all-zero: OK */
     enum refusal refusal;
-    uint64_t refuses_span; /* this one alone; 0: all, when the answer is not OK */
+    uint64_t refuses_span; /* refuses only this span; 0: all, if the answer is not OK */
     struct offered {
-        uint64_t span; /* first of the batch */
+        uint64_t span; /* first span of the batch */
         uint64_t at_ns;
         bool was_taken;
     } offers[OFFERS_MAX];
@@ -64,7 +64,7 @@ static const struct component_type sink_type = {.config = CONFIG_TYPE("sink", CO
                                                 .node_size = sizeof(struct sink),
                                                 .consume = sink_consume};
 
-/* --- pass: a processor that hands on what comes --- */
+/* ---- pass: a processor that passes batches on ---- */
 
 static void pass_consume(struct node *node, struct batch *batch)
 {
@@ -74,16 +74,16 @@ static void pass_consume(struct node *node, struct batch *batch)
 static const struct component_type pass_type = {.config = CONFIG_TYPE("pass", CONFIG_PROCESSORS),
                                                 .consume = pass_consume};
 
-/* --- holder: a processor that acknowledges what comes --- */
+/* ---- holder: a processor that acknowledges and holds batches ---- */
 
 struct holder {
     struct node node; /* first */
     struct offers offers;
-    bool is_patient;     /* hands on the next one when the last one is settled */
-    struct batch *first; /* of those that wait for that */
+    bool is_patient;     /* passes on the next batch when the last one is settled */
+    struct batch *first; /* the first of the waiting ones */
     unsigned settled;
     unsigned taken;
-    unsigned lost; /* "try later" at the stop, or refused for good */
+    unsigned lost; /* "try later" at the stop, or refused permanently */
 };
 
 struct held_offer {
@@ -157,7 +157,7 @@ static const struct component_type holder_type = {.config =
                                                   .is_idle = holder_is_idle,
                                                   .node_stop = holder_stop};
 
-/* --- backend: an exporter with a delivery, whose attempts the test answers --- */
+/* ---- backend: an exporter with a delivery, whose attempts the test answers ---- */
 
 struct backend_settings {
     struct sending_queue_settings sending_queue;
@@ -180,9 +180,9 @@ struct backend_component {
 struct backend {
     struct node node; /* first */
     struct delivery delivery;
-    struct shipment *under_way[OFFERS_MAX]; /* attempts, oldest first */
+    struct shipment *under_way[OFFERS_MAX]; /* current attempts, oldest first */
     size_t under_way_count;
-    uint64_t spans[OFFERS_MAX]; /* first of each attempt's batch */
+    uint64_t spans[OFFERS_MAX]; /* first span of each attempt's batch */
     size_t attempts;
 };
 
@@ -283,7 +283,7 @@ static const struct component_type backend_type = {
     .node_stop = backend_stop,
 };
 
-/* --- the bench --- */
+/* ---- the bench ---- */
 
 #define COMPONENTS                                                                                 \
     "receivers: {source: }\n"                                                                      \
@@ -293,7 +293,7 @@ static const struct component_type backend_type = {
 #define ONE_PIPELINE(PROCESSORS, EXPORTERS)                                                        \
     "service: {pipelines: {" PIPELINE("traces", PROCESSORS, EXPORTERS) "}}\n"
 #define TWO_SINKS "exporters: {sink/a: , sink/b: }\n"
-/* Full with one request. */
+/* A queue that is full with one request. */
 #define BLOCKING                                                                                   \
     "{sending_queue: {queue_size: 1, block_on_overflow: true}, retry_on_failure: {enabled: "       \
     "false}}"
@@ -302,7 +302,7 @@ static const struct component_type backend_type = {
 static const struct verdict later = {GRPC_UNAVAILABLE, -1, "later"};
 static const struct verdict never = {GRPC_INVALID_ARGUMENT, -1, "never"};
 
-/* budget: of the process; 0: no limit. */
+/* budget: of the process, in bytes; 0: no limit. */
 static void begin_within(size_t budget, const char *yaml)
 {
     static const struct config_type *const types[] = {&graph_bench_source_type.config,
@@ -373,14 +373,14 @@ static void take_all(struct sink *self)
     self->answer = verdict_ok;
 }
 
-/* Of two spans, `first` and the next one. */
+/* Sends a request of two spans, `first` and the next one. */
 static void send_two(uint64_t first, struct sender *sender)
 {
     struct numbered_request request = {.first = first, .count = 2};
     graph_bench_send(&bench, 0, &request, sender);
 }
 
-/* Each of two spans, from 10 on: 10, 20, 30... */
+/* Sends requests of two spans each, with first spans 10, 20, 30... */
 static void send_some(unsigned count)
 {
     for (unsigned i = 1; i <= count; i++)
@@ -413,7 +413,7 @@ static size_t held_bytes(const char *id)
     return budget_used(&backend(id)->node.component->held[SIGNAL_TRACES]);
 }
 
-/* --- order and waiting --- */
+/* ---- order and waiting ---- */
 
 static void what_finds_no_room_keeps_its_place(void **state)
 {
@@ -445,7 +445,7 @@ static void what_failed_is_overtaken(void **state)
     finish();
 }
 
-/* b takes its time, so that nothing is decided yet. */
+/* b does not answer yet, so the outcome is open. */
 static void what_one_branch_refuses_the_others_get(void **state)
 {
     (void)state;
@@ -535,7 +535,7 @@ static void retry_after_is_a_floor(void **state)
     }
 }
 
-/* --- several branches --- */
+/* ---- several branches ---- */
 
 static void who_took_it_is_not_asked_again(void **state)
 {
@@ -587,7 +587,7 @@ static void what_none_takes_is_kept_for_all(void **state)
     take_all(sink("sink/b"));
     advance(5 * SECOND);
     assert_int_equal(holder()->taken, 1);
-    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 2); /* it is full */
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 2); /* sink/a is full */
     size_t offers = sink("sink/a")->count;
     advance(SECOND);
     assert_int_equal(sink("sink/a")->count, offers);
@@ -616,7 +616,7 @@ static void what_failed_is_kept_for_five_minutes(void **state)
     finish();
 }
 
-/* Half of the budget is for the two exporters: 3,000 bytes each, which is two requests. */
+/* The two exporters share half of the budget: 3,000 bytes each, enough for two requests. */
 static void what_failed_is_kept_within_a_bound(void **state)
 {
     (void)state;
@@ -638,7 +638,7 @@ static void what_failed_is_kept_within_a_bound(void **state)
     finish();
 }
 
-/* --- who is refused --- */
+/* ---- refusals ---- */
 
 static void refusals_of_several_branches(void **state)
 {
@@ -664,7 +664,7 @@ static void refusals_of_several_branches(void **state)
         assert_int_equal(lost_by("processor pass", "exporter sink/a"), cases[i].lost_by_a);
         assert_int_equal(lost_by("processor pass", "exporter sink/b"), cases[i].lost_by_b);
         advance(10 * SECOND);
-        assert_int_equal(sink("sink/a")->count, 1); /* the sender sends it again, nobody else */
+        assert_int_equal(sink("sink/a")->count, 1); /* only the sender sends it again */
         assert_int_equal(sink("sink/b")->count, 1);
         finish();
     }
@@ -678,11 +678,11 @@ static void what_all_refuse_for_good_is_given_up(void **state)
     refuse_with(sink("sink/b"), REFUSED_FAILED, never);
     send_some(1);
     assert_int_equal(holder()->lost, 1);
-    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 0); /* the holder's to count */
+    assert_int_equal(lost_by("processor holder", "exporter sink/a"), 0); /* the holder counts it */
     finish();
 }
 
-/* One refuses for good, the other for now: it is kept for the other. */
+/* One branch refuses permanently, the other temporarily. The batch is kept for the other. */
 static void a_refusal_for_good_is_not_the_last_word(void **state)
 {
     (void)state;
@@ -713,7 +713,7 @@ static void nobody_has_to_wait_for_an_answer(void **state)
     finish();
 }
 
-/* --- the same node twice, and fan-outs one behind the other --- */
+/* ---- the same node twice, and fan-outs in a chain ---- */
 
 static void a_node_that_stands_twice_gets_it_twice(void **state)
 {
@@ -769,7 +769,7 @@ static void fan_outs_stand_one_behind_the_other(void **state)
     }
 }
 
-/* --- block_on_overflow --- */
+/* ---- block_on_overflow ---- */
 
 static void nobody_gets_it_before_all_have_room(void **state)
 {
@@ -793,7 +793,7 @@ static void nobody_gets_it_before_all_have_room(void **state)
     finish();
 }
 
-/* spanjoin hands a large request on later: what is reserved for it stays until then. */
+/* spanjoin passes a large request on later, and keeps its reservation until then. */
 static void room_is_kept_for_what_a_job_works_on(void **state)
 {
     (void)state;
@@ -802,7 +802,7 @@ static void room_is_kept_for_what_a_job_works_on(void **state)
     begin("receivers: {source: }\nprocessors: {spanjoin: }\n" TWO_BLOCKING ONE_PIPELINE(
         "spanjoin", "backend/a, backend/b"));
     send_two(10, &first);
-    send_two(20, &second); /* waits for room, behind the one in the job */
+    send_two(20, &second); /* waits for room, after the one in the job */
     assert_int_equal(first.settled, 0);
     advance(SECOND);
     assert_int_equal(first.verdict.code, GRPC_OK);
@@ -901,7 +901,7 @@ static void who_gave_up_does_not_wait(void **state)
     finish();
 }
 
-/* What is taken by one goes to all, whether its sender waits or not. */
+/* A batch that one branch accepted goes to all, whether its sender still waits or not. */
 static void what_one_has_taken_is_not_given_up(void **state)
 {
     (void)state;
@@ -946,7 +946,7 @@ static void a_full_branch_does_not_hold_up_the_drain(void **state)
     send_some(3);
     answer(backend("backend/a"), verdict_ok);
     assert_false(graph_bench_drain(&bench, SECOND));
-    assert_int_equal(backend("backend/a")->attempts, 2); /* b has had one */
+    assert_int_equal(backend("backend/a")->attempts, 2); /* b has received one */
     answer(backend("backend/a"), verdict_ok);
     advance(SECOND);
     assert_int_equal(backend("backend/a")->attempts, 3);
@@ -961,7 +961,8 @@ static void a_full_branch_does_not_hold_up_the_drain(void **state)
     end();
 }
 
-/* Before, it loses what another one took: there is no end in sight for which it would have room. */
+/* Before the drain, a full branch loses what another one accepted, because nobody knows when it
+ * will have room. */
 static void a_full_branch_is_waited_for_at_the_end(void **state)
 {
     (void)state;
@@ -970,7 +971,7 @@ static void a_full_branch_is_waited_for_at_the_end(void **state)
               "holder", "sink/a, backend/b"));
     send_two(10, NULL);
     assert_false(graph_bench_drain(&bench, 0));
-    send_two(20, NULL); /* what still comes */
+    send_two(20, NULL); /* a late request */
     send_two(30, NULL);
     assert_int_equal(sink("sink/a")->count, 3);
     for (int i = 0; i < 3; i++) {
@@ -996,7 +997,7 @@ static void the_drain_tries_again_at_once(void **state)
     assert_false(graph_bench_drain(&bench, 0));
     assert_int_equal(sink("sink/a")->count, 2);
     advance(10 * SECOND);
-    assert_int_equal(sink("sink/a")->count, 12); /* every second */
+    assert_int_equal(sink("sink/a")->count, 12); /* one each second */
     take_all(sink("sink/a"));
     advance(SECOND);
     assert_true(graph_is_drained(bench.graph));
@@ -1012,7 +1013,8 @@ static void what_the_stop_finds_is_counted_once(void **state)
         unsigned settled, told_lost;
         uint64_t lost_items;
     } cases[] = {
-        /* The holder answers for what nobody took; the outlet for what another took. */
+        /* The holder is responsible for batches that no branch accepted, the outlet for those
+         * that another branch accepted. */
         {"sink/a", &verdict_ok, 1, 1, 0},
         {"sink/a, sink/b", &later, 1, 1, 0},
         {"sink/a, sink/b", &verdict_ok, 1, 0, 2},
@@ -1038,19 +1040,19 @@ static void what_its_sender_is_told_is_not_lost(void **state)
     (void)state;
     struct sender first, second;
     begin(COMPONENTS TWO_BLOCKING ONE_PIPELINE("pass", "backend/a, backend/b"));
-    send_two(10, &first); /* in both queues: acknowledged */
+    send_two(10, &first); /* acknowledged: in both queues */
     send_two(20, &second);
     graph_bench_stop(&bench);
     assert_int_equal(first.settled, 1);
     assert_int_equal(second.settled, 1);
     assert_string_equal(second.verdict.text, "shutting down");
-    assert_int_equal(lost_items(), 4); /* of the first, by both queues */
+    assert_int_equal(lost_items(), 4); /* both queues lose the first */
     graph_bench_end(&bench);
 }
 
 /* --- what random schedules found --- */
 
-/* What waits to be tried again fills the bound, while nothing is being sent. */
+/* Batches that wait for another attempt use up the limit, while nothing is being sent. */
 static void what_is_kept_does_not_shut_out_the_next(void **state)
 {
     (void)state;
@@ -1073,7 +1075,7 @@ static void what_is_kept_does_not_shut_out_the_next(void **state)
     finish();
 }
 
-/* b has room for one, and bytes for two. */
+/* b has room for one request, and bytes for two. */
 static void what_stands_behind_a_blocked_one_waits_too(void **state)
 {
     (void)state;
@@ -1093,7 +1095,7 @@ static void what_stands_behind_a_blocked_one_waits_too(void **state)
     end();
 }
 
-/* With ack: delivered, the senders are behind what `batch` hands on. */
+/* With ack: delivered, the receipts of the senders are part of the receipt of the merged batch. */
 static void who_gave_up_is_seen_through_a_holder(void **state)
 {
     (void)state;
@@ -1114,7 +1116,8 @@ static void who_gave_up_is_seen_through_a_holder(void **state)
     "{sending_queue: {queue_size: 2, num_consumers: 1, wait_for_result: true, "                    \
     "batch: {min_size: 4, flush_timeout: 1s}}, retry_on_failure: {enabled: false}}"
 
-/* Two pipelines lead to the backend: what was acknowledged in one goes back there alone. */
+/* Two pipelines lead to the backend. Their batches are not merged, because an acknowledged one
+ * must be handed back to its own pipeline. */
 static void what_is_joined_goes_back_one_way(void **state)
 {
     (void)state;
@@ -1137,7 +1140,7 @@ static void what_is_joined_goes_back_one_way(void **state)
     graph_bench_end(&bench);
 }
 
-/* What was joined finds no room the second time, and nobody else has taken it. */
+/* The merged batch finds no room the second time, and no other branch has accepted it. */
 static void what_is_joined_is_kept_while_none_takes_it(void **state)
 {
     (void)state;
@@ -1161,7 +1164,7 @@ static void what_is_joined_is_kept_while_none_takes_it(void **state)
     finish();
 }
 
-/* The holder hands on the next one when it is told, which is in the midst of the stop. */
+/* The holder passes on the next batch when it gets a verdict, which is during the stop. */
 static void nothing_is_handed_on_after_the_stop(void **state)
 {
     (void)state;
@@ -1178,12 +1181,12 @@ static void nothing_is_handed_on_after_the_stop(void **state)
     assert_int_equal(self->settled, 5);
     assert_int_equal(self->taken, 2);
     assert_int_equal(self->lost, 3);
-    assert_int_equal(lost_items(), 4); /* one in b's queue, one that waited for it */
+    assert_int_equal(lost_items(), 4); /* one in b's queue, and one that waited for it */
     graph_bench_end(&bench);
 }
 
-/* b's 2,500 bytes are for two requests, so at the stop its attempt cannot be kept beside two that
- * wait. All three are lost to the stop. */
+/* b's 2,500 bytes are enough for two requests. So at the stop, the request being sent cannot be
+ * kept in addition to two waiting ones. The stop loses all three. */
 static void what_the_stop_finds_no_room_for_is_lost_too(void **state)
 {
     (void)state;
@@ -1212,7 +1215,7 @@ static void who_waited_in_vain_is_counted(void **state)
     send_two(10, &first);
     answer(backend("backend/a"), verdict_ok);
     send_two(20, &second);
-    send_two(30, &third); /* one may wait */
+    send_two(30, &third); /* one request may wait */
     assert_int_equal(third.settled, 1);
     assert_int_equal(overflow_of("backend/b"), 2);
     advance(5 * SECOND);
@@ -1223,7 +1226,7 @@ static void who_waited_in_vain_is_counted(void **state)
     finish();
 }
 
-/* A queue that two pipelines lead to never has room for both copies at once. */
+/* The queue at the end of two pipelines never has room for both copies at once. */
 static void a_batch_does_not_wait_for_itself(void **state)
 {
     (void)state;

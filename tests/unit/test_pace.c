@@ -13,8 +13,8 @@ struct items {
     struct pace pace;
     unsigned left;
     unsigned done;
-    size_t bytes; /* of each */
-    bool pauses;  /* after each */
+    size_t bytes; /* of each item */
+    bool pauses;  /* after each item */
     uint64_t turn;
     unsigned in_turn, most_in_turn;
 };
@@ -33,7 +33,7 @@ static bool next(struct pace *pace)
     pace_count_bytes(pace, items->bytes);
     if (items->pauses)
         pace_pause(pace, 1000);
-    pace_pump(pace); /* does nothing, since we are called by it */
+    pace_pump(pace); /* does nothing, because it is the caller */
     return true;
 }
 
@@ -49,7 +49,7 @@ static void the_rest_follows_in_the_next_turns(void **state)
     struct items items;
     begin(&items, 2 * PACE_PER_TURN + 1);
     pace_pump(&items.pace);
-    pace_pump(&items.pace); /* the same turn */
+    pace_pump(&items.pace); /* in the same turn */
     assert_int_equal(items.done, PACE_PER_TURN);
     worker_advance(&worker, worker.now_ns);
     assert_int_equal(items.done, 2 * PACE_PER_TURN + 1);

@@ -1,4 +1,4 @@
-/* Labels from the names of files (receivers/pprof/path_pattern.h). */
+/* Tests labels from the names of files (receivers/pprof/path_pattern.h). */
 #include "receivers/pprof/path_pattern.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void test_groups_become_labels(void **state)
     path_pattern_free(pattern);
 }
 
-/* More than the stack of compiled code holds. */
+/* The name needs more than the stack of compiled code. */
 static void test_a_long_name(void **state)
 {
     (void)state;

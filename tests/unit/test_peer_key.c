@@ -18,7 +18,7 @@ static struct sockaddr_storage address_of(const char *text)
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&storage;
     if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
         storage.ss_family = AF_INET;
-        v4->sin_port = 4317; /* never matters */
+        v4->sin_port = 4317; /* the port does not matter */
     } else {
         assert_int_equal(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
         storage.ss_family = AF_INET6;
@@ -33,7 +33,7 @@ static uint64_t key_of(const char *text)
     return peer_key((const struct sockaddr *)&storage);
 }
 
-/* {first, second, whether both are the same client} */
+/* {first, second, whether they count as one client} */
 static void test_who_is_the_same(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static struct budget budget;
     "6\"inuse_space\" 6\"bytes\" 6\"a\" 6\"b\" 6\"key\""
 
 struct step {
-    const char *pprof, *expected; /* or the error */
+    const char *pprof, *expected; /* expected: a result or an error */
     bool has_base, kept;
 };
 #define FIRST(PPROF, EXPECTED)                                                                     \

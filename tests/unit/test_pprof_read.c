@@ -112,7 +112,7 @@ static void test_no_prefix_of_a_recording_is_half_a_profile(void **state)
     pprof_each(cut_one);
 }
 
-/* ---- small ones ---- */
+/* ---- small pprofs ---- */
 
 /* One sample of two values and a stack of two, everything set; its strings:
  * 0 "", 1 cpu, 2 nanoseconds, 3 samples, 4 count, 5 main, 6 main.c, 7 leaf, 8 app, 9 key, 10 value,
@@ -207,7 +207,7 @@ static void test_zero_values_are_left_out(void **state)
           &no_options, "c/ 0+0\n-3  /\nb/ 0+0\na/ 0+0\n1  /\n2  /\n");
     check("1{1=1} 2{2=0} 6\"\" 6\"a\"", &no_options, "");
     check("1{1=1} 6\"\" 6\"a\"", &no_options, "");
-    /* the last first, the first last */
+    /* the last type becomes the first one, and the first one the last */
     check("1{1=1} 1{1=2} 1{1=3} 1{1=4} 2{2[1 2 3 4]} 6\"\" 6\"a\" 6\"b\" 6\"c\" 6\"d\"",
           &no_options, "d/ 0+0\n4  /\nb/ 0+0\n2  /\nc/ 0+0\n3  /\na/ 0+0\n1  /\n");
 }

@@ -209,7 +209,7 @@ static void test_siblings_are_one_pprof(void **state)
           "cpu/nanoseconds 0+0\n1  /\n--\ncpu/nanoseconds 0+0\n2  /\n");
 }
 
-/* ---- what an exporter does ---- */
+/* ---- as an exporter uses it ---- */
 
 static bool keep_sizes(void *context, struct pprof_label *label)
 {

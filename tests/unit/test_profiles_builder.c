@@ -48,7 +48,7 @@ static uint32_t add_profile(struct profiles_builder *b, bool is_sibling)
     return profiles_builder_profile(b, &cpu);
 }
 
-/* The pipeline takes it as it is. */
+/* Checks that the result passes the scan and needs no normalising, and unpacks it. */
 static request_message *check_and_unpack(struct buffer *request)
 {
     struct scan_result scan;
@@ -225,7 +225,7 @@ static void test_stops_at_its_bounds(void **state)
     assert_int_equal(budget_used(&budget), 0);
 }
 
-/* What is admitted moves the bounds, up to the builder's own. */
+/* Admitted data raises the limits, up to those of the builder. */
 static void test_bounds_follow_what_is_admitted(void **state)
 {
     (void)state;

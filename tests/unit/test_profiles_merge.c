@@ -130,7 +130,7 @@ static char *merge_json(const char *first, const char *second, uint32_t items)
     assert_int_equal(profiles_merge_items(merge), items);
     struct buffer *result = profiles_merge_finish(merge);
     check_result(buffer_slice(result), items);
-    /* Reusable, and empty. */
+    /* The merge is empty and can be used again. */
     assert_int_equal(profiles_merge_items(merge), 0);
     struct buffer *nothing = profiles_merge_finish(merge);
     assert_int_equal(nothing->size, 0);
@@ -218,7 +218,7 @@ static const char cut_request[] =
 static const struct cut {
     uint32_t first;
     uint32_t count;
-    const char *parts[6]; /* these occur, in this order */
+    const char *parts[6]; /* expected in this order */
     const char *missing;
 } cuts[] = {
     {0, 2, {"\"A\"", "\"profileId\":\"00000000000000000000000000000001\"", NULL}, "\"B\""},

@@ -1,6 +1,6 @@
-/* Clients whose dictionaries stay, grow, change in one table or are made anew send random requests,
- * which are merged whole and in parts: each result says, sample by sample and with every index
- * resolved by protobuf-c, what was put into it. */
+/* Clients send random requests, which are merged whole and in parts. Their dictionaries stay,
+ * grow, change in one table or start anew. Each result must have the same samples as its input,
+ * with every index resolved by protobuf-c. */
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/data/normalise.h"
@@ -28,7 +28,7 @@ static uint32_t below(uint32_t limit)
 /* ---- clients ---- */
 
 struct client {
-    struct wire_out tables[DICTIONARY_TABLE_COUNT]; /* encoded, the entries side by side */
+    struct wire_out tables[DICTIONARY_TABLE_COUNT]; /* encoded entries, concatenated */
     uint32_t counts[DICTIONARY_TABLE_COUNT];
 };
 
@@ -37,14 +37,14 @@ static uint32_t any_index(const struct client *client, int table)
     return below(client->counts[table]);
 }
 
-/* Zeros are written out now and then. */
+/* Writes a number; sometimes also a zero. */
 static void put_number(struct wire_out *out, uint32_t number, uint64_t value)
 {
     if (value != 0 || below(8) == 0)
         wire_out_varint(out, number, value);
 }
 
-/* Packed, or each on its own. */
+/* Writes indices packed, or one by one. */
 static void put_indices(struct wire_out *out, uint32_t number, const struct client *client,
                         int table, uint32_t count)
 {
@@ -131,14 +131,14 @@ static void grow_table(struct client *client, int table, uint32_t count)
     struct wire_out *out = &client->tables[table];
     for (; count > 0 && client->counts[table] < TABLE_MAX; count--) {
         struct wire_out_field entry = wire_out_open(out, (uint32_t)table, below(300));
-        if (client->counts[table] > 0) /* the first is the zero value */
+        if (client->counts[table] > 0) /* the first entry is the zero entry */
             put_entry(out, client, table);
         wire_out_close(out, entry, (uint32_t)table);
         client->counts[table]++;
     }
 }
 
-/* In any order, so that entries may refer to all that is there. */
+/* Grows the tables in any order, so that entries may refer to all existing ones. */
 static void grow_tables(struct client *client)
 {
     for (int i = 0; i < 10; i++)
@@ -172,7 +172,7 @@ static void change_client(struct client *client)
         clear_table(client, DICTIONARY_LINK_TABLE);
         grow_table(client, DICTIONARY_LINK_TABLE, 1 + below(20));
         break;
-    case OTHER_STRINGS: /* so that all tables that refer to them say something else */
+    case OTHER_STRINGS: /* changes all tables that refer to strings */
         clear_table(client, DICTIONARY_STRING_TABLE);
         grow_table(client, DICTIONARY_STRING_TABLE, strings);
         break;
@@ -229,7 +229,7 @@ static void put_group(struct wire_out *out, const struct client *client)
     wire_out_close(out, group, PROFILES_RESOURCE_PROFILES);
 }
 
-/* The tables one behind the other, or one of them in two places. */
+/* Writes the tables one after another, or one of them in two pieces. */
 static void put_dictionary(struct wire_out *out, const struct client *client)
 {
     struct wire_out_field dictionary = wire_out_open(out, PROFILES_DICTIONARY, 10000);
@@ -263,7 +263,7 @@ static struct buffer *make_request(const struct client *client)
 
 /* ---- merging ---- */
 
-/* What a request, or part of it, says: a line per sample. */
+/* Adds a line for each sample of a request or of a part of it. */
 static void expect(struct text *expected, struct buffer *request, uint32_t first, uint32_t count)
 {
     struct text all = {0};
@@ -310,7 +310,7 @@ static void add_whole(struct scenario *scenario, struct buffer *request, uint32_
     scenario->items += items;
 }
 
-/* Results end between parts too. */
+/* A result may also end between two parts. */
 static void add_parts(struct scenario *scenario, struct buffer *request, uint32_t items)
 {
     struct profiles_source *source = profiles_source_new(scenario->merge, request);
@@ -351,7 +351,7 @@ static void says_what_was_added(void **unused)
     for (int i = 0; i < CLIENTS; i++)
         begin_client(&clients[i]);
     for (int step = 0, client = 0; step < STEPS; step++) {
-        client = below(3) > 0 ? client : (int)below(CLIENTS); /* often the same again */
+        client = below(3) > 0 ? client : (int)below(CLIENTS); /* often the same client again */
         send(&scenario, &clients[client]);
         if (below(6) == 0)
             check_finish(&scenario);

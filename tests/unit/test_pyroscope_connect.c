@@ -41,7 +41,7 @@ static void codes_have_connects_names_and_statuses(void **state)
     }
 }
 
-/* Whether the status makes the clients that look at nothing else send again. */
+/* Whether clients that look only at the status would retry. */
 static bool looks_temporary(const struct verdict *verdict)
 {
     int status = connect_http_status(verdict->code);

@@ -50,14 +50,14 @@ static void test_values_beyond_the_limit_are_folded(void **state)
     assert_true(admit(limits, "a", "1", HOUR));
     assert_true(admit(limits, "a", "2", HOUR));
     assert_false(admit(limits, "a", "3", HOUR));
-    assert_true(admit(limits, "a", "1", HOUR)); /* had its place before */
-    assert_true(admit(limits, "b", "3", HOUR)); /* another service */
+    assert_true(admit(limits, "a", "1", HOUR)); /* known already */
+    assert_true(admit(limits, "b", "3", HOUR)); /* of another service */
     assert_false(admit(limits, "a", "3", 2 * HOUR - 1));
     assert_true(metrics_value(metrics, "folded", "") == 2);
     label_limits_free(limits);
 }
 
-/* There is no moment at which all are forgotten: what comes stays, what does not gives way. */
+/* Values are never all forgotten at once: those in use stay, unused ones are replaced. */
 static void test_values_age(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void test_values_age(void **state)
     assert_true(admit(limits, "a", "3", 3 * HOUR));
     assert_true(admit(limits, "a", "1", 3 * HOUR));
     assert_false(admit(limits, "a", "2", 3 * HOUR));
-    /* Everything goes, services too; then they come again. */
+    /* Everything is forgotten, also services. Then they come again. */
     assert_true(admit(limits, "b", "1", 5 * HOUR));
     assert_true(admit(limits, "a", "2", 5 * HOUR));
     label_limits_free(limits);
@@ -87,7 +87,7 @@ static void test_no_limit(void **state)
     label_limits_free(limits);
 }
 
-/* Who invents services gets a bounded share of memory. */
+/* A client that invents services gets a limited share of memory. */
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static int admit_many(struct label_limits *limits, const char *service, int labe
     return admitted;
 }
 
-/* One that sends more than the table holds is folded; all others keep their room. */
+/* A service that sends more values than the table holds is folded; all others keep their room. */
 static void test_a_service_takes_no_room_of_others(void **state)
 {
     (void)state;
@@ -131,11 +131,11 @@ static void test_a_service_takes_no_room_of_others(void **state)
         assert_int_equal(admit_many(limits, service, 5, 50, HOUR), 250);
     }
     assert_int_equal(admit_many(limits, "flood", 1, 300, HOUR), 200);
-    assert_in_range(admit_many(limits, "flood", 2001, 1, HOUR), 600, 700); /* that it had */
+    assert_in_range(admit_many(limits, "flood", 2001, 1, HOUR), 600, 700); /* those known */
     label_limits_free(limits);
 }
 
-/* New services come and come: those that were there keep their room. */
+/* However many new services come, existing ones keep their room. */
 static void test_invented_services_share_one_room(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void test_invented_services_share_one_room(void **state)
     }
     assert_int_equal(admit_many(limits, "before", 4, 60, HOUR), 240);
     assert_int_equal(admit_many(limits, "after", 1, 10, HOUR), 0);
-    /* When the flood is over, so is what it did. */
+    /* After the flood, its effects end. */
     assert_int_equal(admit_many(limits, "after", 4, 60, 3 * HOUR), 240);
     label_limits_free(limits);
 }
@@ -227,7 +227,7 @@ static void test_which_attributes_become_labels(void **state)
     assert_false(wanted("*", NULL, ""));
 }
 
-/* The AnyValue as a label; "none": it is no label. */
+/* Compares the AnyValue as a label; "none": it is not one. */
 static void expect_label(const char *notation, const char *expected)
 {
     struct text any = wire_text(notation);
@@ -255,7 +255,7 @@ static void test_which_values_become_labels(void **state)
     expect_label("5{1{1\"one\"} 1{1\"two\"}}", "none");
     expect_label("5{1{}}", "none");
     expect_label("5{}", "none");
-    /* Of several members the last one counts, behind it may be fields that nobody knows yet. */
+    /* The last of several members counts. Unknown fields may follow it. */
     expect_label("1\"first\" 1\"last\"", "last");
     expect_label("3=5 1\"last\"", "last");
     expect_label("1\"first\" 3=5 9\"new\"", "5");
@@ -263,7 +263,7 @@ static void test_which_values_become_labels(void **state)
     expect_label("1\"first\" 4#1", "none");
     expect_label("5{1{1\"first\" 1\"last\"}}", "last");
     expect_label("1\"first\" 5{1{2=1}}", "true");
-    /* Such fields are not a list's elements either. */
+    /* Such fields are not elements of a list, either. */
     expect_label("5{2=1}", "none");
     expect_label("5{2#1}", "none");
     expect_label("5{2=1 1{1\"only\"} 3\"new\"}", "only");

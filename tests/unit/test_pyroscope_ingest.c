@@ -63,7 +63,7 @@ static void the_format_is_chosen_in_pyroscopes_order(void **state)
         {"name=a&format=jfr", FORM, FILE_PART("profile", "x") "--b--",
          "error: form: the file jfr is missing"},
         {"name=a&format=pprof", NULL, "\x01", "error: pprof: "},
-        /* Not taken for a form. */
+        /* This is not recognised as a form. */
         {"name=a&format=pprof", FORM, FILE_PART("profile", "") "--b--", "error: pprof: "},
         {"name=a&format=speedscope", FORM, "[]", "error: speedscope: "},
         {"name=a", FORM, FILE_PART("profile", "\x01") "--b--", "error: pprof: "},
@@ -91,7 +91,7 @@ static void empty_profiles_are_no_errors(void **state)
         {"name=a", FORM, FILE_PART("other", "x") "--b--"},
         {"name=a", FORM, FILE_PART("profile", "") FILE_PART("prev_profile", "") "--b--"},
         {"name=a", FORM, "--b--"},
-        /* A value is no file. */
+        /* A value is not a file. */
         {"name=a", FORM,
          "--b\r\nContent-Disposition: form-data; name=\"profile\"\r\n\r\nx\r\n--b--"},
     };
@@ -131,7 +131,7 @@ static void forms_that_are_wrong_are_refused(void **state)
     }
 }
 
-/* Of a pprof with these sample types and this config. */
+/* A metric gets its name from the sample types of the pprof and this config. */
 static void type_names_name_the_metric(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void labels_of_the_name_have_the_limits_of_all_labels(void **state)
     text_deinit(&out);
 }
 
-/* What a Java agent's form says beside its recording. */
+/* A JFR upload keeps the application name of its query in addition to its service name. */
 static void a_recording_keeps_the_application_beside_its_service(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void a_recording_keeps_the_application_beside_its_service(void **state)
     text_deinit(&out);
 }
 
-/* gzip has a length and a checksum of its own. */
+/* gzip detects truncation itself, by its length and checksum. */
 static void compressed_bodies_cut_anywhere_are_errors(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void what_unfolds_to_too_much_is_refused(void **state)
     struct pyroscope_request request;
     struct pyroscope_result result;
     pyroscope_load(&request, "node-http-json/pyroscope-ingest/012");
-    /* The body is within the limit, decompressed it is not. */
+    /* The body is within the limit, but not when decompressed. */
     request.settings.server.max_request_body_size = request.body.size;
     assert_false(pyroscope_ingest(&request, &result));
     assert_int_equal(result.why.code, GRPC_RESOURCE_EXHAUSTED);

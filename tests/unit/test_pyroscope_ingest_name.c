@@ -113,7 +113,7 @@ static void times_are_told_by_their_digits(void **state)
         {"20261321", 0},
         {"20260132", 0},
         {"19691231", 0},
-        {"179525235000000", 0}, /* 15 digits are seconds, and too many */
+        {"179525235000000", 0}, /* 15 digits are seconds, but too many */
         {"99999999999999999999", 0},
         {"now+1h", 0},
         {"now-1", 0},

@@ -13,7 +13,7 @@
 #define TYPE "multipart/form-data; boundary=b"
 #define FILE_PART(NAME) "Content-Disposition: form-data; name=\"" NAME "\"; filename=\"f\"\r\n\r\n"
 
-/* "name[file]=body|name=body", or the error. */
+/* Prints "name[file]=body|name=body", or the error. */
 static void describe(const char *content_type, struct slice body, struct text *out)
 {
     struct multipart form;
@@ -40,18 +40,19 @@ static void forms_are_read_as_clients_write_them(void **state)
         {TYPE, "--b\r\n" FILE_PART("profile") "abc\r\n--b--", "profile[file]=abc"},
         {"Multipart/Form-Data ; x=\"y;\\\" boundary=c\"; BOUNDARY=\"b\"",
          "--b\r\n" FILE_PART("p") "abc\r\n--b--", "p[file]=abc"},
-        /* Several; blanks behind the delimiter, text before the first and behind the last. */
+        /* Several parts; blanks after a delimiter, text before the first part and after the
+         * last. */
         {TYPE,
          "preamble\r\n--b \t\r\n" FILE_PART("a") "1\r\n--b\r\n" FILE_PART("b") "2\r\n--b--epilogue",
          "a[file]=1|b[file]=2"},
-        /* What is nearly a delimiter belongs to the body. */
+        /* A line that is almost a delimiter belongs to the body. */
         {TYPE, "--b\r\n" FILE_PART("a") "1\r\n--bx\r\n--c\r\n--b\n--b\r\n\r\n--b--",
          "a[file]=1\r\n--bx\r\n--c\r\n--b\n--b\r\n"},
         {TYPE, "--bx\r\n--b\r\n" FILE_PART("a") "1\r\n--b--", "a[file]=1"},
         {TYPE, "--b\r\n" FILE_PART("a") "\r\n--b--", "a[file]="},
         {TYPE, "--b\r\n" FILE_PART("a") "--b--", "a[file]="},
         {TYPE, "--b--", ""},
-        /* Values of a form are no files. */
+        /* Values of a form are not files. */
         {TYPE, "--b\r\ncontent-disposition:form-data;name=a\r\n\r\n1\r\n--b--", "a=1"},
         {TYPE, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"\"\r\n\r\n1\r\n--b--",
          "a=1"},
@@ -122,7 +123,8 @@ static void parts_and_their_headers_are_bounded(void **state)
     text_deinit(&out);
 }
 
-/* Of each client that sends forms. Behind the last delimiter only the end of its line is left. */
+/* Cuts the form of each client at every byte. After the last delimiter, only its line end may be
+ * missing. */
 static void a_form_cut_anywhere_is_an_error(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ static void word(struct pyroscope_request *request, const char *notation, struct
     pyroscope_word(request, NULL, "application/proto", wire_text_slice(encoded));
 }
 
-/* The request as JSON, or the refusal. */
+/* Appends the result of a push: the request as JSON, or the refusal. */
 static void push(const struct pyroscope_request *request, struct text *out)
 {
     struct pyroscope_result result;
@@ -75,7 +75,7 @@ static void labels_become_what_they_mean(void **state)
          {"sdk", "v9"},
          "otel.scope"},
         {CPU LABEL("region", "eu-1"), {"region", "eu-1"}, NULL},
-        /* Of the whole series. */
+        /* The label belongs to the whole series. */
         {CPU LABEL("span_id", "00f067aa0ba902b7")
              LABEL("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736"),
          {"00f067aa0ba902b7", "4bf92f3577b34da6a3ce929d0e0e4736"},
@@ -127,7 +127,7 @@ static void what_is_wrong_is_told_with_series_and_sample(void **state)
             assert_string_equal(text_string(&out), cases[i].expected);
         text_deinit(&out);
     }
-    /* The reader's own words stand behind. */
+    /* The message ends with the reader's own text. */
     struct text out = {0};
     push_text("1{" CPU SAMPLE " 2{1{1{1=1 2=9} 6\"\" 6\"a\"}}}", &out);
     assert_contains(&out, "samples[1].raw_profile: ");
@@ -201,7 +201,8 @@ static void the_service_is_named_by_labels_then_a_header_then_the_settings(void 
     }
 }
 
-/* A series without samples, samples without values: success, and nothing for the pipelines. */
+/* A series without samples, or samples without values: the answer is success, and the pipelines
+ * get nothing. */
 static void empty_pushes_are_no_errors(void **state)
 {
     (void)state;
@@ -219,7 +220,7 @@ static void empty_pushes_are_no_errors(void **state)
 
 typedef bool (*reader)(const struct pyroscope_request *request, struct pyroscope_result *result);
 
-/* A push that is cut between two series is a shorter push. */
+/* A push that is cut between two series is a valid, shorter push. */
 static bool is_whole_push(struct slice whole, size_t size)
 {
     struct wire_cursor cursor = wire_cursor(whole);
@@ -235,7 +236,8 @@ static bool is_whole_body(struct slice whole, size_t size)
     return size == whole.size;
 }
 
-/* At every byte; or, of what is long, at every one near the ends and every 97th further in. */
+/* Cuts the body at every byte. A long body is cut at every byte near its ends, and at every 97th
+ * byte between them. */
 static void cut(struct pyroscope_request *request, reader read,
                 bool (*is_whole)(struct slice whole, size_t size), bool all)
 {
@@ -288,7 +290,7 @@ static void a_push_cut_anywhere_is_an_error(void **state)
     }
 }
 
-/* ---- what it may grow to ---- */
+/* ---- limits of decompression ---- */
 
 static void samples_are_decompressed_under_one_limit(void **state)
 {
@@ -312,7 +314,7 @@ static void samples_are_decompressed_under_one_limit(void **state)
     request.settings.server.max_request_body_size = plain.size - 1;
     assert_false(pyroscope_push(&request, &result));
     assert_int_equal(result.why.code, GRPC_RESOURCE_EXHAUSTED);
-    assert_int_equal(result.why.retry_after_ns, -1); /* the same again would be as large */
+    assert_int_equal(result.why.retry_after_ns, -1); /* a retry would be as large */
     assert_non_null(strstr(result.why.text, "has more than 983039 bytes"));
     pyroscope_result_deinit(&result);
     pyroscope_request_deinit(&request);

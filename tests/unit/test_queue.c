@@ -33,7 +33,7 @@ static void it_has_room_for_its_size(void **state)
     assert_true(queue_has_capacity(&queue, 3));
     assert_false(queue_has_capacity(&queue, 4));
     assert_false(queue_reserve(&queue, 4, 100, &room[1]));
-    assert_int_equal(budget_used(&held), room[0].bytes); /* of the other one nothing is left */
+    assert_int_equal(budget_used(&held), room[0].bytes); /* nothing is left of the other one */
     assert_true(queue_reserve(&queue, 3, 100, &room[1]));
     assert_int_equal(atomic_load(&queue.queued), 10);
     queue_release(&room[0]);
@@ -45,7 +45,7 @@ static void it_has_room_for_its_share_of_memory(void **state)
     (void)state;
     struct room room[2];
     assert_true(queue_reserve(&queue, 1, 6000, &room[0]));
-    assert_in_range(room[0].bytes, 6001, 8000); /* with what a request takes beside its batch */
+    assert_in_range(room[0].bytes, 6001, 8000); /* plus the overhead of a request */
     assert_false(queue_reserve(&queue, 1, 6000, &room[1]));
     assert_true(queue_has_capacity(&queue, 1));
     queue_release(&room[0]);
@@ -55,7 +55,7 @@ static void one_request_always_has_room(void **state)
 {
     (void)state;
     struct room room[2];
-    budget_charge(&held, 9000); /* kept for later */
+    budget_charge(&held, 9000); /* kept batches */
     assert_true(queue_reserve(&queue, 1, 50000, &room[0]));
     assert_false(queue_reserve(&queue, 1, 1, &room[1]));
     queue_release(&room[0]);

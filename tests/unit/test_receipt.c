@@ -28,7 +28,7 @@ static struct verdict verdict_by_name(const char *name)
         return verdict_ok;
     if (strncmp(name, "later", 5) == 0)
         return verdict_try_later(GRPC_UNAVAILABLE, 1000, "%s", name);
-    if (strncmp(name, "full", 4) == 0) /* without a delay that is for good */
+    if (strncmp(name, "full", 4) == 0) /* without a delay, it is permanent */
         return verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", name);
     return verdict_of(GRPC_INVALID_ARGUMENT, "%s", name);
 }
@@ -43,11 +43,11 @@ static const struct {
     {{"ok", "ok", "ok", "ok"}, ""},
     {{"ok", "bad", "ok"}, "bad"},
     {{"ok", "later", "ok"}, "later"},
-    /* of equals the first */
+    /* of equal ones, the first */
     {{"bad1", "bad2"}, "bad1"},
     {{"later1", "later2"}, "later1"},
     {{"full", "bad"}, "full"},
-    /* a refusal for good outweighs "try later", whenever it comes */
+    /* a permanent refusal outweighs "try later", in any order */
     {{"later", "bad"}, "bad"},
     {{"bad", "later"}, "bad"},
     {{"later", "full", "ok"}, "full"},
@@ -85,7 +85,7 @@ static void the_delay_comes_with_the_verdict(void **state)
     assert_int_equal(watched.verdict.code, GRPC_UNAVAILABLE);
 }
 
-/* A fan-out behind a fan-out: parts are added while others have settled. */
+/* A fan-out behind a fan-out: parts are added after others have settled. */
 static void parts_can_be_added_on_the_way(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* core/pipeline/received.h: the Retry-After that a client is told. */
+/* Tests the Retry-After that core/pipeline/received.h sends to clients. */
 
 #include "core/pipeline/received.h"
 

@@ -11,7 +11,7 @@
 
 extern const struct component_type resource_processor_type;
 
-/* Runs the request through the processor; the text of what comes out. */
+/* Runs the request through the processor. Returns its output as text. */
 static char *process(enum signal signal, const char *actions, const char *json, bool *same_bytes)
 {
     struct fixture f;
@@ -105,7 +105,7 @@ static const struct edit {
     {"{key: a, action: extract, pattern: '(?P<host>.*)'}", ATTRIBUTE("a", "\"intValue\":\"1\""),
      NULL},
     {"{key: a, action: extract, pattern: '(?P<a>.)'}", STRING("a", "xyz"), STRING("a", "x")},
-    /* a match that would take for ever is no match */
+    /* a match that would take forever counts as none */
     {"{key: a, action: extract, pattern: '(?P<x>(?:a+)+)$'}",
      STRING("a", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"), NULL},
     /* convert */
@@ -252,7 +252,7 @@ static void takes_values_from_the_request(void **state)
     (void)state;
     check_from_request("blue", "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
                                    "t", "blue") "," STRING("c", "192.0.2.7") "]}}]}");
-    /* A backend would refuse the whole request for a string that is no UTF-8. */
+    /* A backend would refuse the whole request because of a string that is not UTF-8. */
     check_from_request("bl\xfc", "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
                                      "c", "192.0.2.7") "]}}]}");
 }

@@ -42,17 +42,17 @@ struct site {
     struct source_accounts accounts;
     struct metrics *metrics;
     struct server *server;
-    struct held *never[WORKERS]; /* each its worker's */
+    struct held *never[WORKERS]; /* one for each worker */
     atomic_uint by_worker[WORKERS];
     atomic_uint requests;
     atomic_uint gone;
     atomic_uint drained;
     atomic_uint stopped;
-    atomic_uint standing; /* times that a worker stood still until `go` */
+    atomic_uint standing; /* number of workers blocked until `go` */
     sem_t go;
 };
 
-/* The worker does nothing more until the test lets it. */
+/* Blocks the worker until the test sets `go`. */
 static void stand_still(struct site *site)
 {
     atomic_fetch_add(&site->standing, 1);
@@ -229,7 +229,7 @@ static void say(int fd, const char *text)
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
-/* Reads until the text has come; false: the connection ended before, or 5 s have passed. */
+/* Reads until the text arrives. Returns false if the connection ends first, or after 5 s. */
 static bool hear(int fd, const char *text)
 {
     char got[4096];
@@ -262,7 +262,7 @@ static void test_many_connections_on_several_workers(void **state)
             assert_true(hear(fds[i], "\r\n\r\nok"));
     }
     assert_int_equal(atomic_load(&site->requests), 3 * CONNECTIONS);
-    for (unsigned i = 0; i < WORKERS; i++) /* fairly divided */
+    for (unsigned i = 0; i < WORKERS; i++) /* divided evenly */
         assert_in_range(atomic_load(&site->by_worker[i]), CONNECTIONS / 2, 2 * CONNECTIONS);
     assert_true(metrics_value(site->metrics, "profcol_server_connections", "server=\"site\"") ==
                 CONNECTIONS);
@@ -332,7 +332,7 @@ static void flush_peer(struct peer *peer)
     }
 }
 
-/* One read from the socket; false at its end. */
+/* Reads from the socket once. Returns false at its end. */
 static bool peer_read(struct peer *peer)
 {
     char bytes[2048];
@@ -484,7 +484,7 @@ static void free_identities(struct identities *identities)
     tls_fixture_free(&identities->authority);
 }
 
-/* However a client leaves while its request is with the handler, the handler is told. */
+/* The handler learns when a client leaves during its request, in whatever way it leaves. */
 static void test_clients_that_leave(void **state)
 {
     (void)state;
@@ -517,7 +517,7 @@ static void stand_here(struct worker *worker, struct post *post)
     free(post);
 }
 
-/* The first message of a handshake is ready, and not sent. */
+/* Prepares a client: the first message of its handshake is ready, but not sent. */
 static void peer_prepare(struct peer *peer, uint16_t port,
                          const struct tls_fixture_identity *authority)
 {
@@ -540,7 +540,7 @@ static unsigned count_answered(const struct peer *peers, size_t count)
     return answered;
 }
 
-/* A request that is ready behind twenty handshakes is served after four of them. */
+/* A request that arrives behind twenty handshakes is served after four of them. */
 static void test_handshakes_take_turns(void **state)
 {
     (void)state;
@@ -643,7 +643,7 @@ static size_t put_frame_head(char *out, size_t size, int type, int flags, int st
     return sizeof head;
 }
 
-/* A call with an empty message and a deadline. */
+/* Sends a call with an empty message and a deadline. */
 static void say_call(int fd, int stream, const char *path, const char *timeout)
 {
     char block[128], frames[256];
@@ -672,7 +672,7 @@ static void receive_all(int fd, uint8_t *out, size_t size)
     }
 }
 
-/* Reads frames until that many streams have ended. */
+/* Reads frames until `count` streams have ended. */
 static void hear_ends(int fd, unsigned count)
 {
     uint8_t head[9], payload[1024] = {0};
@@ -689,8 +689,8 @@ static void hear_ends(int fd, unsigned count)
     }
 }
 
-/* Thousands of calls whose deadline passes at about the time of their answer: each is answered
- * once. Those to /never are released after the end of the server. */
+/* Thousands of calls with deadlines close to the time of their answers: each is answered once.
+ * Calls to /never are released after the server has stopped. */
 static void test_short_deadlines(void **state)
 {
     (void)state;
@@ -715,7 +715,7 @@ static void test_short_deadlines(void **state)
     site_free(site);
 }
 
-/* Whoever is refused while still sending gets to read why. */
+/* A client that is refused while it still sends can read the reason. */
 static void test_lingering_close(void **state)
 {
     (void)state;
@@ -787,7 +787,7 @@ static void test_connection_limit(void **state)
     struct site *site = site_new(2, (struct server_options){.max_connections = 4});
     int fds[6];
     for (int i = 0; i < 6; i++) {
-        fds[i] = dial(server_port(site->server)); /* two wait in the kernel */
+        fds[i] = dial(server_port(site->server)); /* two connections wait in the kernel */
         say(fds[i], GET("/now"));
     }
     for (int i = 0; i < 4; i++)
@@ -817,7 +817,7 @@ static void test_connection_limit_for_each_address(void **state)
     assert_false(hear(late, "x")); /* closed */
     close(late);
     close(fds[0]);
-    for (int i = 0;; i++) { /* until the server has seen that */
+    for (int i = 0;; i++) { /* until the server has noticed */
         assert_in_range(i, 0, 1000);
         fds[0] = dial(server_port(site->server));
         say(fds[0], GET("/now"));
@@ -844,7 +844,7 @@ static void test_out_of_descriptors(void **state)
     few = old;
     int top = dup(0);
     close(top);
-    few.rlim_cur = (rlim_t)top; /* no free one below */
+    few.rlim_cur = (rlim_t)top; /* no free descriptor below */
     setrlimit(RLIMIT_NOFILE, &few);
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(server_port(site->server)),
@@ -883,7 +883,7 @@ static void test_unix_socket(void **state)
     assert_non_null(strstr(err.text, "Address already in use"));
     site_free(site);
     assert_int_equal(access(path, F_OK), -1);
-    /* One that a crash left behind. */
+    /* A socket that a crash left behind. */
     fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     close(fd);
@@ -891,7 +891,7 @@ static void test_unix_socket(void **state)
     site_free(site);
 }
 
-/* {endpoint, transport} -> what the error has to say; "": it listens */
+/* {endpoint, transport} -> expected error; "": none */
 static void test_endpoints(void **state)
 {
     (void)state;

@@ -40,7 +40,7 @@ static void a_source_has_one_account(void **state)
     assert_int_equal(source_accounts_most_used(&accounts), 300);
     source_accounts_leave(&accounts, one);
     source_accounts_leave(&accounts, one);
-    /* What it still holds is counted when it comes again. */
+    /* Bytes that a source still holds count when it comes back. */
     assert_ptr_equal(source_accounts_enter(&accounts, 1), one);
     source_accounts_leave(&accounts, one);
     source_accounts_leave(&accounts, other);
@@ -48,7 +48,7 @@ static void a_source_has_one_account(void **state)
     budget_release(other, 200);
 }
 
-/* Not while it has a connection, and not while it holds something. */
+/* An account is reused only when its source has no connection and holds nothing. */
 static void an_account_is_taken_over_when_it_is_free(void **state)
 {
     (void)state;
@@ -72,7 +72,8 @@ static void an_account_is_taken_over_when_it_is_free(void **state)
         source_accounts_leave(&accounts, source_accounts_enter(&accounts, SOURCES + i));
 }
 
-/* More sources than accounts: they share, and each comes back to one of those near its place. */
+/* With more sources than accounts, sources share. A source that returns gets one of the accounts
+ * near its hash slot. */
 static void too_many_sources_share(void **state)
 {
     (void)state;
@@ -98,6 +99,6 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(too_many_sources_share, set_up, tear_down),
     };
-    hash_init_with(11); /* places are the same in every run */
+    hash_init_with(11); /* hash slots are the same in every run */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

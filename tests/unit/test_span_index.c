@@ -94,7 +94,7 @@ static void test_the_window_ends(void **state)
     put_span(index, 0, 7, 42, &arena, NULL);
     assert_int_equal(find_span(index, 120, 7, 42, &arena).presence, SPAN_FOUND);
     assert_int_equal(find_span(index, 121, 7, 42, &arena).presence, SPAN_EXPIRED);
-    /* Whatever else arrives, it can still be distinguished from a span that never arrived. */
+    /* Whatever else arrives, an expired span differs from one that never arrived. */
     put_span(index, 121, 7, 43, &arena, NULL);
     assert_int_equal(find_span(index, 121, 7, 42, &arena).presence, SPAN_EXPIRED);
     assert_int_equal(find_span(index, 121, 0, 42, &arena).presence, SPAN_EXPIRED);
@@ -290,7 +290,7 @@ static void test_a_waiter_is_taken_out_where_it_stands(void **state)
         finds[i] = add_samples(index, 1, 7, 42, 3, &waiters[i], &wakeups);
         assert_true(finds[i].waits && finds[i].place > 0);
     }
-    static const unsigned leaving[] = {0, 2, 4, 2 /* again: it is not there */};
+    static const unsigned leaving[] = {0, 2, 4, 2 /* again: it is no longer there */};
     for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
         span_index_leave_many(index, 2 * SECOND, &finds[leaving[i]], 1, &waiters[leaving[i]]);
     struct span_waiter next = {200, 1};
@@ -463,7 +463,7 @@ static void test_pages_that_memory_empties_are_used_again(void **state)
     arena_deinit(&arena);
 }
 
-/* Against a plain array: random puts, samples, finds and time. */
+/* Compares with a plain array: random puts, samples, finds and time. */
 enum { MODEL_SPANS = 64, MODEL_STEPS = 200000 };
 struct model_span {
     bool has_span;

@@ -48,7 +48,7 @@ static void test_pages_come_and_go(void **state)
     static void *taken[MANY];
     for (int i = 0; i < MANY; i++)
         taken[i] = span_pages_take(pages);
-    /* 1,000 pages are in 8 extents of 127: one page and another, whichever is free. */
+    /* 1,000 pages are in 8 extents of 127. Frees and takes two random pages in each round. */
     for (int round = 0; round < 20 * MANY; round++) {
         int i = rand() % MANY, j = (i + 1 + rand() % (MANY - 1)) % MANY;
         span_pages_give_back(pages, taken[i]);

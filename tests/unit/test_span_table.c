@@ -8,7 +8,7 @@
 
 enum { MANY = 30000 };
 
-/* Like a hash: each number once. */
+/* Maps numbers to distinct tags, like a hash. */
 static uint32_t tag_of(uint32_t number)
 {
     uint32_t tag = number * 2654435761u;
@@ -34,7 +34,7 @@ static void test_against_an_array(void **state)
     srand(1);
     for (int step = 0; step < 10 * MANY; step++) {
         uint32_t number = (uint32_t)rand() % MANY;
-        bool shrinks = step / MANY % 3 == 2; /* waves: the table also gets empty in places */
+        bool shrinks = step / MANY % 3 == 2; /* waves: the table becomes sparse at times */
         struct span_slot *slot = find(&table, tag_of(number), number);
         assert_int_equal(slot != NULL, there[number]);
         if (slot && (shrinks || rand() % 4 == 0)) {
@@ -52,11 +52,11 @@ static void test_against_an_array(void **state)
     for (uint32_t number = 0; number < MANY; number++)
         if (there[number])
             span_table_remove(&table, find(&table, tag_of(number), number));
-    assert_int_equal(span_table_memory(&table), 0); /* what is empty has given all back */
+    assert_int_equal(span_table_memory(&table), 0); /* an empty table has freed all memory */
     span_pages_free(table.pages);
 }
 
-/* Somebody who could choose hashes gets no more than the places near one. */
+/* A client that could choose hashes would get only the slots near one of them. */
 static void test_a_crowd_is_refused(void **state)
 {
     (void)state;

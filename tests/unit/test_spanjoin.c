@@ -1278,13 +1278,13 @@ static void test_more_ids_than_a_request_may_name(void **state)
     assert_int_equal(join.probe.settled, 1);
     assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 65536);
     assert_int_equal(metric(&join, "samples_unjoined", "overflow"), 70000 - 65536);
-    assert_int_equal(nth(&join, SIGNAL_PROFILES, 0)->size, bytes.size); /* all of them are there */
+    assert_int_equal(nth(&join, SIGNAL_PROFILES, 0)->size, bytes.size); /* the output is complete */
     text_deinit(&request);
     fixture_deinit(&join.fixture);
 }
 
-/* A thousand requests may wait downstream: each needs memory for its bytes only, not for its
- * plan. */
+/* A thousand requests may wait downstream. Each needs memory only for its bytes, not for the
+ * join's plan. */
 static void test_what_goes_on_is_not_larger_than_it_came(void **state)
 {
     (void)state;

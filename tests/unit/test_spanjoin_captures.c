@@ -1,6 +1,6 @@
 /*
- * Recorded requests through the join: every sample that names a span finds it, and nothing else
- * changes.
+ * Sends recorded requests through the join: every sample that names a span finds it, and nothing
+ * else changes.
  *
  * The expected results are computed from the recordings with protobuf-c, independently of the
  * tested code.

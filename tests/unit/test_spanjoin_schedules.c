@@ -1,14 +1,13 @@
 /*
- * Random schedules of spans, profiles, time and refusals, judged by a model that is too simple to
- * be wrong.
+ * Random schedules of spans, profiles, time and refusals. A simple model checks the results.
  *
- * What is checked of each: every accepted request leaves exactly once, as it was but for what the
- * join adds; a sample is joined exactly when its span is known and within the window, to the right
- * one of its tenant or peer, under the right name; a span carries exactly the samples counted so
- * far; no request waits longer than `wait`, or shorter without a reason; the answer is given within
- * consume (or, on the direct path, by downstream), or as soon as the jobs are done where every
- * request is taken for a large one; what is held never exceeds its bound.
- * PROFCOL_SEED and PROFCOL_SCHEDULES replace the defaults.
+ * The test checks of each schedule: Every accepted request is sent on exactly once, and the join
+ * changes it only by adding to it. A sample is joined if and only if its span is known and within
+ * the window, to the right span of its tenant or peer, under the right name. A span has exactly the
+ * samples counted so far. No request waits longer than `wait`, or less without a reason. The answer
+ * is sent within consume (on the direct path, by downstream), or as soon as the jobs are done if
+ * every request counts as large. Held bytes never exceed their limit. PROFCOL_SEED and
+ * PROFCOL_SCHEDULES replace the defaults.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -58,8 +57,8 @@ struct model_totals {
 };
 
 struct model_sample {
-    uint64_t trace; /* as named; 0: not named */
-    uint64_t span;  /* 0: names none */
+    uint64_t trace; /* 0: the sample names none */
+    uint64_t span;  /* 0: the sample names none */
     bool by_attribute;
     int32_t stack;
     int64_t value;
@@ -396,7 +395,7 @@ static struct verdict decide(void *context, const struct recorded *offered)
     else
         request_read_profiles(&out, bytes);
     struct model_request *request = request_of(s, &out);
-    struct model_world *world = s->world; /* of the request that caused this one to be sent on */
+    struct model_world *world = s->world; /* of the request that caused this output */
     unsigned peer = s->peer;
     s->world = &s->worlds[request->tenant];
     s->peer = request->peer;

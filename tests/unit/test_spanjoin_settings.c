@@ -21,7 +21,7 @@ static const struct config_type sink = {.name = "sink",
                                         .config_size = 1,
                                         .stability = {STABILITY_STABLE, STABILITY_STABLE}};
 
-/* The settings stand in line 1, from column 24. */
+/* Loads settings, which are in line 1 from column 24. */
 static struct config *load(const char *settings, struct text *report)
 {
     const struct config_type *types[] = {&source, &sink, &spanjoin_processor_type.config, NULL};
@@ -39,7 +39,7 @@ static struct config *load(const char *settings, struct text *report)
 
 static const struct {
     const char *settings;
-    const char *report; /* "": fine */
+    const char *report; /* "": no error */
 } cases[] = {
     {"", ""},
     {"window: 1m, max_spans: 3, max_held_mib: 64", ""},
@@ -134,7 +134,7 @@ static void test_defaults(void **state)
     text_deinit(&report);
 }
 
-/* Twice in one signal is a mistake that only the whole configuration shows. */
+/* Only a check of the whole configuration can detect two of them in one signal. */
 static void test_one_pipeline_of_each_signal(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * The join on two real workers at once: everything that goes in comes out once, whoever holds it
- * and whoever wakes it. What it is for is the thread sanitizer.
+ * The join on two real workers: each request is sent on once, whichever worker holds it and
+ * whichever wakes it. The test is meant for the thread sanitizer.
  */
 #include "core/base/hash.h"
 #include "core/base/log.h"
@@ -81,7 +81,7 @@ static void forward(struct driver *driver, struct request *request)
     request_free(request);
 }
 
-/* Both workers speak of the same spans, around the same time. */
+/* Returns a span id. Both workers use the same ones at about the same time. */
 static uint64_t some_span(struct driver *driver)
 {
     return 1 + (ROUNDS - driver->rounds) * 4 + next_random(driver, 24);
@@ -189,7 +189,7 @@ static void test_two_workers(void **state)
     join_on_two_workers();
 }
 
-/* Every second request, about, is a large one, on which a job works. */
+/* About every second request is large, so a job processes it. */
 static void test_two_workers_and_jobs(void **state)
 {
     (void)state;

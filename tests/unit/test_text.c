@@ -35,7 +35,7 @@ static void what_is_there_may_come_again(void **state)
     (void)state;
     struct text text = {.limit = 1000};
     text_append(&text, "<0123456789>");
-    for (int i = 0; i < 100; i++) /* its memory moves meanwhile */
+    for (int i = 0; i < 100; i++) /* meanwhile its memory moves */
         text_append_again(&text, 1, 10);
     assert_int_equal(text.size, 1012);
     assert_string_equal(text_string(&text) + 990, "8901234567890123456789");
@@ -70,7 +70,7 @@ static void hex_is_lower_case(void **state)
 
 #define REPLACED "\xef\xbf\xbd"
 
-/* Inputs are of different lengths and may hold NULs, so each is given with its size. */
+/* Inputs have different lengths and may contain NULs, so each has an explicit size. */
 #define IN(literal)                                                                                \
     {                                                                                              \
         (const uint8_t *)("" literal), sizeof(literal) - 1                                         \
@@ -89,7 +89,7 @@ static const struct {
     {IN("a\0b"), "a\\u0000b"},
     {IN("\x1b[31mred"), "\\u001b[31mred"},
     {IN("/"), "/"},
-    /* well-formed UTF-8 of each length, first and last of each range */
+    /* well-formed UTF-8 of each length, the first and last of each range */
     {IN("\xc3\xa4\xdf\xbf"), "\xc3\xa4\xdf\xbf"},
     {IN("\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"),
      "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"},
@@ -130,7 +130,7 @@ static void json_is_escaped(void **state)
     }
 }
 
-/* Long texts are written in parts; a character may lie across the end of one. */
+/* Long texts are written in parts; a character may extend over two of them. */
 static void json_of_long_texts_is_escaped(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static uint64_t random_state = 11;
 
 static uint8_t random_byte(void)
 {
-    /* Most are the beginnings and continuations that decide. */
+    /* Mostly bytes that begin or continue a character. */
     static const uint8_t likely[] = {0xc2, 0xe0, 0xed, 0xf0, 0xf4, 0x80, 0x8f, 0x90,
                                      0x9f, 0xa0, 0xbf, '"',  '\\', 'a',  0xe2, 0xa8};
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -160,7 +160,7 @@ static uint8_t random_byte(void)
     return value & 1 ? likely[value >> 1 & 15] : (uint8_t)(value >> 8);
 }
 
-/* Whatever comes in, a JSON parser takes it, and so nothing got out of the string. */
+/* A JSON parser accepts the output for every input, so no input can end the string. */
 static void json_of_random_bytes_parses(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 enum { TIMERS = 60, ROUNDS = 20000 };
 
-/* What the queue has to do, the slow and obvious way: all timers in an array. */
+/* The expected behaviour, implemented in the slow and obvious way: all timers in an array. */
 struct model {
     struct entry {
         bool set;
@@ -50,7 +50,7 @@ static void reset_timers(void)
     called_count = 0;
 }
 
-/* -1: none. */
+/* Returns the index of the next timer, or -1. */
 static int model_first(const struct model *model)
 {
     int first = -1;
@@ -166,7 +166,7 @@ static void on_move_other(struct timer *timer)
     timer_queue_set(&shared, &victim->timer, again_ns);
 }
 
-/* Set again at once: the run ends all the same, and the timer is called in the next one. */
+/* A timer that its callback sets again is due in the next run, so the run ends. */
 static void set_inside_a_callback_waits_for_the_next_run(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void set_inside_a_callback_waits_for_the_next_run(void **state)
         timer_queue_set(&shared, &timers[0].timer, 6);
         timer_queue_set(&shared, &timers[1].timer, 7);
         timer_queue_set(&shared, &timers[2].timer, 10);
-        /* What was due already is not held up by a deadline in the past. */
+        /* A deadline in the past does not delay timers that are due already. */
         assert_int_equal(timer_queue_run(&shared, 10), 3);
         assert_memory_equal(called, ((int[]){0, 1, 2}), 3 * sizeof(int));
         assert_true(timer_is_set(&timers[0].timer));

@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Two streams that talk through memory. */
+/* Two streams that are connected through memory. */
 
 struct pair {
     struct tls_context *server_context, *client_context;
     struct tls_stream *server, *client;
     enum tls_status server_status, client_status;
-    size_t piece; /* how much of the wire arrives at once; 0: all */
+    size_t piece; /* bytes that arrive at once; 0: all */
     struct text server_got, client_got;
 };
 
@@ -144,7 +144,7 @@ static void test_conversation(void **state)
     }
 }
 
-/* {settings, name} -> what the client says; "": it agrees */
+/* {settings, name} -> the client's error; "": none */
 static void test_verification(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void test_verification(void **state)
             fail_msg("case %zu: %s", i, tls_stream_error(pair.client));
         assert_true(tls_stream_ready(pair.client) == (cases[i].error[0] == '\0'));
         if (cases[i].error[0])
-            assert_int_equal(pair.server_status, TLS_STATUS_FAILED); /* it got the alert */
+            assert_int_equal(pair.server_status, TLS_STATUS_FAILED); /* it received the alert */
         close_pair(&pair);
     }
 }
@@ -287,7 +287,7 @@ static void test_reload(void **state)
     open_pair(&pair, &server, &client, "localhost");
     shuttle(&pair);
     assert_false(tls_stream_ready(pair.client));
-    /* Half-written: the old one stays. */
+    /* The file is half-written, so the old certificate stays in use. */
     write_file(cert_path, "-----BEGIN CERTIFICATE-----\n");
     struct error err;
     struct tls_stream *stream = tls_stream_new(pair.server_context, NULL, &err);

@@ -26,7 +26,7 @@ static void print_packed(struct text *out, const ProtobufCMessage *message)
     free(bytes);
 }
 
-/* A line per span: what its resource, scope and it itself say. */
+/* Prints a line for each span, with its resource and scope. */
 static void print_spans(struct slice request, struct text *out)
 {
     typedef Opentelemetry__Proto__Collector__Trace__V1__ExportTraceServiceRequest Request;
@@ -96,7 +96,8 @@ static void keeps_what_recorded_requests_say(void **state)
     assert_int_equal(budget_used(&budget), 0);
 }
 
-/* Very many empty scopes and groups, and as many parts as spans: each part costs what it holds. */
+/* Very many empty scopes and groups, and a part for each span: the cost of a part is
+ * proportional to its size. */
 static void passes_over_what_is_empty(void **state)
 {
     (void)state;

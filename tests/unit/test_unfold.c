@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* What is written, a number of times, and what is said of it; NULL: it passes. */
+/* Checks a request that `write` makes with `times` repetitions. expected: the error; NULL: none. */
 static void check(enum scan_flavour flavour, void (*write)(struct wire_writer *out, size_t times),
                   size_t times, size_t memory_bytes, const char *expected)
 {
@@ -28,7 +28,7 @@ static void check(enum scan_flavour flavour, void (*write)(struct wire_writer *o
     wire_writer_deinit(&request);
 }
 
-/* One resource of 1,000 bytes with so many scopes; for both signals. */
+/* Writes one resource of 1,000 bytes with `times` scopes, for both signals. */
 static void write_scopes(struct wire_writer *out, size_t times)
 {
     static const uint8_t text[1000 - 3];
@@ -51,7 +51,7 @@ static void write_profiles(struct wire_writer *out, size_t times)
     wire_writer_end(out, group);
 }
 
-/* The same beside a resource of 26 MB. */
+/* The same, and a resource of 26 MB. */
 static void write_profiles_of_a_large_request(struct wire_writer *out, size_t times)
 {
     static uint8_t text[26000000];
@@ -61,7 +61,7 @@ static void write_profiles_of_a_large_request(struct wire_writer *out, size_t ti
     write_profiles(out, times);
 }
 
-/* A stack of 1,000 frames, and so many samples that have it. */
+/* Writes a stack of 1,000 frames, and `times` samples with it. */
 static void write_samples(struct wire_writer *out, size_t times)
 {
     static const uint8_t frames[1000],

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* As the Collector's OTLP receiver answers, and as its OTLP exporters retry. */
+/* Answers of the Collector's OTLP receiver, and retries of its OTLP exporters. */
 static const struct {
     enum grpc_code code;
     const char *name;
@@ -105,7 +105,7 @@ static void every_http_status_has_its_code(void **state)
         struct verdict verdict = verdict_from_http(statuses[i].status, -1);
         assert_int_equal(verdict.code, statuses[i].code);
         assert_int_equal(verdict_is_retryable(&verdict), statuses[i].retryable);
-        /* Retry-After makes nothing retryable that is not. */
+        /* Retry-After does not make a permanent refusal retryable. */
         verdict = verdict_from_http(statuses[i].status, 3000);
         assert_int_equal(verdict.code, statuses[i].code);
         assert_int_equal(verdict_is_retryable(&verdict), statuses[i].retryable);
@@ -126,7 +126,7 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-/* It becomes a string of google.rpc.Status, which clients refuse to read when it is not UTF-8. */
+/* The text becomes a string of google.rpc.Status. Clients refuse one that is not UTF-8. */
 static void the_text_is_always_utf8(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* A copy that ends where the bytes end, so that a sanitizer sees what reads past them. */
+/* Returns a copy of exactly this size, so that a sanitizer detects reads past its end. */
 static uint8_t *exact_copy(struct slice bytes)
 {
     uint8_t *copy = memory_alloc(bytes.size ? bytes.size : 1);
@@ -47,7 +47,7 @@ static void varints_may_be_longer_than_needed(void **state)
     } cases[] = {
         {{(const uint8_t *)"\x81\x00", 2}, true, 1},
         {{(const uint8_t *)"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00", 10}, true, 1},
-        /* the tenth byte holds one bit; what is above is dropped, as in the reference parsers */
+        /* the tenth byte has one bit; higher ones are ignored, as in the reference parsers */
         {{(const uint8_t *)"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10}, true, UINT64_MAX},
         {{(const uint8_t *)"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02", 10}, true, 0},
         {{(const uint8_t *)"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11}, false, 0},
@@ -63,7 +63,8 @@ static void varints_may_be_longer_than_needed(void **state)
     }
 }
 
-/* One field of each type: 5 varint, 6 fixed64, 7 fixed32, 300 bytes, the largest number. */
+/* Writes one field of each type: 5 varint, 6 fixed64, 7 fixed32, 300 bytes, the largest number.
+ * Returns the size. */
 static size_t write_example(uint8_t *to)
 {
     uint8_t *at = wire_write_varint(wire_write_tag(to, 5, WIRE_VARINT), UINT64_MAX);
@@ -98,7 +99,7 @@ static void fields_of_all_types_are_read(void **state)
         assert_true(wire_next(&cursor, &field));
         assert_int_equal(field.number, expected[i].number);
         assert_int_equal(field.type, expected[i].type);
-        assert_ptr_equal(field.start, behind); /* fields lie side by side */
+        assert_ptr_equal(field.start, behind); /* fields are adjacent */
         behind = field.end;
         if (expected[i].payload)
             assert_true(slice_is(field.bytes, expected[i].payload));
@@ -110,7 +111,7 @@ static void fields_of_all_types_are_read(void **state)
     assert_ptr_equal(behind, bytes + size);
 }
 
-/* Cut anywhere it is either a shorter message, at the border of a field, or broken. */
+/* A message cut at the border of a field is a shorter message. Cut elsewhere, it is broken. */
 static void a_message_cut_anywhere_is_not_misread(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void a_message_cut_anywhere_is_not_misread(void **state)
         while (wire_next(&cursor, &field))
             assert_true(field.end <= bytes + cut);
         assert_int_equal(cursor.broken, !is_border[cut]);
-        assert_false(wire_next(&cursor, &field)); /* and it stays at its end */
+        assert_false(wire_next(&cursor, &field)); /* the cursor stays at its end */
         free(bytes);
     }
 }
@@ -199,7 +200,7 @@ static void fields_of_one_number_are_found(void **state)
     assert_true(slice_is(wire_last_bytes(message, 2), "b"));
     assert_int_equal(wire_last_bytes(message, 3).size, 0);
     assert_int_equal(wire_last_bytes((struct slice){0}, 1).size, 0);
-    /* What is cut off is noticed. */
+    /* Truncation is detected. */
     cursor = wire_cursor(slice_of(message.data, message.size - 1));
     assert_true(wire_next_bytes(&cursor, 1, &field));
     assert_false(wire_next_bytes(&cursor, 1, &field));

@@ -22,7 +22,7 @@ struct note {
     struct post post; /* first */
     struct timer timer;
     int number;
-    int answers; /* how many more notes its message posts */
+    int answers; /* how many more notes it posts */
     uint64_t delay_ns;
 };
 
@@ -80,7 +80,7 @@ static void messages_run_in_the_order_they_were_posted(void **state)
         notes[i].timer.on_timer = NULL;
         worker_post(&manual, &notes[i].post);
     }
-    assert_string_equal(story, ""); /* never inside worker_post */
+    assert_string_equal(story, ""); /* messages never run inside worker_post */
     worker_advance(&manual, 1000);
     assert_string_equal(story, "m0 m1 m2 m3");
     worker_advance(&manual, 5000);
@@ -93,7 +93,7 @@ static void a_manual_worker_goes_on_until_nothing_is_due(void **state)
     (void)state;
     begin_story();
     struct note note = make_note(0);
-    note.answers = 3; /* the last of them sets a timer that is due at once */
+    note.answers = 3; /* the last one sets a timer that is due at once */
     worker_post(&manual, &note.post);
     worker_advance(&manual, 1000);
     assert_string_equal(story, "m0 m1 m2 m3 t3");
@@ -149,11 +149,11 @@ static void start_real(unsigned count)
     struct error err;
     for (unsigned i = 0; i < count; i++) {
         assert_true(worker_init(&real[i], i, &err));
-        assert_true(worker_is_current(&real[i])); /* nobody runs it yet */
+        assert_true(worker_is_current(&real[i])); /* no thread runs it yet */
     }
     for (unsigned i = 0; i < count; i++) {
         assert_true(worker_start(&real[i], &err));
-        assert_false(worker_is_current(&real[i])); /* from the first moment */
+        assert_false(worker_is_current(&real[i])); /* from the start */
     }
 }
 
@@ -212,7 +212,7 @@ static void posts_of_many_threads_arrive_once_and_in_order(void **state)
         pthread_create(&threads[i], NULL, send_many, (void *)(intptr_t)i);
     for (int i = 0; i < SENDERS; i++)
         pthread_join(threads[i], NULL);
-    stop_real(1); /* what was posted before the end is delivered, on the worker or after it */
+    stop_real(1); /* delivers earlier messages, on the worker or after it */
     assert_int_equal(received, SENDERS * POSTS_EACH);
     assert_int_equal(out_of_order, 0);
     assert_int_equal(not_current, 0);
@@ -229,7 +229,7 @@ static void on_waiting_post(struct worker *worker, struct post *post)
     uv_sem_post(&((struct waiting_post *)post)->done);
 }
 
-/* Each is posted to a worker that sleeps: a lost wake-up would hang here. */
+/* Each message is posted to a sleeping worker: a lost wake-up would hang the test. */
 static void a_sleeping_worker_wakes_for_each_message(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ enum { REAL_TIMERS = 8 };
 static struct alarm {
     struct timer timer; /* first */
     uint64_t due_ns;
-    int order; /* of firing */
+    int order; /* in which they fired */
     bool early;
 } alarms[REAL_TIMERS];
 static int fired;
@@ -315,7 +315,7 @@ static void timers_fire_in_order_and_never_early(void **state)
     }
 }
 
-/* A short one set while the loop sleeps towards a long one, which is then cancelled. */
+/* A short timer is set while the loop sleeps until a long one, which is then cancelled. */
 static void on_set_long(struct worker *worker, struct post *post)
 {
     (void)post;
@@ -345,7 +345,7 @@ static void an_earlier_timer_is_not_slept_over(void **state)
     struct post longer = {.on_post = on_set_long}, shorter = {.on_post = on_set_short};
     struct post cancel = {.on_post = on_cancel_long};
     worker_post(&real[0], &longer);
-    usleep(5000); /* so that it sleeps; nothing depends on it */
+    usleep(5000); /* so that it sleeps; the result does not depend on it */
     worker_post(&real[0], &shorter);
     uv_sem_wait(&all_fired);
     worker_post(&real[0], &cancel);
@@ -394,7 +394,7 @@ static void on_close_handle(struct worker *worker, struct post *post)
     uv_close((uv_handle_t *)&((struct closing *)post)->handle, on_closed);
 }
 
-/* The second worker's handle ends when both have stopped, and tells the first. */
+/* The second worker's handle ends after both have stopped, and posts to the first. */
 static void a_handle_that_ends_late_may_still_post(void **state)
 {
     (void)state;
@@ -421,7 +421,7 @@ static void a_worker_that_never_ran_ends_cleanly(void **state)
     assert_true(worker_init(&real[0], 0, &err));
     worker_deinit(&real[0]);
     assert_true(worker_init(&real[0], 0, &err));
-    worker_stop(&real[0]); /* before the start: it ends at once */
+    worker_stop(&real[0]); /* before the start, so it ends at once */
     assert_true(worker_start(&real[0], &err));
     worker_join(&real[0]);
     worker_deinit(&real[0]);
@@ -441,7 +441,7 @@ static void spin(uint64_t ms)
         ;
 }
 
-/* The piece inside takes longer than the one around it, though it ends first. */
+/* The inner piece takes longer than the rest of the outer one, but ends first. */
 static void on_slow(struct worker *worker, struct post *post)
 {
     (void)post;
@@ -473,7 +473,8 @@ static double measured(struct metrics *metrics, const char *bucket)
     return value;
 }
 
-/* What the worker logs while it holds its loop for more than a second, and then turns once more. */
+/* Writes what the worker logs if its loop is blocked for more than a second and then turns once
+ * more. */
 static void hold_loop(struct metrics *metrics, FILE *log)
 {
     static const double bounds[] = {1};
