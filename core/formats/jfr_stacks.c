@@ -169,6 +169,19 @@ static bool build_function(struct jfr_stacks *stacks, uint64_t id, uint32_t *fun
 
 /* ---- stacks ---- */
 
+/* Returns the mapping of all locations. Without one that says "has functions", Pyroscope looks for
+ * symbols of the JVM's frames. */
+static uint32_t the_mapping(struct jfr_stacks *stacks)
+{
+    if (stacks->mapping == 0) {
+        uint32_t has_functions = profiles_builder_attribute_bool(
+            stacks->builder, SLICE("pprof.mapping.has_functions"), true);
+        struct built_mapping mapping = {.attributes = &has_functions, .attribute_count = 1};
+        stacks->mapping = profiles_builder_mapping(stacks->builder, &mapping);
+    }
+    return stacks->mapping;
+}
+
 static void add_location(struct jfr_stacks *stacks, size_t count, uint32_t function,
                          uint64_t line_number)
 {
@@ -180,7 +193,8 @@ static void add_location(struct jfr_stacks *stacks, size_t count, uint32_t funct
     assert(count < stacks->location_capacity);
     int32_t number = (int32_t)line_number;
     struct built_line line = {.function = function, .line = number > 0 ? number : 0};
-    struct built_location location = {.lines = &line, .line_count = 1};
+    struct built_location location = {
+        .mapping = the_mapping(stacks), .lines = &line, .line_count = 1};
     stacks->locations[count] = profiles_builder_location(stacks->builder, &location);
 }
 

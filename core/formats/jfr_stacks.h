@@ -26,6 +26,7 @@ struct jfr_stacks {
     uint32_t text_count, text_capacity;
     struct wire_writer text; /* of the current symbol */
     struct wire_writer name; /* of the current method */
+    uint32_t mapping;        /* of all locations; 0: not made yet */
     uint32_t *locations;     /* of the current stack */
     size_t location_capacity;
 };

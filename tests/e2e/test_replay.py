@@ -14,7 +14,7 @@ sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 from tests.oracle import canonical, decode, expected, join, outputs, replay, server, testing
 
 EXPECTED = expected.load()
-KNOWN = canonical.MESSAGES
+KNOWN = set(canonical.OPENED)
 CLIENTS = [path.name for path in decode.clients()]
 # The recordings in which profilers named spans: the acceptance test of the join.
 JOINED = {"ebpf-profiler": 65, "ebpf-profiler-obi-links": 94, "pprof-to-otlp": None}
