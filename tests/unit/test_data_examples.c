@@ -1,5 +1,6 @@
 /* The worked examples of docs/data.md, which shows what is between the marks
  * (tests/e2e/test_data_examples.py compares). */
+#include "core/base/text.h"
 #include "core/data/any_value.h"
 #include "core/pipeline/items.h"
 #include "tests/unit/expect_text.h"
@@ -62,6 +63,56 @@ static void add_value_counts(struct batch *batch)
 }
 /* end */
 
+/* example: read all attributes */
+/* Counts the attributes of all spans or samples whose key begins with the text. */
+static uint32_t count_attributes(struct batch *batch, struct slice beginning)
+{
+    struct items items = items_of(batch);
+    uint32_t count = 0;
+    while (items_next(&items)) {
+        struct item_attribute attribute = item_attribute_first(&items);
+        while (item_attribute_next(&attribute))
+            count += attribute.key.size >= beginning.size &&
+                     slice_equal(slice_of(attribute.key.data, beginning.size), beginning);
+    }
+    return count;
+}
+/* end */
+
+/* example: decide about all attributes */
+struct shortening {
+    struct batch *batch;
+    size_t size_max;
+};
+
+/* Decides about one attribute: a password goes, a string that is too long becomes its beginning. */
+static enum attribute_decision shorten(void *context, struct slice key, struct slice *value)
+{
+    const struct shortening *shortening = context;
+    if (slice_is(key, "password"))
+        return ATTRIBUTE_REMOVE;
+    struct any_value read = any_value_read(*value);
+    if (read.kind != ANY_VALUE_STRING || read.bytes.size <= shortening->size_max)
+        return ATTRIBUTE_KEEP;
+    size_t size = text_utf8_cut(read.bytes, shortening->size_max); /* splits no character */
+    *value = any_value_encode(&shortening->batch->arena,
+                              any_value_string(slice_of(read.bytes.data, size)));
+    return ATTRIBUTE_SET;
+}
+
+/* Returns how many attributes of spans or samples became shorter, or were removed. */
+static uint32_t shorten_values(struct batch *batch, size_t size_max)
+{
+    struct shortening shortening = {batch, size_max};
+    struct attribute_rule rule = {shorten, &shortening};
+    struct items items = items_of(batch);
+    uint32_t changed = 0;
+    while (items_next(&items))
+        changed += item_edit_attributes(&items, &rule);
+    return changed;
+}
+/* end */
+
 /* example: remove a span */
 /* Takes out spans of this name; the batch goes on with the others. */
 static void drop_spans_named(struct node *node, struct batch *batch, struct slice name)
@@ -81,7 +132,8 @@ static void drop_spans_named(struct node *node, struct batch *batch, struct slic
 /* end */
 
 /* example: change another field */
-/* Cuts the name of each span, which stays where it is among the fields. */
+/* Cuts the name of each span, not in the middle of a character. It stays where it is among the
+ * fields. */
 static void cut_names(struct batch *batch, size_t size_max)
 {
     struct items items = items_of(batch);
@@ -93,7 +145,9 @@ static void cut_names(struct batch *batch, size_t size_max)
         /* It changes, so now there is a node, and an iterator over it finds the field again. */
         span = message_iter(item_open(&items), &batch->arena);
         while (message_next_bytes(&span, SPAN_NAME, &name))
-            message_replace(&span, &name, slice_of(name.wire.bytes.data, size_max));
+            message_replace(
+                &span, &name,
+                slice_of(name.wire.bytes.data, text_utf8_cut(name.wire.bytes, size_max)));
     }
 }
 /* end */
@@ -191,6 +245,42 @@ static void a_sample_gains_an_attribute(void **state)
                           ",{\"keyStrindex\":1,\"value\":{\"intValue\":\"2\"}}"));
 }
 
+static void counts_attributes(struct node *node, struct batch *batch)
+{
+    assert_int_equal(count_attributes(batch, SLICE("env")), 2);
+    assert_int_equal(count_attributes(batch, SLICE("envy")), 0);
+    assert_int_equal(count_attributes(batch, SLICE("")), 2);
+    node_forward(node, batch);
+}
+
+static void all_attributes_are_read(void **state)
+{
+    (void)state;
+#define TWO SPANS("{" ENV("a") "},{},{" ENV("b") "}")
+    expect_result(counts_attributes, SIGNAL_TRACES, TWO, 3, TWO);
+}
+
+static void shortens(struct node *node, struct batch *batch)
+{
+    assert_int_equal(shorten_values(batch, 3), batch->signal == SIGNAL_TRACES ? 1 : 2);
+    node_forward(node, batch);
+}
+
+static void all_attributes_are_decided_about(void **state)
+{
+    (void)state;
+    expect_result(shortens, SIGNAL_TRACES, SPANS("{" ENV("ab\u00e9") "},{" ENV("abc") "},{}"), 3,
+                  SPANS("{" ENV("ab") "},{" ENV("abc") "},{}"));
+#define SHORTER(first, more)                                                                       \
+    SAMPLES(first, ",\"env\",\"ms\",\"password\"",                                                 \
+            ",{\"keyStrindex\":1,\"value\":{\"stringValue\":\"abcd\"},\"unitStrindex\":2}"         \
+            ",{\"keyStrindex\":3,\"value\":{\"stringValue\":\"secret\"}}" more)
+    expect_result(shortens, SIGNAL_PROFILES, SHORTER("\"attributeIndices\":[1,2],", ""), 1,
+                  SHORTER("\"attributeIndices\":[3],",
+                          ",{\"keyStrindex\":1,\"value\":{\"stringValue\":\"abc\"},"
+                          "\"unitStrindex\":2}"));
+}
+
 static void drops(struct node *node, struct batch *batch)
 {
     drop_spans_named(node, batch, SLICE("health"));
@@ -215,6 +305,8 @@ static void a_name_is_cut(void **state)
     (void)state;
     expect_result(cuts, SIGNAL_TRACES, SPANS("{\"name\":\"abcd\",\"kind\":2},{\"name\":\"abc\"}"),
                   2, SPANS("{\"name\":\"abc\",\"kind\":2},{\"name\":\"abc\"}"));
+    expect_result(cuts, SIGNAL_TRACES, SPANS("{\"name\":\"ab\u00e9\"}"), 1,
+                  SPANS("{\"name\":\"ab\"}"));
 }
 
 int main(void)
@@ -223,6 +315,8 @@ int main(void)
         cmocka_unit_test(an_attribute_is_read),
         cmocka_unit_test(an_attribute_is_changed),
         cmocka_unit_test(a_sample_gains_an_attribute),
+        cmocka_unit_test(all_attributes_are_read),
+        cmocka_unit_test(all_attributes_are_decided_about),
         cmocka_unit_test(a_span_is_removed),
         cmocka_unit_test(a_name_is_cut),
     };
