@@ -2,7 +2,9 @@
  * (tests/e2e/test_data_examples.py compares). */
 #include "core/base/text.h"
 #include "core/data/any_value.h"
+#include "core/pipeline/component_as.h"
 #include "core/pipeline/items.h"
+#include "core/pipeline/large_batches.h"
 #include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
 
@@ -11,6 +13,8 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+extern const struct component_type shortening_type;
 
 /* example: read an attribute */
 /* How many spans or samples have the attribute with this text. */
@@ -149,6 +153,55 @@ static void cut_names(struct batch *batch, size_t size_max)
                 &span, &name,
                 slice_of(name.wire.bytes.data, text_utf8_cut(name.wire.bytes, size_max)));
     }
+}
+/* end */
+
+/* example: work on large batches in a job */
+struct shortening_node {
+    struct node node; /* first */
+    struct large_batches batches;
+    uint64_t shortened; /* a processor has a counter here */
+};
+
+/* Runs in a job if the batch is large: no metric, and of the node only its settings. */
+static uint64_t work_on(struct node *node, struct batch *batch)
+{
+    (void)node;
+    return shorten_values(batch, 3);
+}
+
+/* Back on the worker. */
+static void count_and_forward(struct node *node, struct batch *batch, uint64_t shortened)
+{
+    node_as(struct shortening_node, node, &shortening_type)->shortened += shortened;
+    node_forward(node, batch);
+}
+
+static const struct batch_work shortening_work = {
+    .work = work_on, .forward = count_and_forward, .large_bytes = 1 << 20};
+
+static bool shortening_start(struct node *node, struct error *err)
+{
+    (void)err;
+    large_batches_init(&node_as(struct shortening_node, node, &shortening_type)->batches, node,
+                       &shortening_work);
+    return true;
+}
+
+static void shortening_consume(struct node *node, struct batch *batch)
+{
+    large_batches_add(&node_as(struct shortening_node, node, &shortening_type)->batches, batch);
+}
+
+static bool shortening_is_idle(const struct node *node)
+{
+    return large_batches_is_empty(
+        &node_as(const struct shortening_node, node, &shortening_type)->batches);
+}
+
+static void shortening_stop(struct node *node)
+{
+    large_batches_stop(&node_as(struct shortening_node, node, &shortening_type)->batches);
 }
 /* end */
 
@@ -309,6 +362,50 @@ static void a_name_is_cut(void **state)
                   SPANS("{\"name\":\"ab\"}"));
 }
 
+const struct component_type shortening_type = {
+    .config = {.name = "shortening",
+               .section = CONFIG_PROCESSORS,
+               .stability = {STABILITY_STABLE, STABILITY_STABLE},
+               .fields = no_fields,
+               .config_size = 1},
+    .node_size = sizeof(struct shortening_node),
+    .node_start = shortening_start,
+    .consume = shortening_consume,
+    .is_idle = shortening_is_idle,
+    .node_stop = shortening_stop,
+};
+
+/* A batch of 1 MiB and a small one behind it. */
+static void large_batches_are_worked_on_in_a_job(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe large, small;
+    struct text request = {0};
+    fixture_init(&f, 1);
+    struct node *node = fixture_place(&f, &shortening_type, "shortening",
+                                      "processors: {shortening: }", "traces", SIGNAL_TRACES)
+                            ->nodes[0];
+    text_append(&request, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"attributes\":[{"
+                          "\"key\":\"env\",\"value\":{\"stringValue\":\"abcd");
+    for (int i = 0; i < (1 << 20) / 64; i++)
+        text_printf(&request, "%064d", 0);
+    text_append(&request, "\"}}]}]}]}]}");
+    fixture_consume_json(&f, node, text_string(&request), 1, &large);
+    fixture_consume_json(&f, node, SPANS("{" ENV("abcd") "}"), 1, &small);
+    assert_int_equal(f.recorder.count, 0);
+    fixture_advance(&f, 0); /* it leaves its job */
+    assert_int_equal(f.recorder.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        char *got = fixture_recorded_json(&f, i);
+        expect_text(got, SPANS("{" ENV("abc") "}"));
+        free(got);
+    }
+    assert_int_equal(node_as(struct shortening_node, node, &shortening_type)->shortened, 2);
+    text_deinit(&request);
+    fixture_deinit(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +416,7 @@ int main(void)
         cmocka_unit_test(all_attributes_are_decided_about),
         cmocka_unit_test(a_span_is_removed),
         cmocka_unit_test(a_name_is_cut),
+        cmocka_unit_test(large_batches_are_worked_on_in_a_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
