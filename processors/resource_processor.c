@@ -13,8 +13,9 @@
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/large_batches.h"
 
-/* A batch of this size or more is edited by a job: patterns take up to 1 ms for each attribute. */
-enum { LARGE_BYTES = 1024 * 1024 };
+/* A batch of this size or more is edited by a job. To match a pattern with an attribute takes up to
+ * 1.6 ms (MATCH_LIMIT), which is 100 times as long as to set one. */
+enum { LARGE_BYTES = 1024 * 1024, LARGE_TO_MATCH_BYTES = 16 * 1024 };
 
 struct resource_settings {
     struct config_list attributes;
@@ -97,10 +98,21 @@ static uint64_t edit_batch(struct node *node, struct batch *batch)
 }
 
 static const struct batch_work edit_work = {.work = edit_batch, .large_bytes = LARGE_BYTES};
+static const struct batch_work match_work = {.work = edit_batch,
+                                             .large_bytes = LARGE_TO_MATCH_BYTES};
 
 static void resource_consume(struct node *node, struct batch *batch)
 {
     large_batches_add(&node_of(node)->batches, batch);
+}
+
+static bool has_pattern(const struct resource_settings *settings)
+{
+    const struct attribute_action *actions = settings->attributes.items;
+    for (size_t i = 0; i < settings->attributes.count; i++)
+        if (actions[i].compiled)
+            return true;
+    return false;
 }
 
 static bool resource_node_start(struct node *node, struct error *err)
@@ -108,7 +120,8 @@ static bool resource_node_start(struct node *node, struct error *err)
     (void)err;
     const struct resource_settings *settings = node->component->settings;
     node_of(node)->editor = attribute_editor_new(&settings->attributes);
-    large_batches_init(&node_of(node)->batches, node, &edit_work);
+    large_batches_init(&node_of(node)->batches, node,
+                       has_pattern(settings) ? &match_work : &edit_work);
     return true;
 }
 
