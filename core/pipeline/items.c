@@ -22,6 +22,7 @@ static bool is_traces(const struct items *items)
 struct items items_of(struct batch *batch)
 {
     struct items items = {.batch = batch};
+    assert(batch->signal == SIGNAL_TRACES || batch->signal == SIGNAL_PROFILES);
     items.levels = is_traces(&items) ? SPAN_LEVELS : SAMPLE_LEVELS;
     items.level = items.levels;
     if (!is_traces(&items))

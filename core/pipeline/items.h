@@ -37,7 +37,8 @@ struct items {
     bool is_removed;                            /* the current item is removed */
 };
 
-/* Returns an iterator before the first item. */
+/* Returns an iterator before the first item of a traces or profiles batch; metrics and logs are
+ * relayed unread. */
 struct items items_of(struct batch *batch);
 /* Moves to the next item; returns false at the end. */
 bool items_next(struct items *items);
