@@ -249,13 +249,14 @@ static void a_stop_refuses_all(void **state)
 
 /* ---- reservations ---- */
 
-static struct batch *batch_with(struct reservation *reservation, size_t size)
+/* A large batch of one unknown field. */
+static struct batch *batch_with(struct reservation *reservation)
 {
-    struct buffer *buffer = buffer_new(size, NULL);
-    memset(buffer->data, 0, size);
-    /* one unknown field */
-    buffer->size = (size_t)(wire_write_bytes(buffer->data, 100, slice_of(buffer->data, size - 20)) -
-                            buffer->data);
+    static const uint8_t zeros[LARGE_BYTES];
+    enum { UNKNOWN = 100 };
+    struct slice payload = slice_of(zeros, sizeof zeros);
+    struct buffer *buffer = buffer_new(wire_size_bytes(UNKNOWN, payload.size), NULL);
+    buffer->size = (size_t)(wire_write_bytes(buffer->data, UNKNOWN, payload) - buffer->data);
     struct batch *batch = batch_new(node->worker, SIGNAL_TRACES, buffer, 1, NULL, NULL);
     batch->reservation = reservation_ref(reservation);
     return batch;
@@ -271,7 +272,7 @@ static void room_stays_reserved(void **state)
     struct room room;
     assert_true(queue_reserve(&queue, 1, 100, &room));
     reservation_add(reservation, &room);
-    marking_consume(node, batch_with(reservation, (size_t)2 * LARGE_BYTES));
+    marking_consume(node, batch_with(reservation));
     reservation_close(reservation); /* as the outlet does after `consume` */
     assert_int_equal(atomic_load(&queue.queued), 1);
     fixture_advance(&fixture, 0);

@@ -258,7 +258,7 @@ static void takes_values_from_the_request(void **state)
 }
 
 /* Whether a resource of this size is edited in a job, and so is forwarded later. */
-static bool is_job(const char *action, size_t size)
+static bool is_job(const char *action, int kib)
 {
     struct fixture f;
     struct probe probe;
@@ -270,7 +270,7 @@ static bool is_job(const char *action, size_t size)
     text_printf(&json,
                 "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
                     "k", "%0*d") "]},\"scopeSpans\":[{\"spans\":[{}]}]}]}",
-                (int)size, 0);
+                kib * 1024, 0);
     fixture_consume_json(&f, place->nodes[0], text_string(&json), 1, &probe);
     bool is_later = f.recorder.count == 0;
     assert_int_equal(fixture_is_idle(place->nodes[0]), !is_later);
@@ -288,13 +288,12 @@ static bool is_job(const char *action, size_t size)
 static void large_requests_are_edited_in_jobs(void **state)
 {
     (void)state;
-    enum { KIB = 1024 };
     static const char remove[] = "{key: k, action: delete}";
     static const char match[] = "{pattern: '^k', action: delete}";
-    assert_false(is_job(remove, 100 * KIB));
-    assert_true(is_job(remove, 1024 * KIB));
-    assert_false(is_job(match, 15 * KIB));
-    assert_true(is_job(match, 16 * KIB));
+    assert_false(is_job(remove, 100));
+    assert_true(is_job(remove, 1024));
+    assert_false(is_job(match, 15));
+    assert_true(is_job(match, 16));
 }
 
 int main(void)
