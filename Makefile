@@ -86,7 +86,7 @@ format: ## format all C files
 format-check: ## fail if a C file is not formatted
 	git ls-files '*.c' '*.h' | xargs -r $(CLANG_FORMAT) --dry-run -Werror
 
-lint: setup-tests ## clang-tidy on all C files, or on LINT_FILES
+lint: ## clang-tidy on all C files, or on LINT_FILES; ./setup.sh --tests --dev installs what it needs
 	cmake --preset dev
 	cmake --build --preset dev --target proto
 	@printf '%s\n' $(LINT_FILES) | xargs -r -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev

@@ -22,7 +22,9 @@ struct config_node;
 enum field_kind {
     FIELD_KIND_END,
     FIELD_KIND_BOOL,     /* bool */
-    FIELD_KIND_UINT,     /* uint64_t; a plain integer; the name contains the unit */
+    FIELD_KIND_UINT,     /* uint64_t; a plain integer. The Collector's name if it has the setting;
+                            else the name ends with the unit (max_held_mib, max_length_bytes), except
+                            for a count of items (max_spans) */
     FIELD_KIND_INT,      /* int64_t */
     FIELD_KIND_DOUBLE,   /* double */
     FIELD_KIND_DURATION, /* int64_t, nanoseconds; Go syntax, a unit is required (0 may stand alone)

@@ -89,9 +89,7 @@ const char *config_quote(struct arena *arena, const char *text)
     size_t size = strlen(text);
     if (size <= SHOWN)
         return arena_printf(arena, "\"%s\"", text);
-    size_t cut = SHOWN;
-    while (cut > 0 && ((uint8_t)text[cut] & 0xc0) == 0x80)
-        cut--;
+    size_t cut = text_utf8_cut(slice_of(text, size), SHOWN);
     return arena_printf(arena, "\"%.*s...\"", (int)cut, text);
 }
 

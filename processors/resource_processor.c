@@ -5,12 +5,17 @@
  * (core/pipeline/attribute_actions.h). A resource that the actions do not change keeps its received
  * bytes.
  *
- * Owner: each node has an editor; nothing is kept of a batch.
+ * Owner: each node has an editor, and the batches that wait for a job (large_batches.h).
  *
- * Thread: that of the node.
+ * Thread: that of the node; the editor also in a job, for one batch at a time.
  */
 #include "core/pipeline/attribute_actions.h"
 #include "core/pipeline/component_as.h"
+#include "core/pipeline/large_batches.h"
+
+/* A batch of this size or more is edited by a job. To match a pattern with an attribute takes up to
+ * 1.6 ms (MATCH_LIMIT), which is 100 times as long as to set one. */
+enum { LARGE_BYTES = 1024 * 1024, LARGE_TO_MATCH_BYTES = 16 * 1024 };
 
 struct resource_settings {
     struct config_list attributes;
@@ -19,6 +24,7 @@ struct resource_settings {
 struct resource_node {
     struct node node;
     struct attribute_editor *editor;
+    struct large_batches batches;
 };
 
 extern const struct component_type resource_processor_type;
@@ -79,12 +85,30 @@ static void edit_part(struct resource_node *node, struct message *root, struct b
         edit_group(node, message_open(&it, &field), batch);
 }
 
-static void resource_consume(struct node *node, struct batch *batch)
+static uint64_t edit_batch(struct node *node, struct batch *batch)
 {
     struct resource_node *editing = node_of(node);
     for (size_t i = 0; i < batch->part_count; i++)
         edit_part(editing, &batch->parts[i].root, batch);
-    node_forward(node, batch);
+    return 0; /* nothing is counted */
+}
+
+static const struct batch_work edit_work = {.work = edit_batch, .large_bytes = LARGE_BYTES};
+static const struct batch_work match_work = {.work = edit_batch,
+                                             .large_bytes = LARGE_TO_MATCH_BYTES};
+
+static void resource_consume(struct node *node, struct batch *batch)
+{
+    large_batches_add(&node_of(node)->batches, batch);
+}
+
+static bool has_pattern(const struct resource_settings *settings)
+{
+    const struct attribute_action *actions = settings->attributes.items;
+    for (size_t i = 0; i < settings->attributes.count; i++)
+        if (actions[i].compiled)
+            return true;
+    return false;
 }
 
 static bool resource_node_start(struct node *node, struct error *err)
@@ -92,11 +116,20 @@ static bool resource_node_start(struct node *node, struct error *err)
     (void)err;
     const struct resource_settings *settings = node->component->settings;
     node_of(node)->editor = attribute_editor_new(&settings->attributes);
+    large_batches_init(&node_of(node)->batches, node,
+                       has_pattern(settings) ? &match_work : &edit_work);
     return true;
+}
+
+static bool resource_is_idle(const struct node *node)
+{
+    return large_batches_is_empty(
+        &node_as(const struct resource_node, node, &resource_processor_type)->batches);
 }
 
 static void resource_node_stop(struct node *node)
 {
+    large_batches_stop(&node_of(node)->batches);
     attribute_editor_free(node_of(node)->editor);
 }
 
@@ -118,5 +151,6 @@ const struct component_type resource_processor_type = {
     .node_size = sizeof(struct resource_node),
     .node_start = resource_node_start,
     .consume = resource_consume,
+    .is_idle = resource_is_idle,
     .node_stop = resource_node_stop,
 };

@@ -55,8 +55,7 @@ void job_queue_hold(struct job_queue *queue);
 /* Ends the hold, and continues with the waiting pieces. */
 void job_queue_release(struct job_queue *queue);
 /* Stops the queue: calls `done` with did_run false for the large piece in progress, after waiting
- * for its `run` to return, and for each waiting piece. Nothing may be added afterwards. On a manual
- * worker, all large pieces must have finished before this call. */
+ * for its `run` to return, and for each waiting piece. Nothing may be added afterwards. */
 void job_queue_stop(struct job_queue *queue);
 
 #endif

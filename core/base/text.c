@@ -92,6 +92,16 @@ size_t text_utf8_length(const uint8_t *p, size_t size)
     return overlong || beyond ? 0 : length;
 }
 
+size_t text_utf8_cut(struct slice text, size_t max)
+{
+    size_t size = max;
+    if (text.size <= max)
+        return text.size;
+    while (size > 0 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    return size;
+}
+
 /* The most bytes that one byte of input becomes: \u001f. */
 enum { ESCAPED_MAX = 6 };
 

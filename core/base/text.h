@@ -37,6 +37,9 @@ void text_append_json(struct text *text, struct slice bytes);
 /* Returns the length in bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0 if there
  * is none. */
 size_t text_utf8_length(const uint8_t *p, size_t size);
+/* Returns the size in bytes of the longest beginning of a valid UTF-8 text that has at most max
+ * bytes and splits no character. */
+size_t text_utf8_cut(struct slice text, size_t max);
 /* Returns the value of a hex digit of either case, 0 to 15; -1 if it is not one. */
 int text_hex_digit(uint8_t c);
 /* Appends the bytes as lower-case hex digits. */

@@ -36,3 +36,58 @@ void attributes_append(struct message *message, struct arena *arena, uint32_t nu
 {
     message_append(message, arena, key_value_encode_field(arena, number, key, value));
 }
+
+/* ---- a decision about each attribute ---- */
+
+enum attribute_decision attribute_decide(const struct attribute_rule *rule, struct slice key,
+                                         struct slice *value)
+{
+    struct slice old = *value;
+    enum attribute_decision decision = rule->decide(rule->context, key, value);
+    if (decision == ATTRIBUTE_SET && slice_equal(old, *value))
+        return ATTRIBUTE_KEEP;
+    return decision;
+}
+
+bool attributes_find_change(struct message_iter message, uint32_t number,
+                            const struct attribute_rule *rule, struct attribute_change *change_out)
+{
+    struct attribute attribute = attribute_first(message, number);
+    for (change_out->position = 0; attribute_next(&attribute); change_out->position++) {
+        change_out->value = attribute.pair.value;
+        change_out->decision = attribute_decide(rule, attribute.pair.key, &change_out->value);
+        if (change_out->decision != ATTRIBUTE_KEEP)
+            return true;
+    }
+    return false;
+}
+
+static bool change(struct attribute *attribute, enum attribute_decision decision,
+                   struct slice value)
+{
+    if (decision == ATTRIBUTE_SET)
+        attribute_set_value(attribute, value);
+    if (decision == ATTRIBUTE_REMOVE)
+        attribute_remove(attribute);
+    return decision != ATTRIBUTE_KEEP;
+}
+
+uint32_t attributes_change_from(struct message_iter message, uint32_t number,
+                                const struct attribute_rule *rule,
+                                const struct attribute_change *first)
+{
+    struct attribute attribute = attribute_first(message, number);
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i <= first->position; i++) {
+        bool is_there = attribute_next(&attribute);
+        assert(is_there); /* attributes_find_change has seen it */
+    }
+    changed += change(&attribute, first->decision, first->value);
+    assert(changed == 1);
+    while (attribute_next(&attribute)) {
+        struct slice value = attribute.pair.value;
+        enum attribute_decision decision = attribute_decide(rule, attribute.pair.key, &value);
+        changed += change(&attribute, decision, value);
+    }
+    return changed;
+}

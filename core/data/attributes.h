@@ -49,4 +49,36 @@ void attribute_remove(struct attribute *attribute);
 void attributes_append(struct message *message, struct arena *arena, uint32_t number,
                        struct slice key, struct slice value);
 
+/* ---- a decision about each attribute ---- */
+
+enum attribute_decision { ATTRIBUTE_KEEP, ATTRIBUTE_SET, ATTRIBUTE_REMOVE };
+
+struct attribute_rule {
+    /* Decides about one attribute. For ATTRIBUTE_SET it has put the new value into *value, which
+     * must live as long as the message's arena. The decision may depend on nothing but the
+     * arguments. */
+    enum attribute_decision (*decide)(void *context, struct slice key, struct slice *value);
+    void *context;
+};
+
+/* A decision that changes the attribute at a position among those of the message. */
+struct attribute_change {
+    enum attribute_decision decision;
+    struct slice value; /* the new one */
+    uint32_t position;
+};
+
+/* Calls the rule. Returns ATTRIBUTE_KEEP also if it sets the value that is there. */
+enum attribute_decision attribute_decide(const struct attribute_rule *rule, struct slice key,
+                                         struct slice *value);
+/* Finds the first attribute that the rule changes; returns false if there is none. Needs no node.
+ */
+bool attributes_find_change(struct message_iter message, uint32_t number,
+                            const struct attribute_rule *rule, struct attribute_change *change_out);
+/* Makes this first change, and applies the rule to the attributes after it. `message` is an
+ * iterator over the open message. Returns how many attributes changed. */
+uint32_t attributes_change_from(struct message_iter message, uint32_t number,
+                                const struct attribute_rule *rule,
+                                const struct attribute_change *first);
+
 #endif

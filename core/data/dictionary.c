@@ -345,20 +345,22 @@ static uint8_t *reserve_scratch(struct dictionary *dictionary, size_t size)
     return dictionary->scratch;
 }
 
+uint32_t dictionary_add_entry(struct dictionary *dictionary, const struct key_value_and_unit *entry)
+{
+    uint8_t *payload = reserve_scratch(dictionary, KEY_VALUE_AND_UNIT_ROOM + entry->value.size);
+    uint8_t *end = key_value_and_unit_write(payload, entry);
+    assert((size_t)(end - payload) <= dictionary->scratch_size);
+    return dictionary_add(dictionary, DICTIONARY_ATTRIBUTE_TABLE,
+                          slice_of(payload, (size_t)(end - payload)));
+}
+
 uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key,
                                   struct slice any_value, struct slice unit)
 {
     struct key_value_and_unit entry = {.value = any_value};
-    uint8_t *payload;
-    uint8_t *end;
-
     entry.key = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, key);
     entry.unit = dictionary_add(dictionary, DICTIONARY_STRING_TABLE, unit);
-    payload = reserve_scratch(dictionary, KEY_VALUE_AND_UNIT_ROOM + any_value.size);
-    end = key_value_and_unit_write(payload, &entry);
-    assert((size_t)(end - payload) <= dictionary->scratch_size);
-    return dictionary_add(dictionary, DICTIONARY_ATTRIBUTE_TABLE,
-                          slice_of(payload, (size_t)(end - payload)));
+    return dictionary_add_entry(dictionary, &entry);
 }
 
 uint32_t dictionary_add_link(struct dictionary *dictionary, struct slice trace_id,

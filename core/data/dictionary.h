@@ -44,8 +44,15 @@ uint32_t dictionary_find(struct dictionary *dictionary, int table, struct slice 
  * (zero_entry_is). payload is copied. A table without entries gets its zero value first. */
 uint32_t dictionary_add(struct dictionary *dictionary, int table, struct slice payload);
 
-/* Returns the index of an attribute_table entry, adding it if it is new: key and unit as text,
- * value as an encoded AnyValue payload. */
+/* Returns the index of an attribute_table entry, adding it if it is new. Key and unit must be in
+ * the string_table. To give an entry another value, add a second entry with the same key and unit
+ * (dictionary_attribute returns them); never change one in place, because samples, profiles,
+ * locations and mappings share the table. */
+uint32_t dictionary_add_entry(struct dictionary *dictionary,
+                              const struct key_value_and_unit *entry);
+/* The same with key and unit as text, and the value as an encoded AnyValue payload. Each call
+ * hashes both texts, so it is for keys that the component chooses. Use dictionary_add_entry for a
+ * key of the request, which may be long and shared by many entries. */
 uint32_t dictionary_add_attribute(struct dictionary *dictionary, struct slice key,
                                   struct slice any_value, struct slice unit);
 /* Returns the index of a link_table entry, adding it if it is new. trace_id may be empty. */

@@ -29,21 +29,29 @@ static void add_index(struct sample_attributes *attributes, uint64_t index)
     attributes->indices[attributes->count++] = (uint32_t)index;
 }
 
-static void read_indices(struct sample_attributes *attributes, struct message_iter sample)
+/* Moves to the next index of a sample, which may be packed or not. */
+static bool next_index(struct sample_attribute_indices *indices, uint64_t *index_out)
 {
     struct message_field field;
-    attributes->count = 0;
-    while (message_next(&sample, &field)) {
+    while (!wire_packed_varint(&indices->packed, index_out)) {
+        if (!message_next(&indices->sample, &field))
+            return false;
         if (field.wire.number != SAMPLE_ATTRIBUTE_INDICES)
             continue;
-        if (field.wire.type != WIRE_BYTES) {
-            add_index(attributes, field.wire.value);
-            continue;
-        }
-        struct wire_cursor packed = wire_cursor(field.wire.bytes);
-        for (uint64_t index; wire_packed_varint(&packed, &index);)
-            add_index(attributes, index);
+        *index_out = field.wire.value;
+        if (field.wire.type != WIRE_BYTES)
+            return true;
+        indices->packed = wire_cursor(field.wire.bytes);
     }
+    return true;
+}
+
+static void read_indices(struct sample_attributes *attributes, struct message_iter sample)
+{
+    struct sample_attribute_indices indices = {.sample = sample};
+    attributes->count = 0;
+    for (uint64_t index; next_index(&indices, &index);)
+        add_index(attributes, index);
 }
 
 /* Returns the key of an entry, which is read once if the entry was received. */
@@ -79,17 +87,6 @@ static uint32_t find(struct sample_attributes *attributes, struct slice key)
 
 /* ---- entries of the attribute table ---- */
 
-static uint32_t add_entry(struct sample_attributes *attributes,
-                          const struct key_value_and_unit *entry)
-{
-    uint8_t few[KEY_VALUE_AND_UNIT_ROOM + SHORT_VALUE_MAX];
-    size_t room = KEY_VALUE_AND_UNIT_ROOM + entry->value.size;
-    uint8_t *payload = room <= sizeof few ? few : arena_alloc(attributes->arena, room);
-    uint8_t *end = key_value_and_unit_write(payload, entry);
-    return dictionary_add(attributes->dictionary, DICTIONARY_ATTRIBUTE_TABLE,
-                          slice_of(payload, (size_t)(end - payload)));
-}
-
 static uint32_t hash_place(const struct key_value_and_unit *entry)
 {
     const uint64_t place[] = {(uint64_t)(uintptr_t)entry->value.data, entry->value.size,
@@ -112,7 +109,8 @@ static uint32_t add_long_entry(struct sample_attributes *attributes,
     for (uint32_t i; index_table_next(&attributes->by_place, &probe, &i);)
         if (is_at_place(&attributes->long_values[i], entry))
             return attributes->long_values[i].index;
-    uint32_t i = attributes->long_value_count++, index = add_entry(attributes, entry);
+    uint32_t i = attributes->long_value_count++,
+             index = dictionary_add_entry(attributes->dictionary, entry);
     attributes->long_values =
         arena_grow(arena, attributes->long_values, i, &attributes->long_value_capacity,
                    sizeof *attributes->long_values);
@@ -146,8 +144,9 @@ bool sample_attributes_set(struct sample_attributes *attributes, struct message_
     else
         entry.key = dictionary_add(attributes->dictionary, DICTIONARY_STRING_TABLE, key);
     entry.value = value;
-    uint32_t index = value.size > SHORT_VALUE_MAX ? add_long_entry(attributes, &entry)
-                                                  : add_entry(attributes, &entry);
+    uint32_t index = value.size > SHORT_VALUE_MAX
+                         ? add_long_entry(attributes, &entry)
+                         : dictionary_add_entry(attributes->dictionary, &entry);
     if (!exists) {
         add_index(attributes, index);
         return true;
@@ -169,6 +168,91 @@ bool sample_attributes_remove(struct sample_attributes *attributes, struct messa
     attributes->count = kept;
     return kept < count;
 }
+
+bool sample_attributes_next(const struct sample_attributes *attributes,
+                            struct sample_attribute_indices *indices, uint32_t *entry_out,
+                            struct slice *key_out, struct slice *value_out)
+{
+    uint64_t index;
+    do {
+        if (!next_index(indices, &index))
+            return false;
+    } while (index == 0); /* stands for no attribute */
+    *entry_out = (uint32_t)index;
+    struct key_value_and_unit entry = dictionary_attribute(attributes->dictionary, *entry_out);
+    *key_out = dictionary_string(attributes->dictionary, entry.key);
+    *value_out = entry.value;
+    return true;
+}
+
+/* ---- a decision about each entry ---- */
+
+#define REMOVED_ENTRY UINT32_MAX
+
+/* Returns the index of the entry that takes the place of this one, or its own, plus 1; or
+ * REMOVED_ENTRY. */
+static uint32_t decide(struct sample_attributes *attributes, const struct attribute_rule *rule,
+                       uint32_t index)
+{
+    struct dictionary *dictionary = attributes->dictionary;
+    struct key_value_and_unit entry = dictionary_attribute(dictionary, index);
+    switch (attribute_decide(rule, dictionary_string(dictionary, entry.key), &entry.value)) {
+    case ATTRIBUTE_SET:
+        return dictionary_add_entry(dictionary, &entry) + 1;
+    case ATTRIBUTE_REMOVE:
+        return REMOVED_ENTRY;
+    case ATTRIBUTE_KEEP:
+        break;
+    }
+    return index + 1;
+}
+
+/* Makes room for decisions about all entries of the table, and as many again. */
+static void reserve_decisions(struct sample_attributes *attributes)
+{
+    uint32_t *old = attributes->decisions, old_count = attributes->decision_count;
+    uint32_t count = dictionary_count(attributes->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+    attributes->decision_count = old ? 2 * count : count; /* first, only received entries */
+    attributes->decisions =
+        arena_array(attributes->arena, attributes->decision_count, sizeof *attributes->decisions);
+    if (old)
+        memcpy(attributes->decisions, old, old_count * sizeof *old);
+}
+
+/* Like `decide`, but once for each entry. */
+static uint32_t decision_about(struct sample_attributes *attributes,
+                               const struct attribute_rule *rule, uint32_t index)
+{
+    if (index == 0)
+        return 1; /* stands for no attribute */
+    if (index >= attributes->decision_count)
+        reserve_decisions(attributes);
+    assert(index < attributes->decision_count);
+    if (attributes->decisions[index] == 0)
+        attributes->decisions[index] = decide(attributes, rule, index);
+    return attributes->decisions[index];
+}
+
+uint32_t sample_attributes_edit(struct sample_attributes *attributes, struct message_iter sample,
+                                const struct attribute_rule *rule)
+{
+    uint32_t kept = 0, changed = 0;
+    assert(!attributes->rule.decide ||
+           (attributes->rule.decide == rule->decide && attributes->rule.context == rule->context));
+    attributes->rule = *rule;
+    read_indices(attributes, sample);
+    for (uint32_t i = 0; i < attributes->count; i++) {
+        uint32_t index = attributes->indices[i];
+        uint32_t decision = decision_about(attributes, rule, index);
+        changed += decision != index + 1;
+        if (decision != REMOVED_ENTRY)
+            attributes->indices[kept++] = decision - 1;
+    }
+    attributes->count = kept;
+    return changed;
+}
+
+/* ---- writing ---- */
 
 static struct slice pack(const struct sample_attributes *attributes)
 {

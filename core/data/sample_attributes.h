@@ -11,8 +11,8 @@
  *         sample_attributes_write(&attributes, message_open(&it, &field));
  *
  * `sample` is an iterator at the start of a Sample (message_iter_into). A value is the payload of
- * an AnyValue (any_value.h). Components use core/pipeline/items.h, which calls
- * sample_attributes_write itself.
+ * an AnyValue (any_value.h). Components use core/pipeline/items.h, which calls all of these
+ * functions, sample_attributes_write too.
  *
  * Owner: allocated in the batch's arena, like the dictionary. Values that you set must stay valid
  * and unchanged as long as the arena, because a long value is recognised by its address.
@@ -23,9 +23,10 @@
 #define PROFCOL_CORE_DATA_SAMPLE_ATTRIBUTES_H
 
 #include "core/base/index_table.h"
+#include "core/data/attributes.h"
 #include "core/data/dictionary.h"
 
-/* One struct serves all samples of a request. */
+/* One struct serves all samples of a request. Its members belong to sample_attributes.c. */
 struct sample_attributes {
     struct dictionary *dictionary;
     struct arena *arena;
@@ -40,6 +41,16 @@ struct sample_attributes {
     uint32_t long_value_count;
     uint32_t long_value_capacity;
     struct index_table by_place;
+    /* For each entry of the attribute_table, what `rule` decided about it; 0: not asked yet. */
+    uint32_t *decisions;
+    uint32_t decision_count;
+    struct attribute_rule rule; /* of sample_attributes_edit */
+};
+
+/* Goes over the attributes of one sample: {.sample = iterator at the start of the Sample}. */
+struct sample_attribute_indices {
+    struct message_iter sample;
+    struct wire_cursor packed; /* the rest of a packed field */
 };
 
 /* Returns an empty struct for the samples of one request. */
@@ -55,7 +66,19 @@ bool sample_attributes_set(struct sample_attributes *attributes, struct message_
 /* Removes all attributes with this key. Returns true if this changes the sample, too. */
 bool sample_attributes_remove(struct sample_attributes *attributes, struct message_iter sample,
                               struct slice key);
-/* Writes the result of the last call to the sample. */
+/* Moves to the next attribute; returns false at the end. *entry_out: its index in the
+ * attribute_table, which is not 0. */
+bool sample_attributes_next(const struct sample_attributes *attributes,
+                            struct sample_attribute_indices *indices, uint32_t *entry_out,
+                            struct slice *key_out, struct slice *value_out);
+/* Applies the rule to all attributes of the sample, and returns how many changed; above 0, call
+ * sample_attributes_write. The rule is asked once for each entry of the table, not for each sample,
+ * so it must be the same for all samples. An entry that changes stays in the table for those that
+ * share it (dictionary_add_entry). */
+uint32_t sample_attributes_edit(struct sample_attributes *attributes, struct message_iter sample,
+                                const struct attribute_rule *rule);
+/* Writes the list of indices that the last call of _set, _remove or _edit has made to the sample
+ * that was passed to it. */
 void sample_attributes_write(struct sample_attributes *attributes, struct message *sample);
 
 #endif

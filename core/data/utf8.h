@@ -2,7 +2,8 @@
  * utf8: checks for valid UTF-8.
  *
  * The rules are those of protobuf strings: no overlong forms, no surrogates, nothing above
- * U+10FFFF. ASCII, which nearly all strings are, is fast.
+ * U+10FFFF. ASCII, which nearly all strings are, is fast. To shorten a text, use text_utf8_cut
+ * (core/base/text.h).
  *
  * Owner: nothing is kept.
  *

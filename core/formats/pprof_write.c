@@ -198,14 +198,12 @@ static uint32_t add_string(struct pprof_writer *writer, struct slice text, uint3
     return writer->string_count++;
 }
 
-/* Truncates a text, not in the middle of a character. */
-static struct slice cut_text(struct slice text, uint32_t size)
+/* Truncates a text, not in the middle of a character; max 0: not at all. */
+static struct slice cut_text(struct slice text, uint32_t max)
 {
-    if (size == 0 || text.size <= size)
+    if (max == 0 || text.size <= max)
         return text;
-    while (size > 0 && (text.data[size] & 0xc0) == 0x80)
-        size--;
-    return slice_of(text.data, size);
+    return slice_of(text.data, text_utf8_cut(text, max));
 }
 
 static uint32_t hashed_string_id(struct pprof_writer *writer, struct slice text, uint32_t hash)

@@ -1,7 +1,5 @@
 #include "core/pipeline/items.h"
 
-#include "core/data/attributes.h"
-
 #include <assert.h>
 
 static const uint32_t span_path[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,
@@ -24,6 +22,7 @@ static bool is_traces(const struct items *items)
 struct items items_of(struct batch *batch)
 {
     struct items items = {.batch = batch};
+    assert(batch->signal == SIGNAL_TRACES || batch->signal == SIGNAL_PROFILES);
     items.levels = is_traces(&items) ? SPAN_LEVELS : SAMPLE_LEVELS;
     items.level = items.levels;
     if (!is_traces(&items))
@@ -175,6 +174,48 @@ bool item_remove_attribute(struct items *items, struct slice key)
     return write_if(items,
                     sample_attributes_remove(&items->sample_attributes, item_read(items), key));
 }
+
+/* ---- all attributes ---- */
+
+struct item_attribute item_attribute_first(struct items *items)
+{
+    struct item_attribute attribute = {.items = items};
+    if (is_traces(items))
+        attribute.of_span = attribute_first(item_read(items), SPAN_ATTRIBUTES);
+    else
+        attribute.of_sample.sample = item_read(items);
+    return attribute;
+}
+
+bool item_attribute_next(struct item_attribute *attribute)
+{
+    struct items *items = attribute->items;
+    if (!is_traces(items))
+        return sample_attributes_next(&items->sample_attributes, &attribute->of_sample,
+                                      &attribute->entry, &attribute->key, &attribute->value);
+    if (!attribute_next(&attribute->of_span))
+        return false;
+    attribute->key = attribute->of_span.pair.key;
+    attribute->value = attribute->of_span.pair.value;
+    return true;
+}
+
+uint32_t item_edit_attributes(struct items *items, const struct attribute_rule *rule)
+{
+    struct attribute_change first;
+    if (!is_traces(items)) {
+        uint32_t changed =
+            sample_attributes_edit(&items->sample_attributes, item_read(items), rule);
+        write_if(items, changed > 0);
+        return changed;
+    }
+    if (!attributes_find_change(item_read(items), SPAN_ATTRIBUTES, rule, &first))
+        return 0;
+    struct message_iter span = message_iter(item_open(items), &items->batch->arena);
+    return attributes_change_from(span, SPAN_ATTRIBUTES, rule, &first);
+}
+
+/* ---- limits ---- */
 
 size_t items_values_room(const struct batch *batch)
 {

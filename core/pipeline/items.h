@@ -33,11 +33,12 @@ struct items {
     unsigned level;  /* the level being read; equal to `levels`: none */
     struct message_iter iters[ITEM_LEVELS_MAX];
     struct message_field fields[ITEM_LEVELS_MAX];
-    struct sample_attributes sample_attributes; /* of a profiles batch */
+    struct sample_attributes sample_attributes; /* of a profiles batch; not for components */
     bool is_removed;                            /* the current item is removed */
 };
 
-/* Returns an iterator before the first item. */
+/* Returns an iterator before the first item of a traces or profiles batch; metrics and logs are
+ * relayed unread. */
 struct items items_of(struct batch *batch);
 /* Moves to the next item; returns false at the end. */
 bool items_next(struct items *items);
@@ -59,6 +60,37 @@ bool item_get_attribute(struct items *items, struct slice key, struct slice *val
 bool item_set_attribute(struct items *items, struct slice key, struct slice value);
 /* Removes an attribute; returns false if there is none. */
 bool item_remove_attribute(struct items *items, struct slice key);
+
+/* An attribute of an item, to read all of them:
+ *
+ *     struct item_attribute attribute = item_attribute_first(&items);
+ *     while (item_attribute_next(&attribute))
+ *         ... attribute.key, attribute.value ...
+ *
+ * The item must not change meanwhile. */
+struct item_attribute {
+    struct slice key;
+    struct slice value; /* the payload of an AnyValue */
+    /* Index of a sample's attribute in the dictionary's attribute table, where key and value are;
+     * 0: of a span. Many samples may refer to one large entry, so remember what you made of it
+     * under this number. */
+    uint32_t entry;
+    /* items.c's: */
+    struct items *items;
+    struct attribute of_span;
+    struct sample_attribute_indices of_sample;
+};
+
+/* Returns a cursor before the first attribute of the current item. */
+struct item_attribute item_attribute_first(struct items *items);
+/* Moves to the next attribute; returns false at the end. */
+bool item_attribute_next(struct item_attribute *attribute);
+
+/* Applies a rule (core/data/attributes.h) to all attributes of the item, and returns how many of
+ * them changed. The rule is asked once for each attribute of a span. Of samples, it is asked once
+ * for each entry of the attribute table, and the answer holds for every sample, so one `struct
+ * items` takes only one rule. A profile, location or mapping that shares the entry keeps it. */
+uint32_t item_edit_attributes(struct items *items, const struct attribute_rule *rule);
 
 /* Returns how many bytes of values the items of a batch may gain together, whatever their number: 4
  * times its size and 1 MiB. Without such a limit, many small items could gain the same large value.

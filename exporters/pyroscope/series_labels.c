@@ -1,5 +1,6 @@
 #include "exporters/pyroscope/series_labels.h"
 
+#include "core/base/text.h"
 #include "core/data/any_value.h"
 
 #include <assert.h>
@@ -94,12 +95,7 @@ bool label_value(struct slice any, struct arena *arena, struct slice *out)
 
 static struct slice cut_value(struct slice value)
 {
-    if (value.size <= SERIES_VALUE_MAX)
-        return value;
-    value.size = SERIES_VALUE_MAX;
-    while (value.size > 0 && (value.data[value.size] & 0xc0) == 0x80)
-        value.size--; /* do not split a UTF-8 character */
-    return value;
+    return slice_of(value.data, text_utf8_cut(value, SERIES_VALUE_MAX));
 }
 
 /* Whether there is room, and no label with this name: the first one counts. */

@@ -26,6 +26,7 @@ MESSAGE_BYTES = 4 * 1024 * 1024 - 1024   # max_recv_msg_size_mib is 4
 MANY = 100
 SMALL_UNFOLDED_BYTES = 2_000_000          # more than the loop decompresses itself, less than a job reads
 OTHERS = 50
+PATTERN_KEYS = 500                       # of 60 bytes: 0.8 s
 PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
 LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
 
@@ -64,6 +65,18 @@ service:
   pipelines:
     traces: {receivers: [otlp], processors: [spanjoin, batch], exporters: [nop]}
     profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+"""
+# With the keys of its requests, the pattern needs as many steps as a match may take.
+PATTERN = """
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}
+processors:
+  resource: {attributes: [{pattern: "(a+)+$", action: hash}]}
+exporters:
+  nop: {}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [resource], exporters: [nop]}
 """
 ATTEMPTS = 20
 
@@ -307,6 +320,30 @@ class LoopTest(unittest.TestCase):
                 process.signal(signal.SIGTERM)
                 self.assertEqual((status_of(first), status_of(dear)), (200, 200))
                 process.stop(timeout=PATIENCE)
+
+    def upload_keys(self, process):
+        """A connection on which traces were sent whose resource is expensive to edit."""
+        keys = [field(1, field(1, b"a" * 60 + f"b{number}".encode())) for number in range(PATTERN_KEYS)]
+        body = field(1, field(1, b"".join(keys)) + field(2, field(2, field(2, b"\1" * 8))))
+        connection = connections.connect(process.address("http"), timeout=PATIENCE)
+        connection.sendall(post_head("/v1/traces", len(body), f"Content-Type: {client.PROTOBUF}") + body)
+        return connection
+
+    def test_patterns_of_a_processor(self):
+        """Others are served while a job edits a request, which a drain waits for."""
+        with profcol("--drain-timeout", "10m", config=PATTERN) as process, \
+                self.upload_keys(process) as first, self.upload_keys(process) as second:
+            self.check_others(process, first)
+            process.signal(signal.SIGTERM)
+            process.wait_for_log("Starting shutdown", timeout=PATIENCE)
+            self.assertFalse(is_answered(first), "the dear request was answered first")
+            self.assertEqual((status_of(first), status_of(second)), (200, 200))
+            process.stop(timeout=PATIENCE)
+
+    def test_patterns_are_not_done_at_the_stop(self):
+        with profcol("--drain-timeout", "1ms", config=PATTERN) as process, \
+                self.upload_keys(process), self.upload_keys(process):
+            process.stop(timeout=PATIENCE)
 
     def test_text_is_not_done_at_the_stop(self):
         for name, exporter in TEXTS.items():

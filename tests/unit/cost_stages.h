@@ -1,6 +1,9 @@
 /*
  * cost_stages: the processing steps of an OTLP request after its receiver, for tests of costs.
  *
+ * To add a component: create it in cost_stages_start, and add a stage to cost_stages[] that calls
+ * `pass`. The requests (shapes) are at the end of tests/unit/test_cost_pipeline.c.
+ *
  * Owner: requests belong to the caller.
  *
  * Thread: the test's.
@@ -19,8 +22,9 @@ struct cost_stage {
     size_t peak_more; /* bytes that it may hold in addition to those per byte of the request */
 };
 
-enum { COST_STAGE_COUNT = 11, COST_STAGE_PEAK_PER_BYTE = 96 };
-extern const struct cost_stage cost_stages[COST_STAGE_COUNT];
+enum { COST_STAGE_PEAK_PER_BYTE = 96 };
+extern const struct cost_stage cost_stages[];
+extern const size_t cost_stage_count;
 
 /* Creates the processors that stages use, once for the program. */
 void cost_stages_start(void);

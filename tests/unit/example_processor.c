@@ -3,14 +3,16 @@
  *
  * It is not part of profcol: CONTRIBUTING.md copies and explains it.
  *
- * Owner: nothing is kept of a batch.
+ * Owner: a node owns the batches that wait for a job (core/pipeline/large_batches.h).
  *
- * Thread: that of the node.
+ * Thread: that of the node; `set_missing` also in a job.
  */
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/items.h"
+#include "core/pipeline/large_batches.h"
 
-enum { VALUE_MAX = 64 }; /* bytes that an item may gain */
+enum { VALUE_MAX = 64 };            /* bytes that an item may gain */
+enum { LARGE_BYTES = 1024 * 1024 }; /* a batch of this size is changed in a job */
 
 struct example_settings {
     const char *key;
@@ -19,6 +21,7 @@ struct example_settings {
 
 struct example_node {
     struct node node; /* first */
+    struct large_batches batches;
     struct counter *changed;
 };
 
@@ -43,20 +46,7 @@ static void check_settings(void *config, struct config_check *check)
         config_check_error(check, "value", "value must not be longer than %d bytes", VALUE_MAX);
 }
 
-static bool example_node_start(struct node *node, struct error *err)
-{
-    (void)err;
-    struct example_node *example = node_of(node);
-    struct text name = {0}, labels = {0};
-    text_printf(&name, "profcol_example_changed_%s", signal_item_name(node->signal));
-    metrics_label(&labels, "processor", node->component->id);
-    example->changed =
-        metrics_counter(node->component->process->metrics, text_string(&name),
-                        "Items that were given the attribute.", text_string(&labels));
-    text_deinit(&name);
-    text_deinit(&labels);
-    return true;
-}
+/* ---- batches ---- */
 
 static uint32_t set_missing(struct batch *batch, struct slice key, struct slice value)
 {
@@ -72,14 +62,56 @@ static uint32_t set_missing(struct batch *batch, struct slice key, struct slice 
     return changed;
 }
 
-static void example_consume(struct node *node, struct batch *batch)
+/* Runs in a job if the batch is large: it touches nothing but the settings and the batch. */
+static uint64_t change(struct node *node, struct batch *batch)
 {
     const struct example_settings *settings = node->component->settings;
     struct any_value text = any_value_string(slice_of_string(settings->value));
     struct slice value = any_value_encode(&batch->arena, text);
-    uint32_t changed = set_missing(batch, slice_of_string(settings->key), value);
+    return set_missing(batch, slice_of_string(settings->key), value);
+}
+
+static void count_and_forward(struct node *node, struct batch *batch, uint64_t changed)
+{
     counter_add(node_of(node)->changed, node->worker->index, changed);
     node_forward(node, batch); /* takes over the batch, which must not be used any more */
+}
+
+static const struct batch_work changing = {
+    .work = change, .forward = count_and_forward, .large_bytes = LARGE_BYTES};
+
+static void example_consume(struct node *node, struct batch *batch)
+{
+    large_batches_add(&node_of(node)->batches, batch); /* takes it over, too */
+}
+
+/* ---- start and stop ---- */
+
+static bool example_node_start(struct node *node, struct error *err)
+{
+    (void)err;
+    struct example_node *example = node_of(node);
+    struct text name = {0}, labels = {0};
+    large_batches_init(&example->batches, node, &changing);
+    text_printf(&name, "profcol_example_changed_%s", signal_item_name(node->signal));
+    metrics_label(&labels, "processor", node->component->id);
+    example->changed =
+        metrics_counter(node->component->process->metrics, text_string(&name),
+                        "Items that were given the attribute.", text_string(&labels));
+    text_deinit(&name);
+    text_deinit(&labels);
+    return true;
+}
+
+static bool example_is_idle(const struct node *node)
+{
+    return large_batches_is_empty(
+        &node_as(const struct example_node, node, &example_processor_type)->batches);
+}
+
+static void example_node_stop(struct node *node)
+{
+    large_batches_stop(&node_of(node)->batches);
 }
 
 const struct component_type example_processor_type = {
@@ -98,4 +130,6 @@ const struct component_type example_processor_type = {
     .node_size = sizeof(struct example_node),
     .node_start = example_node_start,
     .consume = example_consume,
+    .is_idle = example_is_idle,
+    .node_stop = example_node_stop,
 };

@@ -713,6 +713,14 @@ static void put_span(struct wire_writer *out, uint32_t i)
     wire_writer_end(out, span);
 }
 
+static void span_with_text(struct wire_writer *out, uint32_t i)
+{
+    (void)i;
+    size_t span = wire_writer_begin(out, SCOPE_SPANS_SPANS);
+    key_value_append(out, SPAN_ATTRIBUTES, SLICE("k"), any_value_string(SLICE("ab")));
+    wire_writer_end(out, span);
+}
+
 static void empty_span(struct wire_writer *out, uint32_t i)
 {
     (void)i;
@@ -759,6 +767,12 @@ static const struct shape trace_shapes[] = {
      .each = EACH_SAMPLE,
      .scope = large_scope},
     {.name = "span", .tables = NULL, .reference = put_span, .each = EACH_SAMPLE},
+    {.name = "span.text", .tables = NULL, .reference = span_with_text, .each = EACH_SAMPLE},
+    {.name = "span.text.resource",
+     .tables = NULL,
+     .reference = span_with_text,
+     .each = EACH_SAMPLE,
+     .resource = large_resource},
     {.name = "span.empty",
      .tables = NULL,
      .reference = empty_span,
@@ -857,13 +871,18 @@ static int write_one(const struct cost_case *c, size_t size)
     return !written;
 }
 
-enum { CASES_MAX = (PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX) * COST_STAGE_COUNT };
-static struct cost_case cases[CASES_MAX];
+static struct cost_case *cases;
 static size_t case_count;
+
+static void reserve_cases(void)
+{
+    size_t per_stage = PROFILE_SHAPES + TRACE_SHAPES + 2 * COST_FIELDS_MAX;
+    cases = memory_array(per_stage * cost_stage_count, sizeof *cases);
+}
 
 static void make_cases(enum signal signal, const struct shape *shapes, size_t count)
 {
-    for (size_t s = 0; s < COST_STAGE_COUNT; s++)
+    for (size_t s = 0; s < cost_stage_count; s++)
         for (size_t i = 0; i < count; i++) {
             if (signal == SIGNAL_TRACES && cost_stages[s].is_for_profiles_only)
                 continue;
@@ -878,7 +897,7 @@ static void make_field_cases(enum signal signal)
 {
     static struct cost_field all[SIGNAL_OPENED_COUNT][COST_FIELDS_MAX];
     size_t count = cost_fields(signal, all[signal]);
-    for (size_t s = 0; s < COST_STAGE_COUNT; s++)
+    for (size_t s = 0; s < cost_stage_count; s++)
         for (size_t i = 0; i < count; i++) {
             if (signal == SIGNAL_TRACES && cost_stages[s].is_for_profiles_only)
                 continue;
@@ -909,13 +928,15 @@ static int run_named(char **words, int word_count)
 
 static int run_all(void)
 {
-    static struct CMUnitTest tests[CASES_MAX];
+    struct CMUnitTest *tests = memory_array(case_count, sizeof *tests);
     for (size_t i = 0; i < case_count; i++)
         tests[i] = (struct CMUnitTest){
             .name = cases[i].name, .test_func = run_case, .initial_state = &cases[i]};
     if (getenv("CMOCKA_TEST_FILTER"))
         cmocka_set_test_filter(getenv("CMOCKA_TEST_FILTER"));
-    return _cmocka_run_group_tests("cost", tests, case_count, NULL, NULL);
+    int failed = _cmocka_run_group_tests("cost", tests, case_count, NULL, NULL);
+    free(tests);
+    return failed;
 }
 
 int main(int argc, char **argv)
@@ -924,6 +945,7 @@ int main(int argc, char **argv)
     hash_init_with(1);
     scan_init();
     cost_stages_start();
+    reserve_cases();
     make_cases(SIGNAL_PROFILES, profile_shapes, PROFILE_SHAPES);
     make_cases(SIGNAL_TRACES, trace_shapes, TRACE_SHAPES);
     make_field_cases(SIGNAL_PROFILES);
@@ -939,5 +961,6 @@ int main(int argc, char **argv)
             failed = write_one(&cases[i], strtoul(argv[3], NULL, 10));
     }
     cost_stages_stop();
+    free(cases);
     return failed;
 }

@@ -81,6 +81,35 @@ static void the_next_one_sees_the_change(void **state)
     fixture_deinit(&f);
 }
 
+/* A job changes them. What is behind one waits for it. */
+static void large_batches_keep_their_place(void **state)
+{
+    (void)state;
+    enum { SPANS = 1 << 19 }; /* of two bytes */
+    struct fixture f;
+    struct text request = {0};
+    fixture_init(&f, 1);
+    struct node *node =
+        fixture_place(&f, &example_processor_type, "example", SETTINGS, "traces", SIGNAL_TRACES)
+            ->nodes[0];
+    text_append(&request, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{}");
+    for (int i = 1; i < SPANS; i++)
+        text_append(&request, ",{}");
+    text_append(&request, "]}]}]}");
+    fixture_consume_json(&f, node, text_string(&request), SPANS, NULL);
+    fixture_consume_json(&f, node, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{}]}]}]}", 1,
+                         NULL);
+    assert_int_equal(f.recorder.count, 0);
+    assert_false(fixture_is_idle(node));
+    fixture_advance(&f, 0); /* it leaves its job */
+    assert_int_equal(f.recorder.count, 2);
+    assert_int_equal(f.recorder.items[0].items, SPANS);
+    assert_true(metrics_value(f.process.metrics, "profcol_example_changed_spans",
+                              "processor=\"example\"") == SPANS + 1);
+    text_deinit(&request);
+    fixture_deinit(&f);
+}
+
 static void mistakes_are_refused(void **state)
 {
     (void)state;
@@ -98,6 +127,7 @@ int main(void)
         cmocka_unit_test(spans_gain_the_attribute),
         cmocka_unit_test(samples_gain_the_attribute),
         cmocka_unit_test(the_next_one_sees_the_change),
+        cmocka_unit_test(large_batches_keep_their_place),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,15 +304,158 @@ static void samples_share_entries(void **state)
     batch_free(batch);
 }
 
+/* ---- all attributes ---- */
+
+/* Appends "k(entry)=1 j=2 ": attributes whose values are strings. */
+static void append_attributes(struct items *items, struct text *text)
+{
+    struct item_attribute attribute = item_attribute_first(items);
+    while (item_attribute_next(&attribute)) {
+        text_append_slice(text, attribute.key);
+        if (attribute.entry > 0)
+            text_printf(text, "(%u)", attribute.entry);
+        text_append(text, "=");
+        text_append_slice(text, any_value_read(attribute.value).bytes);
+        text_append(text, " ");
+    }
+    text_append(text, ".");
+}
+
+#define TEXT(key, value) "9{1\"" key "\" 2{1\"" value "\"}}"
+
+/* Entry 0 stands for no attribute, wherever it is. */
+static void all_attributes_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        enum signal signal;
+        const char *request;
+        const char *attributes;
+    } cases[] = {
+        {SIGNAL_TRACES, SPAN(""), "."},
+        {SIGNAL_TRACES, SPAN(TEXT("k", "1") " 6=1 " TEXT("j", "2")), "k=1 j=2 ."},
+        {SIGNAL_PROFILES, SAMPLE("") "}", "."},
+        {SIGNAL_PROFILES, SAMPLE("2[0 2 1]") " 6{1=2 2{1\"a\"}}}", "v(2)= k(1)=1 ."},
+        {SIGNAL_PROFILES, SAMPLE("2=3 2[1] 2[0] 4[5] 2=1") " 6{1=2 2{1\"a\"}}}",
+         "v(3)=a k(1)=1 k(1)=1 ."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct batch *batch = batch_of_text(cases[i].signal, cases[i].request, 1);
+        struct items items = items_of(batch);
+        struct text text = {0};
+        assert_true(items_next(&items));
+        append_attributes(&items, &text);
+        expect_text_of(cases[i].request, text_string(&text), cases[i].attributes);
+        assert_false(items_next(&items) || batch_is_changed(batch));
+        text_deinit(&text);
+        batch_free(batch);
+    }
+}
+
+/* A rule that counts how often it is asked: "keep" stays, "drop" goes, "same" is set to what it
+ * is, and all else becomes "new". */
+struct asked {
+    struct batch *batch;
+    unsigned times;
+};
+
+static enum attribute_decision by_value(void *context, struct slice key, struct slice *value)
+{
+    struct asked *asked = context;
+    struct slice text = any_value_read(*value).bytes;
+    assert_true(key.size > 0);
+    asked->times++;
+    if (slice_is(text, "keep"))
+        return ATTRIBUTE_KEEP;
+    if (slice_is(text, "drop"))
+        return ATTRIBUTE_REMOVE;
+    *value = string_value(asked->batch, slice_is(text, "same") ? "same" : "new");
+    return ATTRIBUTE_SET;
+}
+
+#define TABLES                                                                                     \
+    "2{1{} 2{2[1 3]} 3{} 4{} 5\"\" 5\"k\" 5\"ms\" 6{} 6{1=1 2{1\"old\"} 3=2} "                     \
+    "6{1=1 2{1\"keep\"}} 6{1=1 2{1\"drop\"}} 6{1=1 2{1\"same\"}} 7{}"
+#define SAMPLES(samples) "1{2{2{" samples "}}} " TABLES
+
+/* {signal, before, number of items, changed attributes, times asked, after (NULL: the same)} */
+static const struct edit {
+    enum signal signal;
+    const char *before;
+    uint32_t items;
+    uint32_t changed;
+    unsigned asked;
+    const char *after;
+} edits[] = {
+    {SIGNAL_TRACES, SPAN(""), 1, 0, 0, NULL},
+    {SIGNAL_TRACES, SPAN(TEXT("k", "keep") " " TEXT("k", "same")), 1, 0, 2, NULL},
+    {SIGNAL_TRACES, SPAN(TEXT("k", "old") " 6=1 " TEXT("k", "keep")), 1, 1, 2,
+     SPAN(TEXT("k", "new") " 6=1 " TEXT("k", "keep"))},
+    {SIGNAL_TRACES,
+     SPAN(TEXT("k", "keep") " " TEXT("k", "drop") " " TEXT("k", "old") " " TEXT("k", "drop")), 1, 3,
+     4, SPAN(TEXT("k", "keep") " " TEXT("k", "new"))},
+    {SIGNAL_PROFILES, SAMPLES("2{2[2 4 0]}") "}", 1, 0, 2, NULL},
+    /* each entry once for all samples; the unit stays, and so does the old entry, which a mapping
+     * has, too */
+    {SIGNAL_PROFILES, SAMPLES("2{2[1 2 3 1]} 3*2{2=1} 2{2[3]}") "}", 5, 7, 3,
+     SAMPLES("2{2[5 2 5]} 3*2{2[5]} 2{}") " 6{1=1 2{1\"new\"} 3=2}}"},
+};
+
+static void every_attribute_is_decided_about(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        const struct edit *edit = &edits[i];
+        struct batch *batch = batch_of_text(edit->signal, edit->before, edit->items);
+        struct asked asked = {.batch = batch};
+        struct attribute_rule rule = {by_value, &asked};
+        struct items items = items_of(batch);
+        uint32_t changed = 0;
+        while (items_next(&items))
+            changed += item_edit_attributes(&items, &rule);
+        assert_int_equal(changed, edit->changed);
+        assert_int_equal(asked.times, edit->asked);
+        assert_int_equal(batch_is_changed(batch), edit->after != NULL);
+        expect_sent(batch, edit->after ? edit->after : edit->before);
+        batch_free(batch);
+    }
+}
+
+/* What the component added itself, or one before it, is an entry like the others. */
+static void added_attributes_are_decided_about(void **state)
+{
+    (void)state;
+    struct batch *batch = batch_of_text(SIGNAL_PROFILES, SAMPLES("4*2{2[2]}") "}", 4);
+    struct asked asked = {.batch = batch};
+    struct attribute_rule rule = {by_value, &asked};
+    struct items items = items_of(batch);
+    for (int i = 0; items_next(&items); i++) {
+        assert_int_equal(item_edit_attributes(&items, &rule), 0);
+        item_set_attribute(&items, SLICE("more"), string_value(batch, i % 2 ? "drop" : "keep"));
+        assert_int_equal(item_edit_attributes(&items, &rule), i % 2);
+    }
+    assert_int_equal(asked.times, 3);
+    expect_sent(batch, "1{2{2{2{2[2 5]} 2{2[2]} 2{2[2 5]} 2{2[2]}}}} " TABLES
+                       " 5\"more\" 6{1=3 2{1\"keep\"}} 6{1=3 2{1\"drop\"}}}");
+    batch_free(batch);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_spans_are_found),         TEST(spans_of_all_parts_are_found),
-        TEST(samples_are_found),           TEST(items_are_removed),
-        TEST(only_what_changes_is_opened), TEST(changes_are_seen_by_the_next_one),
-        TEST(attributes_are_changed),      TEST(samples_share_entries),
+        TEST(all_spans_are_found),
+        TEST(spans_of_all_parts_are_found),
+        TEST(samples_are_found),
+        TEST(items_are_removed),
+        TEST(only_what_changes_is_opened),
+        TEST(changes_are_seen_by_the_next_one),
+        TEST(attributes_are_changed),
+        TEST(samples_share_entries),
+        TEST(all_attributes_are_read),
+        TEST(every_attribute_is_decided_about),
+        TEST(added_attributes_are_decided_about),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,6 +257,45 @@ static void takes_values_from_the_request(void **state)
                                      "c", "192.0.2.7") "]}}]}");
 }
 
+/* Whether a resource of this size is edited in a job, and so is forwarded later. */
+static bool is_job(const char *action, int kib)
+{
+    struct fixture f;
+    struct probe probe;
+    struct text yaml = {0}, json = {0};
+    fixture_init(&f, 1);
+    text_printf(&yaml, "processors: {resource: {attributes: [%s]}}", action);
+    struct fixture_place *place = fixture_place(&f, &resource_processor_type, "resource",
+                                                text_string(&yaml), "traces", SIGNAL_TRACES);
+    text_printf(&json,
+                "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
+                    "k", "%0*d") "]},\"scopeSpans\":[{\"spans\":[{}]}]}]}",
+                kib * 1024, 0);
+    fixture_consume_json(&f, place->nodes[0], text_string(&json), 1, &probe);
+    bool is_later = f.recorder.count == 0;
+    assert_int_equal(fixture_is_idle(place->nodes[0]), !is_later);
+    fixture_advance(&f, 0);
+    assert_int_equal(f.recorder.count, 1);
+    char *got = fixture_recorded_json(&f, 0);
+    assert_null(strstr(got, "\"k\""));
+    free(got);
+    text_deinit(&yaml);
+    text_deinit(&json);
+    fixture_deinit(&f);
+    return is_later;
+}
+
+static void large_requests_are_edited_in_jobs(void **state)
+{
+    (void)state;
+    static const char remove[] = "{key: k, action: delete}";
+    static const char match[] = "{pattern: '^k', action: delete}";
+    assert_false(is_job(remove, 100));
+    assert_true(is_job(remove, 1024));
+    assert_false(is_job(match, 15));
+    assert_true(is_job(match, 16));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +303,7 @@ int main(void)
         cmocka_unit_test(makes_a_resource),
         cmocka_unit_test(refuses_mistakes),
         cmocka_unit_test(takes_values_from_the_request),
+        cmocka_unit_test(large_requests_are_edited_in_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

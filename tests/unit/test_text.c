@@ -210,6 +210,36 @@ static void times_are_utc(void **state)
     text_deinit(&text);
 }
 
+static void characters_are_not_split(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t max;
+        size_t size;
+    } cases[] = {
+        {"", 0, 0},
+        {"abc", 3, 3},
+        {"abc", 4, 3},
+        {"abc", 2, 2},
+        {"abc", 0, 0},
+        {"a\u00e9", 3, 3},
+        {"a\u00e9", 2, 1},
+        {"\u20ac\u20ac", 5, 3},
+        {"\u20ac\u20ac", 2, 0},
+        {"a\U0001f600b", 5, 5},
+        {"a\U0001f600b", 4, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        /* Without the NUL, so that a sanitizer notices reading beyond the text. */
+        size_t size = strlen(cases[i].text);
+        char *text = malloc(size > 0 ? size : 1);
+        memcpy(text, cases[i].text, size);
+        assert_int_equal(text_utf8_cut(slice_of(text, size), cases[i].max), cases[i].size);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +252,7 @@ int main(void)
         cmocka_unit_test(json_of_random_bytes_parses),
         cmocka_unit_test(durations_look_like_gos),
         cmocka_unit_test(times_are_utc),
+        cmocka_unit_test(characters_are_not_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

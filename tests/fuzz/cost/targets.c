@@ -113,6 +113,8 @@ static const struct target targets[] = {
     OTLP(items_profiles, "items", SIGNAL_PROFILES),
     OTLP(cut_bytes_traces, "cut_bytes", SIGNAL_TRACES),
     OTLP(cut_bytes_profiles, "cut_bytes", SIGNAL_PROFILES),
+    OTLP(attributes_traces, "attributes", SIGNAL_TRACES),
+    OTLP(attributes_profiles, "attributes", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
@@ -133,7 +135,7 @@ void cost_targets_start(void)
 
 static const struct cost_stage *stage_named(const char *name)
 {
-    for (size_t i = 0; i < COST_STAGE_COUNT; i++)
+    for (size_t i = 0; i < cost_stage_count; i++)
         if (strcmp(cost_stages[i].name, name) == 0)
             return &cost_stages[i];
     abort();
