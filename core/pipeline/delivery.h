@@ -39,6 +39,7 @@ struct delivery_shared {
     struct counter *sent;
     struct counter *send_failed;
     struct gauge *in_flight;
+    struct status_source backend; /* whether it takes data */
 };
 
 /* extra_labels: `server_address="x",server_port="1"`, or "". In the component's init and deinit. */
