@@ -102,7 +102,7 @@ static void add_components(struct graph *graph, const struct config_component **
         add_component(graph, list[i])->pipeline_count[signal]++;
 }
 
-static enum signal signal_of(const struct config_pipeline *pipeline)
+enum signal graph_signal(const struct config_pipeline *pipeline)
 {
     return pipeline->signal == CONFIG_TRACES ? SIGNAL_TRACES : SIGNAL_PROFILES;
 }
@@ -117,9 +117,12 @@ static void collect_components(struct graph *graph)
     const struct config *config = graph->config;
     for (size_t i = 0; i < config->pipeline_count; i++) {
         const struct config_pipeline *pipeline = &config->pipelines[i];
-        add_components(graph, pipeline->receivers, pipeline->receiver_count, signal_of(pipeline));
-        add_components(graph, pipeline->processors, pipeline->processor_count, signal_of(pipeline));
-        add_components(graph, pipeline->exporters, pipeline->exporter_count, signal_of(pipeline));
+        add_components(graph, pipeline->receivers, pipeline->receiver_count,
+                       graph_signal(pipeline));
+        add_components(graph, pipeline->processors, pipeline->processor_count,
+                       graph_signal(pipeline));
+        add_components(graph, pipeline->exporters, pipeline->exporter_count,
+                       graph_signal(pipeline));
     }
     for (size_t i = 0; i < config->extension_count; i++)
         add_component(graph, config->extensions[i]);
@@ -196,7 +199,7 @@ enum {
 static void add_exporters(struct worker_graph *target, const struct config_pipeline *pipeline,
                           struct outlet *outlet)
 {
-    enum signal signal = signal_of(pipeline);
+    enum signal signal = graph_signal(pipeline);
     for (size_t i = 0; i < pipeline->exporter_count; i++) {
         struct component *component = graph_component(target->graph, pipeline->exporters[i]);
         struct node *node = find_node(target, component, signal);
@@ -211,7 +214,7 @@ static void add_exporters(struct worker_graph *target, const struct config_pipel
 static struct node *add_processors(struct worker_graph *target,
                                    const struct config_pipeline *pipeline)
 {
-    enum signal signal = signal_of(pipeline);
+    enum signal signal = graph_signal(pipeline);
     struct node *next = NULL;
     for (size_t i = pipeline->processor_count; i-- > 0;) {
         struct component *component = graph_component(target->graph, pipeline->processors[i]);
@@ -229,7 +232,7 @@ static struct node *add_processors(struct worker_graph *target,
 static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline,
                           struct node *first)
 {
-    enum signal signal = signal_of(pipeline);
+    enum signal signal = graph_signal(pipeline);
     for (size_t i = 0; i < pipeline->receiver_count; i++) {
         struct component *component = graph_component(target->graph, pipeline->receivers[i]);
         /* One node for all signals of a receiver. */

@@ -38,6 +38,8 @@ bool graph_is_drained(struct graph *graph);
 void graph_stop(struct graph *graph);
 /* Frees the graph and deinitialises its components. All nodes must be stopped. */
 void graph_free(struct graph *graph);
+/* Returns the signal that a pipeline carries. */
+enum signal graph_signal(const struct config_pipeline *pipeline);
 /* Returns the component of a configured one; NULL if nothing uses it. */
 struct component *graph_component(const struct graph *graph,
                                   const struct config_component *configured);
