@@ -17,6 +17,7 @@ extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
 extern const struct component_type health_check_extension_type;
 extern const struct component_type pprof_extension_type;
+extern const struct component_type zpages_extension_type;
 
 const struct config_type *const component_types[] = {
     &otlp_receiver_type.config,
@@ -37,6 +38,7 @@ const struct config_type *const component_types[] = {
 
     &health_check_extension_type.config,
     &pprof_extension_type.config,
+    &zpages_extension_type.config,
 
     NULL,
 };

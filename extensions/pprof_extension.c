@@ -9,7 +9,7 @@
  */
 #include "core/pipeline/component.h"
 
-struct pprof_settings {
+struct pprof_extension_settings {
     const char *endpoint;
     int64_t block_profile_fraction, mutex_profile_fraction;
     const char *save_to_file;
@@ -17,23 +17,24 @@ struct pprof_settings {
 };
 
 static const struct field pprof_extension_fields[] = {
-    FIELD_STRING(pprof_settings, endpoint, "Address to listen on.", .fallback = "localhost:1777",
-                 .ignored = true),
-    FIELD_INT(pprof_settings, block_profile_fraction, "How often blocking is recorded, in Go.",
-              .fallback = "0", .ignored = true),
-    FIELD_INT(pprof_settings, mutex_profile_fraction,
+    FIELD_STRING(pprof_extension_settings, endpoint, "Address to listen on.",
+                 .fallback = "localhost:1777", .ignored = true),
+    FIELD_INT(pprof_extension_settings, block_profile_fraction,
+              "How often blocking is recorded, in Go.", .fallback = "0", .ignored = true),
+    FIELD_INT(pprof_extension_settings, mutex_profile_fraction,
               "How often waiting for a lock is recorded, in Go.", .fallback = "0", .ignored = true),
-    FIELD_STRING(pprof_settings, save_to_file, "A file for a profile of the whole run.",
+    FIELD_STRING(pprof_extension_settings, save_to_file, "A file for a profile of the whole run.",
                  .ignored = true),
-    FIELD_NODE(pprof_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
+    FIELD_NODE(pprof_extension_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
     FIELD_END,
 };
 
 static void check_settings(void *config, struct config_check *check)
 {
     (void)config;
-    config_check_warn(check, "", "is accepted and does nothing yet: profcol serves no profiles of "
-                                 "itself");
+    config_check_warn(check, "",
+                      "is accepted and does nothing yet: profcol serves no profiles of "
+                      "itself");
 }
 
 extern const struct component_type pprof_extension_type;
@@ -43,7 +44,7 @@ const struct component_type pprof_extension_type = {
                .stability = {STABILITY_DEVELOPMENT},
                .help = "Profiles of profcol itself. It is accepted and does nothing yet.",
                .fields = pprof_extension_fields,
-               .config_size = sizeof(struct pprof_settings),
+               .config_size = sizeof(struct pprof_extension_settings),
                .check = check_settings},
     .component_size = sizeof(struct component),
 };

@@ -61,13 +61,17 @@ static bool outranks(const struct status_source *source, const struct status_eve
                                    : source->since_ns > known->since_ns;
 }
 
+static bool concerns(const struct status_source *source, int signal)
+{
+    return signal == STATUS_ALL_SIGNALS || source->signal == STATUS_ALL_SIGNALS ||
+           source->signal == signal;
+}
+
 static void take_worst(const struct component_status *status, int signal, struct status_event *out)
 {
     for (struct list_link *link = status->sources.first; link; link = link->next) {
         const struct status_source *source = container_of(link, struct status_source, link);
-        bool concerns = signal == STATUS_ALL_SIGNALS || source->signal == STATUS_ALL_SIGNALS ||
-                        source->signal == signal;
-        if (!concerns || !outranks(source, out))
+        if (!concerns(source, signal) || !outranks(source, out))
             continue;
         out->status = status_of(source);
         out->since_ns = source->since_ns;
@@ -86,11 +90,19 @@ void component_status_read(struct component_status *status, int signal, struct s
     assert(status_is_error(out->status) || out->error[0] == '\0');
 }
 
-uint64_t component_status_last_error(struct component_status *status, char out[STATUS_ERROR_MAX])
+uint64_t component_status_last_error(struct component_status *status, int signal,
+                                     char out[STATUS_ERROR_MAX])
 {
+    uint64_t failed_ns = 0;
+    out[0] = '\0';
     pthread_mutex_lock(&status->lock);
-    uint64_t failed_ns = status->failed_ns;
-    memcpy(out, status->last_error, STATUS_ERROR_MAX);
+    for (struct list_link *link = status->sources.first; link; link = link->next) {
+        const struct status_source *source = container_of(link, struct status_source, link);
+        if (!concerns(source, signal) || source->failed_ns <= failed_ns)
+            continue;
+        failed_ns = source->failed_ns;
+        snprintf(out, STATUS_ERROR_MAX, "%s", source->error);
+    }
     pthread_mutex_unlock(&status->lock);
     return failed_ns;
 }
@@ -122,10 +134,13 @@ void status_source_remove(struct status_source *source)
 }
 
 /* With the lock. */
-static void remember(struct component_status *owner, const char *error)
+static void remember(struct status_source *source, const char *error)
 {
-    owner->failed_ns = clock_wall_ns();
-    snprintf(owner->last_error, sizeof owner->last_error, "%s", error);
+    source->failed_ns = clock_wall_ns();
+    if (source->error && strcmp(source->error, error) == 0)
+        return;
+    free(source->error);
+    source->error = memory_strdup(error);
 }
 
 /* With the lock. */
@@ -143,19 +158,16 @@ void status_source_fail(struct status_source *source, enum status_kind kind, con
     assert(owner && (kind == STATUS_RECOVERABLE_ERROR || kind == STATUS_PERMANENT_ERROR));
     pthread_mutex_lock(&owner->lock);
     set_status(source, kind);
-    if (!source->error || strcmp(source->error, error) != 0) {
-        free(source->error);
-        source->error = memory_strdup(error);
-    }
-    remember(owner, error);
+    remember(source, error);
     pthread_mutex_unlock(&owner->lock);
 }
 
-void status_source_note(struct status_source *source, const char *error)
+void status_source_refuse(struct status_source *source, const char *error)
 {
     assert(source->owner);
     pthread_mutex_lock(&source->owner->lock);
-    remember(source->owner, error);
+    set_status(source, STATUS_OK);
+    remember(source, error);
     pthread_mutex_unlock(&source->owner->lock);
 }
 
@@ -192,8 +204,7 @@ void status_source_settle(struct status_source *source, const struct verdict *ve
     snprintf(error, sizeof error, "rpc error: code = %s desc = %s",
              grpc_code_go_name(verdict->code), verdict->text);
     if (is_about_data(verdict)) {
-        status_source_succeed(source); /* it has answered */
-        status_source_note(source, error);
+        status_source_refuse(source, error);
     } else {
         status_source_fail(
             source, needs_action(verdict) ? STATUS_PERMANENT_ERROR : STATUS_RECOVERABLE_ERROR,

@@ -47,8 +47,6 @@ struct component_status {
     pthread_mutex_t lock;
     struct status_event life;
     struct list sources;
-    uint64_t failed_ns; /* of the last failure of any source; 0: none */
-    char last_error[STATUS_ERROR_MAX];
 };
 
 enum { STATUS_ALL_SIGNALS = -1 };
@@ -59,7 +57,8 @@ struct status_source {
     int signal;        /* enum signal, or STATUS_ALL_SIGNALS: whose pipelines it concerns */
     atomic_int status; /* OK, or one of the two errors that are not fatal */
     uint64_t since_ns;
-    char *error; /* NULL: none */
+    char *error;        /* the last one, also when it works again; NULL: none yet */
+    uint64_t failed_ns; /* when that was */
 };
 
 /* Returns "StatusOK" and so on, the Collector's names. */
@@ -72,9 +71,10 @@ void component_status_set(struct component_status *status, enum status_kind life
 /* Reads the status in the pipelines of this signal; STATUS_ALL_SIGNALS: in all. Of several errors
  * that are equally bad, the one that began first counts. */
 void component_status_read(struct component_status *status, int signal, struct status_event *out);
-/* Copies the last error of any source, also when it works again. Returns its time in nanoseconds
- * since 1970; 0: there was none. */
-uint64_t component_status_last_error(struct component_status *status, char out[STATUS_ERROR_MAX]);
+/* Copies the last error of any source for this signal, also if that works again. Returns its time
+ * in nanoseconds since 1970; 0: there was none. */
+uint64_t component_status_last_error(struct component_status *status, int signal,
+                                     char out[STATUS_ERROR_MAX]);
 
 /* Adds an all-zero source, which works, and removes it. Removing one that was not added does
  * nothing. */
@@ -83,9 +83,9 @@ void status_source_remove(struct status_source *source);
 /* Reports that it failed. kind: recoverable or permanent. The time of an error that repeats is that
  * of its first occurrence. */
 void status_source_fail(struct status_source *source, enum status_kind kind, const char *error);
-/* Reports an error that says nothing about the source: data that was refused. Only
- * component_status_last_error returns it. */
-void status_source_note(struct status_source *source, const char *error);
+/* Reports that it works, but data was refused, by it or by others. Only component_status_last_error
+ * returns the error. */
+void status_source_refuse(struct status_source *source, const char *error);
 /* Reports the outcome of a request to a backend: unless the verdict is about the data, it says
  * whether the backend works. */
 void status_source_settle(struct status_source *source, const struct verdict *verdict);

@@ -18,8 +18,8 @@ struct component;
 struct process;
 
 struct health {
-    const char *name;                  /* "" for the process */
-    const struct component *component; /* NULL unless it is one */
+    const char *name;            /* "" for the process */
+    struct component *component; /* NULL unless it is one */
     enum status_kind status;
     uint64_t since_ns; /* since 1970: of an error its first occurrence, else the latest change */
     const char *error; /* "" unless the status is an error */

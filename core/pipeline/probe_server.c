@@ -7,6 +7,9 @@
 
 #define IDLE_NS INT64_C(5000000000)
 
+/* Answers may wait for a client that reads slowly; these limit how many one connection has. */
+enum { STREAMS_MAX = 4 };
+
 static void lower(int64_t *limit_ns)
 {
     if (*limit_ns == 0 || *limit_ns > IDLE_NS)
@@ -25,6 +28,8 @@ bool probe_server_open(struct probe_server *probe, const struct component *compo
     lower(&own.read_header_timeout_ns);
     lower(&own.idle_timeout_ns);
     lower(&own.max_connection_idle_ns);
+    if (own.accept_http)
+        own.max_concurrent_streams = STREAMS_MAX;
     if (own.max_body_bytes > 1024)
         own.max_body_bytes = 1024;
     assert(!probe->server);

@@ -84,7 +84,7 @@ static void count(struct scrape *scrape, enum outcome outcome)
     counter_add(scrape->counters[outcome], scraper_of(scrape)->node->worker->index, 1);
 }
 
-/* What the pipelines refuse says nothing about the target. */
+/* The target works if the pipelines refuse what it answered. */
 static void report(struct scrape *scrape, enum outcome outcome, const char *why)
 {
     char error[STATUS_ERROR_MAX];
@@ -93,7 +93,7 @@ static void report(struct scrape *scrape, enum outcome outcome, const char *why)
     if (outcome == OUTCOME_FAILED)
         status_source_fail(&scrape->works, STATUS_RECOVERABLE_ERROR, error);
     else
-        status_source_note(&scrape->works, error);
+        status_source_refuse(&scrape->works, error);
 }
 
 static void fail(struct scrape *scrape, enum outcome outcome, const char *why)

@@ -170,6 +170,25 @@ class HealthCheck(unittest.TestCase):
                 target.default = backend.Answer()
                 server.wait_until(lambda: "StatusOK" in get(url)[2], what="the recovery")
 
+    def test_what_fails_in_other_components_shows(self):
+        """A disk that is full, a target that does not answer."""
+        config = V2.replace("debug:", "file: {path: /dev/full}").replace("exporters: [debug]", "exporters: [file]").replace(
+            "receivers: {otlp:", "receivers: {pprof: {scrape: {targets: [{endpoint: 'http://127.0.0.1:@nobody@'}], interval: 100ms, "
+            "profiles: {cpu: {enabled: false}}}}, otlp:").replace(
+            "traces/b:", "profiles: {receivers: [pprof], exporters: [otlp_http]}, traces/b:")
+        with server.Profcol(config, listen=V2_LISTEN, expect_exit=None) as profcol:
+            url = "http://" + profcol.address("health") + "/status?verbose&pipeline="
+            client.export("grpc", profcol.address("grpc"), make.traces([{"span_id": "00000000000000a1"}]))
+
+            def component(pipeline, name):
+                return json.loads(get(url + pipeline)[2])["components"][name]
+            for pipeline, name, why in (("traces/b", "exporter:file", "/dev/full: No space left on device"),
+                                        ("profiles", "receiver:pprof", "connection refused")):
+                server.wait_until(lambda: component(pipeline, name)["status"] == "StatusRecoverableError", what=name)
+                self.assertIn(why, component(pipeline, name)["error"])
+            self.assertEqual(component("traces/b", "receiver:otlp")["status"], "StatusOK")
+            profcol.kill()
+
     def test_nobody_answers(self):
         result = healthcheck("http://127.0.0.1:1/")
         self.assertEqual(result.returncode, 1)

@@ -66,7 +66,7 @@ static void an_error_lasts_until_a_success(void **state)
     settle(&one, GRPC_OK, "");
     expect(TRACES, STATUS_OK, 400, "");
     char last[STATUS_ERROR_MAX];
-    assert_int_equal(component_status_last_error(&status, last), 300);
+    assert_int_equal(component_status_last_error(&status, TRACES, last), 300);
     assert_string_equal(last, "rpc error: code = Unavailable desc = still dead");
 }
 
@@ -78,6 +78,9 @@ static void a_signal_has_its_own(void **state)
     expect(TRACES, STATUS_RECOVERABLE_ERROR, 200, "no traces");
     expect(PROFILES, STATUS_OK, 100, "");
     expect(STATUS_ALL_SIGNALS, STATUS_RECOVERABLE_ERROR, 200, "no traces");
+    char last[STATUS_ERROR_MAX];
+    assert_int_equal(component_status_last_error(&status, PROFILES, last), 0);
+    assert_string_equal(last, "");
     status_source_fail(&other, STATUS_RECOVERABLE_ERROR, "nothing");
     expect(PROFILES, STATUS_RECOVERABLE_ERROR, 200, "nothing");
 }
@@ -109,7 +112,7 @@ static void refused_data_is_not_an_error_of_the_backend(void **state)
         settle(&one, codes[i], "bad data");
         expect(TRACES, STATUS_OK, 100, "");
     }
-    assert_int_equal(component_status_last_error(&status, last), 100);
+    assert_int_equal(component_status_last_error(&status, TRACES, last), 100);
     assert_non_null(strstr(last, "bad data"));
 }
 

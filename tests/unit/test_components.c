@@ -39,6 +39,7 @@ static const struct {
     {CONFIG_EXTENSIONS, "health_check",
      "{http: {endpoint: '127.0.0.1:0', config: {enabled: true}}, grpc: {endpoint: '127.0.0.1:0'}}"},
     {CONFIG_EXTENSIONS, "pprof", ""},
+    {CONFIG_EXTENSIONS, "zpages", "{endpoint: '127.0.0.1:0'}"},
 };
 
 static const char *minimal_of(const struct config_type *type)
