@@ -72,6 +72,7 @@ class HealthCheck(unittest.TestCase):
     def test_answers(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             url = "http://" + profcol.address("health")
+            server.wait_until(lambda: get(url)[0] == 200, what="the start")
             status, content_type, body = get(url + "/")
             self.assertEqual((status, content_type), (200, "application/json"))
             answer = json.loads(body)
@@ -104,6 +105,7 @@ class HealthCheck(unittest.TestCase):
     def test_a_dead_backend_shows_and_fails_no_liveness_probe(self):
         with server.Profcol(V2, listen=V2_LISTEN, expect_exit=None) as profcol:
             url, strict = ("http://" + profcol.address(name) + "/status" for name in ("health", "strict"))
+            server.wait_until(lambda: get(url)[0] == 200, what="the start")
             status, content_type, body = get(url)
             self.assertEqual((status, content_type), (200, "application/json"))
             answer = json.loads(body)

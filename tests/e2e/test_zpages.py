@@ -83,7 +83,7 @@ class Zpages(unittest.TestCase):
 
     def test_a_dead_backend_shows(self):
         with server.Profcol(CONFIG, listen=LISTEN, expect_exit=None) as profcol:
-            self.assertEqual(get_json(profcol, "servicez")["service"]["status"], "StatusOK")
+            server.wait_until(lambda: get_json(profcol, "servicez")["service"]["status"] == "StatusOK", what="the start")
             self.send(profcol)
             server.wait_until(lambda: self.exporter(profcol, "otlp_http")["status"] == "StatusRecoverableError", what="the error")
             server.wait_until(lambda: self.exporter(profcol, "file")["sent"] == 2, what="the file")
