@@ -98,13 +98,13 @@ static struct place place_of(const struct config_pipeline *pipeline, const struc
 static void print_chain(const struct page_source *source, struct document *document,
                         const struct config_pipeline *pipeline, const struct health *health)
 {
+    const size_t exporters = pipeline->receiver_count + pipeline->processor_count;
     document_begin_chain(document, pipeline->id);
     for (size_t i = 0; i < health->child_count; i++) {
         struct place place = place_of(pipeline, &health->children[i]);
         struct figures figures = read_figures(source, &place);
         /* Receivers are side by side, and so are exporters. */
-        bool is_next = i > 0 && (place.section == CONFIG_PROCESSORS ||
-                                 section_of(health->children[i - 1].component) != place.section);
+        bool is_next = i >= pipeline->receiver_count && i <= exporters;
         document_box(document, is_next, config_section_kinds[place.section], place.component->id,
                      describe_figures(source, &figures), place.health->status);
     }
@@ -239,7 +239,7 @@ static void print_exporters(const struct page_source *source, struct document *d
         assert(health && health->child_count == first + pipeline->exporter_count);
         for (size_t e = 0; e < pipeline->exporter_count; e++) {
             struct place place = place_of(pipeline, &health->children[first + e]);
-            if (is_first(config, i, pipeline->exporters[e]))
+            if (place.section == CONFIG_EXPORTERS && is_first(config, i, pipeline->exporters[e]))
                 print_exporter(source, document, &place);
         }
     }
