@@ -43,6 +43,9 @@ void config_free(struct config *config);
 
 /* Prints the configuration as YAML with all defaults written out; secrets as [REDACTED]. */
 void config_print(const struct config *config, struct text *out);
+/* Prints the same as a JSON object. Returns false, and appends nothing, if it has too many values
+ * (CONFIG_MAX_NODES). */
+bool config_print_json(const struct config *config, struct text *out);
 /* Print docs/reference.md, and the JSON schema of a configuration file. */
 void config_print_reference(const struct config_type *const *types, struct text *out);
 void config_print_schema(const struct config_type *const *types, struct text *out);

@@ -17,6 +17,8 @@ extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
 extern const struct component_type forward_connector_type;
 extern const struct component_type health_check_extension_type;
+extern const struct component_type pprof_extension_type;
+extern const struct component_type zpages_extension_type;
 
 const struct config_type *const component_types[] = {
     &otlp_receiver_type.config,
@@ -38,6 +40,8 @@ const struct config_type *const component_types[] = {
     &forward_connector_type.config,
 
     &health_check_extension_type.config,
+    &pprof_extension_type.config,
+    &zpages_extension_type.config,
 
     NULL,
 };

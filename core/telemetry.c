@@ -4,13 +4,12 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/base/source_accounts.h"
+#include "core/net/own_host.h"
 #include "core/net/server.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -98,35 +97,12 @@ static void add_process_metrics(struct telemetry *telemetry)
                        read_most_held, telemetry);
 }
 
-static bool is_address(const char *host)
-{
-    struct in6_addr address;
-    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
-}
-
-/* Checks the Host, against DNS rebinding: a web page can make its own name resolve to this machine
- * and then read the metrics, but its requests have its own name as Host. A listener on all
- * addresses accepts any name, because it may be reached by any. */
-static bool accepts_host(const struct telemetry *telemetry, struct slice authority)
-{
-    const char *own = telemetry->settings->metrics_host;
-    char host[256];
-    if (own[0] == '\0' || strcmp(own, "0.0.0.0") == 0 || strcmp(own, "::") == 0)
-        return true;
-    bool bracketed = authority.size > 0 && authority.data[0] == '[';
-    const uint8_t *end =
-        authority.size > 0 ? memrchr(authority.data, bracketed ? ']' : ':', authority.size) : NULL;
-    size_t size = end ? (size_t)(end - authority.data) : authority.size;
-    snprintf(host, sizeof host, "%.*s", (int)(size - bracketed),
-             size > bracketed ? (const char *)authority.data + bracketed : "");
-    return size == 0 || is_address(host) || strcasecmp(host, "localhost") == 0 ||
-           strcasecmp(host, own) == 0;
-}
-
 static bool on_head(void *context, struct exchange *exchange)
 {
     static const char *const text = "text/plain; charset=utf-8";
-    if (!accepts_host(context, http_header_get(exchange_headers(exchange), "host")))
+    const struct telemetry *telemetry = context;
+    if (!own_host_is(telemetry->settings->metrics_host,
+                     http_header_get(exchange_headers(exchange), "host")))
         exchange_respond(exchange, 403, text,
                          SLICE("403 the Host header does not name this server\n"), NULL, 0);
     else if (!slice_is(exchange_path(exchange), "/metrics"))

@@ -26,6 +26,37 @@ static struct sample_slot {
     uint64_t count;
 } slots[SAMPLE_SLOTS];
 
+/* The last warnings and errors, in a ring. */
+static pthread_mutex_t recent_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct log_record recent[LOG_RECENT_MAX];
+static uint64_t recent_count; /* all that were ever kept */
+
+const char *log_level_name(enum log_level level)
+{
+    return level_names[level];
+}
+
+static void keep_recent(enum log_level level, const char *component, const char *message)
+{
+    pthread_mutex_lock(&recent_lock);
+    struct log_record *record = &recent[recent_count++ % LOG_RECENT_MAX];
+    record->wall_ns = clock_wall_ns();
+    record->level = level;
+    snprintf(record->component, sizeof record->component, "%s", component ? component : "");
+    snprintf(record->message, sizeof record->message, "%s", message);
+    pthread_mutex_unlock(&recent_lock);
+}
+
+size_t log_recent(struct log_record records_out[LOG_RECENT_MAX])
+{
+    pthread_mutex_lock(&recent_lock);
+    size_t count = recent_count < LOG_RECENT_MAX ? (size_t)recent_count : LOG_RECENT_MAX;
+    for (size_t i = 0; i < count; i++)
+        records_out[i] = recent[(recent_count - 1 - i) % LOG_RECENT_MAX];
+    pthread_mutex_unlock(&recent_lock);
+    return count;
+}
+
 void log_init(enum log_level level, enum log_encoding enc)
 {
     level_min = level;
@@ -122,6 +153,8 @@ static void write_line(enum log_level level, const char *component, const char *
         format_json(&line, level, component, text_string(&message));
     else
         format_console(&line, level, component, text_string(&message));
+    if (level >= LOG_WARN)
+        keep_recent(level, component, text_string(&message));
     ssize_t written = write(STDERR_FILENO, line.data, line.size);
     (void)written; /* a failure cannot be reported */
     text_deinit(&line);

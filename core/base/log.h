@@ -7,6 +7,8 @@
  * so data from outside cannot forge a line. Repeated messages are sampled as in the Collector
  * (the first 10 of a text in 10 s, then every 100th). Never log a secret.
  *
+ * The last warnings and errors that were written are kept, for a page that shows them.
+ *
  * Owner: level, encoding and the state of sampling belong to the process; texts to the caller.
  *
  * Thread: log_init once at start, then any.
@@ -15,6 +17,7 @@
 #define PROFCOL_CORE_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
@@ -31,6 +34,20 @@ void log_write(enum log_level level, const char *component, const char *format, 
 /* Writes without sampling, for records that are a component's output (exporter debug). */
 void log_write_all(enum log_level level, const char *component, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+enum { LOG_RECENT_MAX = 100 };
+/* A warning or an error that was written. Longer texts are cut. */
+struct log_record {
+    uint64_t wall_ns; /* since 1970 */
+    enum log_level level;
+    char component[96]; /* "": the process */
+    char message[512];
+};
+/* Copies the last warnings and errors, newest first, at most LOG_RECENT_MAX. Returns their
+ * number. */
+size_t log_recent(struct log_record records_out[LOG_RECENT_MAX]);
+/* Returns "debug", "info", "warn" or "error". */
+const char *log_level_name(enum log_level level);
 
 #define log_debug(component, ...)                                                                  \
     do {                                                                                           \

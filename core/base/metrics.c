@@ -425,3 +425,27 @@ double metrics_value(struct metrics *metrics, const char *name, const char *labe
     pthread_mutex_unlock(&metrics->lock);
     return value;
 }
+
+/* Whether one of the labels is this one. A quote in a value is escaped, so none is found in
+ * another's value. */
+static bool has_label(const char *labels, const char *label)
+{
+    size_t size = strlen(label);
+    for (const char *at = labels; size > 0 && (at = strstr(at, label)); at += size)
+        if ((at == labels || at[-1] == ',') && (at[size] == '\0' || at[size] == ','))
+            return true;
+    return size == 0;
+}
+
+double metrics_sum(struct metrics *metrics, const char *name, const char *label)
+{
+    double sum = 0;
+    size_t position;
+    pthread_mutex_lock(&metrics->lock);
+    struct family *family = find_family(metrics, name, &position);
+    for (struct series *series = family ? family->first : NULL; series; series = series->next)
+        if (has_label(series->labels, label))
+            sum += series_value(series, family->kind);
+    pthread_mutex_unlock(&metrics->lock);
+    return sum;
+}

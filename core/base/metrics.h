@@ -64,6 +64,9 @@ void histogram_record(struct histogram *histogram, unsigned worker, double value
 void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out);
 /* Appends key="value" to labels, with a comma when needed, escaped. */
 void metrics_label(struct text *labels, const char *key, const char *value);
+/* Returns the sum of all counters or gauges of this name with this label, as metrics_label writes
+ * one: `exporter="otlp"`; "": all of them. 0 if there are none. */
+double metrics_sum(struct metrics *metrics, const char *name, const char *label);
 /* For tests: the value of a counter or gauge by name and labels; 0 if there is none. */
 double metrics_value(struct metrics *metrics, const char *name, const char *labels);
 

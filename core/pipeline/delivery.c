@@ -51,6 +51,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     struct text by_exporter = {0}, by_server = {0}, by_type = {0};
     assert(!shared->metrics); /* initialised once for all workers */
     shared->metrics = component->process->metrics;
+    status_source_add(&shared->backend, &component->status, signal);
     shared->queue.capacity = queue->queue_size;
     shared->queue.sizer = queue->enabled ? (enum queue_sizer)queue->sizer : QUEUE_SIZER_NONE;
     shared->queue.blocks = queue->enabled && queue->block_on_overflow;
@@ -98,6 +99,7 @@ void delivery_shared_deinit(struct delivery_shared *shared)
 {
     if (shared->metrics)
         metrics_forget(shared->metrics, shared);
+    status_source_remove(&shared->backend);
     shared->metrics = NULL;
 }
 

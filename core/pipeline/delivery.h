@@ -40,6 +40,7 @@ struct delivery_shared {
     struct counter *sent;
     struct counter *send_failed;
     struct gauge *in_flight;
+    struct status_source backend; /* whether it takes data */
 };
 
 /* extra_labels: `server_address="x",server_port="1"`, or "". Call these two in the component's

@@ -234,6 +234,7 @@ void delivery_done(struct shipment *shipment, const struct verdict *verdict)
     assert(shipment->attempting);
     shipment->attempting = false;
     gauge_add(delivery->shared->in_flight, -1);
+    status_source_settle(&delivery->shared->backend, verdict);
     if (verdict_is_ok(verdict)) {
         delivery_count(delivery, delivery->shared->sent, shipment->batch->items);
         finish(shipment, verdict);

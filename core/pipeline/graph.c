@@ -66,7 +66,7 @@ static bool call_on_worker(struct worker_graph *target, void (*run)(struct call 
 
 /* ---- components ---- */
 
-static struct component *find_component(struct graph *graph,
+static struct component *find_component(const struct graph *graph,
                                         const struct config_component *configured)
 {
     for (size_t i = 0; i < graph->component_count; i++)
@@ -88,6 +88,7 @@ static struct component *add_component(struct graph *graph,
     component->id = configured->id;
     component->settings = configured->settings;
     component->process = graph->process;
+    component_status_set(&component->status, STATUS_STARTING, NULL);
     snprintf(component->label, sizeof component->label, "%s %s",
              config_section_kinds[type->config.section], configured->id);
     graph->components =
@@ -152,6 +153,7 @@ static bool init_components(struct graph *graph, struct error *err)
     for (size_t i = 0; i < graph->component_count; i++) {
         struct component *component = graph->components[i];
         if (component->type->init && !component->type->init(component, err)) {
+            component_status_set(&component->status, STATUS_FATAL_ERROR, err->text);
             error_prefix(err, "%s", component->label);
             deinit_components(graph, i);
             return false;
@@ -368,6 +370,9 @@ struct graph *graph_new(const struct config *config, struct process *process, st
     struct graph *graph = memory_zalloc(sizeof *graph);
     graph->config = config;
     graph->process = process;
+    process->config = config;
+    process->graph = graph;
+    process->started_ns = clock_wall_ns();
     pthread_mutex_init(&graph->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -421,6 +426,7 @@ static void run_start(struct call *call)
         if (!node->component->type->node_start ||
             node->component->type->node_start(node, &call->err))
             continue;
+        component_status_set(&node->component->status, STATUS_FATAL_ERROR, call->err.text);
         call->ok = error_prefix(&call->err, "%s", node->component->label);
         stop_nodes(target, i + 1);
         return;
@@ -430,6 +436,12 @@ static void run_start(struct call *call)
 static void run_stop(struct call *call)
 {
     stop_nodes(call->target, 0);
+}
+
+static void set_status_of_all(struct graph *graph, enum status_kind status)
+{
+    for (size_t i = 0; i < graph->component_count; i++)
+        component_status_set(&graph->components[i]->status, status, NULL);
 }
 
 bool graph_start(struct graph *graph, struct error *err)
@@ -442,6 +454,7 @@ bool graph_start(struct graph *graph, struct error *err)
         }
         graph->started_workers++;
     }
+    set_status_of_all(graph, STATUS_OK);
     return true;
 }
 
@@ -450,6 +463,7 @@ void graph_stop(struct graph *graph)
     assert(graph->started_workers <= graph->process->worker_count);
     while (graph->started_workers > 0)
         call_on_worker(&graph->workers[--graph->started_workers], run_stop, NULL);
+    set_status_of_all(graph, STATUS_STOPPED);
 }
 
 /* ---- drain ---- */
@@ -510,6 +524,7 @@ static void run_drain(struct call *call)
 void graph_drain(struct graph *graph)
 {
     assert(graph->undrained_workers == 0);
+    set_status_of_all(graph, STATUS_STOPPING);
     graph->undrained_workers = graph->process->worker_count;
     for (unsigned i = 0; i < graph->process->worker_count; i++)
         call_on_worker(&graph->workers[i], run_drain, NULL);
@@ -564,9 +579,50 @@ void graph_free(struct graph *graph)
         free(graph->components[i]);
     free(graph->components);
     free(graph->levels);
+    graph->process->config = NULL;
+    graph->process->graph = NULL;
     pthread_cond_destroy(&graph->all_drained);
     pthread_mutex_destroy(&graph->lock);
     free(graph);
+}
+
+/* ---- reading it ---- */
+
+enum signal graph_signal(const struct config_pipeline *pipeline)
+{
+    return signal_of(pipeline);
+}
+
+struct component *graph_component(const struct graph *graph,
+                                  const struct config_component *configured)
+{
+    return find_component(graph, configured);
+}
+
+static bool is_at(const struct node *node, const struct component *component, const char *pipeline)
+{
+    return node->component == component &&
+           (!pipeline || (node->pipeline && strcmp(node->pipeline, pipeline) == 0));
+}
+
+static uint64_t read_items(const _Atomic uint64_t *items)
+{
+    return atomic_load_explicit(items, memory_order_relaxed);
+}
+
+struct graph_items graph_read_items(const struct graph *graph, const struct component *component,
+                                    const char *pipeline, enum signal signal)
+{
+    struct graph_items sum = {0};
+    for (unsigned w = 0; w < graph->process->worker_count; w++)
+        for (size_t i = 0; i < graph->workers[w].count; i++) {
+            const struct node *node = graph->workers[w].nodes[i];
+            if (!is_at(node, component, pipeline))
+                continue;
+            sum.in += node->signal == signal ? read_items(&node->items) : 0;
+            sum.out += read_items(&node->outlets[signal].items);
+        }
+    return sum;
 }
 
 struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline,

@@ -38,6 +38,21 @@ bool graph_is_drained(struct graph *graph);
 void graph_stop(struct graph *graph);
 /* Frees the graph and deinitialises its components. All nodes must be stopped. */
 void graph_free(struct graph *graph);
+/* Returns the signal that a pipeline carries. */
+enum signal graph_signal(const struct config_pipeline *pipeline);
+/* Returns the component of a configured one; NULL if nothing uses it. */
+struct component *graph_component(const struct graph *graph,
+                                  const struct config_component *configured);
+
+/* What passed a component, over all workers. */
+struct graph_items {
+    uint64_t in;  /* offered to it, without what it refused; 0 for a receiver */
+    uint64_t out; /* passed on; 0 for an exporter */
+};
+/* Reads the items of a component's nodes. pipeline: that of a processor; NULL for a receiver or
+ * exporter. Any thread, from graph_start to graph_free. */
+struct graph_items graph_read_items(const struct graph *graph, const struct component *component,
+                                    const char *pipeline, enum signal signal);
 /* For tests: returns the node of a component on a worker. pipeline: NULL for a receiver or
  * exporter; then the signal selects the node. */
 struct node *graph_node(struct graph *graph, unsigned worker, const char *id, const char *pipeline,

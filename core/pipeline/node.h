@@ -19,11 +19,14 @@
 #include "core/base/log.h"
 #include "core/data/otlp.h"
 #include "core/pipeline/backoff.h"
+#include "core/pipeline/component_status.h"
 #include "core/pipeline/pace.h"
 
 struct batch;
 struct component_type;
+struct config;
 struct delivery;
+struct graph;
 struct metrics;
 struct node;
 struct outlet;
@@ -51,6 +54,10 @@ struct process {
     _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
     atomic_int phase;            /* enum process_phase */
     uint64_t running_since_ns;   /* monotonic; valid from PROCESS_RUNNING on */
+    uint64_t started_ns;         /* since 1970: when the graph was made */
+    /* What runs, for components that tell about it; set while the graph exists. */
+    const struct config *config;
+    struct graph *graph;
 };
 
 struct component {
@@ -63,6 +70,7 @@ struct component {
     /* For exporters: bytes that are queued, being sent or kept for it, over all workers. The
      * limit is the exporter's share of half of the process's budget (graph.h). */
     struct budget held[SIGNAL_COUNT];
+    struct component_status status;
 };
 
 /* Connects a node to one of those that come next. */
@@ -85,11 +93,12 @@ struct outlet {
     enum signal signal;
     struct branch **branches;
     size_t count;
-    bool blocks;         /* a queue behind it has block_on_overflow */
-    struct pace rooms;   /* of `waiting` */
-    struct list waiting; /* of kept, for room in all branches, in order */
-    struct queue *full;  /* where there was no room last */
-    size_t fanouts;      /* batches of which a branch has not settled its part */
+    bool blocks;            /* a queue behind it has block_on_overflow */
+    struct pace rooms;      /* of `waiting` */
+    struct list waiting;    /* of kept, for room in all branches, in order */
+    struct queue *full;     /* where there was no room last */
+    size_t fanouts;         /* batches of which a branch has not settled its part */
+    _Atomic uint64_t items; /* that the node passed on; the worker writes, any thread may read */
     struct log_interval rejections;
     bool draining;
     bool stopped;
@@ -106,10 +115,18 @@ struct node {
     struct outlet outlets[SIGNAL_COUNT];
     struct delivery *delivery; /* of an exporter that has one */
     struct queue *queue;       /* that of its delivery */
+    _Atomic uint64_t items;    /* offered to it and not refused; as in struct outlet */
     bool draining;
     bool drained;
     bool stopped;
 };
+
+/* Adds to a count of items that only the node's worker writes. */
+static inline void node_count_items(_Atomic uint64_t *count, uint64_t items)
+{
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + items,
+                          memory_order_relaxed);
+}
 
 /* Marks the beginning of the node's work on the batch, so that the log can name the component that
  * blocked the loop; does nothing for a small batch. End it with worker_end_piece. */

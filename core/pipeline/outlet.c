@@ -46,7 +46,9 @@ static void forward(struct outlet *outlet, struct batch *batch)
 void node_forward(struct node *node, struct batch *batch)
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker);
-    forward(&node->outlets[batch->signal], batch);
+    struct outlet *outlet = &node->outlets[batch->signal];
+    node_count_items(&outlet->items, batch->items);
+    forward(outlet, batch);
 }
 
 /* ---- start and stop ---- */

@@ -135,6 +135,7 @@ static void offer(struct branch *branch, struct batch *batch)
     struct node *to = branch->to;
     struct worker_piece piece;
     batch->branch = branch;
+    node_count_items(&to->items, batch->items);
     if (to->stopped) {
         node_refuse(to, batch, REFUSED_FULL, &verdict_shutting_down);
         return;
@@ -209,6 +210,8 @@ bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
 {
     struct branch *branch = batch->branch;
     assert(!verdict_is_ok(verdict));
+    if (branch && branch->to == node)
+        node_count_items(&node->items, 0 - (uint64_t)batch->items);
     if (branch && branch->to == node && batch->acknowledged && batch->receipt &&
         verdict_is_retryable(verdict)) {
         take_back(branch, batch, refusal, verdict);

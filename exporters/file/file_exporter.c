@@ -79,6 +79,7 @@ static const struct field file_fields[] = {
 struct file_exporter {
     struct component component;
     struct file_sink *sink;
+    struct status_source written; /* whether it can be */
 };
 
 struct file_node {
@@ -254,8 +255,10 @@ static void on_written(struct file_record *record)
     struct file_node *node = export->node;
     size_t size = file_record_size(record);
     bool is_stopped = !export->batch;
-    if (!is_stopped)
+    if (!is_stopped) {
+        status_source_settle(&exporter_of(node->node.component)->written, &record->verdict);
         settle_batch(export, &record->verdict);
+    }
     free_export(export);
     if (is_stopped)
         return; /* the node is stopped, too */
@@ -363,11 +366,14 @@ static bool file_init(struct component *component, struct error *err)
         return false;
     struct file_exporter *exporter = exporter_of(component);
     exporter->sink = file_sink_open(&options, err);
+    if (exporter->sink)
+        status_source_add(&exporter->written, &component->status, STATUS_ALL_SIGNALS);
     return exporter->sink;
 }
 
 static void file_deinit(struct component *component)
 {
+    status_source_remove(&exporter_of(component)->written);
     file_sink_unref(exporter_of(component)->sink);
 }
 

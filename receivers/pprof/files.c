@@ -57,6 +57,7 @@ struct folder {
     bool forwarding;
     struct receipt receipt;
     uint32_t samples;
+    struct status_source readable; /* the folder itself */
     bool draining;
     void (*on_drained)(void *context);
     void *drain_context;
@@ -122,6 +123,16 @@ static bool is_wanted(const struct folder *folder, const FTSENT *entry)
            path_pattern_match(folder->pattern, entry->fts_path, labels, &count);
 }
 
+/* The folder itself decides whether the receiver works; a file or subfolder in it does not. */
+static void report_unreadable(struct folder *folder, const FTSENT *entry)
+{
+    struct error err;
+    error_set(&err, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
+    log_warn(folder->node->component->label, "%s", err.text);
+    if (entry->fts_level == FTS_ROOTLEVEL)
+        status_source_fail(&folder->readable, STATUS_RECOVERABLE_ERROR, err.text);
+}
+
 static void look(struct folder *folder)
 {
     char *roots[] = {(char *)(uintptr_t)folder->settings->directory, NULL};
@@ -132,8 +143,9 @@ static void look(struct folder *folder)
         if (entry->fts_info == FTS_D && entry->fts_level >= DEPTH_MAX)
             fts_set(tree, entry, FTS_SKIP);
         else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR)
-            log_warn(folder->node->component->label, "%s: %s", entry->fts_path,
-                     strerror(entry->fts_errno));
+            report_unreadable(folder, entry);
+        else if (entry->fts_info == FTS_D && entry->fts_level == FTS_ROOTLEVEL)
+            status_source_succeed(&folder->readable);
         else if (is_wanted(folder, entry))
             add_file(folder, &files, entry);
     }
@@ -482,6 +494,7 @@ struct folder *folder_start(struct node *node, const struct files_settings *sett
     folder->pattern = pattern;
     folder->timer.on_timer = on_timer;
     make_counters(folder);
+    status_source_add(&folder->readable, &node->component->status, STATUS_ALL_SIGNALS);
     worker_set_timer(node->worker, &folder->timer, 0);
     return folder;
 }
@@ -508,6 +521,7 @@ void folder_free(struct folder *folder)
     worker_cancel_timer(folder->node->worker, &folder->timer);
     free_files(&folder->files);
     free(folder->refused);
+    status_source_remove(&folder->readable);
     path_pattern_free(folder->pattern);
     free(folder);
 }

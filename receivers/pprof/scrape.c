@@ -45,6 +45,7 @@ struct scrape {
         kept_ns; /* wall clock: begin of this scrape, and of the one that delta kept */
     uint32_t samples;
     uint64_t failures; /* since the last success */
+    struct status_source works;
     struct counter *counters[OUTCOME_COUNT];
 };
 
@@ -83,10 +84,23 @@ static void count(struct scrape *scrape, enum outcome outcome)
     counter_add(scrape->counters[outcome], scraper_of(scrape)->node->worker->index, 1);
 }
 
+/* The target works if the pipelines refuse what it answered. */
+static void report(struct scrape *scrape, enum outcome outcome, const char *why)
+{
+    char error[STATUS_ERROR_MAX];
+    snprintf(error, sizeof error, "the profile %s of %s: %s", scrape_kind_names[scrape->kind],
+             scrape->target->settings->place.url, why);
+    if (outcome == OUTCOME_FAILED)
+        status_source_fail(&scrape->works, STATUS_RECOVERABLE_ERROR, error);
+    else
+        status_source_refuse(&scrape->works, error);
+}
+
 static void fail(struct scrape *scrape, enum outcome outcome, const char *why)
 {
     const struct endpoint *place = &scrape->target->settings->place;
     count(scrape, outcome);
+    report(scrape, outcome, why);
     if (scrape->failures++ == 0)
         log_warn(scraper_of(scrape)->node->component->label,
                  "the profile %s of %s: %s; further failures are not logged until it works again",
@@ -97,6 +111,7 @@ static void succeed(struct scrape *scrape)
 {
     const struct endpoint *place = &scrape->target->settings->place;
     count(scrape, OUTCOME_OK);
+    status_source_succeed(&scrape->works);
     if (scrape->failures > 0)
         log_info(scraper_of(scrape)->node->component->label,
                  "the profile %s of %s works again after %" PRIu64 " failures",
@@ -397,6 +412,8 @@ static void start_scrape(struct target *target, enum scrape_kind kind, uint64_t 
     scrape->path = path_of(scrape);
     scrape->delta = delta_for(scrape);
     make_counters(scrape);
+    status_source_add(&scrape->works, &target->scraper->node->component->status,
+                      STATUS_ALL_SIGNALS);
     scrape->due_ns = worker->now_ns + delay_ns;
     worker_set_timer(worker, &scrape->timer, delay_ns);
 }
@@ -502,6 +519,7 @@ static void free_scrape(struct scrape *scrape)
     stop_reading(scrape);
     assert(scrape->state == SCRAPE_RESTS);
     pprof_delta_free(scrape->delta);
+    status_source_remove(&scrape->works);
 }
 
 void scraper_free(struct scraper *scraper)

@@ -115,6 +115,8 @@ class ExamplesTest(unittest.TestCase):
         with backend.Backend("grpc") as traces, backend.Backend("http") as profiles:
             sets = ["receivers.otlp.protocols.grpc.endpoint=127.0.0.1:@grpc@",
                     "receivers.otlp.protocols.http.endpoint=127.0.0.1:@http@"]
+            if name == "gateway.yaml":
+                sets += ["extensions.health_check.endpoint=127.0.0.1:@health@", "extensions.zpages.endpoint=127.0.0.1:@zpages@"]
             environment = {"TRACES_ENDPOINT": traces.address, "PYROSCOPE_URL": profiles.url}
             sent = captures("ebpf-profiler-obi-links")
             with Example(SOURCE / "examples" / name, sets, environment=environment, arguments=arguments) as profcol:

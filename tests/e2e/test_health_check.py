@@ -8,9 +8,11 @@ import unittest
 import urllib.error
 import urllib.request
 
+import grpc
+
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import client, make, server, testing
+from tests.oracle import backend, client, make, server, testing
 
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
@@ -24,6 +26,32 @@ service:
   pipelines: {traces: {receivers: [otlp], processors: [batch], exporters: [otlp_http]}}
 """
 LISTEN = ("grpc", "health", "words")
+
+
+V2 = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
+exporters:
+  otlp_http: {endpoint: "http://127.0.0.1:@nobody@", headers: {x-token: "very-secret"}}
+  debug:
+extensions:
+  health_check: {http: {endpoint: "127.0.0.1:@health@", config: {enabled: true}}, grpc: {endpoint: "127.0.0.1:@hgrpc@"}}
+  health_check/strict: {use_v2: true, http: {endpoint: "127.0.0.1:@strict@"}, component_health: {include_recoverable_errors: true}}
+  health_check/v1: {endpoint: "127.0.0.1:@words@"}
+service:
+  extensions: [health_check, health_check/strict, health_check/v1]
+  pipelines: {traces: {receivers: [otlp], exporters: [otlp_http]}, traces/b: {receivers: [otlp], exporters: [debug]}}
+"""
+V2_LISTEN = ("grpc", "health", "hgrpc", "strict", "words")
+
+
+def check(address, request):
+    """What grpc.health.v1.Health/Check answers: its bytes, or the code."""
+    with grpc.insecure_channel(address) as channel:
+        method = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=bytes, response_deserializer=bytes)
+        try:
+            return method(request, timeout=30)
+        except grpc.RpcError as error:
+            return error.code()
 
 
 def get(url, method="GET"):
@@ -44,6 +72,7 @@ class HealthCheck(unittest.TestCase):
     def test_answers(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             url = "http://" + profcol.address("health")
+            server.wait_until(lambda: get(url)[0] == 200, what="the start")
             status, content_type, body = get(url + "/")
             self.assertEqual((status, content_type), (200, "application/json"))
             answer = json.loads(body)
@@ -71,6 +100,95 @@ class HealthCheck(unittest.TestCase):
             self.assertEqual(json.loads(body), {"status": "Server not available", "upSince": "0001-01-01T00:00:00Z", "uptime": ""})
             self.assertEqual(get("http://" + profcol.address("words") + "/ready")[2], "no\n")
             self.assertIn("status 503 Service Unavailable", healthcheck(url).stderr)
+            profcol.kill()
+
+    def test_a_dead_backend_shows_and_fails_no_liveness_probe(self):
+        with server.Profcol(V2, listen=V2_LISTEN, expect_exit=None) as profcol:
+            url, strict = ("http://" + profcol.address(name) + "/status" for name in ("health", "strict"))
+            server.wait_until(lambda: get(url)[0] == 200, what="the start")
+            status, content_type, body = get(url)
+            self.assertEqual((status, content_type), (200, "application/json"))
+            answer = json.loads(body)
+            self.assertEqual((answer["healthy"], answer["status"]), (True, "StatusOK"))
+            self.assertNotIn("components", answer)
+            self.assertEqual(check(profcol.address("hgrpc"), b""), b"\x08\x01")
+
+            sent = client.export("grpc", profcol.address("grpc"), make.traces([{"span_id": "00000000000000a1"}]))
+            self.assertTrue(client.succeeded(sent))
+            server.wait_until(lambda: "Recoverable" in get(url)[2], what="the error")
+            status, _, body = get(url + "?verbose")
+            answer = json.loads(body)
+            self.assertEqual((status, answer["healthy"], answer["status"]), (200, True, "StatusRecoverableError"))
+            self.assertIn("connection refused", answer["error"])
+            pipelines = answer["components"]
+            self.assertEqual(set(pipelines), {"extensions", "pipeline:traces", "pipeline:traces/b"})
+            traces = pipelines["pipeline:traces"]
+            self.assertEqual((traces["status"], traces["error"]), ("StatusRecoverableError", answer["error"]))
+            self.assertEqual(traces["components"]["exporter:otlp_http"]["status_time"], answer["status_time"])
+            self.assertEqual(traces["components"]["receiver:otlp"]["status"], "StatusOK")
+            self.assertEqual(pipelines["pipeline:traces/b"]["status"], "StatusOK")
+
+            status, _, body = get(url + "?pipeline=traces%2Fb&verbose")
+            self.assertEqual((status, set(json.loads(body)["components"])), (200, {"receiver:otlp", "exporter:debug"}))
+            self.assertEqual(get(url + "?pipeline=none")[0], 404)
+            self.assertEqual(get("http://" + profcol.address("words"))[0], 200)
+            status, _, body = get(strict)
+            self.assertEqual((status, json.loads(body)["healthy"]), (500, False))
+            self.assertEqual(get(strict + "?pipeline=traces/b")[0], 200)
+            self.assertEqual(check(profcol.address("hgrpc"), b"\x0a\x06traces"), b"\x08\x01")
+            self.assertEqual(check(profcol.address("hgrpc"), b"\x0a\x04none"), grpc.StatusCode.NOT_FOUND)
+
+            profcol.process.send_signal(signal.SIGTERM)
+            server.wait_until(lambda: get(url)[0] == 503, what="the drain")
+            self.assertEqual(json.loads(get(url)[2])["status"], "StatusStopping")
+            self.assertEqual(check(profcol.address("hgrpc"), b""), b"\x08\x02")
+            profcol.kill()
+
+    def test_the_configuration_is_shown_without_secrets(self):
+        with server.Profcol(V2, listen=V2_LISTEN) as profcol:
+            url = "http://" + profcol.address("health")
+            status, content_type, body = get(url + "/config")
+            self.assertEqual((status, content_type), (200, "application/json"))
+            exporter = json.loads(body)["exporters"]["otlp_http"]
+            self.assertEqual(exporter["headers"], {"x-token": "[REDACTED]"})
+            self.assertIs(exporter["sending_queue"]["enabled"], True)
+            self.assertEqual(exporter["sending_queue"]["queue_size"], 1000)
+            self.assertNotIn("very-secret", body)
+            rebound = urllib.request.Request(url + "/config", headers={"Host": "evil.example"})
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(rebound, timeout=30)
+            refused.exception.close()
+            self.assertEqual(refused.exception.code, 403)
+            self.assertEqual(get(url + "/")[0], 404)
+            self.assertEqual(get("http://" + profcol.address("strict") + "/config")[0], 404)
+
+    def test_a_backend_that_comes_back_shows_as_well(self):
+        with backend.Backend("http", default=backend.Answer(status=503)) as target:
+            config = V2.replace("http://127.0.0.1:@nobody@", target.url).replace("headers:", "retry_on_failure: {initial_interval: 50ms}, headers:")
+            with server.Profcol(config, listen=V2_LISTEN) as profcol:
+                url = "http://" + profcol.address("health") + "/status"
+                client.export("grpc", profcol.address("grpc"), make.traces([{"span_id": "00000000000000a1"}]))
+                server.wait_until(lambda: "Recoverable" in get(url)[2], what="the error")
+                target.default = backend.Answer()
+                server.wait_until(lambda: "StatusOK" in get(url)[2], what="the recovery")
+
+    def test_what_fails_in_other_components_shows(self):
+        """A disk that is full, a target that does not answer."""
+        config = V2.replace("debug:", "file: {path: /dev/full}").replace("exporters: [debug]", "exporters: [file]").replace(
+            "receivers: {otlp:", "receivers: {pprof: {scrape: {targets: [{endpoint: 'http://127.0.0.1:@nobody@'}], interval: 100ms, "
+            "profiles: {cpu: {enabled: false}}}}, otlp:").replace(
+            "traces/b:", "profiles: {receivers: [pprof], exporters: [otlp_http]}, traces/b:")
+        with server.Profcol(config, listen=V2_LISTEN, expect_exit=None) as profcol:
+            url = "http://" + profcol.address("health") + "/status?verbose&pipeline="
+            client.export("grpc", profcol.address("grpc"), make.traces([{"span_id": "00000000000000a1"}]))
+
+            def component(pipeline, name):
+                return json.loads(get(url + pipeline)[2])["components"][name]
+            for pipeline, name, why in (("traces/b", "exporter:file", "/dev/full: No space left on device"),
+                                        ("profiles", "receiver:pprof", "connection refused")):
+                server.wait_until(lambda: component(pipeline, name)["status"] == "StatusRecoverableError", what=name)
+                self.assertIn(why, component(pipeline, name)["error"])
+            self.assertEqual(component("traces/b", "receiver:otlp")["status"], "StatusOK")
             profcol.kill()
 
     def test_nobody_answers(self):

@@ -38,7 +38,10 @@ static const struct {
     {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_CONNECTORS, "forward", ""},
-    {CONFIG_EXTENSIONS, "health_check", "{endpoint: '127.0.0.1:0'}"},
+    {CONFIG_EXTENSIONS, "health_check",
+     "{http: {endpoint: '127.0.0.1:0', config: {enabled: true}}, grpc: {endpoint: '127.0.0.1:0'}}"},
+    {CONFIG_EXTENSIONS, "pprof", ""},
+    {CONFIG_EXTENSIONS, "zpages", "{endpoint: '127.0.0.1:0'}"},
 };
 
 static const char *minimal_of(const struct config_type *type)

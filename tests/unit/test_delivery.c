@@ -211,6 +211,30 @@ static void a_queue_has_it(void **state)
     assert_int_equal(counted("send_failed"), 0);
 }
 
+static enum status_kind status_now(void)
+{
+    struct status_event event;
+    component_status_set(&component.status, STATUS_OK, NULL);
+    component_status_read(&component.status, SIGNAL_TRACES, &event);
+    return event.status;
+}
+
+static void a_dead_backend_shows_in_the_status(void **state)
+{
+    (void)state;
+    start();
+    consume(0, 1, NULL);
+    consume(1, 1, NULL);
+    assert_int_equal(status_now(), STATUS_OK);
+    answer(0, later);
+    assert_int_equal(status_now(), STATUS_RECOVERABLE_ERROR);
+    answer(1, verdict_ok); /* a success of any worker shows that it is back */
+    assert_int_equal(status_now(), STATUS_OK);
+    advance(10 * SECOND);
+    answer(0, never);
+    assert_int_equal(status_now(), STATUS_OK);
+}
+
 static void consumers_are_divided(void **state)
 {
     (void)state;
@@ -1030,6 +1054,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_queue_has_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_dead_backend_shows_in_the_status, set_up, tear_down),
         cmocka_unit_test_setup_teardown(consumers_are_divided, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_bound_is_over_all_workers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_sizer_is_the_unit, set_up, tear_down),

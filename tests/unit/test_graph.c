@@ -608,6 +608,80 @@ static void a_failing_start_stops_what_had_started(void **state)
     end();
 }
 
+/* ---- what can be read of it ---- */
+
+static void expect_status(const char *id, enum status_kind wanted, const char *error)
+{
+    struct status_event event;
+    struct component *component = graph_node(bench.graph, 0, id, NULL, SIGNAL_TRACES)->component;
+    component_status_read(&component->status, STATUS_ALL_SIGNALS, &event);
+    assert_string_equal(status_name(event.status), status_name(wanted));
+    assert_string_equal(event.error, error);
+}
+
+static void components_have_a_status(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    init_workers(1, false);
+    load("receivers: {source: }\nexporters: {sink: }\n"
+         "service: {pipelines: {" PIPELINE("traces", "source", "", "sink") "}}\n");
+    bench.graph = graph_new(bench.config, &bench.process, &err);
+    expect_status("sink", STATUS_STARTING, "");
+    assert_true(graph_start(bench.graph, &err));
+    expect_status("sink", STATUS_OK, "");
+    graph_drain(bench.graph);
+    expect_status("source", STATUS_STOPPING, "");
+    graph_stop(bench.graph);
+    expect_status("source", STATUS_STOPPED, "");
+    end();
+}
+
+static void what_cannot_start_has_a_fatal_error(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    init_workers(2, false);
+    load("receivers: {source: {fail_start: 1}}\nexporters: {sink: }\n"
+         "service: {pipelines: {" PIPELINE("traces", "source", "", "sink") "}}\n");
+    bench.graph = graph_new(bench.config, &bench.process, &err);
+    assert_false(graph_start(bench.graph, &err));
+    expect_status("source", STATUS_FATAL_ERROR, "told to");
+    expect_status("sink", STATUS_STOPPED, "");
+    end();
+}
+
+static struct graph_items items_of(const char *id, const char *pipeline)
+{
+    struct node *node = graph_node(bench.graph, 0, id, pipeline, SIGNAL_TRACES);
+    return graph_read_items(bench.graph, node->component, pipeline, SIGNAL_TRACES);
+}
+
+static void items_are_counted_where_they_pass(void **state)
+{
+    (void)state;
+    begin("receivers: {source: }\nprocessors: {pass: }\nexporters: {sink: , sink/2: }\n"
+          "service: {pipelines: {" PIPELINE("traces", "source", "pass",
+                                            "sink, sink/2") ", " PIPELINE("traces/b", "source",
+                                                                          "pass", "sink") "}}\n",
+          1, false);
+    struct watched watched;
+    receive_traces(&watched);
+    receive_traces(&watched);
+    uint64_t one = items_of("source", NULL).out / 2;
+    assert_true(one > 0);
+    assert_int_equal(items_of("source", NULL).in, 0);
+    assert_int_equal(items_of("pass", "traces").in, 2 * one);
+    assert_int_equal(items_of("pass", "traces").out, 2 * one);
+    assert_int_equal(items_of("pass", "traces/b").in, 2 * one);
+    assert_int_equal(items_of("sink", NULL).in, 4 * one);
+    assert_int_equal(items_of("sink/2", NULL).in, 2 * one);
+    assert_int_equal(items_of("sink", NULL).out, 0);
+    graph_drain(bench.graph);
+    graph_stop(bench.graph);
+    end();
+}
+
 /* ---- stopping what is not drained ---- */
 
 static void what_is_held_is_given_up_with_its_receipt(void **state)
@@ -767,6 +841,9 @@ int main(void)
         cmocka_unit_test(workers_drain_on_their_own),
         cmocka_unit_test(a_failing_init_undoes_the_others),
         cmocka_unit_test(a_failing_start_stops_what_had_started),
+        cmocka_unit_test(components_have_a_status),
+        cmocka_unit_test(what_cannot_start_has_a_fatal_error),
+        cmocka_unit_test(items_are_counted_where_they_pass),
         cmocka_unit_test(what_is_held_is_given_up_with_its_receipt),
         cmocka_unit_test(receipts_settle_into_living_nodes),
         cmocka_unit_test(a_drain_that_ends_in_stop_starts_nothing),

@@ -220,6 +220,30 @@ static void lines_of_threads_do_not_mix(void **state)
     free(text);
 }
 
+static void the_last_warnings_are_kept(void **state)
+{
+    (void)state;
+    static struct log_record records[LOG_RECENT_MAX];
+    char long_text[2000];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    begin_capture();
+    for (int i = 0; i < LOG_RECENT_MAX + 5; i++)
+        log_write_all(i % 2 ? LOG_WARN : LOG_ERROR, "exporter a", "message %d", i);
+    log_write_all(LOG_INFO, NULL, "not kept");
+    log_write_all(LOG_ERROR, NULL, "%s", long_text);
+    end_capture();
+    assert_int_equal(log_recent(records), LOG_RECENT_MAX);
+    assert_int_equal(strlen(records[0].message), sizeof records[0].message - 1);
+    assert_string_equal(records[0].component, "");
+    assert_string_equal(records[1].message, "message 104");
+    assert_string_equal(records[1].component, "exporter a");
+    assert_string_equal(log_level_name(records[1].level), "error");
+    assert_string_equal(log_level_name(records[2].level), "warn");
+    assert_string_equal(records[LOG_RECENT_MAX - 1].message, "message 6");
+    assert_true(records[0].wall_ns > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +254,7 @@ int main(void)
         cmocka_unit_test(what_repeats_is_sampled),
         cmocka_unit_test(a_long_message_is_one_line),
         cmocka_unit_test(lines_of_threads_do_not_mix),
+        cmocka_unit_test(the_last_warnings_are_kept),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -130,6 +130,12 @@ static void values_can_be_asked_for(void **state)
     assert_true(metrics_value(metrics, "c", "") == 0);
     assert_true(metrics_value(metrics, "f", "") == 2.5);
     assert_true(metrics_value(metrics, "nobody", "") == 0);
+    counter_add(metrics_counter(metrics, "c", "C.", "a=\"1\",b=\"2\""), 0, 100);
+    counter_add(metrics_counter(metrics, "c", "C.", "aa=\"1\",b=\"a=\\\"1\\\",\""), 0, 1000);
+    assert_true(metrics_sum(metrics, "c", "a=\"1\"") == 133);
+    assert_true(metrics_sum(metrics, "c", "b=\"2\"") == 100);
+    assert_true(metrics_sum(metrics, "c", "") == 1133);
+    assert_true(metrics_sum(metrics, "nobody", "") == 0);
     metrics_free(metrics);
 }
 

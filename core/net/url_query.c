@@ -1,0 +1,60 @@
+#include "core/net/url_query.h"
+
+#include "core/base/text.h"
+
+#include <assert.h>
+
+/* Returns the bytes up to the next `end`, and moves the rest behind it. */
+static struct slice take_until(struct slice *rest, char end)
+{
+    const uint8_t *found = rest->size > 0 ? memchr(rest->data, end, rest->size) : NULL;
+    size_t size = found ? (size_t)(found - rest->data) : rest->size;
+    struct slice taken = slice_of(rest->data, size);
+    size_t skipped = found ? size + 1 : size;
+    *rest = rest->size > 0 ? slice_of(rest->data + skipped, rest->size - skipped) : *rest;
+    return taken;
+}
+
+/* Decodes the character at *at and moves past it. */
+static uint8_t decode_one(struct slice text, size_t *at)
+{
+    uint8_t c = text.data[(*at)++];
+    if (c == '+')
+        return ' ';
+    if (c != '%' || text.size - *at < 2)
+        return c;
+    int high = text_hex_digit(text.data[*at]), low = text_hex_digit(text.data[*at + 1]);
+    if (high < 0 || low < 0)
+        return c;
+    *at += 2;
+    return (uint8_t)(high << 4 | low);
+}
+
+static bool decode(struct slice text, char *out, size_t size)
+{
+    size_t written = 0;
+    for (size_t at = 0; at < text.size;) {
+        uint8_t c = decode_one(text, &at);
+        if (c == '\0' || written + 1 >= size)
+            return false;
+        out[written++] = (char)c;
+    }
+    out[written] = '\0';
+    return true;
+}
+
+bool url_query_get(struct slice query, const char *name, char *value_out, size_t size)
+{
+    assert(size > 0);
+    while (query.size > 0) {
+        struct slice value = take_until(&query, '&');
+        struct slice key = take_until(&value, '=');
+        if (!slice_is(key, name))
+            continue;
+        if (decode(value, value_out, size))
+            return true;
+        break;
+    }
+    value_out[0] = '\0';
+    return false;
+}

@@ -1,0 +1,403 @@
+#include "extensions/zpages/pages.h"
+
+#include "config/config.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "core/pipeline/graph.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { ERRORS_ON_OVERVIEW = 10 };
+
+/* ---- figures of components ---- */
+
+/* A component at its place in a pipeline. */
+struct place {
+    const struct health *health;
+    struct component *component;
+    enum config_section section;
+    enum signal signal;
+    const char *pipeline;
+};
+
+static enum config_section section_of(const struct component *component)
+{
+    return component->type->config.section;
+}
+
+/* Sums a metric of the Collector over the component's series: "receiver_accepted" for spans is
+ * otelcol_receiver_accepted_spans. */
+static double count_of(const struct place *place, const char *what)
+{
+    struct text name = {0}, label = {0};
+    text_printf(&name, METRICS_COLLECTOR "%s_%s", what, signal_item_name(place->signal));
+    metrics_label(&label, config_section_kinds[place->section], place->component->id);
+    double sum =
+        metrics_sum(place->component->process->metrics, text_string(&name), text_string(&label));
+    text_deinit(&name);
+    text_deinit(&label);
+    return sum;
+}
+
+struct figures {
+    double in, out, lost;
+    const char *lost_name; /* what `lost` is; NULL: it has none */
+};
+
+static struct figures read_figures(const struct page_source *source, const struct place *place)
+{
+    const bool is_processor = place->section == CONFIG_PROCESSORS;
+    struct graph_items items =
+        graph_read_items(source->process->graph, place->component,
+                         is_processor ? place->pipeline : NULL, place->signal);
+    struct figures figures = {(double)items.in, (double)items.out, 0, NULL};
+    if (place->section == CONFIG_RECEIVERS) {
+        figures.out = count_of(place, "receiver_accepted");
+        figures.lost = count_of(place, "receiver_refused");
+        figures.in = figures.out + figures.lost;
+        figures.lost_name = "refused";
+    } else if (place->section == CONFIG_EXPORTERS) {
+        figures.out = count_of(place, "exporter_sent");
+        figures.lost = count_of(place, "exporter_send_failed");
+        figures.lost_name = "failed";
+    }
+    return figures;
+}
+
+static const char *describe_figures(const struct page_source *source, const struct figures *figures)
+{
+    struct text text = {0};
+    document_print_count(&text, figures->in);
+    text_append(&text, " in, ");
+    document_print_count(&text, figures->out);
+    text_append(&text, " out");
+    if (figures->lost > 0) {
+        text_append(&text, ", ");
+        document_print_count(&text, figures->lost);
+        text_printf(&text, " %s", figures->lost_name);
+    }
+    const char *described = arena_strdup(source->arena, text_string(&text));
+    text_deinit(&text);
+    return described;
+}
+
+static struct place place_of(const struct config_pipeline *pipeline, const struct health *health)
+{
+    return (struct place){.health = health,
+                          .component = health->component,
+                          .section = section_of(health->component),
+                          .signal = graph_signal(pipeline),
+                          .pipeline = pipeline->id};
+}
+
+/* ---- pipelines ---- */
+
+static void print_chain(const struct page_source *source, struct document *document,
+                        const struct config_pipeline *pipeline, const struct health *health)
+{
+    const size_t exporters = pipeline->receiver_count + pipeline->processor_count;
+    document_begin_chain(document, pipeline->id);
+    for (size_t i = 0; i < health->child_count; i++) {
+        struct place place = place_of(pipeline, &health->children[i]);
+        struct figures figures = read_figures(source, &place);
+        /* Receivers are side by side, and so are exporters. */
+        bool is_next = i >= pipeline->receiver_count && i <= exporters;
+        document_box(document, is_next, config_section_kinds[place.section], place.component->id,
+                     describe_figures(source, &figures), place.health->status);
+    }
+    document_end_chain(document);
+}
+
+static void print_chains(const struct page_source *source, struct document *document)
+{
+    const struct config *config = source->process->config;
+    for (size_t i = 0; i < config->pipeline_count && !document->is_json; i++) {
+        const struct health *health = health_find(source->health, config->pipelines[i].id);
+        assert(health);
+        print_chain(source, document, &config->pipelines[i], health);
+    }
+}
+
+static void print_place(const struct page_source *source, struct document *document,
+                        const struct place *place)
+{
+    struct figures figures = read_figures(source, place);
+    document_row(document);
+    document_text(document, "kind", "Kind", config_section_kinds[place->section]);
+    document_text(document, "id", "Component", place->component->id);
+    document_status(document, "status", "Status", place->health->status);
+    document_time(document, "status_time", "Since", place->health->since_ns);
+    document_number(document, "items_in", "Items in", figures.in);
+    document_number(document, "items_out", "Items out", figures.out);
+    if (figures.lost_name)
+        document_number(document, figures.lost_name, "Refused or failed", figures.lost);
+    else
+        document_none(document, "Refused or failed");
+    document_text(document, "error", "Error", place->health->error);
+}
+
+static void print_pipeline(const struct page_source *source, struct document *document,
+                           const struct config_pipeline *pipeline)
+{
+    const struct health *health = health_find(source->health, pipeline->id);
+    assert(health);
+    if (!document->is_json)
+        print_chain(source, document, pipeline, health);
+    document_begin_table(document, health->name, NULL);
+    for (size_t i = 0; i < health->child_count; i++) {
+        struct place place = place_of(pipeline, &health->children[i]);
+        print_place(source, document, &place);
+    }
+    document_end_table(document);
+}
+
+static void print_pipelines(const struct page_source *source, struct document *document)
+{
+    const struct config *config = source->process->config;
+    for (size_t i = 0; i < config->pipeline_count; i++)
+        print_pipeline(source, document, &config->pipelines[i]);
+    if (!document->is_json)
+        document_paragraph(document, "note",
+                           "Items are spans and samples of profiles. A component that several "
+                           "pipelines share counts the items of all of them; a processor counts "
+                           "in each pipeline on its own. Items that wait, are merged or are "
+                           "dropped make the difference between in and out.");
+}
+
+/* ---- exporters ---- */
+
+static double read_gauge(const struct place *place, const char *name)
+{
+    struct text labels = {0};
+    metrics_label(&labels, "exporter", place->component->id);
+    metrics_label(&labels, "data_type", signal_name(place->signal));
+    double value = metrics_sum(place->component->process->metrics, name, text_string(&labels));
+    text_deinit(&labels);
+    return value;
+}
+
+static void print_queue(struct document *document, const struct place *place)
+{
+    double capacity = read_gauge(place, "otelcol_exporter_queue_capacity");
+    double limit = read_gauge(place, "profcol_exporter_held_bytes_limit");
+    if (capacity > 0)
+        document_share(document, "queue_size", "Queue",
+                       read_gauge(place, "otelcol_exporter_queue_size"), capacity, false);
+    else
+        document_none(document, "Queue");
+    if (limit > 0)
+        document_share(document, "held_bytes", "Memory",
+                       read_gauge(place, "profcol_exporter_held_bytes"), limit, true);
+    else
+        document_none(document, "Memory");
+}
+
+static void print_exporter(const struct page_source *source, struct document *document,
+                           const struct place *place)
+{
+    char last_error[STATUS_ERROR_MAX];
+    struct component *component = place->component;
+    uint64_t failed_ns =
+        component_status_last_error(&component->status, (int)place->signal, last_error);
+    struct figures figures = read_figures(source, place);
+    document_row(document);
+    document_text(document, "id", "Exporter", component->id);
+    document_text(document, "signal", "Signal", signal_name(place->signal));
+    document_status(document, "status", "Status", place->health->status);
+    document_number(document, "sent", "Sent", figures.out);
+    document_number(document, "failed", "Failed", figures.lost);
+    document_number(document, "not_queued", "Not queued",
+                    count_of(place, "exporter_enqueue_failed"));
+    print_queue(document, place);
+    document_text(document, "last_error", "Last error", last_error);
+    document_time(document, "last_error_time", "When", failed_ns);
+}
+
+static bool is_first(const struct config *config, size_t pipeline,
+                     const struct config_component *exporter)
+{
+    for (size_t i = 0; i < pipeline; i++)
+        for (size_t e = 0; e < config->pipelines[i].exporter_count; e++)
+            if (config->pipelines[i].exporters[e] == exporter &&
+                config->pipelines[i].signal == config->pipelines[pipeline].signal)
+                return false;
+    return true;
+}
+
+/* One row for each exporter and signal. */
+static void print_exporters(const struct page_source *source, struct document *document)
+{
+    const struct config *config = source->process->config;
+    document_begin_table(document, "exporters", "Exporters");
+    for (size_t i = 0; i < config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        const struct health *health = health_find(source->health, pipeline->id);
+        const size_t first = pipeline->receiver_count + pipeline->processor_count;
+        assert(health && health->child_count == first + pipeline->exporter_count);
+        for (size_t e = 0; e < pipeline->exporter_count; e++) {
+            struct place place = place_of(pipeline, &health->children[first + e]);
+            if (place.section == CONFIG_EXPORTERS && is_first(config, i, pipeline->exporters[e]))
+                print_exporter(source, document, &place);
+        }
+    }
+    document_end_table(document);
+}
+
+/* ---- errors ---- */
+
+static void print_records(struct document *document, size_t max)
+{
+    struct log_record *records = memory_array(LOG_RECENT_MAX, sizeof *records);
+    size_t count = log_recent(records);
+    document_begin_table(document, "errors", "Recent errors and warnings");
+    for (size_t i = 0; i < count && i < max; i++) {
+        document_row(document);
+        document_time(document, "time", "When", records[i].wall_ns);
+        document_text(document, "level", "Level", log_level_name(records[i].level));
+        document_text(document, "component", "Component", records[i].component);
+        document_text(document, "message", "Message", records[i].message);
+    }
+    document_end_table(document);
+    free(records);
+}
+
+static void print_logs(const struct page_source *source, struct document *document)
+{
+    (void)source;
+    print_records(document, LOG_RECENT_MAX);
+    if (!document->is_json)
+        document_paragraph(document, "note",
+                           "The last 100 warnings and errors of the log, newest first. A text "
+                           "that repeats is sampled, as in the log. Attempts that will be retried "
+                           "are information, and show as the status of their exporter.");
+}
+
+/* ---- the process ---- */
+
+static double read_metric(const struct page_source *source, const char *name)
+{
+    return metrics_sum(source->process->metrics, name, "");
+}
+
+static void print_process(const struct page_source *source, struct document *document)
+{
+    const struct process *process = source->process;
+    document_begin_fields(document, "service", NULL);
+    document_status(document, "status", "Status", source->health->status);
+    document_text(document, "version", "Version", process->version);
+    document_time(document, "start_time", "Started", process->started_ns);
+    document_seconds(document, "uptime_seconds", "Uptime",
+                     read_metric(source, "otelcol_process_uptime"));
+    document_seconds(document, "cpu_seconds", "Processor time",
+                     read_metric(source, "otelcol_process_cpu_seconds"));
+    document_number(document, "workers", "Workers", process->worker_count);
+    if (process->budget)
+        document_share(document, "budget_used_bytes", "Memory for requests",
+                       (double)budget_used(process->budget), (double)process->budget->limit_bytes,
+                       true);
+    document_bytes(document, "memory_limit_bytes", "Memory limit",
+                   (double)process->memory_limit_bytes);
+    document_bytes(document, "memory_rss_bytes", "Resident memory",
+                   read_metric(source, "otelcol_process_memory_rss"));
+    document_number(document, "connections", "Connections",
+                    read_metric(source, "profcol_server_connections"));
+    document_end_fields(document);
+}
+
+static void print_service(const struct page_source *source, struct document *document)
+{
+    print_process(source, document);
+    print_chains(source, document);
+    print_exporters(source, document);
+    print_records(document, ERRORS_ON_OVERVIEW);
+}
+
+static void print_extensions(const struct page_source *source, struct document *document)
+{
+    const struct health *extensions = health_find(source->health, "extensions");
+    document_begin_table(document, "extensions", NULL);
+    for (size_t i = 0; extensions && i < extensions->child_count; i++) {
+        const struct health *extension = &extensions->children[i];
+        document_row(document);
+        document_text(document, "id", "Extension", extension->component->id);
+        document_status(document, "status", "Status", extension->status);
+        document_time(document, "status_time", "Since", extension->since_ns);
+        document_text(document, "error", "Error", extension->error);
+    }
+    document_end_table(document);
+}
+
+static void print_config(const struct page_source *source, struct document *document)
+{
+    document_paragraph(document, "note",
+                       "What `profcol print-config` prints: all defaults are written out, secrets "
+                       "are masked.");
+    document_verbatim(document, "config", source->config_yaml, source->config_json);
+}
+
+static void print_features(const struct page_source *source, struct document *document)
+{
+    (void)source;
+    document_paragraph(document, "note",
+                       "profcol has no feature gates. --feature-gates is accepted, so that the "
+                       "Collector's command line works.");
+}
+
+static void print_traces(const struct page_source *source, struct document *document)
+{
+    (void)source;
+    document_paragraph(document, "note",
+                       "profcol records no spans of itself. What fails is on the page Errors, what "
+                       "passes each component on the page Pipelines, and the metrics (port 8888 "
+                       "by default) have the durations of the loops' turns "
+                       "(profcol_loop_lag_seconds).");
+}
+
+/* Go's expvar has what a Go program publishes; this has the same idea. */
+static void print_expvar(const struct page_source *source, struct document *document)
+{
+    print_process(source, document);
+}
+
+/* ---- all of them ---- */
+
+static const struct page pages[] = {
+    {{"/debug/servicez", "Overview"}, print_service, false},
+    {{"/debug/pipelinez", "Pipelines"}, print_pipelines, false},
+    {{"/debug/logz", "Errors"}, print_logs, false},
+    {{"/debug/configz", "Configuration"}, print_config, false},
+    {{"/debug/extensionz", "Extensions"}, print_extensions, false},
+    {{"/debug/featurez", "Feature gates"}, print_features, false},
+    {{"/debug/tracez", "Traces"}, print_traces, false},
+    {{"/debug/expvarz", "Variables"}, print_expvar, true},
+};
+enum { PAGES = sizeof pages / sizeof pages[0] };
+
+static const struct document_link links[] = {
+    {"/debug/servicez", "Overview"},     {"/debug/pipelinez", "Pipelines"},
+    {"/debug/logz", "Errors"},           {"/debug/configz", "Configuration"},
+    {"/debug/extensionz", "Extensions"}, {NULL, NULL},
+};
+
+const struct page *page_at(struct slice path, bool has_expvar)
+{
+    if (slice_is(path, "/") || slice_is(path, "/debug") || slice_is(path, "/debug/"))
+        return &pages[0];
+    for (size_t i = 0; i < PAGES; i++)
+        if (slice_is(path, pages[i].link.path))
+            return pages[i].is_expvar && !has_expvar ? NULL : &pages[i];
+    return NULL;
+}
+
+void page_print(const struct page *page, const struct page_source *source, bool is_json,
+                struct text *out)
+{
+    struct document document;
+    document_begin(&document, out, is_json, clock_wall_ns(), page->link.title, links,
+                   page->link.path);
+    page->print(source, &document);
+    document_end(&document);
+}
