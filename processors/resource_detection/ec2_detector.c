@@ -55,7 +55,7 @@ static bool ask_document(struct ec2_state *state)
 static void append_encoded(struct text *path, struct slice key)
 {
     for (size_t i = 0; i < key.size; i++)
-        if (isalnum(key.data[i]) || strchr("-._~", key.data[i]))
+        if (isalnum(key.data[i]) || memchr("-._~", key.data[i], 4))
             text_append_char(path, (char)key.data[i]);
         else
             text_printf(path, "%%%02X", key.data[i]);

@@ -204,7 +204,7 @@ bool gcp_read_group_manager(struct slice created_by, struct slice *kind_out,
 bool metadata_is_plain_name(struct slice text)
 {
     for (size_t i = 0; i < text.size; i++)
-        if (!isalnum(text.data[i]) && !strchr("._-", text.data[i]))
+        if (!isalnum(text.data[i]) && !memchr("._-", text.data[i], 3))
             return false;
     return text.size > 0;
 }
