@@ -80,8 +80,8 @@ static void insert_component(struct graph *graph, struct component *component)
     size_t at = graph->component_count++;
     graph->components =
         memory_grow(graph->components, graph->component_count, sizeof(struct component *));
-    for (; at > 0 && graph->components[at - 1]->type->config.section <
-                         component->type->config.section;
+    for (; at > 0 &&
+           graph->components[at - 1]->type->config.section < component->type->config.section;
          at--)
         graph->components[at] = graph->components[at - 1];
     graph->components[at] = component;

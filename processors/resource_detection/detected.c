@@ -117,19 +117,20 @@ void detected_encode(struct detected *detected)
 {
     struct arena scratch = {0};
     struct wire_writer writer = {0};
-    size_t ends[DETECTED_MAX], pair_sizes[DETECTED_MAX];
+    size_t sizes[DETECTED_MAX] = {0}, pair_sizes[DETECTED_MAX] = {0};
     for (uint32_t i = 0; i < detected->count; i++) {
         const struct detected_attribute *attribute = &detected->items[i];
         struct slice pair = key_value_encode(&scratch, attribute->key, attribute->value);
+        size_t before = writer.size;
         wire_writer_bytes(&writer, RESOURCE_ATTRIBUTES, pair);
         pair_sizes[i] = pair.size;
-        ends[i] = writer.size;
+        sizes[i] = writer.size - before;
     }
     detected->fields = arena_copy(&detected->arena, wire_writer_slice(&writer));
+    const uint8_t *end = detected->fields.data;
     for (uint32_t i = 0; i < detected->count; i++) {
-        size_t start = i > 0 ? ends[i - 1] : 0;
-        const uint8_t *end = detected->fields.data + ends[i];
-        detected->items[i].field = slice_of(detected->fields.data + start, ends[i] - start);
+        detected->items[i].field = slice_of(end, sizes[i]);
+        end += sizes[i];
         detected->items[i].pair = slice_of(end - pair_sizes[i], pair_sizes[i]);
     }
     wire_writer_deinit(&writer);

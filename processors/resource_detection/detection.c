@@ -12,14 +12,15 @@
 static const struct detector_type *const types[] = {
     &env_detector, &system_detector, &docker_detector,
     &ec2_detector, &gcp_detector,    &azure_detector,
+    NULL,
 };
 
 static const struct detector_type *find_type(const char *name)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i]->name, name) == 0)
-            return types[i];
-    return NULL; /* one that profcol does not have */
+    const struct detector_type *const *type = types;
+    while (*type && strcmp((*type)->name, name) != 0)
+        type++;
+    return *type; /* NULL: one that profcol does not have */
 }
 
 /* ---- attributes ---- */

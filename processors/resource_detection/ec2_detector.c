@@ -20,7 +20,6 @@
 #include "processors/resource_detection/metadata_client.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -55,7 +54,7 @@ static bool ask_document(struct ec2_state *state)
 static void append_encoded(struct text *path, struct slice key)
 {
     for (size_t i = 0; i < key.size; i++)
-        if (isalnum(key.data[i]) || memchr("-._~", key.data[i], 4))
+        if (metadata_is_plain(key.data[i]))
             text_append_char(path, (char)key.data[i]);
         else
             text_printf(path, "%%%02X", key.data[i]);

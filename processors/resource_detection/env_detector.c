@@ -39,21 +39,27 @@ static bool read_pair(struct slice text, struct pair *out, struct error *err)
     return true;
 }
 
+/* Reads the two digits after a percent sign; -1 if they are none. */
+static int read_percent(struct slice value, size_t at)
+{
+    int high = at + 2 < value.size ? text_hex_digit(value.data[at + 1]) : -1;
+    int low = at + 2 < value.size ? text_hex_digit(value.data[at + 2]) : -1;
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 /* Decodes the value in the manner of a URL's query. */
 static bool decode(struct slice value, struct text *out)
 {
-    text_clear(out);
     for (size_t i = 0; i < value.size; i++) {
-        char c = (char)value.data[i];
+        uint8_t c = value.data[i] == '+' ? ' ' : value.data[i];
         if (c == '%') {
-            int high = i + 2 < value.size ? text_hex_digit(value.data[i + 1]) : -1;
-            int low = i + 2 < value.size ? text_hex_digit(value.data[i + 2]) : -1;
-            if (high < 0 || low < 0)
+            int code = read_percent(value, i);
+            if (code < 0)
                 return false;
-            c = (char)(high << 4 | low);
+            c = (uint8_t)code;
             i += 2;
         }
-        text_append_char(out, value.data[i] == '+' && c == '+' ? ' ' : c);
+        text_append_slice(out, slice_of(&c, 1));
     }
     return true;
 }
@@ -63,7 +69,7 @@ static bool add_pair(const struct pair *pair, struct detected *found, struct err
     struct text value = {0};
     bool fine = decode(pair->value, &value);
     if (fine)
-        detected_add_text(found, pair->key, slice_of_string(text_string(&value)));
+        detected_add_text(found, pair->key, slice_of(value.data, value.size));
     text_deinit(&value);
     return fine || error_set(err, "invalid percent-encoding in the value of \"%.*s\"",
                              SLICE_ARG(pair->key));

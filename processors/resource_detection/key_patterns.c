@@ -35,7 +35,7 @@ static bool compile(struct key_patterns *patterns, const char *text, struct erro
 struct key_patterns *key_patterns_new(const struct config_strings *texts, struct error *err)
 {
     struct key_patterns *patterns = memory_zalloc(sizeof *patterns);
-    patterns->codes = memory_array(texts->count + 1, sizeof *patterns->codes);
+    patterns->codes = memory_array(texts->count + 1, sizeof(pcre2_code *));
     patterns->match = pcre2_match_data_create(1, NULL);
     patterns->limits = pcre2_match_context_create(NULL);
     assert(patterns->match && patterns->limits);

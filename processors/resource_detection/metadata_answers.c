@@ -201,10 +201,15 @@ bool gcp_read_group_manager(struct slice created_by, struct slice *kind_out,
     return slice_is(parts[2], "zones") || slice_is(parts[2], "regions");
 }
 
+bool metadata_is_plain(uint8_t c)
+{
+    return isalnum(c) || c == '.' || c == '_' || c == '-';
+}
+
 bool metadata_is_plain_name(struct slice text)
 {
     for (size_t i = 0; i < text.size; i++)
-        if (!isalnum(text.data[i]) && !memchr("._-", text.data[i], 3))
+        if (!metadata_is_plain(text.data[i]))
             return false;
     return text.size > 0;
 }

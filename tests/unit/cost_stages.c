@@ -13,7 +13,8 @@
 #include "processors/spanjoin/enrich_spans.h"
 #include "tests/unit/pipeline_fixture.h"
 
-extern const struct component_type spanjoin_processor_type, resource_processor_type;
+extern const struct component_type spanjoin_processor_type, resource_processor_type,
+    resource_detection_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -23,7 +24,8 @@ enum { NODES_BYTES = 8 << 20 };
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
-static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
+static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT],
+    *detecting[SIGNAL_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
@@ -91,6 +93,13 @@ static void stage_resource(enum signal signal, struct buffer *request, uint32_t 
 {
     struct probe probe;
     fixture_consume(&fixture, editing[signal]->nodes[0], buffer_slice(request), items, &probe);
+    fixture_clear_recorded(&fixture);
+}
+
+static void stage_resource_detection(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct probe probe;
+    fixture_consume(&fixture, detecting[signal]->nodes[0], buffer_slice(request), items, &probe);
     fixture_clear_recorded(&fixture);
 }
 
@@ -186,6 +195,7 @@ const struct cost_stage cost_stages[COST_STAGE_COUNT] = {
     {"scan", stage_scan, false, PEAK_MORE},
     {"spanjoin", stage_spanjoin, false, PEAK_MORE},
     {"resource", stage_resource, false, NODES_BYTES},
+    {"resource_detection", stage_resource_detection, false, NODES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
     {"cut_100", stage_cut_100, false, PEAK_MORE},
@@ -205,6 +215,8 @@ void cost_stages_start(void)
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
     static const char edit[] =
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
+    static const char detect[] = "processors: {resource_detection: {detectors: [system], system: "
+                                 "{hostname_sources: [os]}}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
@@ -213,6 +225,8 @@ void cost_stages_start(void)
                                         (enum signal)signal);
         editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
                                         (enum signal)signal);
+        detecting[signal] = fixture_place(&fixture, &resource_detection_processor_type,
+                                          "resource_detection", detect, name, (enum signal)signal);
     }
 }
 

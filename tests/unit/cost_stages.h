@@ -19,7 +19,7 @@ struct cost_stage {
     size_t peak_more; /* bytes that it may hold in addition to those per byte of the request */
 };
 
-enum { COST_STAGE_COUNT = 11, COST_STAGE_PEAK_PER_BYTE = 96 };
+enum { COST_STAGE_COUNT = 12, COST_STAGE_PEAK_PER_BYTE = 96 };
 extern const struct cost_stage cost_stages[COST_STAGE_COUNT];
 
 /* Creates the processors that stages use, once for the program. */

@@ -113,6 +113,8 @@ static const struct target targets[] = {
     OTLP(items_profiles, "items", SIGNAL_PROFILES),
     OTLP(cut_bytes_traces, "cut_bytes", SIGNAL_TRACES),
     OTLP(cut_bytes_profiles, "cut_bytes", SIGNAL_PROFILES),
+    OTLP(resource_detection_traces, "resource_detection", SIGNAL_TRACES),
+    OTLP(resource_detection_profiles, "resource_detection", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
