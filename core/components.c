@@ -7,6 +7,7 @@ extern const struct component_type pprof_receiver_type;
 extern const struct component_type pyroscope_receiver_type;
 extern const struct component_type batch_processor_type;
 extern const struct component_type memory_limiter_processor_type;
+extern const struct component_type resource_detection_processor_type;
 extern const struct component_type resource_processor_type;
 extern const struct component_type spanjoin_processor_type;
 extern const struct component_type debug_exporter_type;
@@ -27,6 +28,7 @@ const struct config_type *const component_types[] = {
 
     &batch_processor_type.config,
     &memory_limiter_processor_type.config,
+    &resource_detection_processor_type.config,
     &resource_processor_type.config,
     &spanjoin_processor_type.config,
 

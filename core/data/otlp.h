@@ -85,7 +85,7 @@ enum { KEY_VALUE_LIST_VALUES = 1 };
 enum {
     REQUEST_GROUPS = 1
 }; /* resource_spans, resource_profiles, resource_metrics, resource_logs */
-enum { GROUP_RESOURCE = 1, GROUP_SCOPES = 2 };
+enum { GROUP_RESOURCE = 1, GROUP_SCOPES = 2, GROUP_SCHEMA_URL = 3 };
 enum { SCOPE_ITEMS = 2 }; /* spans, profiles, metrics, log_records */
 
 /* opentelemetry.proto.metrics.v1, as far as data points are counted */

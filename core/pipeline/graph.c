@@ -75,6 +75,20 @@ static struct component *find_component(const struct graph *graph,
     return NULL;
 }
 
+/* Adds it in the order in which components are initialised: extensions first, receivers last, so
+ * that no listener is bound before a processor is ready. */
+static void insert_component(struct graph *graph, struct component *component)
+{
+    size_t at = graph->component_count++;
+    graph->components =
+        memory_grow(graph->components, graph->component_count, sizeof(struct component *));
+    for (; at > 0 &&
+           graph->components[at - 1]->type->config.section < component->type->config.section;
+         at--)
+        graph->components[at] = graph->components[at - 1];
+    graph->components[at] = component;
+}
+
 static struct component *add_component(struct graph *graph,
                                        const struct config_component *configured)
 {
@@ -91,9 +105,7 @@ static struct component *add_component(struct graph *graph,
     component_status_set(&component->status, STATUS_STARTING, NULL);
     snprintf(component->label, sizeof component->label, "%s %s",
              config_section_kinds[type->config.section], configured->id);
-    graph->components =
-        memory_grow(graph->components, graph->component_count + 1, sizeof(struct component *));
-    graph->components[graph->component_count++] = component;
+    insert_component(graph, component);
     return component;
 }
 

@@ -15,7 +15,8 @@
 
 #include <assert.h>
 
-extern const struct component_type spanjoin_processor_type, resource_processor_type;
+extern const struct component_type spanjoin_processor_type, resource_processor_type,
+    resource_detection_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -25,7 +26,8 @@ enum { NODES_BYTES = 8 << 20 };
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
-static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT];
+static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
+    *detecting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
@@ -102,6 +104,11 @@ static void pass(struct fixture_place *place, struct buffer *request, uint32_t i
 static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(editing[signal], request, items);
+}
+
+static void stage_resource_detection(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(detecting[signal], request, items);
 }
 
 static void cut(enum signal signal, struct buffer *request, uint32_t items,
@@ -216,6 +223,7 @@ const struct cost_stage cost_stages[] = {
     {"scan", stage_scan, false, PEAK_MORE},
     {"spanjoin", stage_spanjoin, false, PEAK_MORE},
     {"resource", stage_resource, false, NODES_BYTES},
+    {"resource_detection", stage_resource_detection, false, NODES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -238,6 +246,8 @@ void cost_stages_start(void)
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
     static const char edit[] =
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
+    static const char detect[] = "processors: {resource_detection: {detectors: [system], system: "
+                                 "{hostname_sources: [os]}}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
@@ -246,6 +256,8 @@ void cost_stages_start(void)
                                         (enum signal)signal);
         editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
                                         (enum signal)signal);
+        detecting[signal] = fixture_place(&fixture, &resource_detection_processor_type,
+                                          "resource_detection", detect, name, (enum signal)signal);
     }
 }
 

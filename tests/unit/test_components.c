@@ -30,6 +30,7 @@ static const struct {
     {CONFIG_PROCESSORS, "batch", ""},
     {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
+    {CONFIG_PROCESSORS, "resource_detection", "{refresh_interval: 1ms}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
     {CONFIG_EXPORTERS, "debug", ""},
     {CONFIG_EXPORTERS, "file", "{path: /dev/null}"},

@@ -115,6 +115,8 @@ static const struct target targets[] = {
     OTLP(cut_bytes_profiles, "cut_bytes", SIGNAL_PROFILES),
     OTLP(attributes_traces, "attributes", SIGNAL_TRACES),
     OTLP(attributes_profiles, "attributes", SIGNAL_PROFILES),
+    OTLP(resource_detection_traces, "resource_detection", SIGNAL_TRACES),
+    OTLP(resource_detection_profiles, "resource_detection", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
