@@ -255,11 +255,11 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct otlp_request *request = *request_io;
     struct worker *worker = exchange_worker(exchange);
     assert(request->items > 0 && receiver->nodes[worker->index]->worker == worker);
-    struct context *metadata =
-        includes_metadata(receiver, request->transport) ? received_metadata(exchange) : NULL;
+    struct context *context =
+        received_context(exchange, includes_metadata(receiver, request->transport));
     received_init(&request->received, exchange, on_settled);
     struct batch *batch = batch_new(worker, request->signal, body, request->items,
-                                    &request->received.receipt, metadata);
+                                    &request->received.receipt, context);
     batch->peer = exchange_peer_key(exchange);
     *request_io = NULL; /* the receipt owns it from here on */
     node_forward(receiver->nodes[worker->index], batch);

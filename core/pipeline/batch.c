@@ -3,6 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/base/worker.h"
+#include "core/pipeline/identity.h"
 #include "core/pipeline/queue.h"
 #include "core/pipeline/reservation.h"
 
@@ -30,6 +31,7 @@ void context_unref(struct context *context)
     assert(references > 0);
     if (references > 1)
         return;
+    identity_unref(context->identity);
     arena_deinit(&context->arena);
     free(context);
 }

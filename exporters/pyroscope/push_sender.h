@@ -21,6 +21,7 @@ struct push_target {
     const char *path, *url;
     const struct http_header *headers;
     size_t header_count;
+    struct component *auth; /* the extension that changes the headers; NULL: none */
     bool forward_tenant; /* send the X-Scope-OrgID of the batch's context instead of that in
                             `headers` */
     unsigned max_requests;
