@@ -26,6 +26,8 @@ void config_check_warn(struct config_check *check, const char *key, const char *
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,
                          const char *key, const char *why);
+/* Returns how many errors were reported until now. */
+unsigned config_check_error_count(const struct config_check *check);
 /* Whether the component whose `check` runs is used by a pipeline or service::extensions. */
 bool config_check_is_used(const struct config_check *check);
 /* Returns the extension with this id, which must be in service::extensions. Returns NULL, after

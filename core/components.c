@@ -15,6 +15,9 @@ extern const struct component_type nop_exporter_type;
 extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
+extern const struct component_type basicauth_extension_type;
+extern const struct component_type bearertokenauth_extension_type;
+extern const struct component_type headers_setter_extension_type;
 extern const struct component_type health_check_extension_type;
 
 const struct config_type *const component_types[] = {
@@ -34,6 +37,9 @@ const struct config_type *const component_types[] = {
     &otlp_http_exporter_type.config,
     &pyroscope_exporter_type.config,
 
+    &basicauth_extension_type.config,
+    &bearertokenauth_extension_type.config,
+    &headers_setter_extension_type.config,
     &health_check_extension_type.config,
 
     NULL,

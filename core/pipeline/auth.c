@@ -31,6 +31,28 @@ static const struct authenticator *authenticator_of(const struct config_type *ty
     return component_type_of(type)->authenticator;
 }
 
+/* Returns the roles of the extension. AUTH_NEEDS_TLS also if that of one that it adds to, and so on.
+ */
+static unsigned roles_of(struct config_check *check, const char *key,
+                         const struct config_component *extension)
+{
+    enum { CHAIN_MAX = 16 };
+    const struct authenticator *authenticator = authenticator_of(extension->type);
+    unsigned roles = authenticator ? authenticator->roles(extension->settings) : 0, more = 0;
+    for (int i = 0; authenticator && authenticator->additional; i++) {
+        const char *id = authenticator->additional(extension->settings);
+        extension = id ? config_check_extension(check, key, "authenticator", id) : NULL;
+        authenticator =
+            extension && extension->is_decoded ? authenticator_of(extension->type) : NULL;
+        more |= authenticator ? authenticator->roles(extension->settings) : 0;
+        if (i == CHAIN_MAX) {
+            config_check_error(check, key, "the extensions add to each other in a circle");
+            return 0;
+        }
+    }
+    return roles | (more & AUTH_NEEDS_TLS);
+}
+
 unsigned auth_check(struct config_check *check, const char *key, const char *id,
                     enum auth_role role)
 {
@@ -40,9 +62,8 @@ unsigned auth_check(struct config_check *check, const char *key, const char *id,
         config_check_extension(check, key, "authenticator", id);
     if (!extension || !extension->is_decoded)
         return 0;
-    const struct authenticator *authenticator = authenticator_of(extension->type);
-    unsigned roles = authenticator ? authenticator->roles(extension->settings) : 0;
-    if (roles & role)
+    unsigned before = config_check_error_count(check), roles = roles_of(check, key, extension);
+    if ((roles & role) || config_check_error_count(check) > before)
         return roles;
     config_check_error(check, key, "requested authenticator \"%s\" is not a %s authenticator%s",
                        extension->id, role == AUTH_SERVER ? "server" : "client",
@@ -225,12 +246,14 @@ struct slice auth_headers_get(const struct auth_headers *headers, const char *na
 }
 
 bool auth_headers_set(struct auth_headers *headers, const char *name, const char *value,
-                      struct error *err)
+                      struct verdict *why)
 {
     struct slice text = slice_of_string(value);
-    if (!http_is_field_value(text) || text.size > HEADER_VALUE_MAX)
-        return error_set(err, "the value of the header %s is too long or not allowed in a header",
-                         name);
+    if (!http_is_field_value(text) || text.size > HEADER_VALUE_MAX) {
+        *why = verdict_of(GRPC_INVALID_ARGUMENT,
+                          "the value of the header %s is too long or not allowed in a header", name);
+        return false;
+    }
     auth_headers_remove(headers, name);
     headers->items = arena_grow(&headers->arena, headers->items, headers->count, &headers->capacity,
                                 sizeof *headers->items);
@@ -259,12 +282,13 @@ bool auth_apply(struct component *extension, const struct worker *worker,
                 const struct context *context, const struct http_header *items, size_t count,
                 struct auth_headers *headers, struct verdict *why)
 {
-    struct error err;
     auth_headers_copy(headers, items, count);
     if (!extension ||
-        extension->type->authenticator->set_headers(extension, worker, context, headers, &err))
+        extension->type->authenticator->set_headers(extension, worker, context, headers, why))
         return true;
-    *why = verdict_of(GRPC_UNAUTHENTICATED, "%s: %s", extension->label, err.text);
+    const struct verdict reason = *why;
+    *why = verdict_of(reason.code, "%s: %s", extension->label, reason.text);
+    why->retry_after_ns = reason.retry_after_ns;
     return false;
 }
 

@@ -73,9 +73,9 @@ void auth_headers_copy(struct auth_headers *headers, const struct http_header *i
 /* Returns the value of the header; NULL slice: there is none. name: lower case. */
 struct slice auth_headers_get(const struct auth_headers *headers, const char *name);
 /* Sets a header, in place of all others of this name. Copies the value, but not the name (lower
- * case). Returns false, with err set, if the value is not allowed in a request. */
+ * case). Returns false, with *why a permanent refusal, if the value is not allowed in a request. */
 bool auth_headers_set(struct auth_headers *headers, const char *name, const char *value,
-                      struct error *err);
+                      struct verdict *why);
 void auth_headers_remove(struct auth_headers *headers, const char *name);
 void auth_headers_deinit(struct auth_headers *headers);
 /* Whether this can be the name of a header that an extension sets: not one of framing. */
@@ -84,6 +84,8 @@ bool auth_header_is_allowed(const char *name);
 struct authenticator {
     /* Returns bits of auth_role. settings: decoded, but perhaps not checked yet. */
     unsigned (*roles)(const void *settings);
+    /* Returns the id of an extension that sets headers before this one; NULL: none. May be NULL. */
+    const char *(*additional)(const void *settings);
     /* Returns WWW-Authenticate of a refusal; NULL: none. May be NULL. */
     const char *(*challenge)(const struct component *extension);
     /* See server_auth; identities are those of identity.h. */
@@ -92,10 +94,10 @@ struct authenticator {
                                             struct exchange *exchange, struct verdict *why);
     void (*cancel)(struct component *extension, struct exchange *exchange);
     /* Changes the headers of a request with data of this context (may be NULL). Returns false, with
-     * err set, if the request cannot be sent. */
+     * *why set, if the request cannot be sent, now or at all. */
     bool (*set_headers)(struct component *extension, const struct worker *worker,
                         const struct context *context, struct auth_headers *headers,
-                        struct error *err);
+                        struct verdict *why);
     /* Whether both contexts give the same headers, so that data may be sent together. NULL: all do.
      */
     bool (*is_same)(const struct component *extension, const struct context *one,
@@ -111,7 +113,7 @@ struct slice auth_credential(const struct server_auth *auth, const struct exchan
 /* ---- for exporters ---- */
 
 /* Sets *headers to those of the target and what the extension (NULL: none) changes. Returns false,
- * with *why set to a permanent refusal, if the request cannot be sent. */
+ * with *why set, if the request cannot be sent. */
 bool auth_apply(struct component *extension, const struct worker *worker,
                 const struct context *context, const struct http_header *items, size_t count,
                 struct auth_headers *headers, struct verdict *why);

@@ -36,6 +36,9 @@ static const struct {
     {CONFIG_EXPORTERS, "otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
     {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_EXTENSIONS, "basicauth", "{htpasswd: {inline: 'a:b'}}"},
+    {CONFIG_EXTENSIONS, "bearertokenauth", "{token: t}"},
+    {CONFIG_EXTENSIONS, "headers_setter", "{headers: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_EXTENSIONS, "health_check", "{endpoint: '127.0.0.1:0'}"},
 };
 
