@@ -184,7 +184,7 @@ static struct slice split(struct slice text, char at, struct slice *rest_out)
     return slice_of(text.data, size);
 }
 
-static struct slice query_get(struct slice query, const char *name, char room[AUTH_PARAM_MAX])
+struct slice auth_query_get(struct slice query, const char *name, char room[AUTH_PARAM_MAX])
 {
     while (query.size > 0) {
         struct slice value, part = split(query, '&', &query);
@@ -206,7 +206,7 @@ struct slice auth_credential(const struct server_auth *auth, const struct exchan
         const char *param = auth->request_params->items[i];
         if (strcasecmp(param, name) != 0)
             continue;
-        struct slice value = query_get(exchange_query(exchange), param, room);
+        struct slice value = auth_query_get(exchange_query(exchange), param, room);
         if (value.data)
             return value;
     }

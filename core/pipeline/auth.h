@@ -104,9 +104,12 @@ struct authenticator {
                     const struct context *other);
 };
 
+enum { AUTH_PARAM_MAX = 2048 };
+/* Returns the first parameter of a query with this name, decoded; a NULL slice if there is none.
+ * Those that are malformed or longer than the room are skipped. */
+struct slice auth_query_get(struct slice query, const char *name, char room[AUTH_PARAM_MAX]);
 /* Returns the first header of this name (lower case), or a parameter of the query in its place, if
  * `request_params` names it. A NULL slice: there is neither. room: for a decoded parameter. */
-enum { AUTH_PARAM_MAX = 2048 };
 struct slice auth_credential(const struct server_auth *auth, const struct exchange *exchange,
                              const char *name, char room[AUTH_PARAM_MAX]);
 

@@ -146,10 +146,12 @@ static bool begin(struct attempt *attempt)
                                             {(const uint8_t *)"gzip", 4}};
     const struct shipment *shipment = attempt->shipment;
     struct auth_headers *headers = &attempt->headers;
+    struct verdict why;
     if (!auth_apply(target_of(attempt)->auth, shipment->delivery->node->worker,
-                    shipment->batch->context, attempt->base, attempt->base_count, headers,
-                    &attempt->refused))
+                    shipment->batch->context, attempt->base, attempt->base_count, headers, &why)) {
+        attempt->later = why;
         return false;
+    }
     headers->items = arena_grow(&headers->arena, headers->items, headers->count, &headers->capacity,
                                 sizeof *headers->items);
     headers->items[headers->count++] = gzip;
