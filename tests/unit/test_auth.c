@@ -16,7 +16,7 @@ static void parameters_of_a_query(void **state)
     } cases[] = {
         {"", NULL},
         {"&&=&", NULL},
-        {"token", NULL},
+        {"token", ""},
         {"tokens=a", NULL},
         {"Token=a", NULL},
         {"token=", ""},
