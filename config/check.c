@@ -93,8 +93,8 @@ const struct config_component *config_check_extension(struct config_check *check
     if (wrong)
         config_check_error(check, key, "%s %s: %s", what, written, wrong);
     else if (!found)
-        config_check_error(check, key,
-                           "failed to resolve %s %s: %s not found; %s%s%s", what, written, what,
+        config_check_error(check, key, "failed to resolve %s %s: %s not found; %s%s%s", what,
+                           written, what,
                            near ? "did you mean \"" : "it needs an entry under extensions",
                            near ? near : "", near ? "\"?" : "");
     else if (!found->used)

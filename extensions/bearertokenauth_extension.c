@@ -62,8 +62,9 @@ static void check_bearer(void *config, struct config_check *check)
     bool has_token = is_given(settings->token);
     size_t count = settings->tokens.count;
     if (!has_token && count == 0 && !is_given(settings->filename))
-        config_check_error(check, "", "no bearer token provided: it needs token, tokens or "
-                                      "filename");
+        config_check_error(check, "",
+                           "no bearer token provided: it needs token, tokens or "
+                           "filename");
     if (has_token && count > 0)
         config_check_error(check, "tokens", "either tokens or token should be provided, not both");
     if (is_given(settings->filename) && (has_token || count > 0))
@@ -132,10 +133,9 @@ static const struct bearer_settings *settings_of(const struct bearer_node *node)
 
 static void add_value(struct values *values, const char *scheme, struct slice token)
 {
-    const char *text =
-        is_given(scheme)
-            ? arena_printf(&values->arena, "%s %.*s", scheme, SLICE_ARG(token))
-            : arena_string(&values->arena, token);
+    const char *text = is_given(scheme)
+                           ? arena_printf(&values->arena, "%s %.*s", scheme, SLICE_ARG(token))
+                           : arena_string(&values->arena, token);
     values->items = arena_grow(&values->arena, values->items, values->count, &values->capacity,
                                sizeof *values->items);
     values->items[values->count++] = (struct value){hash_bytes(slice_of_string(text)), text};
@@ -199,8 +199,9 @@ static void on_change(struct watched_file *file, char *contents, size_t size)
     explicit_bzero(contents, size);
     free(contents);
     if (values.count == 0)
-        log_warn(file->label, "%s: there is no token in the file; requests are refused, and data "
-                              "waits to be sent",
+        log_warn(file->label,
+                 "%s: there is no token in the file; requests are refused, and data "
+                 "waits to be sent",
                  file->path);
     arena_deinit(&node->values.arena);
     node->values = values;
@@ -308,8 +309,9 @@ const struct component_type bearertokenauth_extension_type = {
     .config = {.name = "bearertokenauth",
                .section = CONFIG_EXTENSIONS,
                .stability = {STABILITY_BETA},
-               .help = "Authentication of clients and to backends by a token in a header. Receivers "
-                       "and exporters name it under `auth`.",
+               .help =
+                   "Authentication of clients and to backends by a token in a header. Receivers "
+                   "and exporters name it under `auth`.",
                .fields = bearer_fields,
                .config_size = sizeof(struct bearer_settings),
                .check = check_bearer},

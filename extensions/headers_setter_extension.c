@@ -147,7 +147,6 @@ static struct setter *setter_of(struct component *component)
     return component_as(struct setter, component, &headers_setter_extension_type);
 }
 
-
 static struct setter_node *node_of(struct node *node)
 {
     return node_as(struct setter_node, node, &headers_setter_extension_type);
@@ -252,18 +251,25 @@ static const char *context_value(const struct header_setting *header, const stru
     return or_default(found, header);
 }
 
+/* Returns the value of from_context or from_attribute; NULL: it cannot be decided. */
+static const char *value_of_request(const struct header_setting *header,
+                                    const struct context *context)
+{
+    assert(header->attribute || header->lower_context);
+    if (header->lower_context)
+        return context_value(header, context);
+    return or_default(identity_get(context ? context->identity : NULL, header->attribute), header);
+}
+
 /* Returns the value that the header gets; NULL: it cannot be decided. */
 static const char *value_of(const struct setter_node *node, size_t i,
                             const struct header_setting *header, const struct context *context)
 {
+    if (header->attribute || header->lower_context)
+        return value_of_request(header, context);
     if (header->value)
         return header->value;
-    if (header->value_file)
-        return node->files[i].value ? node->files[i].value : "";
-    if (header->attribute)
-        return or_default(identity_get(context ? context->identity : NULL, header->attribute),
-                          header);
-    return header->lower_context ? context_value(header, context) : "";
+    return node->files[i].value ? node->files[i].value : "";
 }
 
 static bool apply(const struct setter_node *node, size_t i, const struct header_setting *header,
@@ -320,7 +326,7 @@ static bool is_same(const struct component *extension, const struct context *one
     const struct header_setting *headers = headers_of(extension, &count);
     for (size_t i = 0; i < count; i++)
         if ((headers[i].attribute || headers[i].lower_context) &&
-            !is_equal(value_of(NULL, i, &headers[i], one), value_of(NULL, i, &headers[i], other)))
+            !is_equal(value_of_request(&headers[i], one), value_of_request(&headers[i], other)))
             return false;
     if (!additional(settings))
         return true;
@@ -334,8 +340,9 @@ const struct component_type headers_setter_extension_type = {
     .config = {.name = "headers_setter",
                .section = CONFIG_EXTENSIONS,
                .stability = {STABILITY_BETA},
-               .help = "Sets headers of the requests that exporters send, such as a tenant that the "
-                       "data came with. Exporters name it under `auth`.",
+               .help =
+                   "Sets headers of the requests that exporters send, such as a tenant that the "
+                   "data came with. Exporters name it under `auth`.",
                .fields = setter_fields,
                .config_size = sizeof(struct setter_settings),
                .check = check_setter},

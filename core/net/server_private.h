@@ -175,7 +175,7 @@ struct server {
 
     atomic_uint references; /* of the owner and each started part */
     struct gauge *open_gauge;
-    struct counter *over_budget; /* NULL, like open_gauge: no metrics */
+    struct counter *over_budget;     /* NULL, like open_gauge: no metrics */
     struct counter *unauthenticated; /* NULL also without options.auth */
     _Atomic(struct counter *) closed[CLOSE_REASON_COUNT];
 };
@@ -303,9 +303,9 @@ enum exchange_state {
     EXCHANGE_HEAD,
     EXCHANGE_BODY,
     EXCHANGE_AUTHENTICATING, /* complete, and waits for exchange_authenticated */
-    EXCHANGE_READY,         /* complete, in part->ready */
-    EXCHANGE_DECOMPRESSING, /* in a job */
-    EXCHANGE_WAITING,       /* on_request was called */
+    EXCHANGE_READY,          /* complete, in part->ready */
+    EXCHANGE_DECOMPRESSING,  /* in a job */
+    EXCHANGE_WAITING,        /* on_request was called */
     EXCHANGE_ANSWERED,
 };
 

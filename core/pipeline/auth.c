@@ -31,7 +31,8 @@ static const struct authenticator *authenticator_of(const struct config_type *ty
     return component_type_of(type)->authenticator;
 }
 
-/* Returns the roles of the extension. AUTH_NEEDS_TLS also if that of one that it adds to, and so on.
+/* Returns the roles of the extension. AUTH_NEEDS_TLS also if that of one that it adds to, and so
+ * on.
  */
 static unsigned roles_of(struct config_check *check, const char *key,
                          const struct config_component *extension)
@@ -169,8 +170,10 @@ static size_t decode_part(struct slice text, char room[AUTH_PARAM_MAX])
                 return AUTH_PARAM_MAX;
             c = (uint8_t)(high << 4 | low);
             i += 2;
+        } else if (c == '+') {
+            c = ' ';
         }
-        room[size++] = c == '+' && text.data[i] == '+' ? ' ' : (char)c;
+        memcpy(room + size++, &c, 1);
     }
     return size;
 }
@@ -217,11 +220,9 @@ struct slice auth_credential(const struct server_auth *auth, const struct exchan
 
 bool auth_header_is_allowed(const char *name)
 {
-    static const char *const ours[] = {"content-length",   "transfer-encoding",
-                                       "connection",       "upgrade",
-                                       "keep-alive",       "te",
-                                       "content-encoding", "content-type",
-                                       "host",             NULL};
+    static const char *const ours[] = {
+        "content-length",   "transfer-encoding", "connection", "upgrade", "keep-alive", "te",
+        "content-encoding", "content-type",      "host",       NULL};
     for (size_t i = 0; ours[i]; i++)
         if (strcasecmp(name, ours[i]) == 0)
             return false;
@@ -250,8 +251,9 @@ bool auth_headers_set(struct auth_headers *headers, const char *name, const char
 {
     struct slice text = slice_of_string(value);
     if (!http_is_field_value(text) || text.size > HEADER_VALUE_MAX) {
-        *why = verdict_of(GRPC_INVALID_ARGUMENT,
-                          "the value of the header %s is too long or not allowed in a header", name);
+        *why =
+            verdict_of(GRPC_INVALID_ARGUMENT,
+                       "the value of the header %s is too long or not allowed in a header", name);
         return false;
     }
     auth_headers_remove(headers, name);

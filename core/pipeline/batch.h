@@ -43,7 +43,7 @@ struct context {
     size_t entry_count;
     struct identity *identity; /* of an authenticated client (identity.h); one reference, or NULL.
                                   Apart from the headers, because a client may send any of those */
-    char peer[64]; /* client address */
+    char peer[64];             /* client address */
     struct arena arena;
 };
 /* Returns an empty context with one reference. */

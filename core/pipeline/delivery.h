@@ -90,8 +90,8 @@ struct delivery {
     /* A header that requests are sent by (`context`): sending_queue.batch joins only those where it
      * is equal. NULL: all. */
     const char *sent_by;
-    struct component *auth; /* the extension that sets headers of requests; NULL: none. Only those
-                               with equal headers are joined */
+    struct component *auth;   /* the extension that sets headers of requests; NULL: none. Only those
+                                 with equal headers are joined */
     uint64_t (*random)(void); /* NULL: random_u64 */
     /* the delivery's */
     struct list waiting; /* queue, oldest first */

@@ -19,8 +19,8 @@ struct identity *identity_new(const struct identity_attribute *attributes, size_
     atomic_init(&identity->references, 1);
     identity->count = count;
     for (size_t i = 0; i < count; i++)
-        identity->attributes[i] = (struct identity_attribute){
-            attributes[i].name, memory_strdup(attributes[i].value)};
+        identity->attributes[i] =
+            (struct identity_attribute){attributes[i].name, memory_strdup(attributes[i].value)};
     return identity;
 }
 

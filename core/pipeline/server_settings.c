@@ -251,8 +251,9 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.endpoint = endpoint;
     options.transport = transports[settings->transport];
     options.tls = settings->tls.enabled ? &settings->tls : NULL;
-    options.auth = auth_server(process, settings->auth.enabled ? settings->auth.authenticator : NULL,
-                               &settings->auth.request_params);
+    options.auth =
+        auth_server(process, settings->auth.enabled ? settings->auth.authenticator : NULL,
+                    &settings->auth.request_params);
     options.accept_http = true;
     options.max_body_bytes = (size_t)settings->max_request_body_size;
     options.compression_mask = compression_mask(&settings->compression_algorithms, &unknown);

@@ -74,8 +74,7 @@ static void on_settled(struct timer *timer)
     job_start(file->worker, &file->job);
 }
 
-static void on_status(uv_fs_poll_t *poll, int status, const uv_stat_t *before,
-                      const uv_stat_t *now)
+static void on_status(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
 {
     struct watched_status *self = container_of(poll, struct watched_status, poll);
     (void)before;

@@ -31,7 +31,7 @@ struct push {
 struct attempt {
     struct shipment *shipment;
     struct pushes *requests;
-    struct push *pushes;         /* target->max_requests */
+    struct push *pushes;      /* target->max_requests */
     struct http_header *base; /* headers of all attempts: the target's, with the tenant */
     size_t base_count;
     struct auth_headers headers; /* of this attempt; the last is content-encoding */

@@ -105,8 +105,9 @@ static void check_basicauth(void *config, struct config_check *check)
                            "only one of `htpasswd` or `client_auth` can be specified; give each an "
                            "extension of its own (basicauth/server, basicauth/client)");
     else if (!settings->htpasswd.enabled && !settings->client_auth.enabled)
-        config_check_error(check, "", "no credential source provided: it needs htpasswd, for "
-                                      "receivers, or client_auth, for exporters");
+        config_check_error(check, "",
+                           "no credential source provided: it needs htpasswd, for "
+                           "receivers, or client_auth, for exporters");
     if (settings->htpasswd.enabled)
         check_htpasswd(&settings->htpasswd, check);
     if (is_given(settings->client_auth.username) && strchr(settings->client_auth.username, ':'))
@@ -184,8 +185,7 @@ static bool basicauth_init(struct component *component, struct error *err)
     struct basicauth *basicauth = basicauth_of(component);
     const struct basicauth_settings *settings = component->settings;
     arena_init(&basicauth->arena, NULL);
-    bool fine =
-        !settings->htpasswd.enabled || read_users(basicauth, &settings->htpasswd, err);
+    bool fine = !settings->htpasswd.enabled || read_users(basicauth, &settings->htpasswd, err);
     if (!fine)
         arena_deinit(&basicauth->arena);
     return fine;

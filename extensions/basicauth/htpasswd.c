@@ -90,8 +90,8 @@ void htpasswd_finish(struct htpasswd *table)
     if (table->count > 1)
         qsort(table->users, table->count, sizeof *table->users, compare);
     for (uint32_t i = 0; i < table->count; i++) {
-        bool is_replaced = i + 1 < table->count &&
-                           strcmp(table->users[i].name, table->users[i + 1].name) == 0;
+        bool is_replaced =
+            i + 1 < table->count && strcmp(table->users[i].name, table->users[i + 1].name) == 0;
         if (!is_replaced)
             table->users[kept++] = table->users[i];
     }

@@ -23,8 +23,8 @@ struct known_password {
 struct password_check {
     struct job job;
     struct password_checks *checks;
-    struct list_link link;    /* of checks->waiting */
-    struct list waiters;      /* of waiter */
+    struct list_link link;     /* of checks->waiting */
+    struct list waiters;       /* of waiter */
     struct identity *identity; /* if it matches */
     size_t user;
     uint64_t peer; /* of the first waiter */
@@ -62,8 +62,8 @@ static void make_digest(const struct password_checks *checks, struct slice passw
     assert(password.size <= PASSWORD_MAX_BYTES);
     memcpy(text, checks->key, PASSWORD_DIGEST_BYTES);
     memcpy(text + PASSWORD_DIGEST_BYTES, password.data, password.size);
-    int ok = EVP_Digest(text, PASSWORD_DIGEST_BYTES + password.size, digest, NULL, EVP_sha256(),
-                        NULL);
+    int ok =
+        EVP_Digest(text, PASSWORD_DIGEST_BYTES + password.size, digest, NULL, EVP_sha256(), NULL);
     assert(ok == 1);
     explicit_bzero(text, sizeof text);
 }

@@ -201,8 +201,8 @@ static bool crypt_matches(const char *hash, struct slice password)
     char *text = memory_strndup(password.data, password.size);
     const char *made = crypt_r(text, hash, data);
     size_t size = strlen(hash);
-    bool fine = made && made[0] != '*' && strlen(made) == size &&
-                CRYPTO_memcmp(made, hash, size) == 0;
+    bool fine =
+        made && made[0] != '*' && strlen(made) == size && CRYPTO_memcmp(made, hash, size) == 0;
     explicit_bzero(text, password.size);
     explicit_bzero(data, sizeof *data);
     free(text);

@@ -102,8 +102,8 @@ static void on_gone(void *context, struct exchange *exchange)
 static const struct verdict unauthenticated = {
     .code = GRPC_UNAUTHENTICATED, .retry_after_ns = -1, .text = "no"};
 
-static enum server_auth_result begin_auth(const struct server_auth *auth,
-                                          struct exchange *exchange, struct verdict *why)
+static enum server_auth_result begin_auth(const struct server_auth *auth, struct exchange *exchange,
+                                          struct verdict *why)
 {
     struct target *target = auth->context;
     struct slice value = http_header_get(exchange_headers(exchange), "authorization");

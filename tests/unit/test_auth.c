@@ -81,8 +81,9 @@ static void values_that_no_header_has(void **state)
 static void names_that_are_not_set(void **state)
 {
     (void)state;
-    static const char *const refused[] = {"",     "a b",  "a:",        "Content-Length", "TE",
-                                          "Host", "Upgrade", "gRPC-Timeout", "content-type", "\xff"};
+    static const char *const refused[] = {
+        "",     "a b",     "a:",           "Content-Length", "TE",
+        "Host", "Upgrade", "gRPC-Timeout", "content-type",   "\xff"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_false(auth_header_is_allowed(refused[i]));
     assert_true(auth_header_is_allowed("Authorization"));
@@ -106,7 +107,7 @@ static void identities_are_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_of_a_query),    cmocka_unit_test(headers_are_set_and_removed),
+        cmocka_unit_test(parameters_of_a_query),     cmocka_unit_test(headers_are_set_and_removed),
         cmocka_unit_test(values_that_no_header_has), cmocka_unit_test(names_that_are_not_set),
         cmocka_unit_test(identities_are_shared),
     };

@@ -99,8 +99,7 @@ static void headers(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t room[BASIC_ROOM_BYTES];
         struct basic_credentials read;
-        const char *wrong =
-            basic_credentials_read(slice_of_string(cases[i].header), room, &read);
+        const char *wrong = basic_credentials_read(slice_of_string(cases[i].header), room, &read);
         if (cases[i].wrong) {
             assert_non_null(wrong);
             assert_string_equal(wrong, cases[i].wrong);

@@ -117,8 +117,7 @@ static void unknown_paths_are_refused_too(void **state)
     open_gate(&gate, &one);
     raw_client_send(&one, SLICE("GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"));
     assert_true(has(&one, "HTTP/1.1 401 "));
-    raw_client_send(&one,
-                    SLICE("GET /nothing HTTP/1.1\r\nHost: a\r\nAuthorization: yes\r\n\r\n"));
+    raw_client_send(&one, SLICE("GET /nothing HTTP/1.1\r\nHost: a\r\nAuthorization: yes\r\n\r\n"));
     assert_true(has(&one, "HTTP/1.1 404 "));
     assert_int_equal(gate.released, 1);
     close_gate(&gate, &one);
