@@ -376,10 +376,12 @@ static bool otlp_init(struct component *component, struct error *err)
 {
     struct otlp_receiver *receiver = receiver_of(component);
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
-    struct server_options grpc =
-        grpc_server_options(&protocols->grpc, component->process, component->label);
-    struct server_options http = http_server_options(
-        &protocols->http.server, protocols->http.endpoint, component->process, component->label);
+    struct server_options grpc = {0}, http = {0};
+    if (protocols->grpc.enabled)
+        grpc = grpc_server_options(&protocols->grpc, component->process, component->label);
+    if (protocols->http.enabled)
+        http = http_server_options(&protocols->http.server, protocols->http.endpoint,
+                                   component->process, component->label);
     bool fine = (!protocols->grpc.enabled || open_server(receiver, TRANSPORT_GRPC, &grpc, err)) &&
                 (!protocols->http.enabled || open_server(receiver, TRANSPORT_HTTP, &http, err));
     if (!fine)

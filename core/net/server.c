@@ -73,9 +73,9 @@ static void make_metrics(struct server *server)
         "Requests refused because their client, or all clients together, had used up their memory.",
         text_string(&labels));
     if (server->options.auth.begin)
-        server->unauthenticated = metrics_counter(
-            server->options.metrics, "profcol_server_unauthenticated_requests",
-            "Requests refused because of missing or wrong credentials.", text_string(&labels));
+        server->unauthenticated =
+            metrics_counter(server->options.metrics, "profcol_server_unauthenticated_requests",
+                            "Requests that the authenticator refused.", text_string(&labels));
     text_deinit(&labels);
 }
 

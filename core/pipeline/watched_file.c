@@ -100,6 +100,8 @@ void watched_file_start(struct watched_file *file, struct worker *worker)
     uv_fs_poll_init(&worker->loop, &file->status->poll);
     uv_fs_poll_start(&file->status->poll, on_status, file->path, POLL_MS);
     uv_unref((uv_handle_t *)&file->status->poll);
+    /* It may have changed since the caller read it, before libuv has its first status. */
+    worker_set_timer(worker, &file->settle, SETTLE_NS);
 }
 
 static void on_closed(uv_handle_t *handle)

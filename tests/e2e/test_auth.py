@@ -273,6 +273,17 @@ class Server(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
+    def test_what_is_not_enabled_is_not_looked_for(self):
+        config = """
+        extensions: {bearertokenauth: {token: t}}
+        receivers: {otlp: {protocols: {grpc: {enabled: false, auth: {authenticator: nobody}},
+                                       http: {endpoint: "127.0.0.1:@http@", auth: {enabled: false, authenticator: nobody}}}}}
+        exporters: {nop: , otlp_http: {endpoint: "http://127.0.0.1:1", auth: {authenticator: nobody}}}
+        service: {pipelines: {traces: {receivers: [otlp], exporters: [nop]}}}
+        """
+        with server.Profcol(config) as profcol:
+            self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), span())))
+
     def test_users_of_a_file(self):
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory) / "users"
