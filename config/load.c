@@ -113,23 +113,13 @@ static void check_sections(struct config_check *check, const struct config_node 
         const char *near = config_suggest(key->text, known, KNOWN);
         if (near && strcmp(near, key->text) == 0)
             continue;
-        config_error_at(
-            check, key->place, NULL, "unknown key %s%s%s%s", config_quote(check->arena, key->text),
-            near ? ", did you mean \""
-                 : "; the keys are receivers, processors, exporters, extensions, service",
-            near ? near : "", near ? "\"?" : "");
+        config_error_at(check, key->place, NULL, "unknown key %s%s%s%s",
+                        config_quote(check->arena, key->text),
+                        near ? ", did you mean \""
+                             : "; the keys are receivers, processors, exporters, connectors, "
+                               "extensions, service",
+                        near ? near : "", near ? "\"?" : "");
     }
-}
-
-static void refuse_connectors(struct config_check *check, const struct config_node *root)
-{
-    size_t found = config_node_find(root, "connectors");
-    if (found == SIZE_MAX || config_node_kind(root->items[found]) == CONFIG_NODE_NULL ||
-        (root->items[found]->kind == CONFIG_NODE_MAP && root->items[found]->count == 0))
-        return;
-    config_error_at(check, root->keys[found]->place, NULL,
-                    "connectors: profcol has no connectors; the option --signals traces,profiles "
-                    "leaves out those that lead to metrics or logs");
 }
 
 /* Reports missing sections without which no pipeline can run. */
@@ -152,7 +142,6 @@ static void decode(struct config_check *check, const struct config_node *root)
 {
     assert(root->kind == CONFIG_NODE_MAP && !check->stopped);
     check_sections(check, root);
-    refuse_connectors(check, root);
     require_sections(check, root);
     for (int section = 0; section < CONFIG_SECTION_COUNT; section++) {
         size_t found = config_node_find(root, config_section_names[section]);

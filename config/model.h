@@ -20,11 +20,19 @@ enum config_section {
     CONFIG_RECEIVERS,
     CONFIG_PROCESSORS,
     CONFIG_EXPORTERS,
+    CONFIG_CONNECTORS,
     CONFIG_EXTENSIONS,
     CONFIG_SECTION_COUNT
 };
 extern const char *const config_section_kinds[CONFIG_SECTION_COUNT]; /* "receiver" */
-enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
+/* In the order of enum signal (core/data/otlp.h). */
+enum config_signal {
+    CONFIG_TRACES,
+    CONFIG_PROFILES,
+    CONFIG_METRICS,
+    CONFIG_LOGS,
+    CONFIG_SIGNAL_COUNT
+};
 extern const char *const config_signal_names[CONFIG_SIGNAL_COUNT]; /* "traces" */
 enum stability {
     STABILITY_NONE,
@@ -38,8 +46,10 @@ struct config_type {
     const char *name;  /* "otlp_grpc" */
     const char *alias; /* deprecated name that still works, or NULL */
     enum config_section section;
-    enum stability stability[CONFIG_SIGNAL_COUNT]; /* of extensions: the first */
-    const char *help;                              /* one paragraph for the reference */
+    /* For each signal; of connectors: that they consume; of extensions: the first */
+    enum stability stability[CONFIG_SIGNAL_COUNT];
+    bool emits_metrics; /* of connectors: metrics, instead of the signal that they consume */
+    const char *help;   /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;
     /* An id of this type may be used in at most one pipeline of each signal, because its nodes
@@ -66,7 +76,7 @@ struct config_component {
 struct config_pipeline {
     const char *id; /* "traces", "profiles/slow" */
     enum config_signal signal;
-    const struct config_component **receivers;
+    const struct config_component **receivers; /* and connectors, as in exporters */
     size_t receiver_count;
     const struct config_component **processors;
     size_t processor_count;

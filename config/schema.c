@@ -250,8 +250,6 @@ void config_print_schema(const struct config_type *const *types, struct text *ou
     for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
         set(properties, config_section_names[section],
             section_schema(definitions, types, (enum config_section)section));
-    set(properties, "connectors",
-        json_pack("{s:[s,s],s:i}", "type", "object", "null", "maxProperties", 0));
     set(properties, "service", service_schema());
     json_t *schema =
         json_pack("{s:s,s:s,s:s,s:o,s:[s,s,s],s:b,s:o}", "$schema",

@@ -7,9 +7,11 @@
 
 enum { COMPONENTS_MAX = 1000 };
 
-const char *const config_section_names[] = {"receivers", "processors", "exporters", "extensions"};
-const char *const config_section_kinds[] = {"receiver", "processor", "exporter", "extension"};
-const char *const config_signal_names[] = {"traces", "profiles"};
+const char *const config_section_names[] = {"receivers", "processors", "exporters", "connectors",
+                                            "extensions"};
+const char *const config_section_kinds[] = {"receiver", "processor", "exporter", "connector",
+                                            "extension"};
+const char *const config_signal_names[] = {"traces", "profiles", "metrics", "logs"};
 
 /* ---- types ---- */
 
@@ -59,8 +61,12 @@ static void tell_unknown_type(struct config_check *check, enum config_section se
     const char *before = names.count == 1 ? "; there is only " : "; there are ";
     for (size_t i = 0; i < names.count; i++)
         text_printf(&list, "%s%s", i ? ", " : before, names.names[i]);
-    config_error_at(check, place, path, "unknown %s type %s%s", config_section_kinds[section],
-                    config_quote(arena, type), text_string(&list));
+    config_error_at(check, place, path, "unknown %s type %s%s%s", config_section_kinds[section],
+                    config_quote(arena, type), text_string(&list),
+                    section == CONFIG_CONNECTORS
+                        ? "; the option --signals traces,profiles leaves out connectors that lead "
+                          "to metrics or logs"
+                        : "");
     text_deinit(&list);
 }
 

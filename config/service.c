@@ -1,5 +1,6 @@
 #include "config/service.h"
 
+#include "config/connections.h"
 #include "config/node.h"
 #include "config/sections.h"
 #include "config/suggest.h"
@@ -45,6 +46,8 @@ static struct config_component *resolve(struct config_check *check, const struct
         return NULL;
     }
     struct config_component *component = config_find_component(check->config, section, id.text);
+    if (!component && (section == CONFIG_RECEIVERS || section == CONFIG_EXPORTERS))
+        component = config_find_component(check->config, CONFIG_CONNECTORS, id.text);
     if (!component)
         tell_undefined(check, item, path, section, &id);
     return component;
@@ -129,48 +132,61 @@ static bool read_pipeline_id(struct config_check *check, const struct config_pat
     out->id = id.text;
     if (problem)
         return config_error_at(check, key->place, path, "%s", problem);
-    if (strcmp(id.type, "metrics") == 0 || strcmp(id.type, "logs") == 0)
-        return config_error_at(
-            check, key->place, path,
-            "in \"%s\" id: profcol carries traces and profiles, not %s; the option "
-            "--signals traces,profiles leaves out such pipelines",
-            id.text, id.type);
     if (signal_of(id.type, &out->signal))
         return true;
     const char *near = config_suggest(id.type, config_signal_names, CONFIG_SIGNAL_COUNT);
     return config_error_at(check, key->place, path,
                            "in \"%s\" id: unknown pipeline signal: \"%s\"%s%s%s", id.text, id.type,
-                           near ? ", did you mean \"" : "; the signals are traces and profiles",
+                           near ? ", did you mean \""
+                                : "; the signals are traces, profiles, metrics and logs",
                            near ? near : "", near ? "\"?" : "");
 }
 
 static const char *signals_of(struct arena *arena, const struct config_type *type)
 {
-    const char *list = "";
-    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
-        if (type->stability[signal] != STABILITY_NONE)
-            list = arena_printf(arena, "%s%s%s", list, *list ? " and " : "",
-                                config_signal_names[signal]);
-    return *list ? list : "nothing";
+    const char *list = "", *last = NULL;
+    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++) {
+        if (type->stability[signal] == STABILITY_NONE)
+            continue;
+        if (last)
+            list = arena_printf(arena, "%s%s%s", list, *list ? ", " : "", last);
+        last = config_signal_names[signal];
+    }
+    if (!last)
+        return "nothing";
+    return *list ? arena_printf(arena, "%s and %s", list, last) : last;
+}
+
+/* Whether a component can be on a side of a pipeline. */
+static bool carries(const struct config_type *type, enum config_section side,
+                    enum config_signal signal)
+{
+    if (type->section == CONFIG_CONNECTORS && type->emits_metrics && side == CONFIG_RECEIVERS)
+        return signal == CONFIG_METRICS;
+    return type->stability[signal] != STABILITY_NONE;
 }
 
 static void check_signals(struct config_check *check, const struct config_path *path,
                           const struct config_node *list, const struct members *members,
-                          const struct config_pipeline *pipeline)
+                          enum config_section side, const struct config_pipeline *pipeline)
 {
     assert(list || members->count == 0);
     for (size_t i = 0; i < members->count; i++) {
         const struct config_component *component = members->items[i];
-        if (!component->type || component->type->stability[pipeline->signal] != STABILITY_NONE)
+        if (!component->type || carries(component->type, side, pipeline->signal))
             continue;
         struct config_place place = list->place;
         for (size_t k = 0; k < list->count; k++)
             if (strcmp(config_node_verbatim(list->items[k]), component->id) == 0)
                 place = list->items[k]->place;
-        config_error_at(check, place, path, "the %s \"%s\" does not support %s, only %s",
+        bool is_relayed = pipeline->signal == CONFIG_METRICS || pipeline->signal == CONFIG_LOGS;
+        config_error_at(check, place, path, "the %s \"%s\" does not support %s, only %s%s",
                         config_section_kinds[component->type->section], component->id,
                         config_signal_names[pipeline->signal],
-                        signals_of(check->arena, component->type));
+                        signals_of(check->arena, component->type),
+                        is_relayed ? "; profcol only relays metrics and logs: remove it from this "
+                                     "pipeline"
+                                   : "");
     }
 }
 
@@ -232,7 +248,7 @@ static struct members read_side(struct config_check *check, const struct config_
     assert((size_t)section < sizeof pipeline_keys / sizeof *pipeline_keys);
     const struct config_node *list = config_node_get(node, pipeline_keys[section]);
     struct members members = read_members(check, list, path, section);
-    check_signals(check, path, list, &members, pipeline);
+    check_signals(check, path, list, &members, section, pipeline);
     return members;
 }
 
@@ -356,6 +372,7 @@ void config_decode_service(struct config_check *check, const struct config_node 
     decode_extensions(check, &path, config_node_get(node, "extensions"));
     decode_pipelines(check, &path, key_or(node, "pipelines", key),
                      config_node_get(node, "pipelines"));
+    config_check_connections(check);
     struct config_path telemetry = {.parent = &path, .name = "telemetry"};
     config_telemetry_apply(check, &telemetry, key_or(node, "telemetry", key),
                            config_node_get(node, "telemetry"));

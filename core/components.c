@@ -15,6 +15,7 @@ extern const struct component_type nop_exporter_type;
 extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
+extern const struct component_type forward_connector_type;
 extern const struct component_type basicauth_extension_type;
 extern const struct component_type bearertokenauth_extension_type;
 extern const struct component_type headers_setter_extension_type;
@@ -36,6 +37,8 @@ const struct config_type *const component_types[] = {
     &otlp_grpc_exporter_type.config,
     &otlp_http_exporter_type.config,
     &pyroscope_exporter_type.config,
+
+    &forward_connector_type.config,
 
     &basicauth_extension_type.config,
     &bearertokenauth_extension_type.config,

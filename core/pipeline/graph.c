@@ -1,5 +1,6 @@
 #include "core/pipeline/graph.h"
 
+#include "config/connections.h"
 #include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
@@ -12,9 +13,9 @@
 /* Interval at which a draining worker checks whether it is done. */
 #define DRAIN_POLL_NS UINT64_C(2000000)
 
-/* The nodes on one worker. They are in the order in which data passes: receivers, then the
- * processors of all pipelines by their position, exporters, extensions. They are started from the
- * end. */
+/* The nodes on one worker. They are in the order in which data passes: receivers, then for each
+ * level of pipelines the processors by their position and the connectors, exporters, extensions.
+ * They are started from the end. */
 struct worker_graph {
     struct graph *graph;
     struct worker *worker;
@@ -27,6 +28,7 @@ struct worker_graph {
 struct graph {
     const struct config *config;
     struct process *process;
+    size_t *levels; /* of each pipeline: how many pipelines in a row lead to it */
     struct component **components;
     size_t component_count;
     bool components_ready; /* init was called for all components */
@@ -103,7 +105,12 @@ static void add_components(struct graph *graph, const struct config_component **
 
 static enum signal signal_of(const struct config_pipeline *pipeline)
 {
-    return pipeline->signal == CONFIG_TRACES ? SIGNAL_TRACES : SIGNAL_PROFILES;
+    _Static_assert(
+        (int)CONFIG_TRACES == (int)SIGNAL_TRACES && (int)CONFIG_PROFILES == (int)SIGNAL_PROFILES &&
+            (int)CONFIG_METRICS == (int)SIGNAL_METRICS && (int)CONFIG_LOGS == (int)SIGNAL_LOGS &&
+            (int)CONFIG_SIGNAL_COUNT == (int)SIGNAL_COUNT,
+        "the same order");
+    return (enum signal)pipeline->signal;
 }
 
 static bool is_exporter(const struct component *component)
@@ -188,23 +195,86 @@ static struct node *find_node(struct worker_graph *target, const struct componen
     return NULL;
 }
 
+/* ---- stages ---- */
+
 enum {
     STAGE_RECEIVERS = 0,
     STAGE_PROCESSORS = 1,
-    STAGE_EXPORTERS = 1 << 20,
+    STAGES_OF_LEVEL = 1 << 12, /* the last one is that of connectors */
+    STAGE_EXPORTERS = 1 << 30,
     STAGE_EXTENSIONS = STAGE_EXPORTERS + 1
 };
+
+static size_t level_of(const struct graph *graph, size_t index)
+{
+    const struct config_pipeline *pipelines = graph->config->pipelines;
+    if (graph->levels[index] > 0)
+        return graph->levels[index];
+    size_t level = 1;
+    for (size_t i = 0; i < graph->config->pipeline_count; i++)
+        if (config_pipeline_leads_to(&pipelines[i], &pipelines[index])) {
+            size_t before = level_of(graph, i); /* there is no cycle */
+            level = before + 1 > level ? before + 1 : level;
+        }
+    return graph->levels[index] = level;
+}
+
+static size_t first_stage(const struct graph *graph, const struct config_pipeline *pipeline)
+{
+    size_t level = graph->levels[pipeline - graph->config->pipelines];
+    assert(level > 0);
+    return (level - 1) * STAGES_OF_LEVEL;
+}
+
+static bool exports_to(const struct config_pipeline *pipeline, const struct component *component)
+{
+    for (size_t i = 0; i < pipeline->exporter_count; i++)
+        if (pipeline->exporters[i]->settings == component->settings)
+            return true;
+    return false;
+}
+
+/* Returns the stage of a connector after all pipelines of a signal that lead to it; 0 if none does.
+ */
+static size_t connector_stage(const struct graph *graph, const struct component *connector,
+                              enum signal signal)
+{
+    size_t stage = 0;
+    for (size_t i = 0; i < graph->config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &graph->config->pipelines[i];
+        if (signal_of(pipeline) != signal || !exports_to(pipeline, connector))
+            continue;
+        size_t after = first_stage(graph, pipeline) + STAGES_OF_LEVEL - 1;
+        stage = after > stage ? after : stage;
+    }
+    return stage;
+}
+
+static bool is_connector(const struct component *component)
+{
+    return component->type->config.section == CONFIG_CONNECTORS;
+}
+
+/* ---- the nodes of a pipeline ---- */
+
+/* Returns the node of an exporter or connector that consumes a signal. Adds it if necessary. */
+static struct node *exporter_node(struct worker_graph *target, struct component *component,
+                                  enum signal signal)
+{
+    struct node *node = find_node(target, component, signal);
+    if (node)
+        return node;
+    size_t stage = is_connector(component) ? connector_stage(target->graph, component, signal)
+                                           : STAGE_EXPORTERS;
+    return add_node(target, component, signal, NULL, stage);
+}
 
 static void add_exporters(struct worker_graph *target, const struct config_pipeline *pipeline,
                           struct outlet *outlet)
 {
-    enum signal signal = signal_of(pipeline);
     for (size_t i = 0; i < pipeline->exporter_count; i++) {
         struct component *component = find_component(target->graph, pipeline->exporters[i]);
-        struct node *node = find_node(target, component, signal);
-        if (!node)
-            node = add_node(target, component, signal, NULL, STAGE_EXPORTERS);
-        outlet_add(outlet, node);
+        outlet_add(outlet, exporter_node(target, component, signal_of(pipeline)));
     }
 }
 
@@ -217,7 +287,8 @@ static struct node *add_processors(struct worker_graph *target,
     struct node *next = NULL;
     for (size_t i = pipeline->processor_count; i-- > 0;) {
         struct component *component = find_component(target->graph, pipeline->processors[i]);
-        struct node *node = add_node(target, component, signal, pipeline->id, STAGE_PROCESSORS + i);
+        size_t stage = first_stage(target->graph, pipeline) + STAGE_PROCESSORS + i;
+        struct node *node = add_node(target, component, signal, pipeline->id, stage);
         if (next)
             outlet_add(&node->outlets[signal], next);
         else
@@ -227,21 +298,44 @@ static struct node *add_processors(struct worker_graph *target,
     return next;
 }
 
-/* Adds the receivers of a pipeline. first: its first processor; NULL if there is none. */
+/* Connects a node to a pipeline, which begins with the processor `first`, or has none if that is
+ * NULL. */
+static void begin_pipeline(struct worker_graph *target, struct node *node,
+                           const struct config_pipeline *pipeline, struct node *first)
+{
+    struct outlet *outlet = &node->outlets[signal_of(pipeline)];
+    if (first)
+        outlet_add(outlet, first);
+    else
+        add_exporters(target, pipeline, outlet);
+}
+
+/* Connects the nodes of a connector that emit the signal of the pipeline. */
+static void connect_connector(struct worker_graph *target, struct component *connector,
+                              const struct config_pipeline *pipeline, struct node *first)
+{
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        if (config_connector_emits(&connector->type->config, (enum config_signal)signal) ==
+                pipeline->signal &&
+            connector_stage(target->graph, connector, (enum signal)signal) > 0)
+            begin_pipeline(target, exporter_node(target, connector, (enum signal)signal), pipeline,
+                           first);
+}
+
+/* Adds the receivers of a pipeline, with one node each for all signals. */
 static void add_receivers(struct worker_graph *target, const struct config_pipeline *pipeline,
                           struct node *first)
 {
-    enum signal signal = signal_of(pipeline);
     for (size_t i = 0; i < pipeline->receiver_count; i++) {
         struct component *component = find_component(target->graph, pipeline->receivers[i]);
-        /* One node for all signals of a receiver. */
+        if (is_connector(component)) {
+            connect_connector(target, component, pipeline, first);
+            continue;
+        }
         struct node *node = find_node(target, component, SIGNAL_TRACES);
         if (!node)
             node = add_node(target, component, SIGNAL_TRACES, NULL, STAGE_RECEIVERS);
-        if (first)
-            outlet_add(&node->outlets[signal], first);
-        else
-            add_exporters(target, pipeline, &node->outlets[signal]);
+        begin_pipeline(target, node, pipeline, first);
     }
 }
 
@@ -284,6 +378,9 @@ struct graph *graph_new(const struct config *config, struct process *process, st
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&graph->all_drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    graph->levels = memory_zalloc(config->pipeline_count * sizeof *graph->levels);
+    for (size_t i = 0; i < config->pipeline_count; i++)
+        level_of(graph, i);
     collect_components(graph);
     prepare_components(graph);
     share_memory(graph);
@@ -472,6 +569,7 @@ void graph_free(struct graph *graph)
     for (size_t i = 0; i < graph->component_count; i++)
         free(graph->components[i]);
     free(graph->components);
+    free(graph->levels);
     pthread_cond_destroy(&graph->all_drained);
     pthread_mutex_destroy(&graph->lock);
     free(graph);

@@ -13,7 +13,7 @@ SOURCE = os.environ["PROFCOL_SOURCE"]
 BUILD = os.environ["PROFCOL_BUILD"]
 
 # What a file below a folder may include. The longest matching folder counts.
-COMPONENT_FOLDERS = ["receivers", "processors", "exporters", "extensions"]
+COMPONENT_FOLDERS = ["receivers", "processors", "exporters", "connectors", "extensions"]
 ABOVE_PIPELINE = ["core/base", "core/net", "core/data", "core/formats", "config", "core/pipeline"]
 ALLOWED = {
     "core/base": ["core/base"],

@@ -107,11 +107,13 @@ TYPE(debug, "debug", CONFIG_EXPORTERS, STABILITY_BETA, STABILITY_ALPHA, NULL, em
      .alias = NULL);
 TYPE(otlp_grpc, "otlp_grpc", CONFIG_EXPORTERS, STABILITY_STABLE, STABILITY_ALPHA, endpoint_fields,
      endpoint_settings, .alias = "otlp");
+TYPE(forward, "forward", CONFIG_CONNECTORS, STABILITY_BETA, STABILITY_ALPHA, NULL, empty_settings,
+     .alias = NULL);
 TYPE(health_check, "health_check", CONFIG_EXTENSIONS, STABILITY_NONE, STABILITY_NONE, NULL,
      empty_settings, .alias = NULL);
 
 const struct config_type *const fixture_types[] = {
-    &otlp_receiver, &kinds, &batch, &nop, &debug, &otlp_grpc, &health_check, NULL,
+    &otlp_receiver, &kinds, &batch, &nop, &debug, &otlp_grpc, &forward, &health_check, NULL,
 };
 
 /* ---- the world around ---- */

@@ -5,6 +5,7 @@
 #include "core/components.h"
 #include "core/data/json.h"
 #include "core/data/scan.h"
+#include "core/data/signals.h"
 #include "core/pipeline/graph.h"
 
 #include <setjmp.h>
@@ -36,6 +37,7 @@ static const struct {
     {CONFIG_EXPORTERS, "otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
     {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_CONNECTORS, "forward", ""},
     {CONFIG_EXTENSIONS, "basicauth", "{htpasswd: {inline: 'a:b'}}"},
     {CONFIG_EXTENSIONS, "bearertokenauth", "{token: t}"},
     {CONFIG_EXTENSIONS, "headers_setter", "{headers: [{key: a, value: b, action: upsert}]}"},
@@ -74,6 +76,8 @@ static void tables_are_in_order(void **state)
         assert_true(type->help[0] && type->help[strlen(type->help) - 1] == '.');
         assert_true(type->section == CONFIG_EXTENSIONS || type->stability[CONFIG_TRACES] ||
                     type->stability[CONFIG_PROFILES]);
+        assert_int_equal(type->stability[CONFIG_METRICS] != STABILITY_NONE,
+                         type->stability[CONFIG_LOGS] != STABILITY_NONE); /* both are relayed */
         assert_true(names_are_unique(type));
     }
 }
@@ -83,7 +87,7 @@ static void types_implement_what_their_kind_needs(void **state)
     (void)state;
     for (const struct config_type *const *at = component_types; *at; at++) {
         const struct component_type *type = component_type_of(*at);
-        bool takes = (*at)->section == CONFIG_PROCESSORS || (*at)->section == CONFIG_EXPORTERS;
+        bool takes = (*at)->section != CONFIG_RECEIVERS && (*at)->section != CONFIG_EXTENSIONS;
         assert_int_equal(type->consume != NULL, takes);
         assert_true(type->component_size == 0 || type->component_size >= sizeof(struct component));
         assert_true(type->node_size == 0 || type->node_size >= sizeof(struct node));
@@ -97,19 +101,28 @@ static const char *receiver_of(const struct config_type *type)
     return type->section == CONFIG_RECEIVERS ? type->name : "otlp";
 }
 
+static bool is_at_the_end(const struct config_type *type)
+{
+    return type->section == CONFIG_EXPORTERS || type->section == CONFIG_CONNECTORS;
+}
+
 static void print_pipeline(struct text *yaml, const struct config_type *type, enum signal signal)
 {
     if (type->section < CONFIG_EXTENSIONS && type->stability[signal] == STABILITY_NONE)
         return;
+    if (type->section == CONFIG_CONNECTORS)
+        text_printf(yaml, "    %s/behind: {receivers: [%s], exporters: [nop]}\n",
+                    type->emits_metrics ? "metrics" : signal_name(signal), type->name);
     text_printf(yaml, "    %s: {receivers: [%s], processors: [%s], exporters: [%s]}\n",
                 signal_name(signal), receiver_of(type),
                 type->section == CONFIG_PROCESSORS ? type->name : "",
-                type->section == CONFIG_EXPORTERS ? type->name : "nop");
+                is_at_the_end(type) ? type->name : "nop");
 }
 
 static struct config *configure(const struct config_type *type)
 {
-    static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
+    static const char *const sections[] = {"receivers", "processors", "exporters", "connectors",
+                                           "extensions"};
     struct text yaml = {0}, report = {0};
     if (type->section != CONFIG_RECEIVERS)
         text_printf(&yaml, "receivers: {otlp: %s}\n", minimal[0].settings);
@@ -120,8 +133,8 @@ static struct config *configure(const struct config_type *type)
     if (type->section == CONFIG_EXTENSIONS)
         text_printf(&yaml, "  extensions: [%s]\n", type->name);
     text_append(&yaml, "  pipelines:\n");
-    print_pipeline(&yaml, type, SIGNAL_TRACES);
-    print_pipeline(&yaml, type, SIGNAL_PROFILES);
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        print_pipeline(&yaml, type, (enum signal)signal);
     struct config *config =
         config_load_text(component_types, "test", slice_of_string(text_string(&yaml)), &report);
     if (!config)
@@ -215,7 +228,12 @@ static const char *const requests[SIGNAL_COUNT] = {
     "\"locationTable\":[{}],\"functionTable\":[{}],\"stringTable\":[\"\"],\"attributeTable\":[{}],"
     "\"stackTable\":[{}],\"linkTable\":[{},{\"traceId\":\"5b8efff798038103d269b633813fc60c\","
     "\"spanId\":\"eee19b7ec3c1b174\"}]}}",
+    "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"gauge\":{\"dataPoints\":[{}]}}]}]}]"
+    "}",
+    "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{}]}]}]}",
 };
+
+enum { NOTES = 2 * SIGNAL_COUNT }; /* for each of two workers */
 
 struct delivery_note {
     struct post post;       /* must be the first member */
@@ -246,12 +264,10 @@ static struct buffer *make_request(enum signal signal, struct budget *budget)
     struct error err = {0};
     bool over_budget = false;
     struct scan_result scan = {0};
-    bool is_traces = signal == SIGNAL_TRACES;
-    struct buffer *request =
-        json_to_protobuf(is_traces ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                         slice_of_string(requests[signal]), budget, &over_budget, &err);
-    if (!request || !(is_traces ? scan_traces : scan_profiles)(buffer_slice(request),
-                                                               &scan_limits_default, &scan, &err))
+    const struct signal_traits *traits = signal_traits(signal);
+    struct buffer *request = json_to_protobuf(traits->request, slice_of_string(requests[signal]),
+                                              budget, &over_budget, &err);
+    if (!request || !traits->scan(buffer_slice(request), &scan_limits_default, &scan, &err))
         fail_msg("%s", err.text);
     assert_int_equal(scan.items, 1);
     return request;
@@ -259,10 +275,11 @@ static struct buffer *make_request(enum signal signal, struct budget *budget)
 
 static void deliver(struct life *life, const struct config_type *type, struct delivery_note *notes)
 {
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < NOTES; i++) {
         struct delivery_note *note = &notes[i];
-        unsigned worker = i / 2;
-        *note = (struct delivery_note){.post.on_post = on_deliver, .signal = (enum signal)(i % 2)};
+        unsigned worker = i / SIGNAL_COUNT;
+        *note = (struct delivery_note){.post.on_post = on_deliver,
+                                       .signal = (enum signal)(i % SIGNAL_COUNT)};
         if (type->section < CONFIG_EXTENSIONS && type->stability[note->signal] == STABILITY_NONE) {
             note->settled = 1;
             continue;
@@ -281,13 +298,13 @@ static void each_ends_with_data_and_answers_for_it(void **state)
     for (const struct config_type *const *at = component_types; *at; at++)
         for (int patience = 0; patience < 2; patience++) {
             struct life life;
-            struct delivery_note notes[4];
+            struct delivery_note notes[NOTES];
             begin_life(&life, *at, 2);
             deliver(&life, *at, notes);
             graph_drain(life.graph);
             graph_wait_drained(life.graph, patience ? SECOND_NS / 10 : 0);
             end_life(&life);
-            for (unsigned i = 0; i < 4; i++)
+            for (unsigned i = 0; i < NOTES; i++)
                 if (notes[i].settled != 1)
                     fail_msg("%s: a receipt settled %u times", (*at)->name, notes[i].settled);
         }

@@ -1,0 +1,111 @@
+#include "tests/unit/config_fixture.h"
+
+#include "config/config.h"
+#include "core/components.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define COMPONENTS                                                                                 \
+    "receivers: {otlp: {protocols: {grpc: }}}\n"                                                   \
+    "exporters: {nop: }\n"                                                                         \
+    "connectors: {forward: , forward/2: }\n"                                                       \
+    "service: {pipelines: {"
+#define NOT_CONNECTED "t.yaml:3:14: error: connectors::forward: "
+#define NOT_CONNECTED_2 "t.yaml:3:25: error: connectors::forward/2: "
+
+static const char *const cases[][2] = {
+    {"traces/a: {receivers: [otlp], exporters: [forward]}, "
+     "traces/b: {receivers: [forward], exporters: [nop]}", ""},
+    /* several at each end, and one after the other */
+    {"traces/a: {receivers: [otlp], exporters: [forward]}, "
+     "traces/b: {receivers: [otlp], exporters: [forward, nop]}, "
+     "traces/c: {receivers: [forward], exporters: [forward/2]}, "
+     "traces/d: {receivers: [forward, forward/2], exporters: [nop]}", ""},
+    /* of two signals */
+    {"traces/a: {receivers: [otlp], exporters: [forward]}, "
+     "traces/b: {receivers: [forward], exporters: [nop]}, "
+     "logs/a: {receivers: [otlp], exporters: [forward]}, "
+     "logs/b: {receivers: [forward], exporters: [nop]}", ""},
+    {"traces/a: {receivers: [otlp], exporters: [forward]}",
+     NOT_CONNECTED "must be used as both receiver and exporter but is not used as receiver\n"},
+    {"traces/a: {receivers: [forward], exporters: [nop]}",
+     NOT_CONNECTED "must be used as both receiver and exporter but is not used as exporter\n"},
+    {"traces/a: {receivers: [otlp], exporters: [forward]}, "
+     "logs/b: {receivers: [forward], exporters: [nop]}",
+     NOT_CONNECTED "connector \"forward\" used as exporter in [traces/a] pipeline but not used in any "
+                   "supported receiver pipeline\n"
+     NOT_CONNECTED "connector \"forward\" used as receiver in [logs/b] pipeline but not used in any "
+                   "supported exporter pipeline\n"},
+    {"traces: {receivers: [otlp, forward], exporters: [nop, forward]}",
+     NOT_CONNECTED "cycle detected: pipeline \"traces\" leads back to pipeline \"traces\"\n"},
+    {"traces/a: {receivers: [otlp, forward/2], exporters: [forward]}, "
+     "traces/b: {receivers: [forward], exporters: [forward/2]}",
+     NOT_CONNECTED_2 "cycle detected: pipeline \"traces/b\" leads back to pipeline \"traces/a\"\n"},
+    {"traces: {receivers: [otlp], processors: [forward], exporters: [nop]}",
+     "t.yaml:4:64: error: service::pipelines::traces: references processor \"forward\" which is not "
+     "configured; it needs an entry under processors\n"},
+};
+
+static void connections(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct text yaml = {0}, report = {0};
+        text_printf(&yaml, COMPONENTS "%s}}\n", cases[i][0]);
+        struct config *config = config_load_text(component_types, "t.yaml",
+                                                 slice_of_string(text_string(&yaml)), &report);
+        assert_string_equal(text_string(&report), cases[i][1]);
+        assert_int_equal(config != NULL, cases[i][1][0] == '\0');
+        if (config)
+            config_free(config);
+        text_deinit(&yaml);
+        text_deinit(&report);
+    }
+}
+
+/* ---- an id that could be either ---- */
+
+static const struct field no_fields[] = {FIELD_END};
+#define SAME(SECTION)                                                                              \
+    {                                                                                              \
+        .name = "same", .section = (SECTION), .stability = {STABILITY_BETA}, .fields = no_fields,  \
+        .config_size = 1                                                                           \
+    }
+static const struct config_type same_receiver = SAME(CONFIG_RECEIVERS);
+static const struct config_type same_exporter = SAME(CONFIG_EXPORTERS);
+static const struct config_type same_connector = SAME(CONFIG_CONNECTORS);
+
+static void ambiguous_ids(void **state)
+{
+    (void)state;
+    static const struct config_type *const types[] = {&same_receiver, &same_exporter,
+                                                      &same_connector, NULL};
+    struct text report = {0};
+    assert_null(config_load_text(
+        types, "t.yaml",
+        SLICE("receivers: {same: }\n"
+              "exporters: {same/1: }\n"
+              "connectors: {same: , same/1: }\n"
+              "service: {pipelines: {traces: {receivers: [same], exporters: [same/1]}}}\n"),
+        &report));
+    assert_string_equal(text_string(&report),
+                        "t.yaml:3:14: error: connectors::same: ambiguous ID: found both "
+                        "\"same\" receiver and \"same\" connector; rename one, for example the connector "
+                        "to \"same/connector\"\n"
+                        "t.yaml:3:22: error: connectors::same/1: ambiguous ID: found both "
+                        "\"same/1\" exporter and \"same/1\" connector; rename one, for example the "
+                        "connector to \"same/1/connector\"\n");
+    text_deinit(&report);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(connections),
+        cmocka_unit_test(ambiguous_ids),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
