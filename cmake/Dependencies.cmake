@@ -23,6 +23,7 @@ need(SNAPPY snappy libsnappy-dev)
 need(LZ4 liblz4 liblz4-dev)
 need(XXHASH libxxhash libxxhash-dev)
 need(PCRE2 libpcre2-8 libpcre2-dev)
+need(CRYPT libcrypt libcrypt-dev)
 
 find_program(PROTOC_C protoc-c)
 if(NOT PROTOC_C)

@@ -2,6 +2,7 @@
 
 #include "config/decode.h"
 #include "config/node.h"
+#include "config/sections.h"
 #include "config/value.h"
 
 #include <assert.h>
@@ -66,6 +67,42 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 {
     if (node && config_node_kind(node) != CONFIG_NODE_NULL)
         config_check_error(check, key, "%s", why);
+}
+
+unsigned config_check_error_count(const struct config_check *check)
+{
+    return (unsigned)check->error_count;
+}
+
+bool config_check_is_used(const struct config_check *check)
+{
+    assert(check->component);
+    return check->component->used;
+}
+
+const struct config_component *config_check_extension(struct config_check *check, const char *key,
+                                                      const char *what, const char *id)
+{
+    struct config_id parsed;
+    const char *wrong = config_id_parse(check->arena, id, &parsed);
+    const struct config_component *found =
+        wrong ? NULL : config_find_component(check->config, CONFIG_EXTENSIONS, parsed.text);
+    const char *near =
+        wrong || found ? NULL : config_suggest_component(check, CONFIG_EXTENSIONS, &parsed);
+    const char *written = config_quote(check->arena, id);
+    if (wrong)
+        config_check_error(check, key, "%s %s: %s", what, written, wrong);
+    else if (!found)
+        config_check_error(check, key, "failed to resolve %s %s: %s not found; %s%s%s", what,
+                           written, what,
+                           near ? "did you mean \"" : "it needs an entry under extensions",
+                           near ? near : "", near ? "\"?" : "");
+    else if (!found->used)
+        config_check_error(check, key,
+                           "failed to resolve %s %s: it is not started; add it to "
+                           "service::extensions",
+                           what, written);
+    return found && found->used ? found : NULL;
 }
 
 struct arena *config_check_arena(struct config_check *check)

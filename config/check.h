@@ -12,6 +12,7 @@
 #include "core/base/arena.h"
 
 struct config_check;
+struct config_component;
 struct config_node;
 
 /* Reports an error at the position of `key` ("protocols::grpc::endpoint"; "" for the component
@@ -25,6 +26,15 @@ void config_check_warn(struct config_check *check, const char *key, const char *
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,
                          const char *key, const char *why);
+/* Returns how many errors were reported until now. */
+unsigned config_check_error_count(const struct config_check *check);
+/* Whether the component whose `check` runs is used by a pipeline or service::extensions. */
+bool config_check_is_used(const struct config_check *check);
+/* Returns the extension with this id, which must be in service::extensions. Returns NULL, after
+ * reporting an error at `key`, if there is none; `what` says what it is for: "authenticator". Its
+ * settings are decoded, if config_component.is_decoded, but its own `check` may run later. */
+const struct config_component *config_check_extension(struct config_check *check, const char *key,
+                                                      const char *what, const char *id);
 /* Returns the configuration's arena, for values that `check` derives. */
 struct arena *config_check_arena(struct config_check *check);
 

@@ -76,6 +76,7 @@ struct field {
     const char *const *names;  /* of an enum, NULL-terminated; letter case is ignored */
     const struct field *block; /* of BLOCK, OPTIONAL, LIST */
     size_t block_size;         /* sizeof the nested struct */
+    bool is_secret;            /* of STRINGS: the texts are never printed */
     bool required;             /* must be written, and not empty */
     bool inlined; /* a BLOCK whose keys are written in the parent itself (the Collector's "squash")
                    */

@@ -235,12 +235,16 @@ static void print_node_items(const struct printer *printer, const struct config_
 static void print_fields(const struct printer *printer, const struct field *fields,
                          const void *object, const void *defaults);
 
-static void print_strings(const struct printer *printer, const struct config_strings *strings)
+static void print_strings(const struct printer *printer, const struct config_strings *strings,
+                          bool is_secret)
 {
     text_append(printer->out, strings->count ? "\n" : " []\n");
     for (size_t i = 0; i < strings->count; i++) {
         text_printf(printer->out, "%*s  - ", printer->indent, "");
-        append_value(printer->out, strings->items[i]);
+        if (is_secret)
+            text_append(printer->out, "\"" REDACTED "\"");
+        else
+            append_value(printer->out, strings->items[i]);
         text_append_char(printer->out, '\n');
     }
 }
@@ -361,7 +365,7 @@ static void print_field(const struct printer *printer, const struct field *field
         print_list(printer, field, member);
         return;
     case FIELD_KIND_STRINGS:
-        print_strings(printer, member);
+        print_strings(printer, member, field->is_secret);
         return;
     case FIELD_KIND_PAIRS:
         print_pairs(printer, member);

@@ -17,6 +17,9 @@ extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
 extern const struct component_type forward_connector_type;
+extern const struct component_type basicauth_extension_type;
+extern const struct component_type bearertokenauth_extension_type;
+extern const struct component_type headers_setter_extension_type;
 extern const struct component_type health_check_extension_type;
 extern const struct component_type pprof_extension_type;
 extern const struct component_type zpages_extension_type;
@@ -41,6 +44,9 @@ const struct config_type *const component_types[] = {
 
     &forward_connector_type.config,
 
+    &basicauth_extension_type.config,
+    &bearertokenauth_extension_type.config,
+    &headers_setter_extension_type.config,
     &health_check_extension_type.config,
     &pprof_extension_type.config,
     &zpages_extension_type.config,

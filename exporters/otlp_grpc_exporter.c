@@ -10,6 +10,7 @@
  * Thread: only its worker uses a client.
  */
 #include "core/data/signals.h"
+#include "core/pipeline/auth.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
@@ -39,7 +40,7 @@ struct grpc_settings {
     uint64_t read_buffer_size;
     uint64_t write_buffer_size;
     bool wait_for_ready;
-    const struct config_node *auth;
+    struct auth_settings auth;
     const struct config_node *middlewares;
     struct endpoint place; /* derived from endpoint */
 };
@@ -114,10 +115,21 @@ static const struct field grpc_fields[] = {
                .fallback = "524288", .ignored = true),
     FIELD_BOOL(grpc_settings, wait_for_ready,
                "Requests wait for the connection within their timeout.", .ignored = true),
-    FIELD_NODE(grpc_settings, auth, "Not supported yet; put the credential into `headers`."),
+    FIELD_OPTIONAL(grpc_settings, auth, auth_settings, auth_fields,
+                   "An extension sets headers of every request, such as credentials."),
     FIELD_NODE(grpc_settings, middlewares, "Not supported."),
     FIELD_END,
 };
+
+/* Whether TLS is used, by the rules of grpc-go and configtls. */
+static bool uses_tls(const struct grpc_settings *settings)
+{
+    if (settings->place.scheme != ENDPOINT_NO_SCHEME)
+        return settings->place.scheme == ENDPOINT_HTTPS;
+    const struct tls_client_settings *tls = &settings->tls;
+    bool has_ca = (tls->ca_file && tls->ca_file[0]) || (tls->ca_pem && tls->ca_pem[0]);
+    return !tls->insecure || has_ca;
+}
 
 static void check_grpc(void *config, struct config_check *check)
 {
@@ -134,8 +146,7 @@ static void check_grpc(void *config, struct config_check *check)
     otlp_headers_check(&settings->headers, true, check, "headers");
     sending_queue_check(&settings->sending_queue, check, "sending_queue");
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
-    config_check_refuse(check, settings->auth, "auth",
-                        "authenticators are not supported yet, put the credential into headers");
+    auth_client_check(&settings->auth, !uses_tls(settings), check);
     config_check_refuse(check, settings->middlewares, "middlewares",
                         "middlewares are not supported");
 }
@@ -156,6 +167,8 @@ static void init_target(struct grpc_exporter *exporter, enum signal signal)
         .queue = &settings->sending_queue,
         .retry = &settings->retry_on_failure,
     };
+    if (settings->auth.enabled)
+        target->auth = auth_find(exporter->component.process, settings->auth.authenticator);
     const char *agent =
         settings->user_agent && settings->user_agent[0]
             ? settings->user_agent
@@ -185,16 +198,6 @@ static void grpc_deinit(struct component *component)
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         delivery_shared_deinit(&exporter->targets[signal].shared);
     arena_deinit(&exporter->arena);
-}
-
-/* Whether TLS is used, by the rules of grpc-go and configtls. */
-static bool uses_tls(const struct grpc_settings *settings)
-{
-    if (settings->place.scheme != ENDPOINT_NO_SCHEME)
-        return settings->place.scheme == ENDPOINT_HTTPS;
-    const struct tls_client_settings *tls = &settings->tls;
-    bool has_ca = (tls->ca_file && tls->ca_file[0]) || (tls->ca_pem && tls->ca_pem[0]);
-    return !tls->insecure || has_ca;
 }
 
 static struct client *make_client(const struct grpc_exporter *exporter, struct worker *worker,

@@ -9,6 +9,7 @@
  * Thread: each node on its worker.
  */
 #include "core/data/signals.h"
+#include "core/pipeline/auth.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
@@ -48,7 +49,7 @@ struct http_settings {
     int64_t http2_ping_timeout;
     bool force_attempt_http2;
     const char *proxy_url;
-    const struct config_node *auth;
+    struct auth_settings auth;
     const struct config_node *cookies;
     const struct config_node *middlewares;
     struct endpoint places[SIGNAL_COUNT]; /* derived from the endpoints; url NULL: none */
@@ -135,7 +136,8 @@ static const struct field http_fields[] = {
                    .min = "0s"),
     FIELD_BOOL(http_settings, force_attempt_http2, "Offer HTTP/2 over TLS.", .fallback = "true"),
     FIELD_STRING(http_settings, proxy_url, "Proxies are not supported."),
-    FIELD_NODE(http_settings, auth, "Not supported yet; put the credential into `headers`."),
+    FIELD_OPTIONAL(http_settings, auth, auth_settings, auth_fields,
+                   "An extension sets headers of every request, such as credentials."),
     FIELD_NODE(http_settings, cookies, "Not supported."),
     FIELD_NODE(http_settings, middlewares, "Not supported."),
     FIELD_END,
@@ -212,8 +214,7 @@ static void check_http(void *config, struct config_check *check)
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
     if (is_given(settings->proxy_url))
         config_check_error(check, "proxy_url", "proxies are not supported");
-    config_check_refuse(check, settings->auth, "auth",
-                        "authenticators are not supported yet, put the credential into headers");
+    auth_client_check(&settings->auth, false, check);
     config_check_refuse(check, settings->cookies, "cookies", "cookies are not supported");
     config_check_refuse(check, settings->middlewares, "middlewares",
                         "middlewares are not supported");
@@ -238,6 +239,8 @@ static void init_target(struct http_exporter *exporter, enum signal signal)
         .queue = &settings->sending_queue,
         .retry = &settings->retry_on_failure,
     };
+    if (settings->auth.enabled)
+        target->auth = auth_find(exporter->component.process, settings->auth.authenticator);
     const char *agent =
         arena_printf(&exporter->arena, "profcol/%s", exporter->component.process->version);
     otlp_target_set_headers(target, &exporter->arena, agent, &settings->headers);

@@ -276,11 +276,11 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct otlp_request *request = *request_io;
     struct worker *worker = exchange_worker(exchange);
     assert(request->items > 0 && receiver->nodes[worker->index]->worker == worker);
-    struct context *metadata =
-        includes_metadata(receiver, request->transport) ? received_metadata(exchange) : NULL;
+    struct context *context =
+        received_context(exchange, includes_metadata(receiver, request->transport));
     received_init(&request->received, exchange, on_settled);
     struct batch *batch = batch_new(worker, request->signal, body, request->items,
-                                    &request->received.receipt, metadata);
+                                    &request->received.receipt, context);
     batch->peer = exchange_peer_key(exchange);
     *request_io = NULL; /* the receipt owns it from here on */
     node_forward(receiver->nodes[worker->index], batch);
@@ -397,10 +397,12 @@ static bool otlp_init(struct component *component, struct error *err)
 {
     struct otlp_receiver *receiver = receiver_of(component);
     const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
-    struct server_options grpc =
-        grpc_server_options(&protocols->grpc, component->process, component->label);
-    struct server_options http = http_server_options(
-        &protocols->http.server, protocols->http.endpoint, component->process, component->label);
+    struct server_options grpc = {0}, http = {0};
+    if (protocols->grpc.enabled)
+        grpc = grpc_server_options(&protocols->grpc, component->process, component->label);
+    if (protocols->http.enabled)
+        http = http_server_options(&protocols->http.server, protocols->http.endpoint,
+                                   component->process, component->label);
     bool fine = (!protocols->grpc.enabled || open_server(receiver, TRANSPORT_GRPC, &grpc, err)) &&
                 (!protocols->http.enabled || open_server(receiver, TRANSPORT_HTTP, &http, err));
     if (!fine)

@@ -588,6 +588,8 @@ static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
         break;
     case HTTP1_BODY:
     case HTTP1_CHUNKED:
+        if (was_answered(http1)) /* refused by a job; http1_output goes on */
+            break;
         deadline = server_exchange_body_deadline(http1->exchange);
         if (now_ns >= deadline) {
             drop_exchange(http1);

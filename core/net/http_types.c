@@ -63,6 +63,28 @@ bool http_is_authority(struct slice text)
     return true;
 }
 
+bool http_is_token(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] == '\0' ||
+            (!isalnum(text.data[i]) && !strchr("!#$%&'*+-.^_`|~", text.data[i])))
+            return false;
+    return text.size > 0;
+}
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool http_is_field_value(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] == 0x7f || (text.data[i] < 0x20 && text.data[i] != '\t'))
+            return false;
+    return text.size == 0 || (!is_blank(text.data[0]) && !is_blank(text.data[text.size - 1]));
+}
+
 bool http_is_media_type(struct slice content_type, const char *type)
 {
     const uint8_t *semicolon =

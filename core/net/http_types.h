@@ -34,6 +34,11 @@ struct slice http_header_get(const struct http_headers *headers, const char *nam
 size_t http_header_count(const struct http_headers *headers, const char *name);
 /* Whether the text is host [":" port] (RFC 3986, section 3.2, without userinfo), or empty. */
 bool http_is_authority(struct slice text);
+/* Whether the text can be the name of a field (RFC 9110, section 5.1), in any letter case. */
+bool http_is_token(struct slice text);
+/* Whether the text can be the value of a field (RFC 9110, section 5.5): no control characters other
+ * than tabs, no white space at its ends. */
+bool http_is_field_value(struct slice text);
 /* Whether a Content-Type has this media type, ignoring its parameters and case. */
 bool http_is_media_type(struct slice content_type, const char *type);
 /* Returns the delay in nanoseconds that Retry-After asks for, in seconds or as a date (RFC 9110,

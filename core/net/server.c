@@ -72,6 +72,10 @@ static void make_metrics(struct server *server)
         server->options.metrics, "profcol_server_requests_over_budget",
         "Requests refused because their client, or all clients together, had used up their memory.",
         text_string(&labels));
+    if (server->options.auth.begin)
+        server->unauthenticated =
+            metrics_counter(server->options.metrics, "profcol_server_unauthenticated_requests",
+                            "Requests that the authenticator refused.", text_string(&labels));
     text_deinit(&labels);
 }
 

@@ -28,6 +28,25 @@ struct verdict;
 
 enum server_dialect { SERVER_HTTP, SERVER_GRPC }; /* of an exchange */
 
+enum server_auth_result { SERVER_AUTH_ACCEPTED, SERVER_AUTH_REFUSED, SERVER_AUTH_LATER };
+
+/* Decides by its head whether a request may be served. Plain HTTP is asked before on_head, so
+ * unknown paths are refused, too; gRPC after on_head, as in gRPC-Go. The server answers what is
+ * refused. While the result is awaited, the body may arrive, but is not delivered. */
+struct server_auth {
+    void *context;
+    const struct config_strings *request_params; /* for `begin`; may be NULL */
+    /* REFUSED: sets *why. LATER: calls exchange_authenticated when it knows, never inside. NULL:
+     * every request may be served. */
+    enum server_auth_result (*begin)(const struct server_auth *auth, struct exchange *exchange,
+                                     struct verdict *why);
+    /* The exchange ends before exchange_authenticated, which must not be called any more. */
+    void (*cancel)(const struct server_auth *auth, struct exchange *exchange);
+    /* Drops the identity of an accepted exchange (exchange_set_identity). */
+    void (*release)(void *identity);
+    const char *challenge; /* WWW-Authenticate of a refusal; NULL: none */
+};
+
 struct server_options {
     const char *endpoint;  /* host:port; or a path with transport unix */
     const char *transport; /* tcp, tcp4, tcp6, unix */
@@ -47,6 +66,7 @@ struct server_options {
     int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,
         keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
     struct config_pairs response_headers;
+    struct server_auth auth;
     const char *label;                /* for logs: "receiver otlp" */
     struct budget *budget;            /* for data that connections receive; NULL: none */
     struct source_accounts *accounts; /* accounts of clients, children of the budget; NULL: none */
@@ -118,6 +138,12 @@ bool exchange_is_secure(const struct exchange *exchange);
 /* Set and return a pointer of the handler's own. */
 void exchange_set_data(struct exchange *exchange, void *data);
 void *exchange_data(const struct exchange *exchange);
+/* After SERVER_AUTH_LATER: the result, with which the request goes on or is refused. */
+void exchange_authenticated(struct exchange *exchange, const struct verdict *verdict);
+/* Set and return what the authenticator knows of the client: a pointer of its own, which the
+ * exchange releases. While the result is awaited, it may be anything. */
+void exchange_set_identity(struct exchange *exchange, void *identity);
+void *exchange_identity(const struct exchange *exchange);
 /* From on_request to the answer: whether the client no longer waits for it, because it went away
  * or its deadline has passed. */
 bool exchange_is_abandoned(const struct exchange *exchange);

@@ -401,6 +401,15 @@ void server_exchange_finish(struct exchange *exchange)
         exchange->body = buffer_new_charged(0, exchange->budget);
     if (exchange->dialect == SERVER_GRPC && !check_grpc_end(exchange))
         return;
+    if (exchange->auth_waits)
+        exchange->state = EXCHANGE_AUTHENTICATING;
+    else
+        server_exchange_finish_authenticated(exchange);
+}
+
+void server_exchange_finish_authenticated(struct exchange *exchange)
+{
+    assert(exchange->state == EXCHANGE_BODY && exchange->body_complete && !exchange->auth_waits);
     if (is_compressed(exchange) && (exchange->body->size >= DECOMPRESS_LARGE_BYTES ||
                                     plain_claim(exchange) > DECOMPRESS_PLAIN_BYTES))
         start_decompression(exchange);

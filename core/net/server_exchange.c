@@ -60,10 +60,24 @@ static void free_store(struct exchange *exchange)
     }
 }
 
+/* Ends the wait for exchange_authenticated, if there is one. */
+static void cancel_auth(struct exchange *exchange)
+{
+    const struct server_auth *auth = &exchange->part->server->options.auth;
+    if (!exchange->auth_waits)
+        return;
+    exchange->auth_waits = false;
+    auth->cancel(auth, exchange);
+    exchange->identity = NULL;
+}
+
 void server_exchange_free(struct exchange *exchange)
 {
     struct server_part *part = exchange->part;
     assert(!exchange->held);
+    cancel_auth(exchange);
+    if (exchange->identity)
+        part->server->options.auth.release(exchange->identity);
     cancel_deadline(exchange);
     budget_release(exchange->budget, exchange->charged_bytes);
     buffer_unref(exchange->body);
@@ -185,6 +199,7 @@ static void mark_answered(struct exchange *exchange)
 {
     assert(exchange->connection && exchange->state != EXCHANGE_ANSWERED);
     cancel_deadline(exchange);
+    cancel_auth(exchange);
     exchange->state = EXCHANGE_ANSWERED;
     exchange->since_ns = exchange->part->worker->now_ns;
 }
@@ -396,21 +411,84 @@ static bool check_dialect(struct exchange *exchange)
     return false;
 }
 
+/* ---- authentication ---- */
+
+static void refuse_unauthenticated(struct exchange *exchange, const struct verdict *verdict)
+{
+    assert(!verdict_is_ok(verdict) && !exchange->auth_waits);
+    struct server_part *part = exchange->part;
+    exchange->is_challenged = verdict->code == GRPC_UNAUTHENTICATED;
+    if (part->server->unauthenticated)
+        counter_add(part->server->unauthenticated, part->worker->index, 1);
+    server_exchange_refuse(exchange, verdict_http_status(verdict), verdict);
+}
+
+/* False after having answered. */
+static bool authenticate(struct exchange *exchange)
+{
+    const struct server_auth *auth = &exchange->part->server->options.auth;
+    struct verdict why;
+    if (!auth->begin)
+        return true;
+    switch (auth->begin(auth, exchange, &why)) {
+    case SERVER_AUTH_ACCEPTED:
+        return true;
+    case SERVER_AUTH_LATER:
+        exchange->auth_waits = true;
+        return true;
+    case SERVER_AUTH_REFUSED:
+        break;
+    }
+    refuse_unauthenticated(exchange, &why);
+    return false;
+}
+
+void exchange_authenticated(struct exchange *exchange, const struct verdict *verdict)
+{
+    assert(exchange->auth_waits && exchange->connection);
+    exchange->auth_waits = false;
+    if (!verdict_is_ok(verdict)) {
+        refuse_unauthenticated(exchange, verdict);
+        return;
+    }
+    if (exchange->state != EXCHANGE_AUTHENTICATING)
+        return; /* its body still arrives */
+    exchange->state = EXCHANGE_BODY;
+    server_exchange_finish_authenticated(exchange);
+}
+
+void exchange_set_identity(struct exchange *exchange, void *identity)
+{
+    exchange->identity = identity;
+}
+
+void *exchange_identity(const struct exchange *exchange)
+{
+    assert(!exchange->auth_waits);
+    return exchange->identity;
+}
+
+/* Whether the handler wants the request. False after having answered. */
+static bool ask_handler(struct exchange *exchange)
+{
+    const struct server *server = exchange->part->server;
+    bool is_wanted = server->handler->on_head(server->context, exchange);
+    assert(is_wanted == (exchange->state == EXCHANGE_HEAD));
+    return is_wanted;
+}
+
 void server_exchange_head_done(struct exchange *exchange, int64_t length)
 {
     assert(exchange->connection && exchange->state == EXCHANGE_HEAD);
-    struct server *server = exchange->part->server;
     exchange->method_is_head = slice_is(exchange->method, "HEAD");
     exchange->since_ns = exchange->part->worker->now_ns;
     if (!check_dialect(exchange))
         return;
-    if (!server->handler->on_head(server->context, exchange)) {
-        assert(exchange->state == EXCHANGE_ANSWERED);
+    bool is_grpc_call = exchange->dialect == SERVER_GRPC;
+    if ((!is_grpc_call && !authenticate(exchange)) || !ask_handler(exchange) ||
+        (is_grpc_call && !authenticate(exchange)))
         return;
-    }
-    assert(exchange->state == EXCHANGE_HEAD);
-    if (exchange->dialect == SERVER_GRPC ? !check_grpc_encoding(exchange)
-                                         : !check_content_encoding(exchange))
+    if (is_grpc_call ? !check_grpc_encoding(exchange) : !check_content_encoding(exchange))
         return;
     server_exchange_begin_body(exchange, length);
 }
@@ -505,8 +583,19 @@ struct buffer *exchange_take_body(struct exchange *exchange)
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,
                       struct slice body, const struct http_header *extra, size_t extra_count)
 {
+    enum { EXTRA_MAX = 8 };
     if (!begin_answer(exchange))
         return;
+    const char *challenge = exchange->part->server->options.auth.challenge;
+    struct http_header more[EXTRA_MAX + 1];
+    if (exchange->is_challenged && challenge) {
+        assert(extra_count <= EXTRA_MAX);
+        if (extra_count > 0)
+            memcpy(more, extra, extra_count * sizeof *more);
+        more[extra_count++] =
+            (struct http_header){SLICE("www-authenticate"), slice_of_string(challenge)};
+        extra = more;
+    }
     struct answer answer = {status, content_type, body, extra, extra_count};
     exchange->connection->protocol->answer(exchange, &answer);
     server_exchange_release_body(exchange);

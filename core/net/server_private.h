@@ -175,7 +175,8 @@ struct server {
 
     atomic_uint references; /* of the owner and each started part */
     struct gauge *open_gauge;
-    struct counter *over_budget; /* NULL, like open_gauge: no metrics */
+    struct counter *over_budget;     /* NULL, like open_gauge: no metrics */
+    struct counter *unauthenticated; /* NULL also without options.auth */
     _Atomic(struct counter *) closed[CLOSE_REASON_COUNT];
 };
 
@@ -301,9 +302,10 @@ void server_connection_settle(struct connection *connection);
 enum exchange_state {
     EXCHANGE_HEAD,
     EXCHANGE_BODY,
-    EXCHANGE_READY,         /* complete, in part->ready */
-    EXCHANGE_DECOMPRESSING, /* in a job */
-    EXCHANGE_WAITING,       /* on_request was called */
+    EXCHANGE_AUTHENTICATING, /* complete, and waits for exchange_authenticated */
+    EXCHANGE_READY,          /* complete, in part->ready */
+    EXCHANGE_DECOMPRESSING,  /* in a job */
+    EXCHANGE_WAITING,        /* on_request was called */
     EXCHANGE_ANSWERED,
 };
 
@@ -321,6 +323,9 @@ struct exchange {
     bool body_complete; /* the client has sent everything */
     bool method_is_head;
     bool has_trailers;
+    bool auth_waits;    /* for exchange_authenticated */
+    bool is_challenged; /* its answer has WWW-Authenticate */
+    void *identity;
     void *data;
     struct slice method, path, query;
     struct http_headers headers;
@@ -389,6 +394,8 @@ void server_exchange_body_filled(struct exchange *exchange, size_t size);
 /* Call it when the client has sent everything. The request is delivered to the handler: at once,
  * after a job has decompressed its body, or when its turn comes. */
 void server_exchange_finish(struct exchange *exchange);
+/* The same, once the client is authenticated. */
+void server_exchange_finish_authenticated(struct exchange *exchange);
 /* Delivers the request to the handler. */
 void server_exchange_deliver(struct exchange *exchange);
 /* Returns the time by which more of the body must have arrived, by its minimum rate. */

@@ -128,10 +128,8 @@ static void check_sources(struct action_check *c)
     if (attribute_setting_is_given(a->from_context) &&
         strncmp(a->from_context, "metadata.", 9) != 0 &&
         strncmp(a->from_context, "auth.", 5) != 0 && strcmp(a->from_context, "client.address") != 0)
-        tell(c, "from_context", "\"%s\" is neither metadata.NAME nor client.address",
+        tell(c, "from_context", "\"%s\" is none of metadata.NAME, auth.NAME and client.address",
              a->from_context);
-    if (attribute_setting_is_given(a->from_context) && strncmp(a->from_context, "auth.", 5) == 0)
-        tell(c, "from_context", "auth attributes are not supported");
 }
 
 static void check_other_fields(struct action_check *c)

@@ -2,6 +2,7 @@
 #include "core/data/attributes.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/attribute_actions_private.h"
+#include "core/pipeline/identity.h"
 
 #include <assert.h>
 
@@ -87,6 +88,8 @@ static bool value_from_context(struct edit *edit, const char *from, struct slice
             name[size++] = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
         name[size] = '\0';
         text = context_get(edit->context, name);
+    } else if (strncmp(from, "auth.", 5) == 0 && edit->context) {
+        text = identity_get(edit->context->identity, from + 5);
     }
     if (!text || !utf8_is_valid(slice_of_string(text)))
         return false; /* unlike a header, an OTLP string must be UTF-8 */

@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/worker.h"
 #include "core/data/signals.h"
+#include "core/pipeline/identity.h"
 #include "core/pipeline/queue.h"
 #include "core/pipeline/reservation.h"
 
@@ -31,6 +32,7 @@ void context_unref(struct context *context)
     assert(references > 0);
     if (references > 1)
         return;
+    identity_unref(context->identity);
     arena_deinit(&context->arena);
     free(context);
 }

@@ -22,6 +22,7 @@
 #include "core/pipeline/receipt.h"
 
 struct branch;
+struct identity;
 struct queue;
 struct reservation;
 struct worker;
@@ -40,7 +41,9 @@ struct context {
         const char *value;
     } * entries;
     size_t entry_count;
-    char peer[64]; /* client address */
+    struct identity *identity; /* of an authenticated client (identity.h); one reference, or NULL.
+                                  Apart from the headers, because a client may send any of those */
+    char peer[64];             /* client address */
     struct arena arena;
 };
 /* Returns an empty context with one reference. */

@@ -26,9 +26,14 @@
 #include "core/pipeline/node.h"
 #include "core/pipeline/outlet.h"
 
+struct authenticator;
+
 struct component_type {
     struct config_type config; /* name, section, stability, fields, check; the first member, so
                                 * that a config_type can be cast */
+
+    /* Of an extension that authenticates (auth.h); NULL: it does not. */
+    const struct authenticator *authenticator;
 
     /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
      * before init. */

@@ -97,6 +97,8 @@ struct delivery {
     /* Name of a header that decides where requests go: sending_queue.batch merges only requests
      * with equal values of it (`context`). NULL: merges all. */
     const char *sent_by;
+    struct component *auth;   /* the extension that sets headers of requests; NULL: none. Only those
+                                 with equal headers are joined */
     uint64_t (*random)(void); /* NULL: random_u64 */
     /* private to the delivery: */
     struct list waiting; /* queue, oldest first */

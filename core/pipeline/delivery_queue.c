@@ -1,6 +1,7 @@
 #include "core/base/job.h"
 #include "core/base/memory.h"
 #include "core/data/signals.h"
+#include "core/pipeline/auth.h"
 #include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/delivery_private.h"
@@ -197,7 +198,8 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader)
            leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
-           strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0;
+           strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0 &&
+           auth_is_same(delivery->auth, leader->batch->context, next->batch->context);
 }
 
 static struct receipt_group *move_receipt(struct receipt_group *group, struct batch *batch)

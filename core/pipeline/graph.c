@@ -140,8 +140,12 @@ static void collect_components(struct graph *graph)
         add_components(graph, pipeline->processors, pipeline->processor_count, signal_of(pipeline));
         add_components(graph, pipeline->exporters, pipeline->exporter_count, signal_of(pipeline));
     }
+    size_t first = graph->component_count;
     for (size_t i = 0; i < config->extension_count; i++)
         add_component(graph, config->extensions[i]);
+    graph->process->extension_count = graph->component_count - first;
+    graph->process->extensions =
+        graph->components ? graph->components + first : NULL; /* no component is added later */
 }
 
 static void deinit_components(struct graph *graph, size_t count)
@@ -587,6 +591,8 @@ void graph_free(struct graph *graph)
     free(graph->workers);
     if (graph->components_ready)
         deinit_components(graph, graph->component_count);
+    graph->process->extensions = NULL;
+    graph->process->extension_count = 0;
     for (size_t i = 0; i < graph->component_count; i++)
         free(graph->components[i]);
     free(graph->components);

@@ -51,6 +51,9 @@ struct process {
     size_t memory_limit_bytes;        /* the same, or the limit of a memory_limiter */
     bool is_limited;                  /* a memory_limiter is configured */
     const char *version;
+    /* Those of service::extensions. The graph sets them before the first init. */
+    struct component **extensions;
+    size_t extension_count;
     _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
     atomic_int phase;            /* enum process_phase */
     uint64_t running_since_ns;   /* monotonic; valid from PROCESS_RUNNING on */

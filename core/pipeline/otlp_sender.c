@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/job.h"
 #include "core/base/memory.h"
+#include "core/pipeline/auth.h"
 #include "core/pipeline/otlp_answer.h"
 #include "core/pipeline/packing.h"
 
@@ -181,6 +182,9 @@ struct attempt {
     bool is_packing;
     bool is_packed; /* `request` is complete */
     struct slice_list body;
+    struct auth_headers headers; /* of a target with `auth` */
+    struct timer refusal;        /* reports `why` */
+    struct verdict why;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 };
 
@@ -283,6 +287,32 @@ static void make_request(struct attempt *attempt)
     };
 }
 
+static void on_refusal(struct timer *timer)
+{
+    struct attempt *attempt = container_of(timer, struct attempt, refusal);
+    const struct verdict why = attempt->why; /* a copy: the attempt is freed before it is read */
+    delivery_done(attempt->shipment, &why);
+}
+
+/* Sends the request, with the headers that its authenticator sets for this attempt. */
+static void send_request(struct attempt *attempt)
+{
+    const struct otlp_sender *sender = sender_of(attempt->shipment->delivery);
+    const struct otlp_target *target = sender->target;
+    struct worker *worker = sender->delivery.node->worker;
+    if (target->auth) {
+        if (!auth_apply(target->auth, worker, attempt->shipment->batch->context, target->headers,
+                        target->header_count, &attempt->headers, &attempt->why)) {
+            attempt->refusal.on_timer = on_refusal;
+            worker_set_timer(worker, &attempt->refusal, 0);
+            return;
+        }
+        attempt->request.headers = attempt->headers.items;
+        attempt->request.header_count = attempt->headers.count;
+    }
+    client_send(sender->client, &attempt->request);
+}
+
 static void pack_beside_loop(struct job *job)
 {
     struct attempt *attempt = container_of(job, struct attempt, job);
@@ -295,7 +325,7 @@ static void on_packed(struct job *job, bool did_run)
     assert(did_run && attempt->is_packing);
     attempt->is_packing = false;
     make_request(attempt);
-    client_send(sender_of(attempt->shipment->delivery)->client, &attempt->request);
+    send_request(attempt);
 }
 
 /* Returns the size of the encoded form of a batch; for a large one, from its buffers, without
@@ -332,7 +362,7 @@ static void start_packing(struct node *node, struct shipment *shipment)
     }
     pack(attempt, target);
     make_request(attempt);
-    client_send(sender_of(shipment->delivery)->client, &attempt->request);
+    send_request(attempt);
 }
 
 static void send_shipment(struct node *node, struct shipment *shipment)
@@ -340,7 +370,7 @@ static void send_shipment(struct node *node, struct shipment *shipment)
     struct attempt *attempt = shipment->exporter_data;
     assert(!attempt || (!attempt->is_packing && !attempt->request.exchange));
     if (attempt && attempt->is_packed) {
-        client_send(sender_of(shipment->delivery)->client, &attempt->request);
+        send_request(attempt);
         return;
     }
     if (!attempt)
@@ -361,9 +391,10 @@ static void drop_encoded(struct shipment *shipment)
 static void abort_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
-    (void)node;
     if (attempt->is_packing)
         job_cancel(&attempt->job);
+    else if (timer_is_set(&attempt->refusal))
+        worker_cancel_timer(node->worker, &attempt->refusal);
     else
         client_cancel(&attempt->request);
 }
@@ -372,7 +403,9 @@ static void release_shipment(struct node *node, struct shipment *shipment)
 {
     struct attempt *attempt = shipment->exporter_data;
     assert(!attempt->request.exchange); /* answered or cancelled */
+    assert(!timer_is_set(&attempt->refusal));
     (void)node;
+    auth_headers_deinit(&attempt->headers);
     buffer_unref(attempt->packed);
     free(attempt);
 }
@@ -387,6 +420,7 @@ void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otl
                      .queue = target->queue,
                      .retry = target->retry,
                      .shared = &target->shared,
+                     .auth = target->auth,
                      .send = send_shipment,
                      .abort = abort_shipment,
                      .release = release_shipment,

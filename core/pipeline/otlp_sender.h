@@ -26,6 +26,7 @@ struct otlp_target {
     const char *url; /* for messages */
     struct http_header *headers;
     size_t header_count;
+    struct component *auth; /* the extension that changes the headers; NULL: none */
     enum compression compression;
     int level;
     int64_t timeout_ns;

@@ -1,6 +1,7 @@
 #include "core/pipeline/received.h"
 
 #include "core/base/container_of.h"
+#include "core/pipeline/identity.h"
 
 #include <stdio.h>
 
@@ -44,10 +45,8 @@ void received_init(struct received *received, struct exchange *exchange,
     received->exchange = exchange;
 }
 
-struct context *received_metadata(const struct exchange *exchange)
+static void copy_headers(struct context *context, const struct exchange *exchange)
 {
-    struct context *context = context_new();
-    arena_init(&context->arena, exchange_budget(exchange));
     const struct http_headers *headers = exchange_headers(exchange);
     context->entries = arena_array(&context->arena, headers->count, sizeof *context->entries);
     for (size_t i = 0; i < headers->count; i++)
@@ -56,6 +55,18 @@ struct context *received_metadata(const struct exchange *exchange)
                                    arena_string(&context->arena, headers->items[i].value)};
     context->entry_count = headers->count;
     snprintf(context->peer, sizeof context->peer, "%s", exchange_peer(exchange));
+}
+
+struct context *received_context(const struct exchange *exchange, bool include_metadata)
+{
+    struct identity *identity = exchange_identity(exchange);
+    if (!include_metadata && !identity)
+        return NULL;
+    struct context *context = context_new();
+    arena_init(&context->arena, exchange_budget(exchange));
+    context->identity = identity_ref(identity);
+    if (include_metadata)
+        copy_headers(context, exchange);
     return context;
 }
 

@@ -34,8 +34,9 @@ struct received {
 void received_init(struct received *received, struct exchange *exchange,
                    void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
 
-/* Returns the request's headers, for include_metadata; the caller gets one reference. */
-struct context *received_metadata(const struct exchange *exchange);
+/* Returns the context of the request: its headers if include_metadata is set, and the identity of
+ * an authenticated client. The caller gets one reference. NULL if there is neither. */
+struct context *received_context(const struct exchange *exchange, bool include_metadata);
 
 /* Sets *header to the Retry-After of an answer, if its status allows one and the verdict has a
  * delay. Returns the number of headers, 0 or 1. The value is in `seconds`. */

@@ -67,6 +67,8 @@ const struct field grpc_server_fields[] = {
                .ignored = true),
     FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields,
                    "Keepalive and lifetime of connections.", .fallback = "true"),
+    FIELD_OPTIONAL(grpc_server_settings, auth, auth_settings, auth_fields,
+                   "Requests need credentials that an extension accepts."),
     FIELD_BOOL(grpc_server_settings, include_metadata,
                "Keeps the request's headers with the data, for processors that read them "
                "(from_context, metadata_keys)."),
@@ -85,6 +87,8 @@ const struct field http_server_fields[] = {
                .fallback = "tcp"),
     FIELD_OPTIONAL(http_server_settings, tls, tls_server_settings, tls_server_fields,
                    "TLS; without it the listener is cleartext."),
+    FIELD_OPTIONAL(http_server_settings, auth, http_auth_settings, http_auth_fields,
+                   "Requests need credentials that an extension accepts."),
     FIELD_UINT(
         http_server_settings, max_request_body_size,
         "Largest body in bytes, before and after decompression; larger ones are answered with 413.",
@@ -150,6 +154,15 @@ static void check_tls(const struct tls_server_settings *tls, struct config_check
         tls_server_check(tls, check, path);
 }
 
+static void check_auth(bool enabled, const char *authenticator, struct config_check *check,
+                       const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "auth::authenticator");
+    if (enabled)
+        auth_check(check, path, authenticator, AUTH_SERVER);
+}
+
 void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
                        const char *key)
 {
@@ -157,6 +170,7 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
         return;
     check_endpoint(settings->endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
+    check_auth(settings->auth.enabled, settings->auth.authenticator, check, key);
 }
 
 /* Returns a bit per enum compression; the Collector's "" is none. Returns 0, with *unknown_out set,
@@ -181,6 +195,7 @@ void http_server_check(const struct http_server_settings *settings, const char *
 {
     check_endpoint(endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
+    check_auth(settings->auth.enabled, settings->auth.authenticator, check, key);
     const char *unknown = NULL;
     compression_mask(&settings->compression_algorithms, &unknown);
     if (unknown) {
@@ -209,6 +224,8 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
     options.endpoint = settings->endpoint;
     options.transport = transports[settings->transport];
     options.tls = settings->tls.enabled ? &settings->tls : NULL;
+    options.auth =
+        auth_server(process, settings->auth.enabled ? settings->auth.authenticator : NULL, NULL);
     options.accept_grpc = true;
     options.max_message_bytes = (size_t)settings->max_recv_msg_size_mib << 20;
     options.max_concurrent_streams = (uint32_t)settings->max_concurrent_streams;
@@ -234,6 +251,9 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.endpoint = endpoint;
     options.transport = transports[settings->transport];
     options.tls = settings->tls.enabled ? &settings->tls : NULL;
+    options.auth =
+        auth_server(process, settings->auth.enabled ? settings->auth.authenticator : NULL,
+                    &settings->auth.request_params);
     options.accept_http = true;
     options.max_body_bytes = (size_t)settings->max_request_body_size;
     options.compression_mask = compression_mask(&settings->compression_algorithms, &unknown);

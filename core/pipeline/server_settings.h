@@ -12,10 +12,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
 #define PROFCOL_CORE_PIPELINE_SERVER_SETTINGS_H
 
-#include "config/check.h"
-#include "core/net/server.h"
-
-struct process;
+#include "core/pipeline/auth.h"
 
 struct keepalive_server_parameters {
     int64_t max_connection_idle, max_connection_age, max_connection_age_grace, time, timeout;
@@ -42,6 +39,7 @@ struct grpc_server_settings {
     uint64_t read_buffer_size;
     uint64_t write_buffer_size;
     struct grpc_keepalive_settings keepalive;
+    struct auth_settings auth;
     bool include_metadata;
     uint64_t max_connections;
     uint64_t max_connections_per_ip;
@@ -51,6 +49,7 @@ struct grpc_server_settings {
 struct http_server_settings {
     int transport;
     struct tls_server_settings tls;
+    struct http_auth_settings auth;
     uint64_t max_request_body_size;
     bool include_metadata;
     struct config_pairs response_headers;

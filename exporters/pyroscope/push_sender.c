@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/auth.h"
 #include "exporters/pyroscope/push_answer.h"
 
 #include <assert.h>
@@ -21,6 +22,7 @@ struct push {
     struct attempt *attempt;
     struct buffer *buffer; /* NULL: free */
     struct slice body;
+    bool is_gzip;
     enum push_state state;
 };
 
@@ -29,10 +31,12 @@ struct push {
 struct attempt {
     struct shipment *shipment;
     struct pushes *requests;
-    struct push *pushes;         /* target->max_requests */
-    struct http_header *headers; /* those of the target, then content-encoding */
-    size_t header_count;
+    struct push *pushes;      /* target->max_requests */
+    struct http_header *base; /* headers of all attempts: the target's, with the tenant */
+    size_t base_count;
+    struct auth_headers headers; /* of this attempt; the last is content-encoding */
     unsigned under_way;
+    bool begins; /* the timer has not run yet */
     bool all_made;
     bool pauses;            /* the timer will continue */
     bool unreachable;       /* the backend did not answer, so the rest waits for the next attempt */
@@ -78,8 +82,8 @@ static bool make_push(struct attempt *attempt, struct push *push)
 {
     const struct push_target *target = target_of(attempt);
     assert(push->state == PUSH_FREE && !push->buffer);
-    bool is_gzip = false;
-    push->buffer = attempt->all_made ? NULL : pushes_next(attempt->requests, &is_gzip);
+    push->is_gzip = false;
+    push->buffer = attempt->all_made ? NULL : pushes_next(attempt->requests, &push->is_gzip);
     attempt->all_made = !push->buffer;
     if (!push->buffer)
         return false;
@@ -89,8 +93,6 @@ static bool make_push(struct attempt *attempt, struct push *push)
     push->request = (struct client_request){
         .method = "POST",
         .path = target->path,
-        .headers = attempt->headers,
-        .header_count = attempt->header_count + is_gzip,
         .body = &push->body,
         .body_count = 1,
         .body_size = push->body.size,
@@ -128,6 +130,8 @@ static void go_on(struct attempt *attempt)
         if (push->state != PUSH_WAITS)
             continue;
         push->state = PUSH_UNDER_WAY;
+        push->request.headers = attempt->headers.items;
+        push->request.header_count = attempt->headers.count - !push->is_gzip;
         attempt->under_way++;
         client_send(sender_of(attempt->shipment)->client, &push->request);
     }
@@ -135,9 +139,35 @@ static void go_on(struct attempt *attempt)
         finish(attempt);
 }
 
+/* Sets the headers of this attempt. Returns false if the attempt ends with a refusal. */
+static bool begin(struct attempt *attempt)
+{
+    static const struct http_header gzip = {{(const uint8_t *)"content-encoding", 16},
+                                            {(const uint8_t *)"gzip", 4}};
+    const struct shipment *shipment = attempt->shipment;
+    struct auth_headers *headers = &attempt->headers;
+    struct verdict why;
+    if (!auth_apply(target_of(attempt)->auth, shipment->delivery->node->worker,
+                    shipment->batch->context, attempt->base, attempt->base_count, headers, &why)) {
+        attempt->later = why;
+        return false;
+    }
+    headers->items = arena_grow(&headers->arena, headers->items, headers->count, &headers->capacity,
+                                sizeof *headers->items);
+    headers->items[headers->count++] = gzip;
+    return true;
+}
+
 static void on_timer(struct timer *timer)
 {
-    go_on(container_of(timer, struct attempt, timer));
+    struct attempt *attempt = container_of(timer, struct attempt, timer);
+    if (attempt->begins && !begin(attempt)) {
+        attempt->begins = false;
+        finish(attempt);
+        return;
+    }
+    attempt->begins = false;
+    go_on(attempt);
 }
 
 static void note(struct attempt *attempt, struct push *push, const struct verdict *verdict)
@@ -181,17 +211,14 @@ static void set_headers(struct attempt *attempt, const struct push_target *targe
     struct batch *batch = attempt->shipment->batch;
     const char *tenant =
         target->forward_tenant && batch->context ? context_get(batch->context, TENANT) : NULL;
-    attempt->headers =
-        arena_array(&batch->arena, target->header_count + 2, sizeof *attempt->headers);
+    attempt->base = arena_array(&batch->arena, target->header_count + 1, sizeof *attempt->base);
     for (size_t i = 0; i < target->header_count; i++)
         if (!tenant || !slice_is(target->headers[i].name, TENANT))
-            attempt->headers[attempt->header_count++] = target->headers[i];
+            attempt->base[attempt->base_count++] = target->headers[i];
     if (tenant)
-        attempt->headers[attempt->header_count++] =
+        attempt->base[attempt->base_count++] =
             (struct http_header){SLICE(TENANT), slice_of_string(tenant)};
-    assert(attempt->header_count <= target->header_count + 1);
-    attempt->headers[attempt->header_count] =
-        (struct http_header){SLICE("content-encoding"), SLICE("gzip")};
+    assert(attempt->base_count <= target->header_count + 1);
 }
 
 static struct attempt *make_attempt(struct shipment *shipment)
@@ -217,6 +244,7 @@ static void send_shipment(struct node *node, struct shipment *shipment)
         shipment->exporter_data = make_attempt(shipment);
     struct attempt *attempt = shipment->exporter_data;
     assert(attempt->under_way == 0 && !attempt->pauses); /* the last attempt has ended */
+    attempt->begins = true;
     attempt->unreachable = false;
     attempt->later = verdict_ok;
     for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
@@ -242,6 +270,7 @@ static void release_shipment(struct node *node, struct shipment *shipment)
     for (unsigned i = 0; i < target_of(attempt)->max_requests; i++)
         buffer_unref(attempt->pushes[i].buffer);
     pushes_free(attempt->requests);
+    auth_headers_deinit(&attempt->headers);
     free(attempt->pushes);
     free(attempt);
 }
@@ -259,7 +288,8 @@ void push_sender_start(struct push_sender *sender, struct node *node,
                      .send = send_shipment,
                      .abort = abort_shipment,
                      .release = release_shipment,
-                     .sent_by = target->forward_tenant ? TENANT : NULL},
+                     .sent_by = target->forward_tenant ? TENANT : NULL,
+                     .auth = target->auth},
         .target = target,
         .client = client,
     };

@@ -21,8 +21,9 @@ struct push_target {
     const char *path, *url;
     const struct http_header *headers;
     size_t header_count;
-    bool forward_tenant; /* send the X-Scope-OrgID of the batch's context instead of that in
-                            `headers` */
+    struct component *auth; /* the extension that changes the headers; NULL: none */
+    bool forward_tenant;    /* send the X-Scope-OrgID of the batch's context instead of that in
+                               `headers` */
     unsigned max_requests;
     int64_t timeout_ns;
     struct push_options options; /* now_ns is set for each batch */

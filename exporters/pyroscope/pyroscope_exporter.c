@@ -10,6 +10,7 @@
  *
  * Thread: each node on its worker.
  */
+#include "core/pipeline/auth.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/endpoint.h"
 #include "core/pipeline/otlp_sender.h"
@@ -39,6 +40,7 @@ struct pyroscope_settings {
     bool forward_tenant;
     struct basic_auth basic_auth;
     const char *bearer_token;
+    struct auth_settings auth;
     int64_t timeout;
     uint64_t max_requests;
     struct label_settings labels;
@@ -102,6 +104,8 @@ static const struct field pyroscope_fields[] = {
     FIELD_OPTIONAL(pyroscope_settings, basic_auth, basic_auth, basic_auth_fields,
                    "User name and password, as Grafana Cloud requires."),
     FIELD_SECRET(pyroscope_settings, bearer_token, "Token of an Authorization: Bearer header."),
+    FIELD_OPTIONAL(pyroscope_settings, auth, auth_settings, auth_fields,
+                   "An extension sets headers of every request, such as credentials."),
     FIELD_DURATION(pyroscope_settings, timeout,
                    "Time limit for one request, connecting included; 0: none.", .fallback = "30s",
                    .min = "0s"),
@@ -163,6 +167,7 @@ static void check_pyroscope(void *config, struct config_check *check)
     sending_queue_check(&settings->sending_queue, check, "sending_queue");
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
     check_auth(settings, check);
+    auth_client_check(&settings->auth, false, check);
 }
 
 /* ---- component ---- */
@@ -226,6 +231,9 @@ static void set_target(struct pyroscope_exporter *exporter)
                     .max_samples = (uint32_t)settings->max_samples,
                     .gzip = settings->compression == 1},
     };
+    if (settings->auth.enabled)
+        exporter->target.auth =
+            auth_find(exporter->component.process, settings->auth.authenticator);
     set_headers(exporter);
 }
 

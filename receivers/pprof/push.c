@@ -82,7 +82,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
     bool with_headers = pusher->settings->server.include_metadata;
     struct batch *batch =
         batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->received.receipt,
-                  with_headers ? received_metadata(exchange) : NULL);
+                  received_context(exchange, with_headers));
     batch->peer = exchange_peer_key(exchange);
     node_forward(pusher->nodes[worker->index], batch);
 }

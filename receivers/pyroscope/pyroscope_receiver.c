@@ -232,13 +232,14 @@ static bool on_head(void *context, struct exchange *exchange)
     return false;
 }
 
-/* Answers requests that the server itself refuses: a body too large, invalid compression. */
+/* Answers requests that the server itself refuses: a body too large, invalid compression, missing
+ * credentials (at any path). */
 static void on_error(void *context, struct exchange *exchange, int http_status,
                      const struct verdict *verdict)
 {
     (void)context;
     enum protocol protocol = protocol_of(exchange);
-    assert(exchange_dialect(exchange) == SERVER_HTTP && protocol != PROTOCOL_NONE);
+    assert(exchange_dialect(exchange) == SERVER_HTTP);
     struct verdict said = *verdict;
     if (http_status == 413)
         said.code = GRPC_RESOURCE_EXHAUSTED; /* for protocols that do not show the HTTP status */
@@ -345,13 +346,15 @@ static struct buffer *read_otlp(const struct pyroscope_receiver *receiver, bool 
 static struct context *context_of(const struct pyroscope_receiver *receiver,
                                   const struct exchange *exchange)
 {
-    if (settings_of(receiver)->server.include_metadata)
-        return received_metadata(exchange);
+    bool with_headers = settings_of(receiver)->server.include_metadata;
+    struct context *context = received_context(exchange, with_headers);
     struct slice tenant = http_header_get(exchange_headers(exchange), "x-scope-orgid");
-    if (tenant.size == 0)
-        return NULL;
-    struct context *context = context_new();
-    arena_init(&context->arena, exchange_budget(exchange));
+    if (tenant.size == 0 || with_headers)
+        return context;
+    if (!context) {
+        context = context_new();
+        arena_init(&context->arena, exchange_budget(exchange));
+    }
     context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
     context->entries[context->entry_count++] =
         (struct context_entry){"x-scope-orgid", arena_string(&context->arena, tenant)};

@@ -3,7 +3,8 @@
  * boundaries that the input chooses.
  *
  * The first byte has flags (see the enum), the second is the seed of the splits, the rest is the
- * input of the client.
+ * input of the client. A header `authorization` that begins with n is refused, one that begins with
+ * l decided later.
  */
 #include "core/base/container_of.h"
 #include "core/base/source_accounts.h"
@@ -35,6 +36,8 @@ struct target {
     struct server *server;
     struct exchange *held[HELD_MAX];
     size_t held_count;
+    struct exchange *asked[HELD_MAX]; /* wait for their authentication */
+    size_t asked_count;
     uint8_t flags;
     uint32_t random;
     size_t accepts; /* the socket's room */
@@ -92,6 +95,50 @@ static void on_gone(void *context, struct exchange *exchange)
         if (target->held[i] == exchange)
             return;
     abort(); /* on_gone before on_request */
+}
+
+/* ---- authentication ---- */
+
+static const struct verdict unauthenticated = {
+    .code = GRPC_UNAUTHENTICATED, .retry_after_ns = -1, .text = "no"};
+
+static enum server_auth_result begin_auth(const struct server_auth *auth, struct exchange *exchange,
+                                          struct verdict *why)
+{
+    struct target *target = auth->context;
+    struct slice value = http_header_get(exchange_headers(exchange), "authorization");
+    *why = unauthenticated;
+    if (value.size > 0 && value.data[0] == 'n')
+        return SERVER_AUTH_REFUSED;
+    if (value.size == 0 || value.data[0] != 'l' || target->asked_count == HELD_MAX)
+        return SERVER_AUTH_ACCEPTED;
+    target->asked[target->asked_count++] = exchange;
+    return SERVER_AUTH_LATER;
+}
+
+static void forget(struct target *target, size_t which)
+{
+    target->asked[which] = target->asked[--target->asked_count];
+}
+
+static void cancel_auth(const struct server_auth *auth, struct exchange *exchange)
+{
+    struct target *target = auth->context;
+    size_t i = 0;
+    while (i < target->asked_count && target->asked[i] != exchange)
+        i++;
+    assert(i < target->asked_count); /* it has not been told before */
+    forget(target, i);
+}
+
+static void decide_one(struct target *target)
+{
+    if (target->asked_count == 0)
+        return;
+    size_t which = next_random(target) % target->asked_count;
+    struct exchange *exchange = target->asked[which];
+    forget(target, which);
+    exchange_authenticated(exchange, next_random(target) % 2 ? &verdict_ok : &unauthenticated);
 }
 
 static const struct server_handler handler = {
@@ -169,6 +216,8 @@ static void between_pieces(struct target *target)
     }
     if (next_random(target) % 4 == 0)
         answer_one(target);
+    if (target->asked_count > 0 && next_random(target) % 2 == 0)
+        decide_one(target);
     if (target->flags & TIME_PASSES)
         worker_advance(&target->worker, target->worker.now_ns + next_random(target));
     server_part_round(target->server->parts);
@@ -214,6 +263,10 @@ static void begin(struct target *target)
                                            .max_body_bytes = 64 << 10,
                                            .max_message_bytes = 64 << 10,
                                            .max_concurrent_streams = 10,
+                                           .auth = {.context = target,
+                                                    .begin = begin_auth,
+                                                    .cancel = cancel_auth,
+                                                    .challenge = "Basic"},
                                            .budget = &target->budget,
                                            .accounts = &target->accounts};
     struct error err;

@@ -806,7 +806,7 @@ static void wrong_settings(void **state)
          "endpoint: 'a:1', keepalive: {time: 30s}, wait_for_ready: true, balancer_name: pick_first",
          NULL},
         {"otlp_grpc", "endpoint: 'a:1', auth: {authenticator: x}",
-         "authenticators are not supported yet"},
+         "failed to resolve authenticator \"x\": authenticator not found"},
         {"otlp_http", "encoding: proto", "at least one endpoint must be specified"},
         {"otlp_http", "endpoint: 'a:1'", "a URL must start with http:// or https://"},
         {"otlp_http", "endpoint: 'http://'", "the host is missing"},

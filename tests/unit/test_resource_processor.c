@@ -208,7 +208,7 @@ static const struct mistake {
      "attributes::0::pattern: not a regular expression, at character 3"},
     {"{attributes: [{key: a, action: convert}]}", "convert needs a converted_type"},
     {"{attributes: [{key: a, action: insert, from_context: x}]}",
-     "neither metadata.NAME nor client.address"},
+     "none of metadata.NAME, auth.NAME and client.address"},
 };
 
 static void refuses_mistakes(void **state)
