@@ -93,8 +93,8 @@ struct config_telemetry {
     bool metrics_without_units;       /* _seconds, _bytes */
     bool metrics_without_type_suffix; /* _total */
     bool metrics_without_scope_info;  /* otel_scope_* labels */
-    struct config_pairs resource;     /* attributes as written; value NULL: to be removed */
     const void *settings;             /* all of it, for config_print */
+    struct config_pairs resource;     /* attributes as written; value NULL: to be removed */
 };
 
 struct config {

@@ -69,8 +69,9 @@ static void read_key(struct reading *at, const char *key, const struct config_no
     if (strcmp(key, "attributes") == 0 || strcmp(key, "schema_url") == 0)
         return; /* see config_telemetry_resource_read; a schema has no label */
     if (strcmp(key, "attributes_list") == 0)
-        config_error_at(at->check, value->place, at->path,
-                        "attributes_list is not supported, by the Collector neither; use attributes");
+        config_error_at(
+            at->check, value->place, at->path,
+            "attributes_list is not supported, by the Collector neither; use attributes");
     else if (strcmp(key, "detection/development") == 0 || strcmp(key, "detectors") == 0)
         config_warn_at(at->check, value->place, at->path,
                        "%s is not supported and left out; write the attributes themselves", key);
@@ -97,8 +98,7 @@ void config_telemetry_resource_read(struct config_check *check, const struct con
         return;
     }
     size_t listed = config_node_kind(list) == CONFIG_NODE_LIST ? config_node_count(list) : 0;
-    out->items =
-        arena_array(check->arena, config_node_count(node) + listed, sizeof *out->items);
+    out->items = arena_array(check->arena, config_node_count(node) + listed, sizeof *out->items);
     for (size_t i = 0; i < config_node_count(node); i++)
         read_key(&at, config_node_key(node, i), config_node_at(node, i));
     if (list)

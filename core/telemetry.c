@@ -114,8 +114,8 @@ static const char *make_instance_id(struct arena *arena)
 /* Returns the name of the label for an attribute. */
 static const char *label_name(struct arena *arena, const char *attribute)
 {
-    char *name = arena_printf(arena, "%s%s", isdigit((unsigned char)attribute[0]) ? "key_" : "",
-                              attribute);
+    char *name =
+        arena_printf(arena, "%s%s", isdigit((unsigned char)attribute[0]) ? "key_" : "", attribute);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c))
             *c = '_';

@@ -214,8 +214,8 @@ static struct client *make_client(const struct grpc_exporter *exporter, struct w
         otlp_client_options(&settings->place, exporter->component.label);
     options.protocol = CLIENT_H2;
     options.proxy = settings->proxy;
-    options.balance = settings->balancer_name == 0 ? CLIENT_BALANCE_PICK_FIRST
-                                                   : CLIENT_BALANCE_ROUND_ROBIN;
+    options.balance =
+        settings->balancer_name == 0 ? CLIENT_BALANCE_PICK_FIRST : CLIENT_BALANCE_ROUND_ROBIN;
     options.wait_for_ready = settings->wait_for_ready;
     otlp_set_buffers(&options, settings->read_buffer_size, settings->write_buffer_size);
     if (uses_tls(settings)) {

@@ -110,13 +110,12 @@ struct client *client_new(struct worker *worker, const struct client_options *op
     const struct proxy *proxy = &client->options.proxy;
     assert(!proxy->host || !options->unix_socket);
     client->tunnels = proxy->host && (tls || options->protocol == CLIENT_H2);
-    client->resolver = (struct client_resolver){.worker = worker,
-                                                .host = proxy->host ? proxy->host
-                                                                    : client->options.host,
-                                                .port = proxy->host ? proxy->port
-                                                                    : client->options.port,
-                                                .is_unix = client->options.unix_socket,
-                                                .on_resolved = on_resolved};
+    client->resolver =
+        (struct client_resolver){.worker = worker,
+                                 .host = proxy->host ? proxy->host : client->options.host,
+                                 .port = proxy->host ? proxy->port : client->options.port,
+                                 .is_unix = client->options.unix_socket,
+                                 .on_resolved = on_resolved};
     client_resolver_init(&client->resolver);
     return client;
 }
@@ -559,8 +558,7 @@ static void leave_old_addresses(struct client *client)
     for (struct list_link *link = client->connections.first; link; link = link->next) {
         struct client_connection *connection = client_connection_of_link(link);
         size_t i = 0;
-        while (i < resolver->count &&
-               !is_same_address(&connection->peer, &resolver->addresses[i]))
+        while (i < resolver->count && !is_same_address(&connection->peer, &resolver->addresses[i]))
             i++;
         if (i == resolver->count && connection->state == CLIENT_CONNECTION_OPEN)
             connection->retiring = true;

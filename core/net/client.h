@@ -5,10 +5,10 @@
  * A client keeps connections, reconnects with back-off, caches resolved names, never follows
  * redirects, and reads at most 64 KiB of an answer's body (unless the request allows more) and 32
  * KiB of its headers. Through a proxy, it asks for a tunnel (TLS, HTTP/2), or sends whole URLs
- * (HTTP/1.1 in cleartext). What the proxy refuses is CLIENT_CONNECT_FAILED. The slices of a body must stay valid until on_done; in cleartext they are
- * written without being copied. A request that the server certainly did not process
- * (REFUSED_STREAM, or after a GOAWAY) is sent again on another connection, a few times; any other
- * loss is CLIENT_BROKEN.
+ * (HTTP/1.1 in cleartext). What the proxy refuses is CLIENT_CONNECT_FAILED. The slices of a body
+ * must stay valid until on_done; in cleartext they are written without being copied. A request that
+ * the server certainly did not process (REFUSED_STREAM, or after a GOAWAY) is sent again on another
+ * connection, a few times; any other loss is CLIENT_BROKEN.
  *
  * Owner: the component's node.
  *

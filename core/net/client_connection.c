@@ -578,8 +578,7 @@ static struct client_connection *new_connection(struct client *client)
     return connection;
 }
 
-void client_connection_start(struct client *client, size_t address, size_t addresses,
-                             bool is_extra)
+void client_connection_start(struct client *client, size_t address, size_t addresses, bool is_extra)
 {
     size_t count = client->resolver.count;
     assert(address < count && addresses <= count);

@@ -259,9 +259,8 @@ static void print_head(const struct client_exchange *exchange, struct text *head
     const struct client_request *request = exchange->request;
     const struct client *client = exchange->client;
     bool by_proxy = client->options.proxy.host && !client->tunnels;
-    text_printf(head, "%s %s%s%s HTTP/1.1\r\nhost: ", request->method,
-                by_proxy ? "http://" : "", by_proxy ? client->options.authority : "",
-                request->path);
+    text_printf(head, "%s %s%s%s HTTP/1.1\r\nhost: ", request->method, by_proxy ? "http://" : "",
+                by_proxy ? client->options.authority : "", request->path);
     text_append_slice(head, client_exchange_authority(exchange));
     if (by_proxy && client->options.proxy.authorization)
         text_printf(head, "\r\nproxy-authorization: %s", client->options.proxy.authorization);

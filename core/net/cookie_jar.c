@@ -16,8 +16,7 @@ static struct slice trim(struct slice text)
 {
     while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
         text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 &&
-           (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
         text.size--;
     return text;
 }
@@ -106,7 +105,7 @@ static void take_expires(struct slice value, struct attributes *out)
             continue;
         time_t seconds = timegm(&tm);
         uint64_t most = UINT64_MAX / SECOND_NS - 1;
-        out->expires_ns = seconds <= 0 ? 0
+        out->expires_ns = seconds <= 0               ? 0
                           : (uint64_t)seconds > most ? UINT64_MAX
                                                      : (uint64_t)seconds * SECOND_NS;
         return;

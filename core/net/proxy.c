@@ -57,8 +57,8 @@ static bool set_authorization(struct arena *arena, struct slice user_info, struc
     if (!decode_percent(slice_of(user_info.data, name_size), plain, &size))
         return false;
     plain[size++] = ':';
-    if (colon && !decode_percent(slice_of(colon + 1, user_info.size - name_size - 1), plain + size,
-                                 &more))
+    if (colon &&
+        !decode_percent(slice_of(colon + 1, user_info.size - name_size - 1), plain + size, &more))
         return false;
     EVP_EncodeBlock((unsigned char *)encoded, (const unsigned char *)plain, (int)(size + more));
     out->authorization = arena_printf(arena, "Basic %s", encoded);
@@ -93,16 +93,15 @@ bool proxy_parse(struct arena *arena, const char *url, struct proxy *out, struct
         return error_set(err, "only proxies with http:// are supported (the connection to the "
                               "proxy itself is in cleartext)");
     struct slice authority = slice_of(rest, strcspn(rest, "/?#"));
-    const uint8_t *at =
-        authority.size > 0 ? memrchr(authority.data, '@', authority.size) : NULL;
+    const uint8_t *at = authority.size > 0 ? memrchr(authority.data, '@', authority.size) : NULL;
     if (at) {
         struct slice user_info = slice_of(authority.data, (size_t)(at - authority.data));
         if (!set_authorization(arena, user_info, out))
             return error_set(err, "the user and password of the proxy are not valid in a URL");
         authority = slice_of(at + 1, authority.size - user_info.size - 1);
     }
-    const char *full = arena_printf(arena, has_port(authority) ? "%.*s" : "%.*s:80",
-                                    SLICE_ARG(authority));
+    const char *full =
+        arena_printf(arena, has_port(authority) ? "%.*s" : "%.*s:80", SLICE_ARG(authority));
     if (authority.size == 0 || full[0] == ':')
         return error_set(err, "the host of the proxy is missing");
     if (!config_parse_endpoint(slice_of_string(full), host, sizeof host, &out->port, why,
@@ -170,8 +169,7 @@ static bool match_network(const char *entry, const struct destination *to, bool 
         return false;
     if (network.is_v4)
         bits += 96;
-    *matches_out =
-        to->is_address && shares_prefix(&network, &to->address, (unsigned)bits);
+    *matches_out = to->is_address && shares_prefix(&network, &to->address, (unsigned)bits);
     return true;
 }
 

@@ -218,8 +218,7 @@ static bool fits(const struct delivery *delivery, const struct shipment *leader,
 {
     assert(!leader->link.list); /* it has left the queue, and what fits is merged into it */
     uint64_t limit = delivery->queue->batch.max_size;
-    return !next->cutting && !leader->is_full &&
-           leader->weight < delivery->queue->batch.min_size &&
+    return !next->cutting && !leader->is_full && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
            is_same_partition(delivery, leader->batch->context, next->batch->context);

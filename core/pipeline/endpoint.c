@@ -92,8 +92,7 @@ static const char *complete_url(struct arena *arena, const struct endpoint *from
                                 struct slice location)
 {
     const char *scheme = from->scheme == ENDPOINT_HTTPS ? "https" : "http";
-    const uint8_t *fragment =
-        location.size > 0 ? memchr(location.data, '#', location.size) : NULL;
+    const uint8_t *fragment = location.size > 0 ? memchr(location.data, '#', location.size) : NULL;
     if (fragment)
         location.size = (size_t)(fragment - location.data);
     if (location.size == 0 || location.size > LOCATION_MAX || !path_is_clean(location))
@@ -122,8 +121,8 @@ const char *endpoint_redirect(struct arena *arena, const struct endpoint *from, 
     const char *url = complete_url(arena, from, path, location);
     if (!url || !endpoint_parse_url(arena, url, &to, &err))
         return NULL;
-    bool is_same = to.scheme == from->scheme && to.port == from->port &&
-                   strcasecmp(to.host, from->host) == 0;
+    bool is_same =
+        to.scheme == from->scheme && to.port == from->port && strcasecmp(to.host, from->host) == 0;
     return is_same ? to.path : NULL;
 }
 

@@ -213,9 +213,9 @@ struct attempt {
     struct slice_list body;
     struct auth_headers headers; /* of a target with `auth`, or with cookies */
     bool is_redirected;
-    struct arena arena;          /* for the path of a redirect */
-    uint64_t deadline_ns;        /* of this attempt; 0: none */
-    struct timer refusal;        /* reports `why` */
+    struct arena arena;   /* for the path of a redirect */
+    uint64_t deadline_ns; /* of this attempt; 0: none */
+    struct timer refusal; /* reports `why` */
     struct verdict why;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 };
@@ -241,9 +241,8 @@ static bool follow_redirect(struct attempt *attempt, const struct client_answer 
         (answer->status != 307 && answer->status != 308) ||
         (attempt->deadline_ns > 0 && attempt->deadline_ns <= now))
         return false;
-    const char *path =
-        endpoint_redirect(&attempt->arena, place, attempt->request.path,
-                          http_header_get(&answer->headers, "location"));
+    const char *path = endpoint_redirect(&attempt->arena, place, attempt->request.path,
+                                         http_header_get(&answer->headers, "location"));
     if (!path)
         return false;
     attempt->is_redirected = true;

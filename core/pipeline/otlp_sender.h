@@ -23,7 +23,7 @@ struct otlp_target {
     bool grpc;
     bool json; /* HTTP only */
     const char *path;
-    const char *url; /* for messages */
+    const char *url;              /* for messages */
     const struct endpoint *place; /* HTTP: redirects to it are followed once; NULL: none are */
     bool keeps_cookies;           /* HTTP, with `place` */
     struct http_header *headers;

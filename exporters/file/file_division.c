@@ -88,8 +88,8 @@ bool file_division_init(struct file_division *division, const struct batch *batc
         }
         assert(!cursor.broken); /* the request was scanned */
     }
-    if (division->count < 2 || division->common_size <= (REPEATED_TIMES * size + REPEATED_MORE) /
-                                                            (division->count - 1))
+    if (division->count < 2 ||
+        division->common_size <= (REPEATED_TIMES * size + REPEATED_MORE) / (division->count - 1))
         return true;
     file_division_deinit(division);
     return false;

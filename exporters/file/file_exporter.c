@@ -396,9 +396,10 @@ static void warn_left_out(struct file_node *node, size_t resources)
     const struct file_settings *settings = component->settings;
     uint64_t count = log_interval_add(&node->left_out, resources, node->node.worker->now_ns);
     if (count > 0)
-        log_warn(component->label,
-                 "Resources whose attribute \"%s\" is not part of a path are left out (count: %llu)",
-                 settings->group_by.resource_attribute, (unsigned long long)count);
+        log_warn(
+            component->label,
+            "Resources whose attribute \"%s\" is not part of a path are left out (count: %llu)",
+            settings->group_by.resource_attribute, (unsigned long long)count);
 }
 
 static void hand_over_pieces(struct file_export *export)

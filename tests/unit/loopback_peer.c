@@ -421,8 +421,9 @@ struct peer *peer_new(const struct peer_options *options)
     struct peer *peer = memory_zalloc(sizeof *peer);
     peer->options = *options;
     pthread_mutex_init(&peer->lock, NULL);
-    peer->listener = options->unix_path ? listen_unix(options->unix_path)
-                                        : listen_tcp(&peer->port, options->slow_reader, options->any_address);
+    peer->listener = options->unix_path
+                         ? listen_unix(options->unix_path)
+                         : listen_tcp(&peer->port, options->slow_reader, options->any_address);
     assert(listen(peer->listener, 64) == 0);
     pthread_create(&peer->acceptor, NULL, accept_all, peer);
     return peer;

@@ -186,8 +186,8 @@ static void serve_as_proxy(void *context, int socket, unsigned connection)
 
 static struct peer *open_proxy(struct fake_proxy *proxy)
 {
-    return peer_new(&(struct peer_options){
-        .protocol = PEER_RAW, .serve = serve_as_proxy, .context = proxy});
+    return peer_new(
+        &(struct peer_options){.protocol = PEER_RAW, .serve = serve_as_proxy, .context = proxy});
 }
 
 static struct client *open_by_proxy(enum client_protocol protocol, const struct peer *proxy,
@@ -197,8 +197,7 @@ static struct client *open_by_proxy(enum client_protocol protocol, const struct 
         .protocol = protocol,
         .host = "backend.invalid",
         .port = 4317,
-        .proxy = {
-            .host = "127.0.0.1", .port = peer_port(proxy), .authorization = authorization}});
+        .proxy = {.host = "127.0.0.1", .port = peer_port(proxy), .authorization = authorization}});
 }
 
 static void http2_uses_a_tunnel(void **state)
@@ -348,8 +347,8 @@ static void requests_take_turns(void **state)
 {
     static const char *const addresses[] = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
     (void)state;
-    struct peer *peer = peer_new(&(struct peer_options){
-        .protocol = PEER_HTTP2, .answer = answer_ok, .any_address = true});
+    struct peer *peer = peer_new(
+        &(struct peer_options){.protocol = PEER_HTTP2, .answer = answer_ok, .any_address = true});
     struct client *client =
         open_with_addresses(CLIENT_BALANCE_ROUND_ROBIN, peer_port(peer), addresses);
     send_slowly(client, 30);
@@ -388,8 +387,8 @@ static void old_addresses_are_left(void **state)
 {
     static const char *const addresses[] = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
     (void)state;
-    struct peer *peer = peer_new(&(struct peer_options){
-        .protocol = PEER_HTTP2, .answer = answer_ok, .any_address = true});
+    struct peer *peer = peer_new(
+        &(struct peer_options){.protocol = PEER_HTTP2, .answer = answer_ok, .any_address = true});
     struct client *client =
         open_with_addresses(CLIENT_BALANCE_ROUND_ROBIN, peer_port(peer), addresses);
     send_slowly(client, 9);

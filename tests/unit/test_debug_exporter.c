@@ -293,8 +293,8 @@ static void shows_what_was_queued(void **state)
 {
     (void)state;
     struct fixture f;
-    struct fixture_place *place = start(
-        &f, "verbosity: normal, sending_queue: {batch: {flush_timeout: 1s}}", SIGNAL_TRACES);
+    struct fixture_place *place =
+        start(&f, "verbosity: normal, sending_queue: {batch: {flush_timeout: 1s}}", SIGNAL_TRACES);
     show(&f, place, traces_json, 1);
     show(&f, place, traces_json, 1);
     assert_string_equal(shown(), "");

@@ -505,7 +505,7 @@ static void expect_group(const char *segment, const char *expected)
 }
 
 #define RESOURCE(value, span)                                                                      \
-    "{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{" value "}}]},"                        \
+    "{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{" value "}}]},"                      \
     "\"scopeSpans\":[{\"spans\":[{\"name\":\"" span "\"}]}]}"
 #define TEXT(value) "\"stringValue\":\"" value "\""
 #define REQUEST(resources) "{\"resourceSpans\":[" resources "]}"
@@ -518,16 +518,16 @@ static void divides_by_an_attribute(void **state)
     struct fixture_place *place = start_groups(&f, "", SIGNAL_TRACES);
     for (unsigned i = 0; i < 2; i++)
         fixture_consume_json(&f, place->nodes[i],
-                             REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("b/c"), "2") ","
-                                         RESOURCE(TEXT("a"), "3")),
+                             REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(
+                                 TEXT("b/c"), "2") "," RESOURCE(TEXT("a"), "3")),
                              3, &probes[i]);
     fixture_advance(&f, 0);
     for (unsigned i = 0; i < 2; i++)
         assert_true(probes[i].settled == 1 && verdict_is_ok(&probes[i].verdict));
     expect_group("a", REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("a"), "3")) "\n" REQUEST(
                           RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("a"), "3")) "\n");
-    expect_group("b/c", REQUEST(RESOURCE(TEXT("b/c"), "2")) "\n" REQUEST(
-                            RESOURCE(TEXT("b/c"), "2")) "\n");
+    expect_group("b/c",
+                 REQUEST(RESOURCE(TEXT("b/c"), "2")) "\n" REQUEST(RESOURCE(TEXT("b/c"), "2")) "\n");
     assert_int_equal((int)metric(&f, "otelcol_exporter_sent_spans"), 6);
     fixture_deinit(&f);
 }
@@ -536,8 +536,8 @@ static void leaves_out_what_is_no_path(void **state)
 {
     (void)state;
     static const char *const values[] = {
-        TEXT(".."),     TEXT("../x"), TEXT("a/../../x"), TEXT("/etc/x"), TEXT("a//b"), TEXT(""),
-        TEXT("a\\u0000b"), TEXT("."),    TEXT("a/"),        "\"intValue\":\"1\"",
+        TEXT(".."), TEXT("../x"),      TEXT("a/../../x"), TEXT("/etc/x"), TEXT("a//b"),
+        TEXT(""),   TEXT("a\\u0000b"), TEXT("."),         TEXT("a/"),     "\"intValue\":\"1\"",
     };
     struct fixture f;
     struct fixture_place *place = start_groups(&f, "", SIGNAL_TRACES);
@@ -568,9 +568,9 @@ static void keeps_few_files_open(void **state)
     struct fixture_place *place = start_groups(&f, ", max_open_files: 1", SIGNAL_TRACES);
     for (unsigned i = 0; i < 3; i++) {
         struct probe probe;
-        fixture_consume_json(
-            &f, place->nodes[0],
-            REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("b"), "2")), 2, &probe);
+        fixture_consume_json(&f, place->nodes[0],
+                             REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("b"), "2")), 2,
+                             &probe);
         fixture_advance(&f, 0);
         assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
     }
@@ -591,8 +591,9 @@ static void divides_profiles(void **state)
 #define PROFILES_OF(value)                                                                         \
     "{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{" TEXT(value) "}}]}}"
     fixture_consume_json(&f, place->nodes[0],
-                         "{\"resourceProfiles\":[" PROFILES_OF("a") "," PROFILES_OF("b") "],"
-                         "\"dictionary\":{\"stringTable\":[\"\",\"word\"]}}",
+                         "{\"resourceProfiles\":[" PROFILES_OF("a") "," PROFILES_OF(
+                             "b") "],"
+                                  "\"dictionary\":{\"stringTable\":[\"\",\"word\"]}}",
                          0, &probe);
     fixture_advance(&f, 0);
     assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
@@ -614,8 +615,10 @@ static void limits_repeated_dictionaries(void **state)
     struct fixture_place *place = start_groups(&f, "", SIGNAL_PROFILES);
     text_append(&json, "{\"resourceProfiles\":[");
     for (int i = 0; i < RESOURCES; i++)
-        text_printf(&json, "%s{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{\"stringValue"
-                           "\":\"%d\"}}]}}", i > 0 ? "," : "", i);
+        text_printf(&json,
+                    "%s{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{\"stringValue"
+                    "\":\"%d\"}}]}}",
+                    i > 0 ? "," : "", i);
     text_append(&json, "],\"dictionary\":{\"stringTable\":[\"\",\"");
     for (int i = 0; i < WORD_SIZE; i++)
         text_append_char(&json, 'w');

@@ -881,8 +881,7 @@ static void wrong_settings(void **state)
         {"otlp_grpc",
          "endpoint: 'a:1', keepalive: {time: 30s}, wait_for_ready: true, balancer_name: pick_first",
          NULL},
-        {"otlp_grpc", "endpoint: 'a:1', auth: {authenticator: x}",
-         "authenticator not found"},
+        {"otlp_grpc", "endpoint: 'a:1', auth: {authenticator: x}", "authenticator not found"},
         {"otlp_http", "encoding: proto", "at least one endpoint must be specified"},
         {"otlp_http", "endpoint: 'a:1'", "a URL must start with http:// or https://"},
         {"otlp_http", "endpoint: 'http://'", "the host is missing"},
@@ -901,8 +900,7 @@ static void wrong_settings(void **state)
          "only proxies with http:// are supported"},
         {"otlp_http", "endpoint: 'http://a', headers: {Content-Length: '1'}",
          "set by the exporter"},
-        {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true}",
-         NULL},
+        {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true}", NULL},
         {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true, jar: x}", "jar"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
