@@ -1,7 +1,5 @@
 #include "core/net/client_tunnel.h"
 
-#include "core/net/client.h"
-
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -57,7 +55,8 @@ static void print_reason(const struct text *head, char *out)
     for (size_t i = STATUS_OFFSET + 3; i < head->size && size < REASON_MAX; i++) {
         if (head->data[i] == '\r' || head->data[i] == '\n')
             break;
-        out[size++] = head->data[i] >= ' ' && head->data[i] <= '~' ? head->data[i] : '?';
+        bool is_printable = head->data[i] >= ' ' && head->data[i] <= '~';
+        out[size++] = (char)(is_printable ? head->data[i] : '?');
     }
     out[size] = '\0';
 }
@@ -83,8 +82,8 @@ enum client_tunnel_result client_tunnel_feed(struct client_tunnel *tunnel, struc
 {
     struct text *head = &tunnel->head;
     size_t before = head->size;
-    size_t room = CLIENT_HEADERS_MAX - before;
-    assert(before < CLIENT_HEADERS_MAX);
+    size_t room = TUNNEL_HEAD_MAX - before;
+    assert(before < TUNNEL_HEAD_MAX);
     size_t taken = bytes.size < room ? bytes.size : room;
     text_append_slice(head, slice_of(bytes.data, taken));
     size_t end = find_end(head, before);
@@ -92,7 +91,7 @@ enum client_tunnel_result client_tunnel_feed(struct client_tunnel *tunnel, struc
         *rest_out = slice_of(bytes.data + (end - before), bytes.size - (end - before));
         return judge(head, why, why_size);
     }
-    if (head->size < CLIENT_HEADERS_MAX)
+    if (head->size < TUNNEL_HEAD_MAX)
         return TUNNEL_UNFINISHED;
     snprintf(why, why_size, "the headers of the proxy's answer to CONNECT are too large");
     return TUNNEL_REFUSED;

@@ -14,6 +14,8 @@
 
 #include "core/base/text.h"
 
+#define TUNNEL_HEAD_MAX ((size_t)32 * 1024)
+
 /* All zero: nothing was read. */
 struct client_tunnel {
     struct text head; /* of the answer, as far as it has arrived */

@@ -404,6 +404,8 @@ static void begin_request(struct attempt *attempt)
         attempt->request.path = target->path;
         attempt->request.timeout_ns = target->timeout_ns;
         attempt->is_redirected = false;
+        arena_deinit(&attempt->arena); /* the last attempt's path */
+        arena_init(&attempt->arena, NULL);
         attempt->deadline_ns = 0;
         if (target->timeout_ns > 0)
             attempt->deadline_ns =
