@@ -217,9 +217,8 @@ static void check_proxies(struct http_settings *settings, struct config_check *c
     const char *key = is_given(settings->proxy_url) ? "proxy_url" : "endpoint";
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         const struct endpoint *place = &settings->places[signal];
-        otlp_proxy_check(place, place->scheme == ENDPOINT_HTTPS, settings->proxy_url, check, key,
-                         &settings->proxies[signal]);
-        if (place->host && settings->proxy_url && !settings->proxies[signal].host)
+        if (!otlp_proxy_check(place, place->scheme == ENDPOINT_HTTPS, settings->proxy_url, check,
+                              key, &settings->proxies[signal]))
             return; /* reported once */
     }
 }

@@ -151,19 +151,20 @@ void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
     assert(target->header_count <= user->count + OWN_HEADERS);
 }
 
-void otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
+bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
                       struct config_check *check, const char *key, struct proxy *out)
 {
     struct error err;
     *out = (struct proxy){0};
     if (!endpoint->host || endpoint->unix_socket)
-        return; /* an error that was reported, or nothing for a proxy */
+        return true; /* an error that was reported, or nothing for a proxy */
     bool is_valid = url && url[0]
                         ? proxy_parse(config_check_arena(check), url, out, &err)
                         : proxy_from_environment(config_check_arena(check), is_https,
                                                  endpoint->host, endpoint->port, out, &err);
     if (!is_valid)
         config_check_error(check, key, "%s", err.text);
+    return is_valid;
 }
 
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label)
@@ -367,6 +368,7 @@ static void add_cookies(struct attempt *attempt, const struct otlp_sender *sende
 {
     struct text value = {0};
     struct error err;
+    assert(sender->target->place); /* see otlp_sender_start */
     bool is_tls = sender->target->place->scheme == ENDPOINT_HTTPS;
     cookie_jar_print(sender->cookies, attempt->request.path, is_tls, clock_wall_ns(), &value);
     if (value.size > 0 && !auth_headers_get(&attempt->headers, "cookie").data)

@@ -47,8 +47,8 @@ void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct co
                         const char *key);
 
 /* Determines the proxy for an endpoint: `url`, or without one (NULL, "") that of the environment;
- * reports errors at `key`. is_https: see proxy_from_environment. */
-void otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
+ * returns false after reporting an error at `key`. is_https: see proxy_from_environment. */
+bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
                       struct config_check *check, const char *key, struct proxy *out);
 
 /* Returns the client's options for this endpoint. */
