@@ -286,7 +286,8 @@ static void encode_groups(struct file_export *export, const struct file_settings
     }
     export->left_out = division.left_out;
     export->pieces = memory_array(division.count + 1, sizeof *export->pieces);
-    struct buffer **buffers = arena_array(&division.arena, division.count + 1, sizeof *buffers);
+    struct buffer **buffers =
+        arena_array(&division.arena, division.count + 1, sizeof(struct buffer *));
     file_division_join(&division, batch, buffers);
     for (size_t i = 0; i < division.count; i++) {
         struct file_piece *piece = &export->pieces[i];
