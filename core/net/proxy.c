@@ -107,6 +107,8 @@ bool proxy_parse(struct arena *arena, const char *url, struct proxy *out, struct
     if (!config_parse_endpoint(slice_of_string(full), host, sizeof host, &out->port, why,
                                sizeof why))
         return error_set(err, "the address of the proxy is not valid: %s", why);
+    if (host[0] == '\0')
+        return error_set(err, "the host of the proxy is missing");
     if (out->port == 0)
         return error_set(err, "the port of the proxy must not be 0");
     out->host = arena_strdup(arena, host);

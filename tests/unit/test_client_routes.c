@@ -267,7 +267,8 @@ static void what_proxies_refuse(void **state)
     (void)state;
     static char huge[40000];
     memset(huge, 'x', sizeof huge - 1);
-    memcpy(huge, "HTTP/1.1 200 OK\r\na: ", 20);
+    const struct slice head = SLICE("HTTP/1.1 200 OK\r\na: ");
+    memcpy(huge, head.data, head.size);
     static const struct {
         const char *answer, *why;
     } cases[] = {

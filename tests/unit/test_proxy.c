@@ -34,6 +34,7 @@ static void urls_of_proxies(void **state)
         {"http://:3128", NULL, 0, NULL, "the host of the proxy is missing"},
         {"http://user:secret@", NULL, 0, NULL, "the host of the proxy is missing"},
         {"", NULL, 0, NULL, "the host of the proxy is missing"},
+        {"[]", NULL, 0, NULL, "the host of the proxy is missing"},
         {"http://proxy:0", NULL, 0, NULL, "the port of the proxy must not be 0"},
         {"http://user:%4@proxy", NULL, 0, NULL,
          "the user and password of the proxy are not valid in a URL"},
