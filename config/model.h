@@ -97,6 +97,7 @@ struct config_telemetry {
     bool metrics_without_type_suffix; /* _total */
     bool metrics_without_scope_info;  /* otel_scope_* labels */
     const void *settings;             /* all of it, for config_print */
+    struct config_pairs resource;     /* attributes as written; value NULL: to be removed */
 };
 
 struct config {

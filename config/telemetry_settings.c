@@ -2,6 +2,7 @@
 
 #include "config/node.h"
 #include "config/service.h"
+#include "config/telemetry_resource.h"
 #include "core/base/log.h"
 
 #include <assert.h>
@@ -185,7 +186,10 @@ const struct field config_telemetry_fields[] = {
                 "Metrics about profcol itself."),
     FIELD_BLOCK(telemetry_settings, traces, trace_settings, trace_fields,
                 "Traces of the process itself; profcol writes none."),
-    FIELD_NODE(telemetry_settings, resource, "Attributes of the process itself.", .ignored = true),
+    FIELD_NODE(telemetry_settings, resource,
+               "Attributes of the process itself, labels of the metric `target_info`: a map of "
+               "texts (null removes a default), or `attributes`, a list of {name, value}. "
+               "service.name, service.version and service.instance.id are set by default."),
     FIELD_END,
 };
 
@@ -230,6 +234,8 @@ void config_telemetry_apply(struct config_check *check, const struct config_path
         add_default_reader(check->arena, &settings->metrics);
     const struct prometheus_settings *endpoint = first_endpoint(&settings->metrics);
     struct config_telemetry *telemetry = &check->config->telemetry;
+    struct config_path inner = {.parent = path, .name = "resource"};
+    config_telemetry_resource_read(check, &inner, settings->resource, &telemetry->resource);
     telemetry->settings = settings;
     telemetry->log_level = settings->logs.level;
     telemetry->log_encoding = settings->logs.encoding;

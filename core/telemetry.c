@@ -2,12 +2,14 @@
 
 #include "core/base/budget.h"
 #include "core/base/clock.h"
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/source_accounts.h"
 #include "core/net/own_host.h"
 #include "core/net/server.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -97,6 +99,83 @@ static void add_process_metrics(struct telemetry *telemetry)
                        read_most_held, telemetry);
 }
 
+/* ---- target_info: the resource of the process ---- */
+
+static const char *make_instance_id(struct arena *arena)
+{
+    uint64_t high = random_u64(), low = random_u64();
+    return arena_printf(arena, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(high >> 32),
+                        (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff),
+                        (unsigned)(0x8000 | (low >> 48 & 0x3fff)),
+                        (unsigned long long)(low & 0xffffffffffff));
+}
+
+/* Returns the name of the label for an attribute. */
+static const char *label_name(struct arena *arena, const char *attribute)
+{
+    char *name =
+        arena_printf(arena, "%s%s", isdigit((unsigned char)attribute[0]) ? "key_" : "", attribute);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return name;
+}
+
+static const struct config_pair *find_pair(const struct config_pair *pairs, size_t count,
+                                           const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pairs[i].name, name) == 0)
+            return &pairs[i];
+    return NULL;
+}
+
+static int compare_names(const void *one, const void *other)
+{
+    const struct config_pair *left = one, *right = other;
+    return strcmp(left->name, right->name);
+}
+
+/* Adds labels for the attributes that are not removed, without those that `others` has. */
+static size_t add_labels(struct arena *arena, const struct config_pairs *from,
+                         const struct config_pairs *others, struct config_pair *labels,
+                         size_t count)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        const struct config_pair *pair = &from->items[i];
+        if (!pair->value || (others && find_pair(others->items, others->count, pair->name)))
+            continue;
+        const char *name = label_name(arena, pair->name);
+        if (!find_pair(labels, count, name))
+            labels[count++] = (struct config_pair){name, pair->value};
+    }
+    return count;
+}
+
+static void add_target_info(const struct telemetry *telemetry)
+{
+    const struct config_pairs *written = &telemetry->settings->resource;
+    struct arena arena;
+    struct text text = {0};
+    arena_init(&arena, NULL);
+    struct config_pair own[] = {{"service.instance.id", make_instance_id(&arena)},
+                                {"service.name", "profcol"},
+                                {"service.version", telemetry->process->version}};
+    const struct config_pairs defaults = {own, sizeof own / sizeof own[0]};
+    struct config_pair *labels =
+        arena_array(&arena, defaults.count + written->count, sizeof *labels);
+    size_t count = add_labels(&arena, written, NULL, labels, 0);
+    count = add_labels(&arena, &defaults, written, labels, count);
+    qsort(labels, count, sizeof *labels, compare_names);
+    for (size_t i = 0; i < count; i++)
+        metrics_label(&text, labels[i].name, labels[i].value);
+    gauge_set(metrics_gauge(telemetry->process->metrics, "target_info", "Target metadata",
+                            text_string(&text)),
+              1);
+    text_deinit(&text);
+    arena_deinit(&arena);
+}
+
 static bool on_head(void *context, struct exchange *exchange)
 {
     static const char *const text = "text/plain; charset=utf-8";
@@ -166,6 +245,7 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings, struct 
     telemetry->process = process;
     telemetry->started_ns = clock_monotonic_ns();
     add_process_metrics(telemetry);
+    add_target_info(telemetry);
     if (!settings->metrics_enabled)
         return telemetry;
     telemetry->server = open_server(telemetry, settings, err);

@@ -3,7 +3,8 @@
  *
  * basic logs one line per batch with its counts, normal adds a line per span or profile, detailed
  * adds everything in it. A batch is delivered once it is printed. Each node prints batches in the
- * order in which they arrive, large ones in a job (core/base/job_queue.h).
+ * order in which they arrive, large ones in a job (core/base/job_queue.h). With a sending_queue
+ * (core/pipeline/delivery.h), it is delivered once it is queued.
  *
  * Owner: the component owns its output descriptors; a node owns the batches that are not printed
  * yet.
@@ -18,6 +19,7 @@
 #include "core/data/describe.h"
 #include "core/data/signals.h"
 #include "core/pipeline/component_as.h"
+#include "core/pipeline/delivery.h"
 #include "core/pipeline/exporter_counter.h"
 
 #include <assert.h>
@@ -42,11 +44,16 @@ struct debug_settings {
     uint64_t sampling_thereafter;
     bool use_internal_logger;
     struct config_strings output_paths;
+    struct sending_queue_settings sending_queue;
 };
+
+/* Printing does not fail. */
+static const struct retry_settings no_retries;
 
 struct debug_exporter {
     struct component component;
-    int *outputs; /* descriptors */
+    struct delivery_shared shared[SIGNAL_COUNT]; /* of a sending_queue */
+    int *outputs;                                /* descriptors */
     size_t output_count;
     pthread_mutex_t output_lock;
 };
@@ -54,6 +61,7 @@ struct debug_exporter {
 struct debug_node {
     struct node node;
     struct job_queue showing;
+    struct delivery delivery; /* used if there is a sending_queue */
     struct counter *sent;
     uint64_t window_start_ns;
     uint64_t shown_in_window;
@@ -76,6 +84,8 @@ struct debug_batch {
     struct queued_job showing;
     struct debug_node *node;
     struct batch *batch;
+    struct shipment *shipment; /* of the sending_queue; NULL: there is none */
+    struct timer begin;        /* of a shipment, which is not printed in `send` */
 };
 
 static const struct field debug_fields[] = {
@@ -91,6 +101,8 @@ static const struct field debug_fields[] = {
     FIELD_STRINGS(debug_settings, output_paths,
                   "Files, `stdout` or `stderr`, used when `use_internal_logger` is false; default: "
                   "standard output."),
+    FIELD_OPTIONAL(debug_settings, sending_queue, sending_queue_settings, sending_queue_fields,
+                   "A queue of batches that wait to be printed."),
     FIELD_END,
 };
 
@@ -100,6 +112,7 @@ static void check_settings(void *config, struct config_check *check)
     if (settings->use_internal_logger && settings->output_paths.count > 0)
         config_check_error(check, "output_paths",
                            "output_paths requires use_internal_logger: false");
+    sending_queue_check(&settings->sending_queue, check, "sending_queue");
 }
 
 static int open_output(const char *path)
@@ -114,6 +127,8 @@ static int open_output(const char *path)
 static void debug_deinit(struct component *component)
 {
     struct debug_exporter *exporter = exporter_of(component);
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        delivery_shared_deinit(&exporter->shared[signal]);
     for (size_t i = 0; i < exporter->output_count; i++)
         close(exporter->outputs[i]);
     free(exporter->outputs);
@@ -145,15 +160,10 @@ static bool debug_init(struct component *component, struct error *err)
         }
         exporter->outputs[exporter->output_count++] = fd;
     }
-    return true;
-}
-
-static bool debug_node_start(struct node *node, struct error *err)
-{
-    (void)err;
-    struct debug_node *debug = node_of(node);
-    debug->showing.worker = node->worker;
-    debug->sent = exporter_counter(node, "sent", "Items that were logged.");
+    for (int signal = 0; settings->sending_queue.enabled && signal < SIGNAL_COUNT; signal++)
+        if (component->pipeline_count[signal] > 0)
+            delivery_shared_init(&exporter->shared[signal], component, (enum signal)signal,
+                                 &settings->sending_queue, "");
     return true;
 }
 
@@ -284,6 +294,10 @@ static void on_shown(struct queued_job *showing, bool did_run)
     struct debug_node *debug = shown->node;
     assert(worker_is_current(debug->node.worker));
     struct batch *batch = shown->batch;
+    if (shown->shipment) {
+        delivery_done(shown->shipment, did_run ? &verdict_ok : &verdict_shutting_down);
+        return; /* release_shipment frees it */
+    }
     free(shown);
     if (did_run)
         finish(debug, batch);
@@ -300,14 +314,13 @@ static bool is_wanted(const struct queued_job *showing)
 }
 
 /* Queues a batch for normal or detailed output. */
-static void queue_batch(struct debug_node *debug, struct batch *batch)
+static void queue_batch(struct debug_batch *shown)
 {
-    struct debug_batch *shown = memory_zalloc(sizeof *shown);
+    struct debug_node *debug = shown->node;
+    struct batch *batch = shown->batch;
     size_t size = batch_size(batch);
     if (batch->signal == SIGNAL_PROFILES)
         batch_dictionary(batch); /* only the worker may create it */
-    shown->node = debug;
-    shown->batch = batch;
     shown->showing = (struct queued_job){.run = run_show,
                                          .done = on_shown,
                                          .is_wanted = is_wanted,
@@ -316,13 +329,96 @@ static void queue_batch(struct debug_node *debug, struct batch *batch)
     job_queue_add(&debug->showing, &shown->showing);
 }
 
+static struct debug_batch *new_shown(struct debug_node *debug, struct batch *batch)
+{
+    struct debug_batch *shown = memory_zalloc(sizeof *shown);
+    shown->node = debug;
+    shown->batch = batch;
+    return shown;
+}
+
+/* ---- a sending_queue ---- */
+
+static void begin_shipment(struct timer *timer)
+{
+    struct debug_batch *shown = container_of(timer, struct debug_batch, begin);
+    struct debug_node *debug = shown->node;
+    const struct debug_settings *settings = debug->node.component->settings;
+    bool is_shown = is_sampled(debug);
+    if (is_shown && settings->verbosity != VERBOSITY_BASIC) {
+        queue_batch(shown);
+        return;
+    }
+    if (is_shown)
+        show(exporter_of(debug->node.component), shown->batch);
+    delivery_done(shown->shipment, &verdict_ok);
+}
+
+static void send_shipment(struct node *node, struct shipment *shipment)
+{
+    assert(!shipment->exporter_data); /* there is one attempt */
+    struct debug_batch *shown = new_shown(node_of(node), shipment->batch);
+    shown->shipment = shipment;
+    shown->begin.on_timer = begin_shipment;
+    shipment->exporter_data = shown;
+    worker_set_timer(node->worker, &shown->begin, 0);
+}
+
+/* What was in job_queue has ended before (debug_node_stop). */
+static void abort_shipment(struct node *node, struct shipment *shipment)
+{
+    struct debug_batch *shown = shipment->exporter_data;
+    worker_cancel_timer(node->worker, &shown->begin);
+}
+
+static void release_shipment(struct node *node, struct shipment *shipment)
+{
+    struct debug_batch *shown = shipment->exporter_data;
+    (void)node;
+    assert(!timer_is_set(&shown->begin));
+    free(shown);
+}
+
+static void start_delivery(struct debug_node *debug)
+{
+    struct node *node = &debug->node;
+    const struct debug_settings *settings = node->component->settings;
+    debug->delivery =
+        (struct delivery){.node = node,
+                          .queue = &settings->sending_queue,
+                          .retry = &no_retries,
+                          .shared = &exporter_of(node->component)->shared[node->signal],
+                          .send = send_shipment,
+                          .abort = abort_shipment,
+                          .release = release_shipment};
+    delivery_start(&debug->delivery);
+}
+
+/* ---- a node ---- */
+
+static bool debug_node_start(struct node *node, struct error *err)
+{
+    (void)err;
+    struct debug_node *debug = node_of(node);
+    const struct debug_settings *settings = node->component->settings;
+    debug->showing.worker = node->worker;
+    debug->sent = exporter_counter(node, "sent", "Items that were logged.");
+    if (settings->sending_queue.enabled)
+        start_delivery(debug);
+    return true;
+}
+
 static void debug_consume(struct node *node, struct batch *batch)
 {
     struct debug_node *debug = node_of(node);
     const struct debug_settings *settings = node->component->settings;
+    if (settings->sending_queue.enabled) {
+        delivery_consume(&debug->delivery, batch);
+        return;
+    }
     bool is_shown = is_sampled(debug);
     if (is_shown && settings->verbosity != VERBOSITY_BASIC) {
-        queue_batch(debug, batch);
+        queue_batch(new_shown(debug, batch));
         return;
     }
     if (is_shown)
@@ -332,13 +428,21 @@ static void debug_consume(struct node *node, struct batch *batch)
 
 static bool debug_is_idle(const struct node *node)
 {
-    return job_queue_is_empty(
-        &node_as(const struct debug_node, node, &debug_exporter_type)->showing);
+    const struct debug_node *debug = node_as(const struct debug_node, node, &debug_exporter_type);
+    return job_queue_is_empty(&debug->showing) && (!node->delivery || delivery_is_idle(node));
+}
+
+static void debug_node_drain(struct node *node)
+{
+    if (node->delivery)
+        delivery_drain(&node_of(node)->delivery);
 }
 
 static void debug_node_stop(struct node *node)
 {
     job_queue_stop(&node_of(node)->showing);
+    if (node->delivery)
+        delivery_stop(&node_of(node)->delivery);
 }
 
 const struct component_type debug_exporter_type = {
@@ -364,6 +468,7 @@ const struct component_type debug_exporter_type = {
     .node_size = sizeof(struct debug_node),
     .node_start = debug_node_start,
     .consume = debug_consume,
+    .node_drain = debug_node_drain,
     .is_idle = debug_is_idle,
     .node_stop = debug_node_stop,
 };

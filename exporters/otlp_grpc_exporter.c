@@ -36,13 +36,14 @@ struct grpc_settings {
     struct keepalive_settings keepalive;
     const char *user_agent;
     const char *authority;
-    const char *balancer_name;
+    int balancer_name;
     uint64_t read_buffer_size;
     uint64_t write_buffer_size;
     bool wait_for_ready;
     struct auth_settings auth;
     const struct config_node *middlewares;
     struct endpoint place; /* derived from endpoint */
+    struct proxy proxy;    /* of the environment */
 };
 
 struct grpc_exporter {
@@ -86,6 +87,8 @@ static const struct field keepalive_fields[] = {
     FIELD_END,
 };
 
+static const char *const balancer_names[] = {"pick_first", "round_robin", NULL};
+
 static const struct field grpc_fields[] = {
     FIELD_STRING(grpc_settings, endpoint,
                  "Where to send: host:port, http://host:port for cleartext, https://host:port for "
@@ -107,14 +110,16 @@ static const struct field grpc_fields[] = {
                    "Pings that detect dead connections."),
     FIELD_STRING(grpc_settings, user_agent, "Sent as `user-agent`, instead of profcol/VERSION."),
     FIELD_STRING(grpc_settings, authority, "Value of `:authority`; by default the endpoint's."),
-    FIELD_STRING(grpc_settings, balancer_name, "Each worker picks one of the addresses.",
-                 .ignored = true),
-    FIELD_UINT(grpc_settings, read_buffer_size, "profcol sizes its buffers itself.",
-               .ignored = true),
-    FIELD_UINT(grpc_settings, write_buffer_size, "profcol sizes its buffers itself.",
-               .fallback = "524288", .ignored = true),
+    FIELD_ENUM(grpc_settings, balancer_name,
+               "With several addresses of a name: each worker connects to all of the first one's "
+               "family and uses them by turns (round_robin), or to the first that can be reached "
+               "(pick_first).",
+               balancer_names, .fallback = "round_robin"),
+    FIELD_UINT(grpc_settings, read_buffer_size, OTLP_READ_BUFFER_HELP),
+    FIELD_UINT(grpc_settings, write_buffer_size, OTLP_WRITE_BUFFER_HELP, .fallback = "524288"),
     FIELD_BOOL(grpc_settings, wait_for_ready,
-               "Requests wait for the connection within their timeout.", .ignored = true),
+               "While the backend cannot be connected to, requests wait within their timeout "
+               "instead of failing."),
     FIELD_OPTIONAL(grpc_settings, auth, auth_settings, auth_fields,
                    "An extension sets headers of every request, such as credentials."),
     FIELD_NODE(grpc_settings, middlewares, "Not supported."),
@@ -142,6 +147,7 @@ static void check_grpc(void *config, struct config_check *check)
         config_check_error(check, "compression",
                            "gRPC supports none, gzip, snappy and zstd, not \"%s\"",
                            otlp_compression_names[settings->compression]);
+    otlp_proxy_check(&settings->place, true, NULL, check, "endpoint", &settings->proxy);
     tls_client_check(&settings->tls, check, "tls");
     otlp_headers_check(&settings->headers, true, check, "headers");
     sending_queue_check(&settings->sending_queue, check, "sending_queue");
@@ -207,6 +213,11 @@ static struct client *make_client(const struct grpc_exporter *exporter, struct w
     struct client_options options =
         otlp_client_options(&settings->place, exporter->component.label);
     options.protocol = CLIENT_H2;
+    options.proxy = settings->proxy;
+    options.balance =
+        settings->balancer_name == 0 ? CLIENT_BALANCE_PICK_FIRST : CLIENT_BALANCE_ROUND_ROBIN;
+    options.wait_for_ready = settings->wait_for_ready;
+    otlp_set_buffers(&options, settings->read_buffer_size, settings->write_buffer_size);
     if (uses_tls(settings)) {
         options.tls = &settings->tls;
         if (settings->tls.server_name_override && settings->tls.server_name_override[0])

@@ -14,6 +14,7 @@
 #include "core/pipeline/otlp_sender.h"
 
 #include <assert.h>
+#include <limits.h>
 
 enum { CONNECTIONS_MAX = 100 };
 #define PING_TIMEOUT_NS (INT64_C(15) * 1000000000)
@@ -22,6 +23,10 @@ static const char *const encoding_names[] = {"proto", "json", NULL};
 
 struct compression_params {
     int64_t level;
+};
+
+struct cookie_settings {
+    bool enabled;
 };
 
 struct http_settings {
@@ -50,9 +55,10 @@ struct http_settings {
     bool force_attempt_http2;
     const char *proxy_url;
     struct auth_settings auth;
-    const struct config_node *cookies;
+    struct cookie_settings cookies;
     const struct config_node *middlewares;
     struct endpoint places[SIGNAL_COUNT]; /* derived from the endpoints; url NULL: none */
+    struct proxy proxies[SIGNAL_COUNT];   /* of `places` */
 };
 
 struct http_exporter {
@@ -88,6 +94,10 @@ static const struct field compression_params_fields[] = {
     FIELD_END,
 };
 
+static const struct field cookie_fields[] = {
+    FIELD_END,
+};
+
 static const struct field http_fields[] = {
     FIELD_STRING(
         http_settings, endpoint,
@@ -113,14 +123,14 @@ static const struct field http_fields[] = {
                    "The queue of requests that wait to be sent.", .fallback = "true"),
     FIELD_OPTIONAL(http_settings, retry_on_failure, retry_settings, retry_fields,
                    "Retries of requests that failed with a retryable error.", .fallback = "true"),
-    FIELD_UINT(http_settings, read_buffer_size, "profcol sizes its buffers itself.",
-               .ignored = true),
-    FIELD_UINT(http_settings, write_buffer_size, "profcol sizes its buffers itself.",
-               .fallback = "524288", .ignored = true),
-    FIELD_UINT(http_settings, max_idle_conns, "`idle_conn_timeout` closes idle connections.",
-               .fallback = "100", .ignored = true),
+    FIELD_UINT(http_settings, read_buffer_size, OTLP_READ_BUFFER_HELP),
+    FIELD_UINT(http_settings, write_buffer_size, OTLP_WRITE_BUFFER_HELP, .fallback = "524288"),
+    FIELD_UINT(http_settings, max_idle_conns,
+               "Most HTTP/1.1 connections per worker and signal that are kept without requests; "
+               "0: all.",
+               .fallback = "100"),
     FIELD_UINT(http_settings, max_idle_conns_per_host,
-               "`idle_conn_timeout` closes idle connections.", .ignored = true),
+               "The same, where it is less than `max_idle_conns`; 0: as that."),
     FIELD_UINT(http_settings, max_conns_per_host,
                "Most HTTP/1.1 connections per worker and signal; 0: 100.", .max = "10000"),
     FIELD_DURATION(http_settings, idle_conn_timeout,
@@ -135,10 +145,13 @@ static const struct field http_fields[] = {
                    "Close the connection when a ping is not answered within this time; 0: 15s.",
                    .min = "0s"),
     FIELD_BOOL(http_settings, force_attempt_http2, "Offer HTTP/2 over TLS.", .fallback = "true"),
-    FIELD_STRING(http_settings, proxy_url, "Proxies are not supported."),
+    FIELD_SECRET(http_settings, proxy_url,
+                 "The proxy, http://user:password@host:port; by default that of the environment "
+                 "(HTTP_PROXY, HTTPS_PROXY, NO_PROXY)."),
     FIELD_OPTIONAL(http_settings, auth, auth_settings, auth_fields,
                    "An extension sets headers of every request, such as credentials."),
-    FIELD_NODE(http_settings, cookies, "Not supported."),
+    FIELD_OPTIONAL(http_settings, cookies, cookie_settings, cookie_fields,
+                   "Keep the backend's cookies and send them, for each worker and signal."),
     FIELD_NODE(http_settings, middlewares, "Not supported."),
     FIELD_END,
 };
@@ -199,6 +212,17 @@ static void check_urls(struct http_settings *settings, struct config_check *chec
     }
 }
 
+static void check_proxies(struct http_settings *settings, struct config_check *check)
+{
+    const char *key = is_given(settings->proxy_url) ? "proxy_url" : "endpoint";
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        const struct endpoint *place = &settings->places[signal];
+        if (!otlp_proxy_check(place, place->scheme == ENDPOINT_HTTPS, settings->proxy_url, check,
+                              key, &settings->proxies[signal]))
+            return; /* reported once */
+    }
+}
+
 static void check_http(void *config, struct config_check *check)
 {
     struct http_settings *settings = config;
@@ -207,15 +231,13 @@ static void check_http(void *config, struct config_check *check)
         !is_given(settings->logs_endpoint))
         config_check_error(check, "", "at least one endpoint must be specified");
     check_urls(settings, check);
+    check_proxies(settings, check);
     check_level(settings, check);
     tls_client_check(&settings->tls, check, "tls");
     otlp_headers_check(&settings->headers, false, check, "headers");
     sending_queue_check(&settings->sending_queue, check, "sending_queue");
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
-    if (is_given(settings->proxy_url))
-        config_check_error(check, "proxy_url", "proxies are not supported");
     auth_client_check(&settings->auth, false, check);
-    config_check_refuse(check, settings->cookies, "cookies", "cookies are not supported");
     config_check_refuse(check, settings->middlewares, "middlewares",
                         "middlewares are not supported");
 }
@@ -233,6 +255,8 @@ static void init_target(struct http_exporter *exporter, enum signal signal)
         .json = settings->encoding == 1,
         .path = place->path,
         .url = place->url,
+        .place = place,
+        .keeps_cookies = settings->cookies.enabled,
         .compression = otlp_compression(settings->compression),
         .level = (int)settings->compression_params.level,
         .timeout_ns = settings->timeout,
@@ -280,6 +304,13 @@ static void http_deinit(struct component *component)
 
 /* ---- node ---- */
 
+/* Returns the lower of two limits, of which 0 is none. */
+static unsigned lower_limit(uint64_t one, uint64_t other)
+{
+    uint64_t lower = other > 0 && (one == 0 || other < one) ? other : one;
+    return lower < UINT_MAX ? (unsigned)lower : 0;
+}
+
 static struct client *make_client(const struct node *node, struct error *err)
 {
     const struct http_settings *settings = node->component->settings;
@@ -290,6 +321,9 @@ static struct client *make_client(const struct node *node, struct error *err)
     options.tls = place->scheme == ENDPOINT_HTTPS ? &settings->tls : NULL;
     options.max_connections =
         settings->max_conns_per_host ? (unsigned)settings->max_conns_per_host : CONNECTIONS_MAX;
+    options.max_idle = lower_limit(settings->max_idle_conns, settings->max_idle_conns_per_host);
+    options.proxy = settings->proxies[node->signal];
+    otlp_set_buffers(&options, settings->read_buffer_size, settings->write_buffer_size);
     options.idle_timeout_ns = settings->idle_conn_timeout;
     options.close_after_answer = settings->disable_keep_alives;
     options.keepalive_time_ns = settings->http2_read_idle_timeout;

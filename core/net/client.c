@@ -11,8 +11,13 @@
 
 #define BACKOFF_FIRST_NS UINT64_C(100000000)
 #define BACKOFF_LAST_NS UINT64_C(2000000000)
+#define SPREAD_AGAIN_NS UINT64_C(5000000000)
 
-enum { CONNECTIONS_DEFAULT = 16, REFUSED_MAX = 3 };
+enum {
+    CONNECTIONS_DEFAULT = 16,
+    REFUSED_MAX = 3,
+    WRITE_BYTES = 256 * 1024 /* frames are created only while fewer bytes wait for the socket */
+};
 
 /* ---- start and end of a client ---- */
 
@@ -41,6 +46,15 @@ static void copy_options(struct client *client, const struct client_options *opt
     client->options = *options;
     client->options.host = arena_strdup(arena, options->host);
     client->options.label = options->label ? arena_strdup(arena, options->label) : NULL;
+    const struct proxy *proxy = &options->proxy;
+    if (proxy->host)
+        client->options.proxy.host = arena_strdup(arena, proxy->host);
+    if (proxy->authorization)
+        client->options.proxy.authorization = arena_strdup(arena, proxy->authorization);
+    if (options->read_bytes == 0)
+        client->options.read_bytes = CLIENT_READ_BYTES;
+    if (options->write_bytes == 0)
+        client->options.write_bytes = WRITE_BYTES;
     bool v6 = strchr(options->host, ':') != NULL && !options->unix_socket;
     client->address_text = options->unix_socket ? arena_printf(arena, "unix:%s", options->host)
                                                 : arena_printf(arena, v6 ? "[%s]:%u" : "%s:%u",
@@ -49,7 +63,7 @@ static void copy_options(struct client *client, const struct client_options *opt
     client->options.authority =
         arena_strdup(arena, options->authority ? options->authority : authority);
     if (options->max_connections == 0)
-        client->options.max_connections = options->protocol == CLIENT_H2 ? 1 : CONNECTIONS_DEFAULT;
+        client->options.max_connections = CONNECTIONS_DEFAULT;
 }
 
 static const char *const *alpn_of(const struct client_options *options)
@@ -88,16 +102,20 @@ struct client *client_new(struct worker *worker, const struct client_options *op
     copy_options(client, options);
     client->kick.on_timer = on_kick;
     client->reconnect.on_timer = on_reconnect;
-    client->read_buffer = memory_alloc(CLIENT_READ_BYTES);
+    client->read_buffer = memory_alloc(client->options.read_bytes);
     if (tls)
         client->plain_buffer = memory_alloc(CLIENT_PLAIN_BYTES);
     client->protocol_known = !tls || options->protocol == CLIENT_H2 || !options->allow_h2;
     client->h2_agreed = options->protocol == CLIENT_H2;
-    client->resolver = (struct client_resolver){.worker = worker,
-                                                .host = client->options.host,
-                                                .port = client->options.port,
-                                                .is_unix = client->options.unix_socket,
-                                                .on_resolved = on_resolved};
+    const struct proxy *proxy = &client->options.proxy;
+    assert(!proxy->host || !options->unix_socket);
+    client->tunnels = proxy->host && (tls || options->protocol == CLIENT_H2);
+    client->resolver =
+        (struct client_resolver){.worker = worker,
+                                 .host = proxy->host ? proxy->host : client->options.host,
+                                 .port = proxy->host ? proxy->port : client->options.port,
+                                 .is_unix = client->options.unix_socket,
+                                 .on_resolved = on_resolved};
     client_resolver_init(&client->resolver);
     return client;
 }
@@ -345,16 +363,31 @@ static struct client_connection *find_room(struct client *client)
     return NULL;
 }
 
-static void hand_out(struct client *client)
+/* The next request goes to another connection. */
+static void take_turns(struct client *client, struct client_connection *connection)
 {
+    if (client->options.balance != CLIENT_BALANCE_ROUND_ROBIN || client->connections.count == 1 ||
+        connection->state == CLIENT_CONNECTION_CLOSED)
+        return;
+    list_remove(&client->connections, &connection->link);
+    list_append(&client->connections, &connection->link);
+}
+
+/* Returns whether it sent any. */
+static bool hand_out(struct client *client)
+{
+    bool has_sent = false;
     while (client->waiting.first) {
         struct client_connection *connection = find_room(client);
         if (!connection)
-            return;
+            break;
         struct client_exchange *exchange = client_exchange_of_link(list_pop(&client->waiting));
         exchange->doomed = false;
+        take_turns(client, connection);
         client_connection_send(connection, exchange);
+        has_sent = true;
     }
+    return has_sent;
 }
 
 static size_t retiring_count(const struct client *client)
@@ -365,27 +398,66 @@ static size_t retiring_count(const struct client *client)
     return count;
 }
 
+/* Returns the number of addresses that requests are spread over: those of the first one's
+ * family. */
+static size_t alike_count(const struct client_resolver *resolver)
+{
+    size_t alike = resolver->count > 0;
+    while (alike < resolver->count &&
+           resolver->addresses[alike].storage.ss_family == resolver->addresses[0].storage.ss_family)
+        alike++;
+    return alike;
+}
+
+static size_t connection_limit(const struct client *client)
+{
+    if (client->protocol_known && !client->h2_agreed)
+        return client->options.max_connections;
+    size_t alike = alike_count(&client->resolver);
+    return client->options.balance == CLIENT_BALANCE_ROUND_ROBIN && alike > 1 ? alike : 1;
+}
+
 static bool wants_connection(const struct client *client)
 {
     if (client->waiting.count <= client->connecting_count)
         return false;
-    size_t limit = client->options.max_connections;
-    if (!client->protocol_known || client->h2_agreed)
-        limit = client->options.protocol == CLIENT_H2 ? limit : 1;
-    return client->connections.count < limit + retiring_count(client);
+    return client->connections.count < connection_limit(client) + retiring_count(client);
 }
 
-/* Returns the first address to try. With several addresses, each worker and each connection begins
- * with another one. */
+static bool is_same_address(const struct client_address *one, const struct client_address *other)
+{
+    return one->size == other->size && memcmp(&one->storage, &other->storage, one->size) == 0;
+}
+
+static size_t connections_to(const struct client *client, const struct client_address *address)
+{
+    size_t count = 0;
+    for (struct list_link *link = client->connections.first; link; link = link->next) {
+        const struct client_connection *connection = client_connection_of_link(link);
+        count += !connection->retiring && is_same_address(&connection->peer, address);
+    }
+    return count;
+}
+
+/* Returns the first address to try: one with the fewest connections. Among equals, each worker and
+ * each connection begins with another one. */
 static size_t pick_address(const struct client *client)
 {
     const struct client_resolver *resolver = &client->resolver;
-    assert(resolver->count > 0);
-    size_t alike = 1;
-    while (alike < resolver->count &&
-           resolver->addresses[alike].storage.ss_family == resolver->addresses[0].storage.ss_family)
-        alike++;
-    return alike > 1 ? (size_t)(random_u64() % alike) : 0;
+    size_t alike = alike_count(resolver);
+    assert(alike > 0);
+    if (alike == 1 || client->options.balance == CLIENT_BALANCE_PICK_FIRST)
+        return 0;
+    size_t best = 0, fewest = SIZE_MAX, begin = (size_t)(random_u64() % alike);
+    for (size_t i = 0; i < alike; i++) {
+        size_t address = (begin + i) % alike;
+        size_t count = connections_to(client, &resolver->addresses[address]);
+        if (count < fewest) {
+            fewest = count;
+            best = address;
+        }
+    }
+    return best;
 }
 
 static bool has_addresses(struct client *client)
@@ -408,7 +480,35 @@ static void connect_more(struct client *client)
         }
         if (!has_addresses(client))
             return;
-        client_connection_start(client, pick_address(client), client->resolver.count);
+        client_connection_start(client, pick_address(client), client->resolver.count, false);
+    }
+}
+
+/* Opens a connection to an address that has none, although no request waits. */
+static void spread(struct client *client)
+{
+    const struct client_resolver *resolver = &client->resolver;
+    if (client->options.balance != CLIENT_BALANCE_ROUND_ROBIN || client->connecting_count > 0 ||
+        client->connections.count >= connection_limit(client) + retiring_count(client) ||
+        client->worker->now_ns < client->spread_after_ns || !has_addresses(client))
+        return;
+    size_t address = pick_address(client);
+    if (connections_to(client, &resolver->addresses[address]) == 0)
+        client_connection_start(client, address, 1, true);
+}
+
+static void close_idle(struct client *client)
+{
+    size_t idle = 0;
+    if (client->options.max_idle == 0 || client->h2_agreed ||
+        client->open_count <= client->options.max_idle)
+        return;
+    for (struct list_link *link = client->connections.first, *next; link; link = next) {
+        struct client_connection *connection = client_connection_of_link(link);
+        next = link->next;
+        if (connection->state == CLIENT_CONNECTION_OPEN && connection->exchanges.count == 0 &&
+            ++idle > client->options.max_idle)
+            client_connection_close(connection, "idle");
     }
 }
 
@@ -438,22 +538,44 @@ static void on_kick(struct timer *timer)
     client_ref(client);
     fail_doomed(client);
     if (!client->freed) {
-        hand_out(client);
+        bool has_sent = hand_out(client);
         connect_more(client);
+        if (has_sent)
+            spread(client);
         flush_all(client);
+        close_idle(client);
     }
     client_unref(client);
+}
+
+/* Connections to addresses that the name no longer has carry no further requests. */
+static void leave_old_addresses(struct client *client)
+{
+    const struct client_resolver *resolver = &client->resolver;
+    if (client->options.balance != CLIENT_BALANCE_ROUND_ROBIN ||
+        resolver->count == RESOLVER_ADDRESSES_MAX) /* there may be more */
+        return;
+    for (struct list_link *link = client->connections.first; link; link = link->next) {
+        struct client_connection *connection = client_connection_of_link(link);
+        size_t i = 0;
+        while (i < resolver->count && !is_same_address(&connection->peer, &resolver->addresses[i]))
+            i++;
+        if (i == resolver->count && connection->state == CLIENT_CONNECTION_OPEN)
+            connection->retiring = true;
+    }
 }
 
 static void on_resolved(struct client_resolver *resolver)
 {
     struct client *client = container_of(resolver, struct client, resolver);
-    if (client->freed)
+    if (client->freed) {
         ; /* no request waits any more */
-    else if (resolver->count > 0)
+    } else if (resolver->count > 0) {
+        leave_old_addresses(client);
         client_kick(client); /* addresses from an earlier look-up may still be valid */
-    else
+    } else {
         client_connect_failed(client, resolver->error);
+    }
     client_unref(client);
 }
 
@@ -462,6 +584,15 @@ void client_connection_used(struct client *client)
     client->connect_failures = 0;
     client->connect_after_ns = 0;
     client->connect_error[0] = '\0';
+}
+
+void client_spread_failed(struct client *client)
+{
+    if (client->freed)
+        return;
+    client->spread_after_ns = worker_now(client->worker) + SPREAD_AGAIN_NS;
+    client_resolver_doubt(&client->resolver);
+    client_kick(client); /* a request may wait by now */
 }
 
 void client_connect_failed(struct client *client, const char *why)
@@ -477,7 +608,7 @@ void client_connect_failed(struct client *client, const char *why)
     client->connect_after_ns = worker_now(client->worker) + wait;
     client_resolver_doubt(&client->resolver);
     /* Requests continue to wait only if another connection can carry them. */
-    if (client->open_count == 0 && client->connecting_count == 0)
+    if (client->open_count == 0 && client->connecting_count == 0 && !client->options.wait_for_ready)
         for (struct list_link *link = client->waiting.first; link; link = link->next)
             client_exchange_of_link(link)->doomed = true;
     client_kick(client);

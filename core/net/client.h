@@ -4,10 +4,11 @@
  *
  * A client keeps connections, reconnects with back-off, caches resolved names, never follows
  * redirects, and reads at most 64 KiB of an answer's body (unless the request allows more) and 32
- * KiB of its headers. The slices of a body must stay valid until on_done; in cleartext they are
- * written without being copied. A request that the server certainly did not process
- * (REFUSED_STREAM, or after a GOAWAY) is sent again on another connection, a few times; any other
- * loss is CLIENT_BROKEN.
+ * KiB of its headers. Through a proxy, it asks for a tunnel (TLS, HTTP/2), or sends whole URLs
+ * (HTTP/1.1 in cleartext). What the proxy refuses is CLIENT_CONNECT_FAILED. The slices of a body
+ * must stay valid until on_done; in cleartext they are written without being copied. A request that
+ * the server certainly did not process (REFUSED_STREAM, or after a GOAWAY) is sent again on another
+ * connection, a few times; any other loss is CLIENT_BROKEN.
  *
  * Owner: the component's node.
  *
@@ -19,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/base/worker.h"
 #include "core/net/http_types.h"
+#include "core/net/proxy.h"
 #include "core/net/tls.h"
 
 #define CLIENT_BODY_MAX ((size_t)64 * 1024)
@@ -33,16 +35,30 @@ enum client_protocol {
     CLIENT_H2,    /* prior knowledge in cleartext, ALPN h2 required over TLS: gRPC */
 };
 
+/* Which addresses of a name HTTP/2 with prior knowledge uses. HTTP/1.1 opens connections to those
+ * with the fewest. */
+enum client_balance {
+    CLIENT_BALANCE_ANY,         /* one connection, to a random address */
+    CLIENT_BALANCE_PICK_FIRST,  /* one connection, to the first address that can be reached */
+    CLIENT_BALANCE_ROUND_ROBIN, /* a connection to each address, requests by turns */
+};
+
 struct client_options {
     enum client_protocol protocol;
     bool allow_h2;
     const char *host; /* name or address, without brackets; or a path for unix */
     uint16_t port;
     bool unix_socket;
+    struct proxy proxy; /* copied; host NULL: none */
+    enum client_balance balance;
+    bool wait_for_ready; /* requests wait until timeout_ns while nothing can be connected to */
     const struct tls_client_settings *tls; /* NULL: cleartext; must live as long as the client */
     const char *authority;     /* Host / :authority; a "host" header of a request takes precedence.
                                   NULL:     host:port */
-    unsigned max_connections;  /* of HTTP/1.1; 0: 16. HTTP/2 uses 1 */
+    unsigned max_connections;  /* of HTTP/1.1; 0: 16. HTTP/2 uses 1, or one for each address */
+    unsigned max_idle;         /* HTTP/1.1: connections kept without requests; 0: all */
+    size_t read_bytes;         /* read from a socket at once; 0: 64 KiB */
+    size_t write_bytes;        /* HTTP/2: frames prepared while the socket is busy; 0: 256 KiB */
     bool close_after_answer;   /* HTTP/1.1: no keep-alive */
     int64_t idle_timeout_ns;   /* 0: never */
     int64_t keepalive_time_ns; /* h2 PING after this much silence; 0: off */

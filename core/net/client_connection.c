@@ -33,6 +33,7 @@ static void free_connection(struct client_connection *connection)
     if (connection->session)
         connection->codec->free(connection);
     tls_stream_free(connection->tls);
+    client_tunnel_deinit(&connection->tunnel);
     client_output_deinit(&connection->output);
     free(connection);
     client_unref(client);
@@ -98,6 +99,7 @@ void client_connection_close(struct client_connection *connection, const char *w
     }
     struct client *client = connection->client;
     char text[400];
+    bool is_extra = connection->is_extra;
     snprintf(text, sizeof text, "%s: %s", client->address_text, connection->why);
     client_ref(client);
     detach(connection);
@@ -110,6 +112,8 @@ void client_connection_close(struct client_connection *connection, const char *w
      * again at once. */
     if (!connection->used && client->waiting.count > 0)
         client_connect_failed(client, text);
+    else if (!connection->used && is_extra)
+        client_spread_failed(client);
     client_kick(client);
     client_unref(client);
 }
@@ -164,6 +168,8 @@ static void end_of_input(struct client_connection *connection)
         connection->codec->end(connection);
     client_connection_close(connection, connection->state == CLIENT_CONNECTION_HANDSHAKING
                                             ? "closed during the TLS handshake"
+                                        : connection->state == CLIENT_CONNECTION_TUNNELLING
+                                            ? "the proxy closed the connection"
                                             : "the connection was closed");
 }
 
@@ -191,22 +197,57 @@ static void feed_tls(struct client_connection *connection, struct slice bytes)
     }
 }
 
+static void begin_protocol(struct client_connection *connection);
+
+/* Passes bytes to the endpoint's protocol: TLS or the codec. */
+static void feed_endpoint(struct client_connection *connection, struct slice bytes)
+{
+    if (connection->tls)
+        feed_tls(connection, bytes);
+    else
+        feed_codec(connection, bytes);
+}
+
+static void feed_tunnel(struct client_connection *connection, struct slice bytes)
+{
+    struct slice rest = SLICE("");
+    char why[200];
+    switch (client_tunnel_feed(&connection->tunnel, bytes, &rest, why, sizeof why)) {
+    case TUNNEL_UNFINISHED:
+        return;
+    case TUNNEL_REFUSED:
+        client_connection_close(connection, why);
+        return;
+    case TUNNEL_OPEN:
+        break;
+    }
+    client_tunnel_deinit(&connection->tunnel);
+    if (connection->output.bytes > 0) {
+        client_connection_close(connection, "the proxy answered CONNECT before it had read it");
+        return;
+    }
+    begin_protocol(connection);
+    if (rest.size > 0 && connection->state != CLIENT_CONNECTION_CLOSED)
+        feed_endpoint(connection, rest);
+}
+
 static void read_socket(struct client_connection *connection)
 {
-    struct client *client = connection->client;
+    const struct client *client = connection->client;
+    size_t room = client->options.read_bytes;
     for (int i = 0; i < READS_PER_TURN && connection->state != CLIENT_CONNECTION_CLOSED; i++) {
-        ssize_t size = recv(connection->socket, client->read_buffer, CLIENT_READ_BYTES, 0);
+        ssize_t size = recv(connection->socket, client->read_buffer, room, 0);
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
             return;
         if (size < 0)
             client_connection_close(connection, uv_strerror(-errno));
         else if (size == 0)
             end_of_input(connection);
-        else if (connection->tls)
-            feed_tls(connection, slice_of(client->read_buffer, (size_t)size));
+        else if (connection->state == CLIENT_CONNECTION_TUNNELLING)
+            feed_tunnel(connection, slice_of(client->read_buffer, (size_t)size));
         else
-            feed_codec(connection, slice_of(client->read_buffer, (size_t)size));
-        if (size < CLIENT_READ_BYTES)
+            feed_endpoint(connection, slice_of(client->read_buffer, (size_t)size));
+        if (size < (ssize_t)room)
             return;
     }
 }
@@ -262,8 +303,8 @@ static void watch(struct client_connection *connection, int events)
 
 void client_connection_flush(struct client_connection *connection)
 {
-    if (connection->state != CLIENT_CONNECTION_OPEN &&
-        connection->state != CLIENT_CONNECTION_HANDSHAKING)
+    if (connection->state == CLIENT_CONNECTION_CONNECTING ||
+        connection->state == CLIENT_CONNECTION_CLOSED)
         return;
     enum output_result result = OUTPUT_DONE;
     do {
@@ -311,7 +352,9 @@ static void on_deadline(struct timer *timer)
     else if (connection->state == CLIENT_CONNECTION_CONNECTING && connection->addresses_left > 0)
         try_address(connection);
     else
-        client_connection_close(connection, "timed out");
+        client_connection_close(connection, connection->state == CLIENT_CONNECTION_TUNNELLING
+                                                ? "the proxy does not answer CONNECT"
+                                                : "timed out");
 }
 
 static void on_keepalive(struct timer *timer)
@@ -361,15 +404,20 @@ static void connect_failed(struct client_connection *connection, const char *why
     struct client *client = connection->client;
     char place[160],
         text[sizeof client->connect_error]; /* a path of a socket has up to 108 bytes */
-    client_address_print(&client->resolver.addresses[connection->address], place, sizeof place);
-    snprintf(text, sizeof text, "connect to %.130s: %.100s", place, why);
+    bool is_extra = connection->is_extra;
+    client_address_print(&connection->peer, place, sizeof place);
+    snprintf(text, sizeof text, "connect to %s%.130s: %.200s",
+             client->options.proxy.host ? "the proxy " : "", place, why);
     client_ref(client);
     detach(connection);
     if (connection->poll)
         leave_loop(connection);
     else
         free_connection(connection); /* it never had a socket */
-    client_connect_failed(client, text);
+    if (is_extra)
+        client_spread_failed(client);
+    else
+        client_connect_failed(client, text);
     client_unref(client);
 }
 
@@ -386,6 +434,26 @@ static void shake_hands(struct client_connection *connection)
         return;
     }
     client_connection_flush(connection);
+}
+
+/* Begins to speak with the endpoint. */
+static void begin_protocol(struct client_connection *connection)
+{
+    if (connection->client->tls)
+        shake_hands(connection);
+    else
+        choose_codec(connection);
+}
+
+static void ask_for_tunnel(struct client_connection *connection)
+{
+    struct client *client = connection->client;
+    struct text request = {0};
+    client_tunnel_print(&request, client->address_text, client->options.proxy.authorization);
+    client_output_copy(&connection->output, slice_of(request.data, request.size));
+    text_deinit(&request);
+    set_state(connection, CLIENT_CONNECTION_TUNNELLING);
+    worker_set_timer(client->worker, &connection->deadline, CONNECT_TIMEOUT_NS);
 }
 
 static int socket_error(const struct client_connection *connection)
@@ -406,10 +474,10 @@ static void finish_connect(struct client_connection *connection)
             client_connection_close(connection, uv_strerror(-error));
         return;
     }
-    if (connection->client->tls)
-        shake_hands(connection);
+    if (connection->client->tunnels)
+        ask_for_tunnel(connection);
     else
-        choose_codec(connection);
+        begin_protocol(connection);
     client_connection_flush(connection);
 }
 
@@ -482,10 +550,11 @@ static void try_address(struct client_connection *connection)
 {
     struct client *client = connection->client;
     const struct client_resolver *resolver = &client->resolver;
-    while (connection->addresses_left > 0) {
+    while (connection->addresses_left > 0 && resolver->count > 0) {
         connection->addresses_left--;
         connection->address = (connection->address + 1) % resolver->count;
-        int s = begin_connect(&resolver->addresses[connection->address]);
+        connection->peer = resolver->addresses[connection->address];
+        int s = begin_connect(&connection->peer);
         if (s < 0)
             continue;
         watch_socket(connection, s);
@@ -509,11 +578,13 @@ static struct client_connection *new_connection(struct client *client)
     return connection;
 }
 
-void client_connection_start(struct client *client, size_t address, size_t addresses)
+void client_connection_start(struct client *client, size_t address, size_t addresses, bool is_extra)
 {
-    assert(address < addresses);
+    size_t count = client->resolver.count;
+    assert(address < count && addresses <= count);
     struct client_connection *connection = new_connection(client);
-    connection->address = address + addresses - 1;
+    connection->is_extra = is_extra;
+    connection->address = address + count - 1;
     connection->addresses_left = addresses;
     try_address(connection);
 }

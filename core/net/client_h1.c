@@ -179,8 +179,17 @@ static void finish(struct client_connection *connection, bool reusable)
     struct h1_session *session = connection->session;
     struct client_exchange *exchange = session->exchange;
     session->exchange = NULL;
-    if (!reusable || connection->output.bytes > 0 || connection->client->options.close_after_answer)
+    const struct client *client = connection->client;
+    if (!reusable || connection->output.bytes > 0 || client->options.close_after_answer)
         connection->hang_up = true;
+    char why[200];
+    if (client->options.proxy.host && !client->tunnels && exchange->status == 407) {
+        snprintf(why, sizeof why, "the proxy %.80s:%u answered with status 407%s",
+                 client->options.proxy.host, (unsigned)client->options.proxy.port,
+                 client_tunnel_advice(407));
+        client_exchange_finish(exchange, CLIENT_CONNECT_FAILED, why);
+        return;
+    }
     client_exchange_finish(exchange, CLIENT_OK, NULL);
 }
 
@@ -248,8 +257,13 @@ static size_t h1_room(struct client_connection *connection)
 static void print_head(const struct client_exchange *exchange, struct text *head)
 {
     const struct client_request *request = exchange->request;
-    text_printf(head, "%s %s HTTP/1.1\r\nhost: ", request->method, request->path);
+    const struct client *client = exchange->client;
+    bool by_proxy = client->options.proxy.host && !client->tunnels;
+    text_printf(head, "%s %s%s%s HTTP/1.1\r\nhost: ", request->method, by_proxy ? "http://" : "",
+                by_proxy ? client->options.authority : "", request->path);
     text_append_slice(head, client_exchange_authority(exchange));
+    if (by_proxy && client->options.proxy.authorization)
+        text_printf(head, "\r\nproxy-authorization: %s", client->options.proxy.authorization);
     for (size_t i = 0; i < request->header_count; i++) {
         const struct http_header *header = &request->headers[i];
         if (slice_is(header->name, "host"))
@@ -260,7 +274,7 @@ static void print_head(const struct client_exchange *exchange, struct text *head
         text_append_slice(head, header->value);
     }
     text_printf(head, "\r\ncontent-length: %zu\r\n%s\r\n", request->body_size,
-                exchange->client->options.close_after_answer ? "connection: close\r\n" : "");
+                client->options.close_after_answer ? "connection: close\r\n" : "");
 }
 
 static void h1_send(struct client_connection *connection, struct client_exchange *exchange)

@@ -7,8 +7,6 @@
 #include <stdio.h>
 
 enum {
-    OUTPUT_HIGH_BYTES =
-        256 * 1024, /* frames are created only while fewer bytes wait for the socket */
     HEADERS_PER_REQUEST_MAX = 64,
 };
 
@@ -61,7 +59,7 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
 {
     struct client_connection *connection = context;
     (void)session, (void)flags;
-    if (connection->output.bytes > OUTPUT_HIGH_BYTES)
+    if (connection->output.bytes > connection->client->options.write_bytes)
         return NGHTTP2_ERR_WOULDBLOCK;
     client_output_copy(&connection->output, slice_of(data, size));
     return (ssize_t)size;
@@ -111,7 +109,7 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
     struct client_connection *connection = context;
     (void)source;
     assert(frame->data.padlen == 0);
-    if (connection->output.bytes > OUTPUT_HIGH_BYTES)
+    if (connection->output.bytes > connection->client->options.write_bytes)
         return NGHTTP2_ERR_WOULDBLOCK;
     struct client_exchange *exchange = exchange_of(session, frame->hd.stream_id);
     if (!exchange)

@@ -21,6 +21,7 @@
 #include "core/net/client.h"
 #include "core/net/client_output.h"
 #include "core/net/client_resolver.h"
+#include "core/net/client_tunnel.h"
 
 struct client_connection;
 
@@ -75,6 +76,7 @@ extern const struct client_codec client_h2;
 
 enum client_connection_state {
     CLIENT_CONNECTION_CONNECTING,
+    CLIENT_CONNECTION_TUNNELLING, /* waits for the proxy's answer to CONNECT */
     CLIENT_CONNECTION_HANDSHAKING,
     CLIENT_CONNECTION_OPEN,
     CLIENT_CONNECTION_CLOSED
@@ -90,14 +92,17 @@ struct client_connection {
     int watched;     /* UV_READABLE, UV_WRITABLE */
     int socket;
     struct tls_stream *tls;
+    struct client_tunnel tunnel;
     struct client_output output;
-    struct timer deadline;  /* for connecting and the TLS handshake, later for being idle */
+    struct timer deadline;  /* for connecting, tunnel and TLS handshake, later for being idle */
     struct timer keepalive; /* h2 PING */
     uint64_t ping_ns;       /* when the last was sent; 0: none */
     size_t address;         /* index of the one being tried */
     size_t addresses_left;
+    struct client_address peer; /* the address at that index */
     struct list exchanges;
     bool used;        /* it has carried an exchange */
+    bool is_extra;    /* opened to spread requests, not because one waited */
     bool retiring;    /* accepts no more exchanges, closes after the last one */
     bool hang_up;     /* closes as soon as its exchange is removed */
     uint64_t read_ns; /* time of the last read */
@@ -109,7 +114,8 @@ struct client {
     struct client_options options; /* strings are copies, in the arena */
     struct arena arena;
     struct tls_context *tls;
-    const char *address_text; /* "host:port", for messages */
+    const char *address_text; /* "host:port", for messages and the proxy */
+    bool tunnels;             /* connections are tunnels through the proxy */
     struct client_resolver resolver;
     unsigned
         references; /* of the owner, each connection, a look-up, a function that calls on_done */
@@ -124,12 +130,16 @@ struct client {
     struct timer reconnect;
     unsigned connect_failures;
     uint64_t connect_after_ns;
-    char connect_error[256];
+    uint64_t spread_after_ns; /* when to try the other addresses again */
+    char connect_error[384];
     uint8_t *read_buffer;
     uint8_t *plain_buffer;
 };
 
-enum { CLIENT_READ_BYTES = 64 * 1024, CLIENT_PLAIN_BYTES = 16 * 1024 };
+enum {
+    CLIENT_READ_BYTES = 64 * 1024, /* unless options.read_bytes says otherwise */
+    CLIENT_PLAIN_BYTES = 16 * 1024
+};
 
 static inline struct client_exchange *client_exchange_of_link(struct list_link *link)
 {
@@ -151,6 +161,8 @@ void client_kick(struct client *client);
 void client_connection_used(struct client *client);
 /* Notes that a connection could not be opened. why: for messages. */
 void client_connect_failed(struct client *client, const char *why);
+/* Notes that a connection that no request waited for could not be opened. */
+void client_spread_failed(struct client *client);
 
 /* Adds a header of the answer. Returns false if the headers exceed the limit. */
 bool client_exchange_add_header(struct client_exchange *exchange, struct slice name,
@@ -172,8 +184,10 @@ struct slice client_exchange_authority(const struct client_exchange *exchange);
 
 /* ---- client_connection.c ---- */
 
-/* Opens a connection: tries `addresses` addresses, beginning with index `address`. */
-void client_connection_start(struct client *client, size_t address, size_t addresses);
+/* Opens a connection: tries `addresses` addresses, beginning with index `address`. is_extra: see
+ * struct client_connection. */
+void client_connection_start(struct client *client, size_t address, size_t addresses,
+                             bool is_extra);
 /* Opens a connection with a connected socket. For tests. */
 void client_connection_adopt(struct client *client, int socket);
 /* Passes an exchange to the connection's protocol. */

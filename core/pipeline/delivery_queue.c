@@ -65,11 +65,17 @@ static void settle_queued(struct delivery *delivery, struct batch *batch)
         batch_settle(batch, &verdict_ok);
 }
 
-static struct shipment *take_first(struct delivery *delivery)
+static void take(struct delivery *delivery, struct shipment *shipment)
 {
-    struct shipment *shipment = shipment_of(list_pop(&delivery->waiting));
+    list_remove(&delivery->waiting, &shipment->link);
     assert(!shipment->cutting && delivery->waiting_weight >= shipment->weight);
     delivery->waiting_weight -= shipment->weight;
+}
+
+static struct shipment *take_first(struct delivery *delivery)
+{
+    struct shipment *shipment = first_waiting(delivery);
+    take(delivery, shipment);
     return shipment;
 }
 
@@ -173,12 +179,29 @@ void delivery_enqueue(struct delivery *delivery, struct batch *batch, const stru
     }
 }
 
-static const char *sent_by(const struct delivery *delivery, const struct shipment *shipment)
+static bool is_same_header(const struct context *one, const struct context *other, const char *name)
 {
-    const struct context *context = shipment->batch->context;
-    const char *value =
-        delivery->sent_by && context ? context_get(context, delivery->sent_by) : NULL;
-    return value ? value : "";
+    const char *value = one ? context_get(one, name) : NULL;
+    const char *other_value = other ? context_get(other, name) : NULL;
+    return strcmp(value ? value : "", other_value ? other_value : "") == 0;
+}
+
+/* Whether requests may differ in what is_same_partition compares. */
+static bool is_partitioned(const struct delivery *delivery)
+{
+    return delivery->sent_by || delivery->auth ||
+           delivery->queue->batch.partition.metadata_keys.count > 0;
+}
+
+static bool is_same_partition(const struct delivery *delivery, const struct context *one,
+                              const struct context *other)
+{
+    const struct config_strings *keys = &delivery->queue->batch.partition.metadata_keys;
+    for (size_t i = 0; i < keys->count; i++)
+        if (!is_same_header(one, other, keys->items[i]))
+            return false;
+    return (!delivery->sent_by || is_same_header(one, other, delivery->sent_by)) &&
+           auth_is_same(delivery->auth, one, other);
 }
 
 /* Whether the two may be handed back together if they are refused. */
@@ -189,17 +212,33 @@ static bool share_a_way_back(const struct batch *one, const struct batch *other)
     return one->branch == other->branch && one->acknowledged == other->acknowledged;
 }
 
-static bool fits(const struct delivery *delivery, const struct shipment *leader)
+static bool fits(const struct delivery *delivery, const struct shipment *leader,
+                 const struct shipment *next)
 {
     assert(!leader->link.list); /* it has left the queue */
     uint64_t limit = delivery->queue->batch.max_size;
-    const struct shipment *next = first_waiting(delivery);
-    return next && !next->cutting && !leader->is_full &&
-           leader->weight < delivery->queue->batch.min_size &&
+    return !next->cutting && !leader->is_full && leader->weight < delivery->queue->batch.min_size &&
            (limit == 0 || leader->weight + next->weight <= limit) &&
            share_a_way_back(leader->batch, next->batch) &&
-           strcmp(sent_by(delivery, leader), sent_by(delivery, next)) == 0 &&
-           auth_is_same(delivery->auth, leader->batch->context, next->batch->context);
+           is_same_partition(delivery, leader->batch->context, next->batch->context);
+}
+
+/* Returns the next one that is merged with the leader, beginning at *link; NULL: none is. What is
+ * in another partition is passed over, up to a limit. */
+static struct shipment *find_fitting(const struct delivery *delivery, const struct shipment *leader,
+                                     struct list_link **link, unsigned *passed)
+{
+    enum { PASSED_MAX = 256 };
+    while (*link && *passed < PASSED_MAX) {
+        struct shipment *next = shipment_of(*link);
+        *link = (*link)->next;
+        if (fits(delivery, leader, next))
+            return next;
+        if (!is_partitioned(delivery) || leader->weight >= delivery->queue->batch.min_size)
+            return NULL;
+        (*passed)++;
+    }
+    return NULL;
 }
 
 static struct receipt_group *move_receipt(struct receipt_group *group, struct batch *batch)
@@ -234,12 +273,17 @@ static struct shipment *split_again(struct shipment *merged)
 static struct shipment *take_group(struct delivery *delivery)
 {
     struct shipment *leader = take_first(delivery);
-    if (!delivery->queue->batch.enabled || !fits(delivery, leader))
+    if (!delivery->queue->batch.enabled)
+        return leader;
+    unsigned passed = 0;
+    struct list_link *link = delivery->waiting.first;
+    struct shipment *other = find_fitting(delivery, leader, &link, &passed);
+    if (!other)
         return leader;
     struct batch *last = leader->batch;
     struct receipt_group *group = move_receipt(NULL, last);
-    while (fits(delivery, leader)) {
-        struct shipment *other = take_first(delivery);
+    for (; other; other = find_fitting(delivery, leader, &link, &passed)) {
+        take(delivery, other);
         group = move_receipt(group, other->batch);
         leader->room.queued_size += other->room.queued_size;
         leader->room.bytes += other->room.bytes;

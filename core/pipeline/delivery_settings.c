@@ -3,10 +3,18 @@
 #include "core/pipeline/queue.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const sizer_names[] = {"requests", "items", "bytes", NULL};
 
 static const char *const batch_sizer_names[] = {"auto", "items", "bytes", NULL};
+
+static const struct field queue_partition_fields[] = {
+    FIELD_STRINGS(queue_partition_settings, metadata_keys,
+                  "Headers of the request (the receiver needs `include_metadata`): only data with "
+                  "the same values is merged."),
+    FIELD_END,
+};
 
 static const struct field queue_batch_fields[] = {
     FIELD_DURATION(queue_batch_settings, flush_timeout,
@@ -22,7 +30,8 @@ static const struct field queue_batch_fields[] = {
                "Unit of min_size and max_size; auto: the queue's sizer if that is items or bytes, "
                "else items.",
                batch_sizer_names, .fallback = "auto"),
-    FIELD_NODE(queue_batch_settings, partition, "Not supported yet."),
+    FIELD_BLOCK(queue_batch_settings, partition, queue_partition_settings, queue_partition_fields,
+                "Which requests are merged."),
     FIELD_END,
 };
 
@@ -74,6 +83,19 @@ bool sending_queue_batches_bytes(const struct sending_queue_settings *queue)
     return queue->batch.sizer == BATCH_SIZER_BYTES;
 }
 
+static void check_metadata_keys(const struct config_strings *keys, struct config_check *check,
+                                const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        keys->items[i] = arena_lower_case(config_check_arena(check), keys->items[i]);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(keys->items[i], keys->items[j]) == 0)
+                config_check_error(check, key,
+                                   "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
+                                   keys->items[i]);
+    }
+}
+
 static void check_batch(const struct sending_queue_settings *queue, struct config_check *check,
                         const char *key)
 {
@@ -89,9 +111,8 @@ static void check_batch(const struct sending_queue_settings *queue, struct confi
         config_check_error(check, path, "must not be less than min_size");
     if (batch->max_size > UINT32_MAX)
         config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
-    snprintf(path, sizeof(path), "%.80s::batch::partition", key);
-    config_check_refuse(check, batch->partition, path,
-                        "separate batches by metadata are not supported yet");
+    snprintf(path, sizeof(path), "%.80s::batch::partition::metadata_keys", key);
+    check_metadata_keys(&batch->partition.metadata_keys, check, path);
 }
 
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,

@@ -10,14 +10,19 @@
 
 #include "config/check.h"
 
+/* exporters::X::sending_queue::batch::partition */
+struct queue_partition_settings {
+    struct config_strings metadata_keys; /* lower case after the check */
+};
+
 /* exporters::X::sending_queue::batch */
 struct queue_batch_settings {
     bool enabled;
     int64_t flush_timeout;
     uint64_t min_size;
     uint64_t max_size;
-    int sizer;                           /* enum batch_sizer */
-    const struct config_node *partition; /* not there yet */
+    int sizer; /* enum batch_sizer */
+    struct queue_partition_settings partition;
 };
 enum batch_sizer { BATCH_SIZER_AUTO, BATCH_SIZER_ITEMS, BATCH_SIZER_BYTES };
 

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <ctype.h>
 
+enum { LOCATION_MAX = 4096 };
+
 static bool take_prefix(struct slice *text, const char *prefix)
 {
     size_t size = strlen(prefix);
@@ -83,6 +85,45 @@ static bool path_is_clean(struct slice path)
         if (path.data[i] <= ' ' || path.data[i] >= 0x7f)
             return false;
     return true;
+}
+
+/* Returns the URL without its fragment, relative ones completed; NULL if it is not valid. */
+static const char *complete_url(struct arena *arena, const struct endpoint *from, const char *path,
+                                struct slice location)
+{
+    const char *scheme = from->scheme == ENDPOINT_HTTPS ? "https" : "http";
+    const uint8_t *fragment = location.size > 0 ? memchr(location.data, '#', location.size) : NULL;
+    if (fragment)
+        location.size = (size_t)(fragment - location.data);
+    if (location.size == 0 || location.size > LOCATION_MAX || !path_is_clean(location))
+        return NULL;
+    struct slice rest = location;
+    if (take_prefix(&rest, "http://") || take_prefix(&rest, "https://"))
+        return arena_string(arena, location);
+    if (take_prefix(&rest, "//"))
+        return arena_printf(arena, "%s:%.*s", scheme, SLICE_ARG(location));
+    size_t query = strcspn(path, "?"), directory = query;
+    while (directory > 0 && path[directory - 1] != '/')
+        directory--;
+    size_t kept = location.data[0] == '/' ? 0 : location.data[0] == '?' ? query : directory;
+    if (location.data[0] == '.' || (kept == directory && memchr(rest.data, ':', rest.size)))
+        return NULL; /* dot segments, another scheme */
+    return arena_printf(arena, "%s://%s%.*s%.*s", scheme, from->authority, (int)kept, path,
+                        SLICE_ARG(location));
+}
+
+const char *endpoint_redirect(struct arena *arena, const struct endpoint *from, const char *path,
+                              struct slice location)
+{
+    struct endpoint to;
+    struct error err;
+    assert(from->url && path[0] == '/');
+    const char *url = complete_url(arena, from, path, location);
+    if (!url || !endpoint_parse_url(arena, url, &to, &err))
+        return NULL;
+    bool is_same =
+        to.scheme == from->scheme && to.port == from->port && strcasecmp(to.host, from->host) == 0;
+    return is_same ? to.path : NULL;
 }
 
 bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *out,

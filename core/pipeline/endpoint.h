@@ -31,4 +31,9 @@ bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint 
 bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *out,
                         struct error *err);
 
+/* Resolves the Location of a redirect from `path` of this endpoint (a URL). Returns the path and
+ * query to continue with; NULL if it leads to another origin (RFC 6454) or is not a valid URL. */
+const char *endpoint_redirect(struct arena *arena, const struct endpoint *from, const char *path,
+                              struct slice location);
+
 #endif

@@ -172,6 +172,21 @@ static void read_http_success(const struct client_answer *answer, enum signal si
             answer->status);
 }
 
+/* Says why a redirect was not followed, without parts of its URL that may be secret. Returns the
+ * number of characters. */
+static int print_redirect(const struct client_answer *answer, char *out, size_t size)
+{
+    struct slice location = http_header_get(&answer->headers, "location");
+    char shown[100];
+    snprintf(shown, sizeof shown, "%.*s", SLICE_ARG(location));
+    shown[strcspn(shown, "@?#")] = '\0';
+    int written = snprintf(out, size,
+                           ", a redirect to %s; only 307 and 308 to the same origin are followed, "
+                           "once",
+                           shown[0] ? shown : "nowhere");
+    return (size_t)written < size ? written : (int)size - 1;
+}
+
 static void read_http_error(const struct client_answer *answer, const char *url, uint64_t wall_ns,
                             struct otlp_answer *out)
 {
@@ -185,6 +200,8 @@ static void read_http_error(const struct client_answer *answer, const char *url,
                  "error exporting items, request to %.120s responded with HTTP Status Code %d", url,
                  answer->status);
     assert(size > 0 && (size_t)size < sizeof verdict->text);
+    if (answer->status >= 300 && answer->status < 400)
+        size += print_redirect(answer, verdict->text + size, sizeof verdict->text - (size_t)size);
     struct rpc_status status = {0};
     bool is_text = has_type(answer, "text/plain") || has_type(answer, "application/json");
     if (answer->body.size > 0 && is_text)

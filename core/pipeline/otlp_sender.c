@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/job.h"
 #include "core/base/memory.h"
+#include "core/net/cookie_jar.h"
 #include "core/pipeline/auth.h"
 #include "core/pipeline/otlp_answer.h"
 #include "core/pipeline/packing.h"
@@ -150,6 +151,22 @@ void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
     assert(target->header_count <= user->count + OWN_HEADERS);
 }
 
+bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
+                      struct config_check *check, const char *key, struct proxy *out)
+{
+    struct error err;
+    *out = (struct proxy){0};
+    if (!endpoint->host || endpoint->unix_socket)
+        return true; /* an error that was reported, or nothing for a proxy */
+    bool is_valid = url && url[0]
+                        ? proxy_parse(config_check_arena(check), url, out, &err)
+                        : proxy_from_environment(config_check_arena(check), is_https,
+                                                 endpoint->host, endpoint->port, out, &err);
+    if (!is_valid)
+        config_check_error(check, key, "%s", err.text);
+    return is_valid;
+}
+
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label)
 {
     return (struct client_options){
@@ -159,6 +176,19 @@ struct client_options otlp_client_options(const struct endpoint *endpoint, const
         .authority = endpoint->authority,
         .label = label,
     };
+}
+
+/* Brings a size of a buffer within bounds; 0 stays. */
+static size_t bound_buffer(uint64_t size)
+{
+    enum { LEAST = 4096, MOST = 1 << 20 };
+    return size == 0 ? 0 : size < LEAST ? LEAST : size > MOST ? MOST : (size_t)size;
+}
+
+void otlp_set_buffers(struct client_options *options, uint64_t read_bytes, uint64_t write_bytes)
+{
+    options->read_bytes = bound_buffer(read_bytes);
+    options->write_bytes = bound_buffer(write_bytes);
 }
 
 void otlp_place_labels(const struct endpoint *endpoint, struct text *labels)
@@ -182,8 +212,11 @@ struct attempt {
     bool is_packing;
     bool is_packed; /* `request` is complete */
     struct slice_list body;
-    struct auth_headers headers; /* of a target with `auth` */
-    struct timer refusal;        /* reports `why` */
+    struct auth_headers headers; /* of a target with `auth`, or with cookies */
+    bool is_redirected;
+    struct arena arena;   /* for the path of a redirect */
+    uint64_t deadline_ns; /* of this attempt; 0: none */
+    struct timer refusal; /* reports `why` */
     struct verdict why;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 };
@@ -197,6 +230,39 @@ static const struct otlp_sender *sender_of(const struct delivery *delivery)
     return container_of(delivery, const struct otlp_sender, delivery);
 }
 
+static void send_request(struct attempt *attempt);
+
+/* Sends the request to the address of a redirect, if it may be followed. */
+static bool follow_redirect(struct attempt *attempt, const struct client_answer *answer)
+{
+    const struct otlp_sender *sender = sender_of(attempt->shipment->delivery);
+    const struct endpoint *place = sender->target->place;
+    uint64_t now = sender->delivery.node->worker->now_ns;
+    if (!place || answer->failure != CLIENT_OK || attempt->is_redirected ||
+        (answer->status != 307 && answer->status != 308) ||
+        (attempt->deadline_ns > 0 && attempt->deadline_ns <= now))
+        return false;
+    const char *path = endpoint_redirect(&attempt->arena, place, attempt->request.path,
+                                         http_header_get(&answer->headers, "location"));
+    if (!path)
+        return false;
+    attempt->is_redirected = true;
+    attempt->request.path = path;
+    if (attempt->deadline_ns > 0)
+        attempt->request.timeout_ns = (int64_t)(attempt->deadline_ns - now);
+    send_request(attempt);
+    return true;
+}
+
+static void keep_cookies(const struct attempt *attempt, const struct client_answer *answer)
+{
+    const struct otlp_sender *sender = sender_of(attempt->shipment->delivery);
+    for (size_t i = 0; sender->cookies && i < answer->headers.count; i++)
+        if (slice_is(answer->headers.items[i].name, "set-cookie"))
+            cookie_jar_store(sender->cookies, answer->headers.items[i].value,
+                             sender->target->place->host, attempt->request.path, clock_wall_ns());
+}
+
 static void on_answer(struct client_request *request, const struct client_answer *answer)
 {
     struct attempt *attempt = container_of(request, struct attempt, request);
@@ -204,6 +270,9 @@ static void on_answer(struct client_request *request, const struct client_answer
     assert(shipment->exporter_data == attempt && !attempt->is_packing);
     const struct otlp_target *target = sender_of(shipment->delivery)->target;
     struct otlp_answer meaning;
+    keep_cookies(attempt, answer);
+    if (follow_redirect(attempt, answer))
+        return;
     if (target->grpc)
         otlp_answer_grpc(answer, &meaning);
     else
@@ -294,23 +363,57 @@ static void on_refusal(struct timer *timer)
     delivery_done(attempt->shipment, &why);
 }
 
+/* Adds the cookies for this request, unless the user sets the header. */
+static void add_cookies(struct attempt *attempt, const struct otlp_sender *sender)
+{
+    struct text value = {0};
+    struct error err;
+    assert(sender->target->place); /* see otlp_sender_start */
+    bool is_tls = sender->target->place->scheme == ENDPOINT_HTTPS;
+    cookie_jar_print(sender->cookies, attempt->request.path, is_tls, clock_wall_ns(), &value);
+    if (value.size > 0 && !auth_headers_get(&attempt->headers, "cookie").data)
+        auth_headers_set(&attempt->headers, "cookie", text_string(&value), &err);
+    text_deinit(&value);
+}
+
 /* Sends the request, with the headers that its authenticator sets for this attempt. */
 static void send_request(struct attempt *attempt)
 {
     const struct otlp_sender *sender = sender_of(attempt->shipment->delivery);
     const struct otlp_target *target = sender->target;
     struct worker *worker = sender->delivery.node->worker;
-    if (target->auth) {
+    if (target->auth || sender->cookies) {
         if (!auth_apply(target->auth, worker, attempt->shipment->batch->context, target->headers,
                         target->header_count, &attempt->headers, &attempt->why)) {
             attempt->refusal.on_timer = on_refusal;
             worker_set_timer(worker, &attempt->refusal, 0);
             return;
         }
+        if (sender->cookies)
+            add_cookies(attempt, sender);
         attempt->request.headers = attempt->headers.items;
         attempt->request.header_count = attempt->headers.count;
     }
     client_send(sender->client, &attempt->request);
+}
+
+/* Begins an attempt, whose request is complete. */
+static void begin_request(struct attempt *attempt)
+{
+    const struct otlp_sender *sender = sender_of(attempt->shipment->delivery);
+    const struct otlp_target *target = sender->target;
+    if (target->place) {
+        attempt->request.path = target->path;
+        attempt->request.timeout_ns = target->timeout_ns;
+        attempt->is_redirected = false;
+        arena_deinit(&attempt->arena); /* the last attempt's path */
+        arena_init(&attempt->arena, NULL);
+        attempt->deadline_ns = 0;
+        if (target->timeout_ns > 0)
+            attempt->deadline_ns =
+                worker_now(sender->delivery.node->worker) + (uint64_t)target->timeout_ns;
+    }
+    send_request(attempt);
 }
 
 static void pack_beside_loop(struct job *job)
@@ -325,7 +428,7 @@ static void on_packed(struct job *job, bool did_run)
     assert(did_run && attempt->is_packing);
     attempt->is_packing = false;
     make_request(attempt);
-    send_request(attempt);
+    begin_request(attempt);
 }
 
 /* Returns the size of the encoded form of a batch; for a large one, from its buffers, without
@@ -346,6 +449,7 @@ static struct attempt *new_attempt(struct shipment *shipment)
 {
     struct attempt *attempt = memory_zalloc(sizeof *attempt);
     attempt->shipment = shipment;
+    arena_init(&attempt->arena, NULL);
     batch_gather(shipment->batch, &attempt->message);
     return attempt;
 }
@@ -362,7 +466,7 @@ static void start_packing(struct node *node, struct shipment *shipment)
     }
     pack(attempt, target);
     make_request(attempt);
-    send_request(attempt);
+    begin_request(attempt);
 }
 
 static void send_shipment(struct node *node, struct shipment *shipment)
@@ -370,7 +474,7 @@ static void send_shipment(struct node *node, struct shipment *shipment)
     struct attempt *attempt = shipment->exporter_data;
     assert(!attempt || (!attempt->is_packing && !attempt->request.exchange));
     if (attempt && attempt->is_packed) {
-        send_request(attempt);
+        begin_request(attempt);
         return;
     }
     if (!attempt)
@@ -406,6 +510,7 @@ static void release_shipment(struct node *node, struct shipment *shipment)
     assert(!timer_is_set(&attempt->refusal));
     (void)node;
     auth_headers_deinit(&attempt->headers);
+    arena_deinit(&attempt->arena);
     buffer_unref(attempt->packed);
     free(attempt);
 }
@@ -429,6 +534,9 @@ void otlp_sender_start(struct otlp_sender *sender, struct node *node, struct otl
         .target = target,
         .client = client,
     };
+    assert(!target->keeps_cookies || target->place);
+    if (target->keeps_cookies)
+        sender->cookies = memory_zalloc(sizeof *sender->cookies);
     delivery_start(&sender->delivery);
 }
 
@@ -445,4 +553,8 @@ void otlp_sender_drain(struct otlp_sender *sender)
 void otlp_sender_stop(struct otlp_sender *sender)
 {
     delivery_stop(&sender->delivery);
+    if (sender->cookies)
+        cookie_jar_deinit(sender->cookies);
+    free(sender->cookies);
+    sender->cookies = NULL;
 }

@@ -23,7 +23,9 @@ struct otlp_target {
     bool grpc;
     bool json; /* HTTP only */
     const char *path;
-    const char *url; /* for messages */
+    const char *url;              /* for messages */
+    const struct endpoint *place; /* HTTP: redirects to it are followed once; NULL: none are */
+    bool keeps_cookies;           /* HTTP, with `place` */
     struct http_header *headers;
     size_t header_count;
     struct component *auth; /* the extension that changes the headers; NULL: none */
@@ -44,8 +46,21 @@ void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
 void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct config_check *check,
                         const char *key);
 
+/* Determines the proxy for an endpoint: `url`, or without one (NULL, "") that of the environment;
+ * returns false after reporting an error at `key`. is_https: see proxy_from_environment. */
+bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
+                      struct config_check *check, const char *key, struct proxy *out);
+
 /* Returns the client's options for this endpoint. */
 struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label);
+
+/* Texts of read_buffer_size and write_buffer_size, and what they mean to the client. */
+#define OTLP_READ_BUFFER_HELP                                                                      \
+    "Bytes that are read from a connection at once, 4096 to 1048576; 0: 65536."
+#define OTLP_WRITE_BUFFER_HELP                                                                     \
+    "HTTP/2: bytes of frames that are prepared while a connection is busy, 4096 to 1048576; 0: "   \
+    "262144."
+void otlp_set_buffers(struct client_options *options, uint64_t read_bytes, uint64_t write_bytes);
 
 /* Appends the Collector's labels for the metrics of an exporter:
  * server_address="x",server_port="1". */
@@ -61,6 +76,7 @@ struct otlp_sender {
     struct delivery delivery;
     const struct otlp_target *target;
     struct client *client;
+    struct cookie_jar *cookies; /* NULL: none are kept */
 };
 
 /* Starts a sender. client: of the node's worker; it must live until otlp_sender_stop. */

@@ -12,11 +12,13 @@
  */
 #include "core/base/container_of.h"
 #include "core/base/job_queue.h"
+#include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/exporter_counter.h"
 #include "core/pipeline/packing.h"
-#include "exporters/file/file_sink.h"
+#include "exporters/file/file_division.h"
+#include "exporters/file/file_groups.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,12 +30,41 @@
  * are not encoded. JSON has up to six times the size of its batch, and is not charged to the
  * budget. */
 enum { UNWRITTEN_MAX = 4 << 20 };
+enum { LARGE_DIVISION_BYTES = 64 * 1024 }; /* are divided beside the loop */
 
 enum file_format { FORMAT_JSON, FORMAT_PROTO };
 static const char *const format_names[] = {"json", "proto", NULL};
 
 enum file_compression { FILE_COMPRESSION_NONE, FILE_COMPRESSION_ZSTD };
 static const char *const file_compression_names[] = {"none", "zstd", NULL};
+
+struct group_by_settings {
+    bool enabled;
+    const char *resource_attribute;
+    uint64_t max_open_files;
+};
+
+static const struct field group_by_fields[] = {
+    FIELD_STRING(group_by_settings, resource_attribute,
+                 "The attribute of resources whose text takes the place of the `*` in `path`; it "
+                 "may contain slashes, but no component that is empty, `.` or `..`. Resources "
+                 "without such a text are left out.",
+                 .fallback = "fileexporter.path_segment"),
+    FIELD_UINT(group_by_settings, max_open_files,
+               "Most files that are open at once; the one used longest ago is closed.",
+               .fallback = "100", .min = "1", .max = "100000"),
+    FIELD_END,
+};
+
+struct compression_params {
+    int64_t level;
+};
+
+static const struct field compression_params_fields[] = {
+    FIELD_INT(compression_params, level, "Level of zstd; 0: its default.", .fallback = "0",
+              .min = "-100", .max = "22"),
+    FIELD_END,
+};
 
 struct file_settings {
     const char *path;
@@ -45,7 +76,8 @@ struct file_settings {
     bool create_directory;
     const char *directory_permissions;
     const struct config_node *encoding;
-    const struct config_node *group_by;
+    struct group_by_settings group_by;
+    struct compression_params compression_params;
     mode_t directory_mode; /* derived from directory_permissions */
 };
 
@@ -60,10 +92,11 @@ static const struct field file_fields[] = {
     FIELD_ENUM(file_settings, compression,
                "Compress each record on its own; every record is then preceded by its length.",
                file_compression_names, .fallback = "none"),
-    FIELD_DURATION(
-        file_settings, flush_interval,
-        "Every record is written at once, because a batch counts as delivered only then.",
-        .fallback = "1s", .ignored = true),
+    FIELD_DURATION(file_settings, flush_interval,
+                   "Accepted for files of the Collector, whose records wait in memory for so long "
+                   "although they were acknowledged; here a batch counts as delivered once it is "
+                   "written, so there is nothing to flush.",
+                   .fallback = "1s", .min = "0s"),
     FIELD_OPTIONAL(file_settings, rotation, rotation_settings, rotation_fields,
                    "Start a new file at a size and delete old ones."),
     FIELD_BOOL(file_settings, create_directory,
@@ -71,8 +104,11 @@ static const struct field file_fields[] = {
     FIELD_STRING(file_settings, directory_permissions, "Permissions of a created directory, octal.",
                  .fallback = "0755"),
     FIELD_NODE(file_settings, encoding, "Encoding extensions are not supported; use `format`."),
-    FIELD_NODE(file_settings, group_by,
-               "Writing one file per resource attribute is not supported."),
+    FIELD_OPTIONAL(file_settings, group_by, group_by_settings, group_by_fields,
+                   "Write to a file for each value of a resource attribute. Such files are "
+                   "appended to, and their directories created."),
+    FIELD_BLOCK(file_settings, compression_params, compression_params, compression_params_fields,
+                "Settings of the compression."),
     FIELD_END,
 };
 
@@ -80,6 +116,7 @@ struct file_exporter {
     struct component component;
     struct file_sink *sink;
     struct status_source written; /* whether it can be */
+    struct file_groups *groups; /* of group_by, in place of the sink */
 };
 
 struct file_node {
@@ -89,6 +126,7 @@ struct file_node {
     size_t unwritten_bytes;    /* size of the records at the sink */
     struct counter *sent;
     struct counter *send_failed;
+    struct log_interval left_out; /* resources without a segment */
 };
 
 extern const struct component_type file_exporter_type;
@@ -110,9 +148,35 @@ struct file_export {
     struct list_link link; /* of node->exports */
     struct file_node *node;
     struct batch *batch; /* NULL: dropped when the node was stopped */
+    /* With group_by, in place of `record`: */
+    struct file_piece *pieces;
+    size_t piece_count;
+    size_t pieces_left; /* not written yet */
+    size_t left_out;    /* resources without a segment */
+    struct verdict verdict;
+};
+
+/* What goes to one file. */
+struct file_piece {
+    struct grouped_record grouped;
+    struct file_export *export;
 };
 
 /* ---- settings ---- */
+
+static void check_group_by(const struct file_settings *settings, struct config_check *check)
+{
+    const char *path = settings->path ? settings->path : "*";
+    const char *asterisk = strchr(path, '*');
+    if (!asterisk || strchr(asterisk + 1, '*'))
+        config_check_error(check, "path",
+                           "path must contain exactly one * when group_by is enabled");
+    else if (settings->path && asterisk == path)
+        config_check_error(check, "path", "path must not start with * when group_by is enabled");
+    if (!settings->group_by.resource_attribute || !settings->group_by.resource_attribute[0])
+        config_check_error(check, "group_by::resource_attribute",
+                           "resource_attribute must not be empty when group_by is enabled");
+}
 
 static void check_settings(void *config, struct config_check *check)
 {
@@ -130,23 +194,8 @@ static void check_settings(void *config, struct config_check *check)
         config_check_error(check, "append", "append and compression cannot be used together");
     config_check_refuse(check, settings->encoding, "encoding",
                         "encoding extensions are not supported; use format: json or proto");
-    config_check_refuse(
-        check, settings->group_by, "group_by",
-        "group_by is not supported: profcol writes one file; use one file exporter per path");
-}
-
-static bool create_directories(const char *path, mode_t mode, struct error *err)
-{
-    char directory[PATH_MAX];
-    if ((size_t)snprintf(directory, sizeof directory, "%s", path) >= sizeof directory)
-        return error_set(err, "%s: %s", path, strerror(ENAMETOOLONG));
-    for (char *slash = strchr(directory + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(directory, mode) != 0 && errno != EEXIST)
-            return error_set(err, "cannot create %s: %s", directory, strerror(errno));
-        *slash = '/';
-    }
-    return true;
+    if (settings->group_by.enabled)
+        check_group_by(settings, check);
 }
 
 /* ---- encoding ---- */
@@ -185,12 +234,12 @@ static void print_json(struct file_record *record, const struct batch *batch)
     buffer_unref(protobuf);
 }
 
-static void compress_record(struct file_record *record, struct budget *budget)
+static void compress_record(struct file_record *record, int level, struct budget *budget)
 {
     assert(record->buffer || record->text.size > 0); /* protobuf, or JSON */
     struct slice plain = record->buffer ? buffer_slice(record->buffer)
                                         : slice_of(record->text.data, record->text.size);
-    struct buffer *compressed = compress_slices(COMPRESSION_ZSTD, 0, false, &plain, 1, budget);
+    struct buffer *compressed = compress_slices(COMPRESSION_ZSTD, level, false, &plain, 1, budget);
     file_record_deinit(record);
     record->buffer = compressed;
 }
@@ -204,25 +253,69 @@ static void set_length(struct file_record *record)
         record->length[i] = (uint8_t)(size >> (24 - 8 * i));
 }
 
-/* Encodes a batch, which is flat. Any thread. */
-static void encode(struct queued_job *encoding)
+/* Brings a record, whose buffer is protobuf, into its final form. */
+static void encode_record(struct file_record *record, const struct batch *batch,
+                          const struct file_settings *settings)
 {
-    struct file_export *export = container_of(encoding, struct file_export, encoding);
-    const struct file_settings *settings = export->node->node.component->settings;
-    struct file_record *record = &export->record;
-    assert(export->batch && !record->buffer && record->text.size == 0);
     bool is_json = settings->format == FORMAT_JSON;
     bool is_compressed = settings->compression != FILE_COMPRESSION_NONE;
-    record->buffer = join_parts(export->batch);
+    assert(record->buffer && record->text.size == 0);
     if (is_json)
-        print_json(record, export->batch);
+        print_json(record, batch);
     if (is_compressed)
-        compress_record(record, export->batch->arena.budget);
+        compress_record(record, (int)settings->compression_params.level, batch->arena.budget);
     /* Compressed bytes may contain newlines, so a record begins with its length. */
     if (is_json && !is_compressed)
         text_append_char(&record->text, '\n');
     else
         set_length(record);
+}
+
+static void on_piece_written(struct file_record *record);
+
+/* Divides a batch by the attribute, and encodes what goes to each file. */
+static void encode_groups(struct file_export *export, const struct file_settings *settings)
+{
+    struct file_division division;
+    const struct batch *batch = export->batch;
+    export->verdict = verdict_ok;
+    if (!file_division_init(&division, batch, settings->group_by.resource_attribute)) {
+        export->verdict =
+            verdict_of(GRPC_RESOURCE_EXHAUSTED, "group_by would write the dictionary of one "
+                                                "request to too many files");
+        return;
+    }
+    export->left_out = division.left_out;
+    export->pieces = memory_array(division.count + 1, sizeof *export->pieces);
+    struct buffer **buffers =
+        arena_array(&division.arena, division.count + 1, sizeof(struct buffer *));
+    file_division_join(&division, batch, buffers);
+    for (size_t i = 0; i < division.count; i++) {
+        struct file_piece *piece = &export->pieces[i];
+        struct slice segment = division.groups[i].segment;
+        *piece = (struct file_piece){.export = export};
+        piece->grouped.segment = memory_strndup((const char *)segment.data, segment.size);
+        piece->grouped.record.home = export->record.home;
+        piece->grouped.record.on_written = on_piece_written;
+        piece->grouped.record.buffer = buffers[i];
+        encode_record(&piece->grouped.record, batch, settings);
+    }
+    export->piece_count = division.count;
+    file_division_deinit(&division);
+}
+
+/* Encodes a batch, which is flat. Any thread. */
+static void encode(struct queued_job *encoding)
+{
+    struct file_export *export = container_of(encoding, struct file_export, encoding);
+    const struct file_settings *settings = export->node->node.component->settings;
+    assert(export->batch && !export->record.buffer);
+    if (settings->group_by.enabled) {
+        encode_groups(export, settings);
+        return;
+    }
+    export->record.buffer = join_parts(export->batch);
+    encode_record(&export->record, export->batch, settings);
 }
 
 /* ---- a batch, on its worker ---- */
@@ -244,20 +337,33 @@ static void settle_batch(struct file_export *export, const struct verdict *verdi
 
 static void free_export(struct file_export *export)
 {
-    assert(!export->batch);
+    assert(!export->batch && export->pieces_left == 0);
     file_record_deinit(&export->record);
+    for (size_t i = 0; i < export->piece_count; i++) {
+        file_record_deinit(&export->pieces[i].grouped.record);
+        free(export->pieces[i].grouped.segment);
+    }
+    free(export->pieces);
     free(export);
 }
 
-static void on_written(struct file_record *record)
+/* Returns the size of what is written for a batch. */
+static size_t written_size(const struct file_export *export)
 {
-    struct file_export *export = container_of(record, struct file_export, record);
+    size_t size = file_record_size(&export->record);
+    for (size_t i = 0; i < export->piece_count; i++)
+        size += file_record_size(&export->pieces[i].grouped.record);
+    return size;
+}
+
+static void end_export(struct file_export *export, const struct verdict *verdict)
+{
     struct file_node *node = export->node;
-    size_t size = file_record_size(record);
+    size_t size = written_size(export);
     bool is_stopped = !export->batch;
     if (!is_stopped) {
-        status_source_settle(&exporter_of(node->node.component)->written, &record->verdict);
-        settle_batch(export, &record->verdict);
+        status_source_settle(&exporter_of(node->node.component)->written, verdict);
+        settle_batch(export, verdict);
     }
     free_export(export);
     if (is_stopped)
@@ -268,14 +374,65 @@ static void on_written(struct file_record *record)
         job_queue_release(&node->encoding);
 }
 
+static void on_written(struct file_record *record)
+{
+    end_export(container_of(record, struct file_export, record), &record->verdict);
+}
+
+/* The batch fails if one of its files does; what can be tried again takes precedence. */
+static void on_piece_written(struct file_record *record)
+{
+    struct grouped_record *grouped = container_of(record, struct grouped_record, record);
+    struct file_export *export = container_of(grouped, struct file_piece, grouped)->export;
+    assert(export->pieces_left > 0);
+    if (!verdict_is_ok(&record->verdict) &&
+        (verdict_is_ok(&export->verdict) || verdict_is_retryable(&record->verdict)))
+        export->verdict = record->verdict;
+    if (--export->pieces_left > 0)
+        return;
+    const struct verdict verdict = export->verdict;
+    end_export(export, &verdict);
+}
+
+static void warn_left_out(struct file_node *node, size_t resources)
+{
+    const struct component *component = node->node.component;
+    const struct file_settings *settings = component->settings;
+    uint64_t count = log_interval_add(&node->left_out, resources, node->node.worker->now_ns);
+    if (count > 0)
+        log_warn(
+            component->label,
+            "Resources whose attribute \"%s\" is not part of a path are left out (count: %llu)",
+            settings->group_by.resource_attribute, (unsigned long long)count);
+}
+
+static void hand_over_pieces(struct file_export *export)
+{
+    struct file_groups *groups = exporter_of(export->node->node.component)->groups;
+    if (export->left_out > 0)
+        warn_left_out(export->node, export->left_out);
+    if (export->piece_count == 0) {
+        const struct verdict verdict = export->verdict;
+        end_export(export, &verdict);
+        return;
+    }
+    export->pieces_left = export->piece_count;
+    for (size_t i = 0; i < export->piece_count; i++)
+        file_groups_write(groups, &export->pieces[i].grouped);
+}
+
 static void hand_over(struct file_export *export)
 {
     struct file_node *node = export->node;
+    struct file_sink *sink = exporter_of(node->node.component)->sink;
     assert(list_has(&node->exports, &export->link));
-    node->unwritten_bytes += file_record_size(&export->record);
+    node->unwritten_bytes += written_size(export);
     if (node->unwritten_bytes >= UNWRITTEN_MAX)
         job_queue_hold(&node->encoding);
-    file_sink_write(exporter_of(node->node.component)->sink, &export->record);
+    if (sink)
+        file_sink_write(sink, &export->record);
+    else
+        hand_over_pieces(export);
 }
 
 static void on_encoded(struct queued_job *encoding, bool did_run)
@@ -300,7 +457,8 @@ static bool takes_long(const struct file_settings *settings, size_t size_bytes)
 {
     enum compression compression =
         settings->compression == FILE_COMPRESSION_ZSTD ? COMPRESSION_ZSTD : COMPRESSION_NONE;
-    return packing_takes_long(settings->format == FORMAT_JSON, compression, size_bytes);
+    return packing_takes_long(settings->format == FORMAT_JSON, compression, size_bytes) ||
+           (settings->group_by.enabled && size_bytes >= LARGE_DIVISION_BYTES);
 }
 
 static void file_consume(struct node *node, struct batch *batch)
@@ -339,13 +497,21 @@ static bool file_is_idle(const struct node *node)
     return node_as(const struct file_node, node, &file_exporter_type)->exports.count == 0;
 }
 
+static void stop_writing(struct file_exporter *exporter)
+{
+    if (exporter->sink)
+        file_sink_stop(exporter->sink);
+    else
+        file_groups_stop(exporter->groups);
+}
+
 static void file_node_stop(struct node *node)
 {
     struct file_node *file = node_of(node);
     job_queue_stop(&file->encoding);
     assert(job_queue_is_empty(&file->encoding)); /* the rest of the exports is at the sink */
     if (node->worker->index == 0)
-        file_sink_stop(exporter_of(node->component)->sink);
+        stop_writing(exporter_of(node->component));
     while (file->exports.count > 0) /* worker 0 returns them later, and they are freed then */
         settle_batch(container_of(file->exports.first, struct file_export, link),
                      &verdict_shutting_down);
@@ -361,10 +527,18 @@ static bool file_init(struct component *component, struct error *err)
         .rotation = &settings->rotation,
         .truncate = !settings->append && !settings->rotation.enabled,
     };
-    if (settings->create_directory &&
-        !create_directories(settings->path, settings->directory_mode, err))
-        return false;
     struct file_exporter *exporter = exporter_of(component);
+    if (settings->group_by.enabled) {
+        exporter->groups = file_groups_new(
+            &(struct file_groups_options){.sink = options,
+                                          .max_open_files = settings->group_by.max_open_files,
+                                          .directory_mode = settings->directory_mode});
+        status_source_add(&exporter->written, &component->status, STATUS_ALL_SIGNALS);
+        return true;
+    }
+    if (settings->create_directory &&
+        !file_create_directories(settings->path, settings->directory_mode, err))
+        return false;
     exporter->sink = file_sink_open(&options, err);
     if (exporter->sink)
         status_source_add(&exporter->written, &component->status, STATUS_ALL_SIGNALS);
@@ -373,8 +547,11 @@ static bool file_init(struct component *component, struct error *err)
 
 static void file_deinit(struct component *component)
 {
-    status_source_remove(&exporter_of(component)->written);
-    file_sink_unref(exporter_of(component)->sink);
+    struct file_exporter *exporter = exporter_of(component);
+    status_source_remove(&exporter->written);
+    if (exporter->sink)
+        file_sink_unref(exporter->sink);
+    file_groups_unref(exporter->groups);
 }
 
 const struct component_type file_exporter_type = {

@@ -256,7 +256,8 @@ static void answer(struct file_record *record)
 {
     struct file_sink *sink = record->sink;
     record->on_written(record);
-    file_sink_unref(sink);
+    if (sink)
+        file_sink_unref(sink);
 }
 
 static void on_answer(struct worker *worker, struct post *post)
@@ -367,6 +368,19 @@ void file_sink_write(struct file_sink *sink, struct file_record *record)
     }
     record->post = (struct post){.on_post = on_record};
     worker_post(sink->options.owner, &record->post);
+}
+
+void file_sink_take(struct file_sink *sink, struct file_record *record)
+{
+    assert(!record->sink && record->on_written);
+    record->sink = sink_ref(sink);
+    take_record(sink, record);
+}
+
+void file_record_answer(const struct worker *owner, struct file_record *record)
+{
+    assert(!record->sink && !record->next);
+    answer_records(owner, record);
 }
 
 /* Ends the job and returns its records. Writes those that the job has not written. */

@@ -36,7 +36,7 @@ struct file_record {
     /* Set by the sink: */
     struct verdict verdict; /* valid in on_written: OK, or try later */
     struct post post;
-    struct file_sink *sink; /* one reference */
+    struct file_sink *sink; /* one reference; NULL: none has taken it */
     struct file_record *next;
 };
 
@@ -61,6 +61,10 @@ void file_sink_unref(struct file_sink *sink);
 /* Writes a record. Call it on the record's `home`. Calls on_written inside this call only if the
  * sink was stopped. */
 void file_sink_write(struct file_sink *sink, struct file_record *record);
+/* The same for a record that has come to the owner's worker. */
+void file_sink_take(struct file_sink *sink, struct file_record *record);
+/* Calls on_written of a record that no sink has taken, from the worker `owner`. */
+void file_record_answer(const struct worker *owner, struct file_record *record);
 /* Call it on the owner's worker: writes all waiting records. Later records are written at once when
  * they arrive. */
 void file_sink_stop(struct file_sink *sink);

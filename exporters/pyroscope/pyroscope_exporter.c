@@ -42,6 +42,7 @@ struct pyroscope_settings {
     const char *bearer_token;
     struct auth_settings auth;
     int64_t timeout;
+    const char *proxy_url;
     uint64_t max_requests;
     struct label_settings labels;
     uint64_t max_profile_bytes;
@@ -49,6 +50,7 @@ struct pyroscope_settings {
     struct sending_queue_settings sending_queue;
     struct retry_settings retry_on_failure;
     struct endpoint place; /* derived from endpoint */
+    struct proxy proxy;
 };
 
 struct pyroscope_exporter {
@@ -109,6 +111,9 @@ static const struct field pyroscope_fields[] = {
     FIELD_DURATION(pyroscope_settings, timeout,
                    "Time limit for one request, connecting included; 0: none.", .fallback = "30s",
                    .min = "0s"),
+    FIELD_SECRET(pyroscope_settings, proxy_url,
+                 "The proxy, http://user:password@host:port; by default that of the environment "
+                 "(HTTP_PROXY, HTTPS_PROXY, NO_PROXY)."),
     FIELD_UINT(pyroscope_settings, max_requests,
                "Most requests in progress at once for one batch; Pyroscope takes half a second to "
                "answer each.",
@@ -164,6 +169,9 @@ static void check_pyroscope(void *config, struct config_check *check)
     tls_client_check(&settings->tls, check, "tls");
     otlp_headers_check(&settings->headers, false, check, "headers");
     label_check(&settings->labels, check);
+    otlp_proxy_check(&settings->place, settings->place.scheme == ENDPOINT_HTTPS,
+                     settings->proxy_url, check, settings->proxy_url ? "proxy_url" : "endpoint",
+                     &settings->proxy);
     sending_queue_check(&settings->sending_queue, check, "sending_queue");
     retry_check(&settings->retry_on_failure, check, "retry_on_failure");
     check_auth(settings, check);
@@ -283,6 +291,7 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
     struct client_options options = otlp_client_options(&settings->place, node->component->label);
     options.protocol = CLIENT_HTTP1;
     options.allow_h2 = true;
+    options.proxy = settings->proxy;
     options.tls = settings->place.scheme == ENDPOINT_HTTPS ? &settings->tls : NULL;
     options.max_connections = CONNECTIONS_MAX;
     options.idle_timeout_ns = IDLE_TIMEOUT_NS;

@@ -1,7 +1,7 @@
 /*
  * Any bytes as the answer of a backend: the client must call back exactly once, within its limits,
- * and its answer must be readable as an OTLP answer. The first byte selects HTTP/1.1 or HTTP/2, the
- * second the number of pieces into which the rest is split.
+ * and its answer must be readable as an OTLP answer. The first byte selects HTTP/1.1 or HTTP/2, and
+ * a proxy in front; the second the number of pieces into which the rest is split.
  */
 #include "core/base/hash.h"
 #include "core/net/client_private.h"
@@ -73,6 +73,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct client_options options = {.protocol = data[0] & 1 ? CLIENT_H2 : CLIENT_HTTP1,
                                      .host = "/nowhere/at/all",
                                      .unix_socket = true};
+    if (data[0] & 2) {
+        /* With a wrong answer, the client tries the proxy itself, where nobody listens. */
+        options.host = "backend";
+        options.port = 1;
+        options.unix_socket = false;
+        options.proxy = (struct proxy){.host = "127.0.0.1", .port = 1, .authorization = "Basic eA"};
+    }
     struct client *client = client_new(&worker, &options, &err);
     struct slice body = SLICE("request");
     struct client_request request = {.method = "POST",

@@ -402,9 +402,10 @@ static int listen_unix(const char *path)
     return s;
 }
 
-static int listen_tcp(uint16_t *port, bool small)
+static int listen_tcp(uint16_t *port, bool small, bool any)
 {
-    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in name = {.sin_family = AF_INET,
+                               .sin_addr = {htonl(any ? INADDR_ANY : INADDR_LOOPBACK)}};
     socklen_t size = sizeof name;
     int s = socket(AF_INET, SOCK_STREAM, 0), bytes = 4096;
     if (small)
@@ -420,8 +421,9 @@ struct peer *peer_new(const struct peer_options *options)
     struct peer *peer = memory_zalloc(sizeof *peer);
     peer->options = *options;
     pthread_mutex_init(&peer->lock, NULL);
-    peer->listener = options->unix_path ? listen_unix(options->unix_path)
-                                        : listen_tcp(&peer->port, options->slow_reader);
+    peer->listener = options->unix_path
+                         ? listen_unix(options->unix_path)
+                         : listen_tcp(&peer->port, options->slow_reader, options->any_address);
     assert(listen(peer->listener, 64) == 0);
     pthread_create(&peer->acceptor, NULL, accept_all, peer);
     return peer;
@@ -501,6 +503,6 @@ const char *peer_header(const struct peer_request *request, const char *name)
 uint16_t peer_unused_port(void)
 {
     uint16_t port;
-    close(listen_tcp(&port, false));
+    close(listen_tcp(&port, false, false));
     return port;
 }

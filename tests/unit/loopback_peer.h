@@ -58,6 +58,7 @@ struct peer_options {
     enum peer_protocol protocol;
     const char *unix_path; /* NULL: TCP on 127.0.0.1 */
     uint32_t max_streams;  /* HTTP/2; 0: 100 */
+    bool any_address;      /* TCP on all addresses of the loopback interface */
     bool slow_reader;      /* a small receive buffer and pauses */
     /* Sets the answer to a request. number: of the request, from 0. */
     void (*answer)(void *context, unsigned number, const struct peer_request *request,

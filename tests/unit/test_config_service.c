@@ -317,32 +317,30 @@ static const struct {
     const char *warnings;
     struct config_telemetry expected;
 } telemetry[] = {
-    {"{}", "", {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL}},
-    {"", "", {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL}},
+    {"{}", "", {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}}},
+    {"", "", {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}}},
     {"{logs: {level: DEBUG, encoding: json}}",
      "",
-     {LOG_DEBUG, LOG_JSON, true, "localhost", 8888, true, true, true, NULL}},
+     {LOG_DEBUG, LOG_JSON, true, "localhost", 8888, true, true, true, NULL, {0}}},
     {"{metrics: {level: none}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, false, "localhost", 8888, true, true, true, NULL}},
+     {LOG_INFO, LOG_CONSOLE, false, "localhost", 8888, true, true, true, NULL, {0}}},
     {"{metrics: {readers: []}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, false, NULL, 0, false, false, false, NULL}},
+     {LOG_INFO, LOG_CONSOLE, false, NULL, 0, false, false, false, NULL, {0}}},
     {"{metrics: {level: detailed, readers: [{pull: {exporter: {prometheus: {host: 0.0.0.0, port: "
      "9}}}}]}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, true, "0.0.0.0", 9, false, false, false, NULL}},
+     {LOG_INFO, LOG_CONSOLE, true, "0.0.0.0", 9, false, false, false, NULL, {0}}},
     {"{metrics: {readers: [{periodic: {interval: 5}}, {pull: {exporter: {prometheus: "
      "{without_units: true}}}}]}}",
      "t.yaml:8:26: warning: service::telemetry::metrics::readers::0::periodic: is accepted but has "
      "no effect in "
      "profcol\n",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, false, false, NULL}},
+     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, false, false, NULL, {0}}},
     {"{resource: {service.name: x}, traces: {level: basic, processors: [1]}, logs: "
      "{initial_fields: {a: b}, "
      "sampling: {tick: 1s}}}",
-     "t.yaml:8:5: warning: service::telemetry::resource: is accepted but has no effect in "
-     "profcol\n"
      "t.yaml:8:43: warning: service::telemetry::traces::level: is accepted but has no effect in "
      "profcol\n"
      "t.yaml:8:57: warning: service::telemetry::traces::processors: is accepted but has no effect "
@@ -351,7 +349,7 @@ static const struct {
      "effect in profcol\n"
      "t.yaml:8:117: warning: service::telemetry::logs::sampling::tick: is accepted but has no "
      "effect in profcol\n",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL}},
+     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}}},
 };
 
 static void telemetry_is_the_collectors(void **state)
@@ -381,6 +379,31 @@ static void telemetry_is_the_collectors(void **state)
     }
 }
 
+static void the_resource_of_the_process(void **state)
+{
+    (void)state;
+    static const struct config_pair expected[] = {
+        {"service.name", "x"}, {"service.version", NULL}, {"n", "5"}, {"a.b", "c"}};
+    struct text report = {0};
+    struct config *config =
+        fixture_load(COMPONENTS SERVICE
+                     "  telemetry: {resource: {service.name: y, service.version: null, n: '5', "
+                     "schema_url: s, attributes: [{name: a.b, value: c}, "
+                     "{name: service.name, value: x}]}}\n",
+                     &report);
+    assert_string_equal(text_string(&report), "");
+    const struct config_pairs *resource = &config->telemetry.resource;
+    assert_int_equal(resource->count, 4);
+    for (size_t i = 0; i < resource->count; i++) {
+        assert_string_equal(resource->items[i].name, expected[i].name);
+        assert_int_equal(!resource->items[i].value, !expected[i].value);
+        if (expected[i].value)
+            assert_string_equal(resource->items[i].value, expected[i].value);
+    }
+    config_free(config);
+    text_deinit(&report);
+}
+
 static const char *const telemetry_errors[][2] = {
     {"{logs: {level: trace}}", "t.yaml:8:19: error: service::telemetry::logs::level: \"trace\" is "
                                "not one of debug, info, warn, error\n"},
@@ -392,6 +415,17 @@ static const char *const telemetry_errors[][2] = {
      "t.yaml:8:63: error: "
      "service::telemetry::metrics::readers::0::pull::exporter::prometheus::port: 65536 is out of "
      "range; it must be from 0 to 65535\n"},
+    {"{resource: {a: 5}}",
+     "t.yaml:8:19: error: service::telemetry::resource: the attribute \"a\" must be a text (in "
+     "quotes if it looks like a number) or null\n"},
+    {"{resource: {attributes_list: 'a=b'}}",
+     "t.yaml:8:33: error: service::telemetry::resource: attributes_list is not supported, by the "
+     "Collector neither; use attributes\n"},
+    {"{resource: {attributes: [{name: a}]}}", "t.yaml:8:29: error: service::telemetry::resource: "
+                                              "an entry of attributes must have a name and "
+                                              "a value that is not a list\n"},
+    {"{resource: x}", "t.yaml:8:15: error: service::telemetry::resource: resource must be a map of "
+                      "attributes\n"},
     {"{metrics: {readers: {}}}",
      "t.yaml:8:24: error: service::telemetry::metrics::readers: expected a list, got a map\n"},
 };
@@ -439,6 +473,7 @@ int main(void)
         cmocka_unit_test(pipelines_arrive),
         cmocka_unit_test(ids_follow_the_collector),
         cmocka_unit_test(telemetry_is_the_collectors),
+        cmocka_unit_test(the_resource_of_the_process),
         cmocka_unit_test(mistakes_in_telemetry),
         cmocka_unit_test(strict_reports_what_nobody_uses),
     };

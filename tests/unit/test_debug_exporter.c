@@ -288,6 +288,28 @@ static void shows_in_order_behind_a_large_batch(void **state)
     fixture_deinit(&f);
 }
 
+/* A batch is acknowledged once it is queued; two of them are printed as one. */
+static void shows_what_was_queued(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct fixture_place *place =
+        start(&f, "verbosity: normal, sending_queue: {batch: {flush_timeout: 1s}}", SIGNAL_TRACES);
+    show(&f, place, traces_json, 1);
+    show(&f, place, traces_json, 1);
+    assert_string_equal(shown(), "");
+    assert_false(fixture_is_idle(place->nodes[0]));
+    fixture_advance(&f, 1000000000);
+    assert_non_null(strstr(shown(), "Traces\t{\"resource spans\": 4, \"spans\": 2}\n"));
+    assert_true(fixture_is_idle(place->nodes[0]));
+    assert_int_equal(
+        (int)metrics_value(f.process.metrics, "otelcol_exporter_sent_spans", "exporter=\"debug\""),
+        2);
+    /* One is waiting when the node stops. */
+    show(&f, place, traces_json, 1);
+    fixture_deinit(&f);
+}
+
 static void nop_takes_everything(void **state)
 {
     (void)state;
@@ -311,6 +333,7 @@ int main(void)
         TEST(shows_all_of_a_profile),
         TEST(samples_what_it_shows),
         TEST(shows_in_order_behind_a_large_batch),
+        TEST(shows_what_was_queued),
         cmocka_unit_test(nop_takes_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -655,6 +655,25 @@ static void tenants_are_not_joined(void **state)
     }
 }
 
+/* Requests of the same partition are joined although others came between them. */
+static void partitions_are_joined(void **state)
+{
+    (void)state;
+    static const char *const tenants[] = {"a", "b", "a", NULL, "b", "a"};
+    static const char *keys[] = {"tenant"};
+    start_batching(100, 0);
+    queue.batch.partition.metadata_keys = (struct config_strings){keys, 1};
+    for (size_t i = 0; i < 6; i++)
+        consume_spans_of(tenants[i], 0, (uint8_t)(i + 1), NULL);
+    lanes[0].node.draining = true;
+    delivery_drain(&lanes[0].delivery);
+    static const uint32_t items[] = {1 + 3 + 6, 2 + 5, 4};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(sent_items(0), items[i]);
+        answer(0, verdict_ok);
+    }
+}
+
 static void little_is_sent_after_a_while(void **state)
 {
     (void)state;
@@ -1076,6 +1095,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(draining_sends_what_there_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(small_ones_are_joined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tenants_are_not_joined, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(partitions_are_joined, set_up, tear_down),
         cmocka_unit_test_setup_teardown(little_is_sent_after_a_while, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_ones_are_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(very_large_ones_are_cut_beside_the_loop, set_up, tear_down),

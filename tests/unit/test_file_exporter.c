@@ -471,9 +471,188 @@ static const struct mistake {
     {"{path: x, append: true, compression: zstd}",
      "append and compression cannot be used together"},
     {"{path: x, directory_permissions: '999'}", "\"999\" is not an octal mode such as 0755"},
-    {"{path: x, group_by: {enabled: true}}", "group_by is not supported"},
+    {"{path: x, group_by: {enabled: true}}",
+     "path must contain exactly one * when group_by is enabled"},
+    {"{path: 'a*b*', group_by: {enabled: true}}",
+     "path must contain exactly one * when group_by is enabled"},
+    {"{path: '*/x', group_by: {enabled: true}}",
+     "path must not start with * when group_by is enabled"},
+    {"{path: 'x*', group_by: {enabled: true, resource_attribute: ''}}",
+     "resource_attribute must not be empty"},
+    {"{path: 'x*', group_by: {enabled: true, max_open_files: 0}}", "max_open_files"},
     {"{path: x, encoding: otlp}", "encoding extensions are not supported"},
 };
+
+/* ---- group_by ---- */
+
+static struct fixture_place *start_groups(struct fixture *f, const char *settings,
+                                          enum signal signal)
+{
+    char yaml[512];
+    snprintf(yaml, sizeof yaml,
+             "exporters: {file: {path: '%s/out-*.json', group_by: {enabled: true, "
+             "resource_attribute: k%s}}}",
+             directory, settings);
+    fixture_init(f, 2);
+    return fixture_place(f, &file_exporter_type, "file", yaml, signal_name(signal), signal);
+}
+
+static void expect_group(const char *segment, const char *expected)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s/out-%s.json", directory, segment);
+    assert_string_equal((const char *)read_file(name).data, expected);
+}
+
+#define RESOURCE(value, span)                                                                      \
+    "{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{" value "}}]},"                      \
+    "\"scopeSpans\":[{\"spans\":[{\"name\":\"" span "\"}]}]}"
+#define TEXT(value) "\"stringValue\":\"" value "\""
+#define REQUEST(resources) "{\"resourceSpans\":[" resources "]}"
+
+static void divides_by_an_attribute(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[2];
+    struct fixture_place *place = start_groups(&f, "", SIGNAL_TRACES);
+    for (unsigned i = 0; i < 2; i++)
+        fixture_consume_json(&f, place->nodes[i],
+                             REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(
+                                 TEXT("b/c"), "2") "," RESOURCE(TEXT("a"), "3")),
+                             3, &probes[i]);
+    fixture_advance(&f, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(probes[i].settled == 1 && verdict_is_ok(&probes[i].verdict));
+    expect_group("a", REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("a"), "3")) "\n" REQUEST(
+                          RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("a"), "3")) "\n");
+    expect_group("b/c",
+                 REQUEST(RESOURCE(TEXT("b/c"), "2")) "\n" REQUEST(RESOURCE(TEXT("b/c"), "2")) "\n");
+    assert_int_equal((int)metric(&f, "otelcol_exporter_sent_spans"), 6);
+    fixture_deinit(&f);
+}
+
+static void leaves_out_what_is_no_path(void **state)
+{
+    (void)state;
+    static const char *const values[] = {
+        TEXT(".."), TEXT("../x"),      TEXT("a/../../x"), TEXT("/etc/x"), TEXT("a//b"),
+        TEXT(""),   TEXT("a\\u0000b"), TEXT("."),         TEXT("a/"),     "\"intValue\":\"1\"",
+    };
+    struct fixture f;
+    struct fixture_place *place = start_groups(&f, "", SIGNAL_TRACES);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char json[512];
+        struct probe probe;
+        snprintf(json, sizeof json,
+                 REQUEST("{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{%s}}]},"
+                         "\"scopeSpans\":[{\"spans\":[{\"name\":\"s\"}]}]}"),
+                 values[i]);
+        fixture_consume_json(&f, place->nodes[0], json, 1, &probe);
+        fixture_advance(&f, 0);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    }
+    fixture_deinit(&f);
+    DIR *listing = opendir(directory);
+    unsigned entries = 0;
+    for (const struct dirent *entry; (entry = readdir(listing));)
+        entries += entry->d_name[0] != '.';
+    closedir(listing);
+    assert_int_equal(entries, 0);
+}
+
+static void keeps_few_files_open(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct fixture_place *place = start_groups(&f, ", max_open_files: 1", SIGNAL_TRACES);
+    for (unsigned i = 0; i < 3; i++) {
+        struct probe probe;
+        fixture_consume_json(&f, place->nodes[0],
+                             REQUEST(RESOURCE(TEXT("a"), "1") "," RESOURCE(TEXT("b"), "2")), 2,
+                             &probe);
+        fixture_advance(&f, 0);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    }
+#define A REQUEST(RESOURCE(TEXT("a"), "1")) "\n"
+#define B REQUEST(RESOURCE(TEXT("b"), "2")) "\n"
+    expect_group("a", A A A);
+    expect_group("b", B B B);
+    fixture_deinit(&f);
+}
+
+/* The dictionary goes to each file. */
+static void divides_profiles(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probe;
+    struct fixture_place *place = start_groups(&f, "", SIGNAL_PROFILES);
+#define PROFILES_OF(value)                                                                         \
+    "{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{" TEXT(value) "}}]}}"
+    fixture_consume_json(&f, place->nodes[0],
+                         "{\"resourceProfiles\":[" PROFILES_OF("a") "," PROFILES_OF(
+                             "b") "],"
+                                  "\"dictionary\":{\"stringTable\":[\"\",\"word\"]}}",
+                         0, &probe);
+    fixture_advance(&f, 0);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    char name[256];
+    for (const char *segment = "ab"; *segment; segment++) {
+        snprintf(name, sizeof name, "%s/out-%c.json", directory, *segment);
+        assert_non_null(strstr((const char *)read_file(name).data, "\"word\""));
+    }
+    fixture_deinit(&f);
+}
+
+static void limits_repeated_dictionaries(void **state)
+{
+    (void)state;
+    enum { WORD_SIZE = 300000, RESOURCES = 20 };
+    struct fixture f;
+    struct probe probe;
+    struct text json = {0};
+    struct fixture_place *place = start_groups(&f, "", SIGNAL_PROFILES);
+    text_append(&json, "{\"resourceProfiles\":[");
+    for (int i = 0; i < RESOURCES; i++)
+        text_printf(&json,
+                    "%s{\"resource\":{\"attributes\":[{\"key\":\"k\",\"value\":{\"stringValue"
+                    "\":\"%d\"}}]}}",
+                    i > 0 ? "," : "", i);
+    text_append(&json, "],\"dictionary\":{\"stringTable\":[\"\",\"");
+    for (int i = 0; i < WORD_SIZE; i++)
+        text_append_char(&json, 'w');
+    text_append(&json, "\"]}}");
+    fixture_consume_json(&f, place->nodes[0], text_string(&json), 0, &probe);
+    fixture_advance(&f, 0);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    assert_false(verdict_is_retryable(&probe.verdict));
+    text_deinit(&json);
+    fixture_deinit(&f);
+}
+
+/* Sending again what can never be written would go on for ever. */
+static void segments_that_clash(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probes[2];
+    char yaml[512];
+    snprintf(yaml, sizeof yaml,
+             "exporters: {file: {path: '%s/*', group_by: {enabled: true, resource_attribute: k}}}",
+             directory);
+    fixture_init(&f, 1);
+    struct fixture_place *place =
+        fixture_place(&f, &file_exporter_type, "file", yaml, "traces", SIGNAL_TRACES);
+    fixture_consume_json(&f, place->nodes[0], REQUEST(RESOURCE(TEXT("a"), "1")), 1, &probes[0]);
+    fixture_consume_json(&f, place->nodes[0], REQUEST(RESOURCE(TEXT("a/b"), "1")), 1, &probes[1]);
+    fixture_advance(&f, 0);
+    assert_true(verdict_is_ok(&probes[0].verdict));
+    assert_int_equal(probes[1].settled, 1);
+    assert_int_equal(probes[1].verdict.code, GRPC_INVALID_ARGUMENT);
+    fixture_deinit(&f);
+}
 
 static void refuses_mistakes(void **state)
 {
@@ -503,6 +682,12 @@ int main(void)
         TEST(deletes_by_age),
         TEST(creates_directories),
         TEST(refuses_mistakes),
+        TEST(divides_by_an_attribute),
+        TEST(leaves_out_what_is_no_path),
+        TEST(keeps_few_files_open),
+        TEST(divides_profiles),
+        TEST(limits_repeated_dictionaries),
+        TEST(segments_that_clash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -616,6 +616,78 @@ static void compressed_answers_are_read(void **state)
     buffer_unref(packed);
 }
 
+/* ---- redirects and cookies ---- */
+
+static void redirects_are_followed_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *location, *path; /* NULL: it is an error */
+    } cases[] = {
+        {"/other/v1/traces?x=1", "/other/v1/traces?x=1"},
+        {"more", "/v1/more"},
+        {"http://elsewhere.invalid/v1/traces", NULL},
+        {"https://127.0.0.1/v1/traces", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct peer_answer answers[] = {
+            {.status = i % 2 ? 307 : 308, .headers = {{"location", cases[i].location}}}, http_ok};
+        struct peer *peer = open_peer(PEER_HTTP1, answers, 2);
+        open_exporter("otlp_http", HTTP_TO DIRECT, peer_port(peer), SIGNAL_TRACES);
+        struct verdict verdict = deliver();
+        assert_int_equal(verdict_is_ok(&verdict), cases[i].path != NULL);
+        assert_int_equal(peer_requests(peer), cases[i].path ? 2 : 1);
+        if (cases[i].path) {
+            assert_string_equal(peer_header(peer_request(peer, 1), ":path"), cases[i].path);
+            assert_string_equal(text_string(&peer_request(peer, 0)->body),
+                                text_string(&peer_request(peer, 1)->body));
+        } else {
+            assert_non_null(strstr(verdict.text, "307 and 308 to the same origin"));
+        }
+        close_exporter();
+        peer_free(peer);
+    }
+}
+
+static void redirects_in_circles(void **state)
+{
+    (void)state;
+    const struct peer_answer answer = {.status = 308,
+                                       .headers = {{"location", "/v1/traces?secret"}}};
+    struct peer *peer = open_peer(PEER_HTTP1, &answer, 1);
+    open_exporter("otlp_http", HTTP_TO DIRECT, peer_port(peer), SIGNAL_TRACES);
+    struct verdict verdict = deliver();
+    assert_non_null(strstr(verdict.text, "Status Code 308, a redirect to /v1/traces; only"));
+    assert_null(strstr(verdict.text, "secret"));
+    assert_int_equal(peer_requests(peer), 2);
+    /* Another attempt begins at the configured path. */
+    deliver();
+    assert_string_equal(peer_header(peer_request(peer, 2), ":path"), "/v1/traces");
+    close_exporter();
+    peer_free(peer);
+}
+
+static void cookies_come_back(void **state)
+{
+    (void)state;
+    struct peer_answer answer = http_ok;
+    answer.headers[1] = (struct peer_header){"set-cookie", "route=a.1; Path=/; HttpOnly"};
+    answer.headers[2] = (struct peer_header){"set-cookie", "far=1; Domain=elsewhere"};
+    for (int kept = 0; kept <= 1; kept++) {
+        struct peer *peer = open_peer(PEER_HTTP1, &answer, 1);
+        open_exporter("otlp_http",
+                      kept ? HTTP_TO DIRECT ", cookies: {enabled: true}" : HTTP_TO DIRECT,
+                      peer_port(peer), SIGNAL_TRACES);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(deliver().code, GRPC_OK);
+        assert_string_equal(peer_header(peer_request(peer, 0), "cookie"), "");
+        assert_string_equal(peer_header(peer_request(peer, 2), "cookie"), kept ? "route=a.1" : "");
+        close_exporter();
+        peer_free(peer);
+    }
+}
+
 /* ---- queue and retries, end to end ---- */
 
 static void retried_until_taken(void **state)
@@ -795,7 +867,11 @@ static void wrong_settings(void **state)
         {"otlp_grpc", "endpoint: 'a:1', sending_queue: {sizer: items, batch: {}}",
          "must not be greater than queue_size"},
         {"otlp_grpc", "endpoint: 'a:1', sending_queue: {batch: {partition: {metadata_keys: [a]}}}",
-         "separate batches by metadata are not supported yet"},
+         NULL},
+        {"otlp_grpc",
+         "endpoint: 'a:1', sending_queue: {batch: {partition: {metadata_keys: [a, A]}}}",
+         "duplicate entry in metadata_keys: \"a\" (case-insensitive)"},
+        {"otlp_grpc", "endpoint: 'a:1', balancer_name: grpclb", "balancer_name"},
         {"otlp_grpc", "endpoint: 'a:1', sending_queue: {storage: file_storage}",
          "not supported yet"},
         {"otlp_grpc", "endpoint: 'a:1', sending_queue: {num_consumers: 0}", "num_consumers"},
@@ -820,11 +896,13 @@ static void wrong_settings(void **state)
          NULL},
         {"otlp_http", "endpoint: 'http://a', compression: snappy, compression_params: {level: 1}",
          "1 is not a level of \"snappy\""},
-        {"otlp_http", "endpoint: 'http://a', proxy_url: 'http://b'", "proxies are not supported"},
+        {"otlp_http", "endpoint: 'http://a', proxy_url: 'http://b'", NULL},
+        {"otlp_http", "endpoint: 'http://a', proxy_url: 'socks5://b'",
+         "only proxies with http:// are supported"},
         {"otlp_http", "endpoint: 'http://a', headers: {Content-Length: '1'}",
          "set by the exporter"},
-        {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true}",
-         "cookies are not supported"},
+        {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true}", NULL},
+        {"otlp_http", "endpoint: 'http://a', cookies: {enabled: true, jar: x}", "jar"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct text report = {0};
@@ -849,6 +927,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(grpc_meanings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(http_meanings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(compressed_answers_are_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(redirects_are_followed_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(redirects_in_circles, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cookies_come_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(retried_until_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_while_sending, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_requests_are_compressed_beside_the_loop, set_up,
