@@ -25,6 +25,8 @@ enum {
     RESET_DELAY_MS = 50,
     DRAIN_NOTICE_S = 1,
     ANSWER_HEADERS_MAX = 32,
+    PING_STRIKES_MAX = 2,
+    PING_WITHOUT_STREAM_S = 2 * 60 * 60,
 };
 
 struct h2 {
@@ -43,6 +45,9 @@ struct h2 {
     const uint8_t *direct; /* input that was read directly into the body */
     uint64_t idle_ns;      /* when the last stream ended */
     uint64_t ping_ns;      /* when our unanswered keepalive PING was sent; 0: none */
+    uint64_t pinged_ns;    /* when the client's last PING arrived; 0: none yet */
+    uint8_t ping_strikes;  /* PINGs that came too early since our last answer */
+    bool has_answered;     /* HEADERS or DATA were sent since the client's last PING */
     uint64_t drain_ns;     /* when draining began; 0: not draining */
     bool settled;          /* the client's SETTINGS have arrived */
     bool goaway_sent;      /* the last GOAWAY was sent: no more streams */
@@ -326,11 +331,54 @@ static void say_last_word(struct h2 *h2)
                           NULL, 0);
 }
 
+/* The policy of gRPC-Go (internal/transport/http2_server.go, handlePing): a PING is too early if it
+ * comes less than the configured time after the last one. An answer in between forgives all,
+ * because clients measure the network with a PING for each answer. Returns false if there were too
+ * many. */
+static bool admit_ping(const struct server_options *options, struct h2 *h2, uint64_t now_ns)
+{
+    bool is_idle = h2->exchanges.count == 0 && !options->ping_without_stream;
+    uint64_t least_ns =
+        is_idle ? PING_WITHOUT_STREAM_S * SECOND_NS : (uint64_t)options->ping_min_time_ns;
+    bool is_early = h2->pinged_ns > 0 && now_ns < h2->pinged_ns + least_ns;
+    if (h2->has_answered)
+        h2->ping_strikes = 0;
+    else if (is_early)
+        h2->ping_strikes++;
+    h2->has_answered = false;
+    h2->pinged_ns = now_ns;
+    return h2->ping_strikes <= PING_STRIKES_MAX;
+}
+
+/* gRPC clients know this text, and then ping half as often. */
+static void refuse_pings(struct connection *connection)
+{
+    static const uint8_t why[] = "too_many_pings";
+    struct h2 *h2 = connection->session;
+    if (h2->terminated)
+        return;
+    h2->terminated = true;
+    h2->reason = CLOSE_TOO_MANY_PINGS;
+    nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(h2->session),
+                          NGHTTP2_ENHANCE_YOUR_CALM, why, sizeof why - 1);
+    server_connection_mark_dirty(connection);
+}
+
+static void on_ping(struct connection *connection)
+{
+    struct h2 *h2 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    h2->idle_ns = now_of(connection); /* a PING keeps the connection from being idle */
+    if (options->ping_min_time_ns > 0 && !admit_ping(options, h2, now_of(connection)))
+        refuse_pings(connection);
+}
+
 static void on_ping_received(struct connection *connection, const nghttp2_frame *frame)
 {
     struct h2 *h2 = connection->session;
     if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
-        h2->idle_ns = now_of(connection); /* a PING keeps the connection from being idle */
+        on_ping(connection);
     else if (h2->drain_ns && memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
         say_last_word(h2);
 }
@@ -452,6 +500,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     h2_limits_on_sent(&h2->guard.limits, frame->hd.type);
+    h2->has_answered |= frame->hd.type <= NGHTTP2_HEADERS; /* DATA is 0 */
     if (ends_stream(frame)) {
         struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
         if (exchange && !exchange->body_complete)

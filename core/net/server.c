@@ -343,6 +343,7 @@ static const char *const reason_names[CLOSE_REASON_COUNT] = {
     [CLOSE_IDLE] = "idle",
     [CLOSE_AGE] = "age",
     [CLOSE_KEEPALIVE] = "keepalive",
+    [CLOSE_TOO_MANY_PINGS] = "too_many_pings",
     [CLOSE_NO_DESCRIPTOR] = "no_descriptor",
     [CLOSE_PER_IP] = "per_ip",
     [CLOSE_SHUTDOWN] = "shutdown",

@@ -46,6 +46,10 @@ struct server_options {
         idle_timeout_ns; /* 0: the server's own limits */
     int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,
         keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
+    /* Of HTTP/2: the shortest time between a client's PING frames; 0: the server's own limits. */
+    int64_t ping_min_time_ns;
+    bool ping_without_stream; /* ping_min_time_ns counts while no stream is open, too; otherwise two
+                                 hours do */
     struct config_pairs response_headers;
     const char *label;                /* for logs: "receiver otlp" */
     struct budget *budget;            /* for data that connections receive; NULL: none */
@@ -132,6 +136,9 @@ struct buffer *exchange_take_body(struct exchange *exchange);
  * be NULL. Closes the connection afterwards if the request's body was not read. */
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,
                       struct slice body, const struct http_header *extra, size_t extra_count);
+/* Answers a plain HTTP request whose path is not clean (core/net/http_path.h) with 307 and the
+ * clean path, as Go's ServeMux does. Returns false, without answering, for any other path. */
+bool exchange_redirect(struct exchange *exchange);
 /* Answers a gRPC request: OK with a message, or a status with text and, if retry_after_ns >= 0,
  * RetryInfo in grpc-status-details-bin. After the deadline, any status other than OK becomes
  * DEADLINE_EXCEEDED. */

@@ -2,6 +2,7 @@
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
+#include "core/net/http_path.h"
 #include "core/net/peer_key.h"
 #include "core/net/server_private.h"
 
@@ -379,7 +380,7 @@ static bool check_dialect(struct exchange *exchange)
         struct verdict verdict = verdict_of(
             GRPC_INTERNAL, "Received a HEADERS frame with :method \"%.*s\" which should be POST",
             SLICE_ARG(exchange->method));
-        server_exchange_refuse(exchange, 405, &verdict);
+        respond_grpc(exchange, 405, &verdict, (struct slice){NULL, 0});
         return false;
     }
     exchange->dialect = SERVER_HTTP;
@@ -510,6 +511,16 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
     struct answer answer = {status, content_type, body, extra, extra_count};
     exchange->connection->protocol->answer(exchange, &answer);
     server_exchange_release_body(exchange);
+}
+
+bool exchange_redirect(struct exchange *exchange)
+{
+    char room[HTTP_PATH_MAX_BYTES];
+    struct http_header location = {.name = SLICE("location")};
+    if (!http_path_redirect(exchange->path, exchange->query, room, &location.value))
+        return false;
+    exchange_respond(exchange, 307, NULL, slice_of("", 0), &location, 1);
+    return true;
 }
 
 void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,

@@ -55,7 +55,8 @@ enum close_reason {
     CLOSE_WRITE_TIMEOUT,
     CLOSE_IDLE,
     CLOSE_AGE,
-    CLOSE_KEEPALIVE, /* no answer to our PING */
+    CLOSE_KEEPALIVE,      /* no answer to our PING */
+    CLOSE_TOO_MANY_PINGS, /* more often than ping_min_time_ns allows */
     CLOSE_NO_DESCRIPTOR,
     CLOSE_PER_IP, /* its address has reached max_connections_per_ip */
     CLOSE_SHUTDOWN,

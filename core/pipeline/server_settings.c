@@ -8,6 +8,10 @@
 
 enum { KEY_MAX = 160 };
 
+#define SECOND INT64_C(1000000000)
+#define PING_MIN_TIME_NS (5 * 60 * SECOND)
+#define KEEPALIVE_TIME_NS (2 * 60 * 60 * SECOND)
+
 static const char *const transports[] = {"tcp", "tcp4", "tcp6", "unix", NULL};
 
 static const struct field server_parameters_fields[] = {
@@ -24,19 +28,21 @@ static const struct field server_parameters_fields[] = {
         "How much longer requests may take on a connection that was asked to close; 0: no limit.",
         .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, time,
-                   "Ping after this long without traffic; 0: never.", .fallback = "2h",
+                   "Ping after this long without traffic, at least 1s; 0: 2h.", .fallback = "2h",
                    .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, timeout,
-                   "Close the connection when a ping is not answered within this time.",
+                   "Close the connection when a ping is not answered within this time; 0: 20s.",
                    .fallback = "20s", .min = "0s"),
     FIELD_END,
 };
 
 static const struct field enforcement_fields[] = {
-    FIELD_DURATION(keepalive_enforcement, min_time, "How often a client may ping.",
-                   .fallback = "5m", .min = "0s", .ignored = true),
+    FIELD_DURATION(keepalive_enforcement, min_time,
+                   "Shortest time between two pings of a client; the third one that comes earlier, "
+                   "without an answer in between, closes the connection (too_many_pings); 0: 5m.",
+                   .fallback = "5m", .min = "0s"),
     FIELD_BOOL(keepalive_enforcement, permit_without_stream,
-               "Whether a client may ping while no request is open.", .ignored = true),
+               "Whether min_time also holds while no request is open; otherwise 2h do."),
     FIELD_END,
 };
 
@@ -44,7 +50,7 @@ static const struct field keepalive_fields[] = {
     FIELD_BLOCK(grpc_keepalive_settings, server_parameters, keepalive_server_parameters,
                 server_parameters_fields, "How long connections live."),
     FIELD_BLOCK(grpc_keepalive_settings, enforcement_policy, keepalive_enforcement,
-                enforcement_fields, "Limits on clients' pings; profcol has limits of its own."),
+                enforcement_fields, "Limits on clients' pings."),
     FIELD_END,
 };
 
@@ -201,10 +207,19 @@ static struct server_options common_options(struct process *process, const char 
                                    .metrics = process->metrics};
 }
 
+/* 0 stands for gRPC's default, and times below a second for a second. */
+static int64_t keepalive_time(int64_t configured_ns)
+{
+    if (configured_ns == 0)
+        return KEEPALIVE_TIME_NS;
+    return configured_ns < SECOND ? SECOND : configured_ns;
+}
+
 struct server_options grpc_server_options(const struct grpc_server_settings *settings,
                                           struct process *process, const char *label)
 {
     const struct keepalive_server_parameters *parameters = &settings->keepalive.server_parameters;
+    const struct keepalive_enforcement *policy = &settings->keepalive.enforcement_policy;
     struct server_options options = common_options(process, label);
     options.endpoint = settings->endpoint;
     options.transport = transports[settings->transport];
@@ -219,8 +234,10 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
         options.max_connection_idle_ns = parameters->max_connection_idle;
         options.max_connection_age_ns = parameters->max_connection_age;
         options.max_connection_age_grace_ns = parameters->max_connection_age_grace;
-        options.keepalive_time_ns = parameters->time;
+        options.keepalive_time_ns = keepalive_time(parameters->time);
         options.keepalive_timeout_ns = parameters->timeout;
+        options.ping_min_time_ns = policy->min_time > 0 ? policy->min_time : PING_MIN_TIME_NS;
+        options.ping_without_stream = policy->permit_without_stream;
     }
     return options;
 }

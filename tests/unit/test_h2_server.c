@@ -34,6 +34,7 @@ struct h2_client {
     struct reply replies[REPLIES_MAX]; /* by stream id / 2 */
     bool goaway;
     uint32_t goaway_code;
+    char goaway_text[32];
     int32_t goaway_last;
     unsigned ping_acks;
     size_t piece; /* how much is sent at once; 0: all */
@@ -94,6 +95,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     struct h2_client *client = user_data;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         client->goaway = true;
+        snprintf(client->goaway_text, sizeof client->goaway_text, "%.*s",
+                 (int)frame->goaway.opaque_data_len, frame->goaway.opaque_data);
         client->goaway_code = frame->goaway.error_code;
         client->goaway_last = frame->goaway.last_stream_id;
     }
@@ -806,6 +809,24 @@ static void test_deadline_passes_before_the_request_is_handed_over(void **state)
     scene_free(scene);
 }
 
+static void test_grpc_needs_post(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct h2_client *client = &scene->client;
+    nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "http"),
+                           field(":authority", "a"), field(":path", "/s/Echo"),
+                           field("content-type", GRPC)};
+    int32_t id = nghttp2_submit_request(client->session, NULL, fields, 5, NULL, NULL);
+    pump(client);
+    assert_int_equal(reply_of(client, id)->status, 405);
+    assert_int_equal(reply_of(client, id)->grpc_status, GRPC_INTERNAL);
+    assert_string_equal(reply_of(client, id)->grpc_message,
+                        "Received a HEADERS frame with :method \"GET\" which should be POST");
+    assert_int_equal(scene->fixture.requests, 0);
+    scene_free(scene);
+}
+
 static void on_drained(void *context)
 {
     *(bool *)context = true;
@@ -1251,6 +1272,64 @@ static void test_zero_window_update_ends_the_connection(void **state)
         flood(NULL, NGHTTP2_WINDOW_UPDATE, 0, 0, SLICE("\0\0\0\0"), 10, "protocol_error"), 1);
 }
 
+struct ping_case {
+    int64_t min_time_ns;
+    bool without_stream;
+    bool has_stream;  /* a request waits for its answer */
+    bool is_answered; /* before the second ping, and each later one */
+    unsigned pause_s;
+    unsigned pings; /* until the connection is closed; 0: it stays open */
+};
+
+static void check_pings(const struct ping_case *ping)
+{
+    struct scene *scene = scene_make();
+    scene->fixture.options.ping_min_time_ns = ping->min_time_ns;
+    scene->fixture.options.ping_without_stream = ping->without_stream;
+    scene->fixture.options.max_connection_idle_ns = 100000 * (int64_t)SECOND_NS;
+    server_fixture_start(&scene->fixture);
+    h2_client_open(&scene->client, &scene->fixture);
+    if (ping->has_stream)
+        request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    unsigned sent = 0;
+    while (sent < 20 && !raw_client_is_closed(&scene->client.raw)) {
+        if (ping->is_answered && sent > 0)
+            request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+        nghttp2_submit_ping(scene->client.session, NGHTTP2_FLAG_NONE, NULL);
+        pump(&scene->client);
+        sent++;
+        if (!raw_client_is_closed(&scene->client.raw))
+            server_fixture_advance(&scene->fixture, ping->pause_s);
+    }
+    assert_int_equal(sent, ping->pings ? ping->pings : 20);
+    assert_int_equal(scene->client.goaway, ping->pings > 0);
+    assert_int_equal(scene->client.goaway_code, ping->pings ? NGHTTP2_ENHANCE_YOUR_CALM : 0);
+    assert_string_equal(scene->client.goaway_text, ping->pings ? "too_many_pings" : "");
+    assert_true(server_fixture_closed(&scene->fixture, "too_many_pings") == (ping->pings > 0));
+    scene_free(scene);
+}
+
+/* As gRPC-Go: the first ping is free, and the third one that comes too early is one too many. */
+static void test_pings_by_policy(void **state)
+{
+    (void)state;
+    const int64_t minute_ns = 60 * (int64_t)SECOND_NS;
+    const struct ping_case cases[] = {
+        {5 * minute_ns, false, true, false, 10, 4},
+        {5 * minute_ns, false, true, false, 301, 0},
+        {10 * (int64_t)SECOND_NS, false, true, false, 11, 0},
+        {10 * (int64_t)SECOND_NS, false, true, false, 9, 4},
+        {10 * (int64_t)SECOND_NS, false, false, false, 11, 4}, /* without a stream: two hours */
+        {10 * (int64_t)SECOND_NS, false, false, false, 7201, 0},
+        {10 * (int64_t)SECOND_NS, true, false, false, 11, 0},
+        {10 * (int64_t)SECOND_NS, true, false, false, 9, 4},
+        {5 * minute_ns, false, false, true, 1, 0}, /* each answer allows a ping */
+        {0, false, false, false, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_pings(&cases[i]);
+}
+
 static void test_pings_between_answers_are_welcome(void **state)
 {
     (void)state;
@@ -1536,6 +1615,8 @@ int main(void)
         cmocka_unit_test(test_bodies_in_frames_of_any_length),
         cmocka_unit_test(test_body_that_ends_early_between_frames),
         cmocka_unit_test(test_zero_window_update_ends_the_connection),
+        cmocka_unit_test(test_pings_by_policy),
+        cmocka_unit_test(test_grpc_needs_post),
         cmocka_unit_test(test_pings_between_answers_are_welcome),
         cmocka_unit_test(test_rapid_reset),
         cmocka_unit_test(test_too_many_streams),
