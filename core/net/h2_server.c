@@ -24,7 +24,7 @@ enum {
     WRITE_S = 30,
     RESET_DELAY_MS = 50,
     DRAIN_NOTICE_S = 1,
-    ANSWER_HEADERS_MAX = 32,
+    ANSWER_HEADERS_MAX = 64, /* server_settings.c limits the configured ones */
     PING_STRIKES_MAX = 2,
     PING_WITHOUT_STREAM_S = 2 * 60 * 60,
 };
@@ -749,8 +749,7 @@ static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t c
 static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t count,
                          struct slice name, struct slice value)
 {
-    if (count == ANSWER_HEADERS_MAX || names->capacity - names->size < name.size)
-        return count;
+    assert(count < ANSWER_HEADERS_MAX && names->capacity - names->size >= name.size);
     uint8_t *lower = names->data + names->size;
     for (size_t i = 0; i < name.size; i++) {
         uint8_t c = name.data[i];
@@ -764,7 +763,7 @@ static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t coun
 static void h2_answer(struct exchange *exchange, const struct answer *answer)
 {
     assert(answer->status >= 200); /* HTTP/2 needs no interim answers */
-    enum { NAME_BYTES = 2048 };
+    enum { NAME_BYTES = 8192 };
     struct server_part *part = exchange->part;
     const struct config_pairs *pairs = &part->server->options.response_headers;
     struct outgoing *names = &part->scratch;
@@ -783,9 +782,12 @@ static void h2_answer(struct exchange *exchange, const struct answer *answer)
         fields[count++] = field(SLICE("content-length"), slice_of(length, (size_t)length_size));
     for (size_t i = 0; i < answer->extra_count; i++)
         count = add_fields(names, fields, count, answer->extra[i].name, answer->extra[i].value);
+    for (size_t i = 0; i < answer->cors_count; i++)
+        count = add_fields(names, fields, count, answer->cors[i].name, answer->cors[i].value);
     for (size_t i = 0; i < pairs->count; i++)
-        count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
-                           slice_of_string(pairs->items[i].value));
+        if (!server_answer_has(answer, pairs->items[i].name))
+            count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
+                           http_trim(slice_of_string(pairs->items[i].value)));
     bool has_data = answer->body.size > 0 && !exchange->method_is_head;
     if (has_data)
         memcpy(answer_room(exchange, answer->body.size), answer->body.data, answer->body.size);

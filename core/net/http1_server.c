@@ -119,12 +119,14 @@ static void put_length(struct outgoing *out, size_t length)
     outgoing_add(out, line, (size_t)size);
 }
 
-static void put_configured(struct server *server, struct outgoing *out)
+static void put_configured(const struct server *server, const struct answer *answer,
+                           struct outgoing *out)
 {
     const struct config_pairs *pairs = &server->options.response_headers;
     for (size_t i = 0; i < pairs->count; i++)
-        put_header(out, slice_of_string(pairs->items[i].name),
-                   slice_of_string(pairs->items[i].value));
+        if (!server_answer_has(answer, pairs->items[i].name))
+            put_header(out, slice_of_string(pairs->items[i].name),
+                       http_trim(slice_of_string(pairs->items[i].value)));
 }
 
 static void write_answer(struct connection *connection, const struct answer *answer,
@@ -139,7 +141,9 @@ static void write_answer(struct connection *connection, const struct answer *ans
         put_length(out, answer->body.size);
     for (size_t i = 0; i < answer->extra_count; i++)
         put_header(out, answer->extra[i].name, answer->extra[i].value);
-    put_configured(connection->part->server, out);
+    for (size_t i = 0; i < answer->cors_count; i++)
+        put_header(out, answer->cors[i].name, answer->cors[i].value);
+    put_configured(connection->part->server, answer, out);
     put(out, persistence);
     put(out, "\r\n");
     if (!without_body)
@@ -181,8 +185,9 @@ static void refuse(struct connection *connection, int status, enum close_reason 
     assert(!http1->exchange);
     char text[64];
     int size = snprintf(text, sizeof text, "%d %s", status, reason_phrase(status));
-    struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
-                            0};
+    struct answer answer = {.status = status,
+                            .content_type = "text/plain; charset=utf-8",
+                            .body = slice_of(text, (size_t)size)};
     http1->state = HTTP1_OVER;
     write_answer(connection, &answer, "Connection: close\r\n", false);
     server_connection_finish(connection, reason, true);
@@ -193,8 +198,11 @@ static void refuse_over_budget(struct connection *connection)
     struct http1 *http1 = connection->session;
     assert(!http1->exchange);
     static const struct http_header retry = {SLICE("Retry-After"), SLICE("1")};
-    struct answer answer = {503, "text/plain; charset=utf-8",
-                            SLICE("data refused due to high memory usage"), &retry, 1};
+    struct answer answer = {.status = 503,
+                            .content_type = "text/plain; charset=utf-8",
+                            .body = SLICE("data refused due to high memory usage"),
+                            .extra = &retry,
+                            .extra_count = 1};
     http1->state = HTTP1_OVER;
     server_count_over_budget(connection->part);
     write_answer(connection, &answer, "Connection: close\r\n", false);

@@ -32,6 +32,12 @@ struct http_headers {
 struct slice http_header_get(const struct http_headers *headers, const char *name);
 /* Returns how many fields have this lower-case name. */
 size_t http_header_count(const struct http_headers *headers, const char *name);
+/* Whether the text is the name of a field (a token), and whether it is a value: without control
+ * characters except tabs (RFC 9110, sections 5.1 and 5.5). */
+bool http_is_field_name(struct slice text);
+bool http_is_field_value(struct slice text);
+/* Returns the text without the blanks and tabs at both ends, which do not belong to a value. */
+struct slice http_trim(struct slice value);
 /* Whether the text is host [":" port] (RFC 3986, section 3.2, without userinfo), or empty. */
 bool http_is_authority(struct slice text);
 /* Whether a Content-Type has this media type, ignoring its parameters and case. */

@@ -90,6 +90,7 @@ struct server *server_new(const struct server_options *options,
     server->part_count = worker_count;
     server->parts = memory_zalloc(worker_count * sizeof *server->parts);
     server->listen_fd = server->reserve_fd = -1;
+    server->cors = cors_new(options->cors);
     server->max_connections = connection_limit(options);
     server->descriptor_limit = descriptor_limit(options);
     if (options->max_connections_per_ip > 0)
@@ -116,6 +117,7 @@ void server_unref(struct server *server)
         return;
     listener_close(server);
     tls_context_free(server->tls);
+    cors_free(server->cors);
     peer_counts_free(server->peers);
     free(server->parts);
     free(server->label);

@@ -19,6 +19,7 @@
 #include "core/base/metrics.h"
 #include "core/base/worker.h"
 #include "core/net/compression.h"
+#include "core/net/cors.h"
 #include "core/net/http_types.h"
 #include "core/net/tls.h"
 
@@ -51,6 +52,7 @@ struct server_options {
     bool ping_without_stream; /* ping_min_time_ns counts while no stream is open, too; otherwise two
                                  hours do */
     struct config_pairs response_headers;
+    const struct cors_settings *cors; /* of plain HTTP; NULL: off */
     const char *label;                /* for logs: "receiver otlp" */
     struct budget *budget;            /* for data that connections receive; NULL: none */
     struct source_accounts *accounts; /* accounts of clients, children of the budget; NULL: none */

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <strings.h>
 
 /* Includes the memory of nghttp2 for a stream. */
 enum { EXCHANGE_COST_BYTES = sizeof(struct exchange) + 1024 };
@@ -397,6 +398,17 @@ static bool check_dialect(struct exchange *exchange)
     return false;
 }
 
+/* A browser asks before its request, and without its credentials, so no handler sees this. */
+static void answer_preflight(struct exchange *exchange)
+{
+    struct http_header headers[CORS_HEADERS_MAX];
+    const struct cors *cors = exchange->part->server->cors;
+    struct answer answer = {.status = 204, .cors = headers};
+    answer.cors_count = cors_preflight(cors, &exchange->headers, headers);
+    if (begin_answer(exchange))
+        exchange->connection->protocol->answer(exchange, &answer);
+}
+
 void server_exchange_head_done(struct exchange *exchange, int64_t length)
 {
     assert(exchange->connection && exchange->state == EXCHANGE_HEAD);
@@ -405,6 +417,11 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     exchange->since_ns = exchange->part->worker->now_ns;
     if (!check_dialect(exchange))
         return;
+    if (server->cors && exchange->dialect == SERVER_HTTP &&
+        cors_is_preflight(exchange->method, &exchange->headers)) {
+        answer_preflight(exchange);
+        return;
+    }
     if (!server->handler->on_head(server->context, exchange)) {
         assert(exchange->state == EXCHANGE_ANSWERED);
         return;
@@ -414,6 +431,11 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
                                          : !check_content_encoding(exchange))
         return;
     server_exchange_begin_body(exchange, length);
+}
+
+bool server_answer_has(const struct answer *answer, const char *name)
+{
+    return answer->content_type && strcasecmp(name, "content-type") == 0;
 }
 
 /* ---- public functions ---- */
@@ -508,7 +530,12 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
 {
     if (!begin_answer(exchange))
         return;
-    struct answer answer = {status, content_type, body, extra, extra_count};
+    const struct cors *cors = exchange->part->server->cors;
+    struct http_header cors_items[CORS_HEADERS_MAX];
+    struct answer answer = {status, content_type, body, extra, extra_count, cors_items, 0};
+    if (cors)
+        answer.cors_count =
+            cors_headers(cors, exchange->method, &exchange->headers, cors_items);
     exchange->connection->protocol->answer(exchange, &answer);
     server_exchange_release_body(exchange);
 }

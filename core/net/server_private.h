@@ -87,6 +87,8 @@ struct answer {
     struct slice body;
     const struct http_header *extra;
     size_t extra_count;
+    const struct http_header *cors;
+    size_t cors_count;
 };
 
 struct protocol {
@@ -157,6 +159,7 @@ struct server {
     struct server_part *parts;
     unsigned part_count;
     struct tls_context *tls;
+    struct cors *cors; /* NULL: off */
 
     int listen_fd;
     int descriptor_limit; /* connections get lower descriptors only */
@@ -378,6 +381,9 @@ bool server_exchange_has_expired(const struct exchange *exchange);
 void server_exchange_expire(struct exchange *exchange);
 /* Frees the body. */
 void server_exchange_release_body(struct exchange *exchange);
+
+/* Whether the answer itself sets this header, so that a configured one does not count. */
+bool server_answer_has(const struct answer *answer, const char *name);
 
 /* ---- server_body.c ---- */
 

@@ -5,8 +5,14 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <strings.h>
 
-enum { KEY_MAX = 160 };
+enum {
+    KEY_MAX = 160,
+    RESPONSE_HEADERS_MAX = 40,
+    RESPONSE_NAME_MAX_BYTES = 128,
+    RESPONSE_VALUE_MAX_BYTES = 8192,
+};
 
 #define SECOND INT64_C(1000000000)
 #define PING_MIN_TIME_NS (5 * 60 * SECOND)
@@ -119,8 +125,8 @@ const struct field http_server_fields[] = {
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
                .max = "1000000"),
-    FIELD_NODE(http_server_settings, cors,
-               "Cross-origin requests from browsers are not supported yet.", .ignored = true),
+    FIELD_OPTIONAL(http_server_settings, cors, cors_settings, cors_fields,
+                   "Lets pages of other origins send data from browsers."),
     FIELD_NODE(http_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
     FIELD_END,
 };
@@ -182,11 +188,55 @@ static uint32_t compression_mask(const struct config_strings *names, const char 
     return mask;
 }
 
+static bool is_framing(const char *name)
+{
+    static const char *const names[] = {"content-length", "transfer-encoding", "connection",
+                                        "keep-alive",     "upgrade",           "date",
+                                        "trailer",        "te"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void check_response_headers(const struct config_pairs *headers, struct config_check *check,
+                                   const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "response_headers");
+    if (headers->count > RESPONSE_HEADERS_MAX)
+        config_check_error(check, path, "more than %d headers", RESPONSE_HEADERS_MAX);
+    for (size_t i = 0; i < headers->count; i++) {
+        const struct config_pair *pair = &headers->items[i];
+        if (!http_is_field_name(slice_of_string(pair->name)) ||
+            strlen(pair->name) > RESPONSE_NAME_MAX_BYTES)
+            config_check_error(check, path, "\"%s\" cannot be the name of a header", pair->name);
+        else if (is_framing(pair->name))
+            config_check_error(check, path, "the header \"%s\" is set by profcol", pair->name);
+        if (!http_is_field_value(slice_of_string(pair->value)) ||
+            strlen(pair->value) > RESPONSE_VALUE_MAX_BYTES)
+            config_check_error(check, path,
+                               "the value of the header \"%s\" has control characters or more "
+                               "than %d bytes",
+                               pair->name, RESPONSE_VALUE_MAX_BYTES);
+    }
+}
+
+static void check_cors(const struct cors_settings *cors, struct config_check *check,
+                       const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "cors");
+    cors_check(cors, check, path);
+}
+
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,
                        struct config_check *check, const char *key)
 {
     check_endpoint(endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
+    check_response_headers(&settings->response_headers, check, key);
+    check_cors(&settings->cors, check, key);
     const char *unknown = NULL;
     compression_mask(&settings->compression_algorithms, &unknown);
     if (unknown) {
@@ -257,6 +307,7 @@ struct server_options http_server_options(const struct http_server_settings *set
     assert(options.compression_mask != 0 || settings->compression_algorithms.count == 0);
     options.include_metadata = settings->include_metadata;
     options.response_headers = settings->response_headers;
+    options.cors = settings->cors.enabled ? &settings->cors : NULL;
     options.max_connections = (uint32_t)settings->max_connections;
     options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
     options.read_timeout_ns = settings->read_timeout;

@@ -59,7 +59,7 @@ struct http_server_settings {
     bool keep_alives_enabled;
     uint64_t max_connections;
     uint64_t max_connections_per_ip;
-    const struct config_node *cors;
+    struct cors_settings cors;
     const struct config_node *dialer;
 };
 
