@@ -68,6 +68,11 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
         config_check_error(check, key, "%s", why);
 }
 
+bool config_check_wants_files(const struct config_check *check)
+{
+    return check->files;
+}
+
 struct arena *config_check_arena(struct config_check *check)
 {
     return check->arena;

@@ -25,6 +25,9 @@ void config_check_warn(struct config_check *check, const char *key, const char *
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,
                          const char *key, const char *why);
+/* Whether files that the settings name are to be looked at: a warning says what is wrong with
+ * them. */
+bool config_check_wants_files(const struct config_check *check);
 /* Returns the configuration's arena, for values that `check` derives. */
 struct arena *config_check_arena(struct config_check *check);
 

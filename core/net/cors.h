@@ -2,8 +2,8 @@
  * cors: answers browsers that send telemetry from pages of another origin.
  *
  * https://fetch.spec.whatwg.org/#http-cors-protocol , with the settings and the answers of the
- * Collector's confighttp, which uses github.com/rs/cors: credentials are always allowed, the methods
- * are GET, POST and HEAD, and every answer has Vary, whether its origin is allowed or not.
+ * Collector's confighttp, which uses github.com/rs/cors: credentials are always allowed, the
+ * methods are GET, POST and HEAD, and every answer has Vary, whether its origin is allowed or not.
  *
  * Owner: the server owns its struct cors, which keeps pointers to the settings. Headers that are
  * returned point to it and to the request.

@@ -17,7 +17,6 @@ enum {
     STREAM_WINDOW_BYTES = 1024 * 1024,
     CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
     FRAME_BYTES = 256 * 1024, /* longer frames let more of the body be read directly */
-    SEND_BATCH_BYTES = 64 * 1024,
     FIRST_SETTINGS_S = 10,
     HEADER_BLOCK_S = 10,
     IDLE_S = 300,
@@ -528,7 +527,7 @@ static void h2_output(struct connection *connection)
         batch->size = 0;
         ssize_t n = 0;
         const uint8_t *frame;
-        while (batch->size < SEND_BATCH_BYTES &&
+        while (batch->size < connection->part->server->options.write_buffer_bytes &&
                (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
             outgoing_add(batch, frame, (size_t)n);
         if (n < 0)
@@ -787,7 +786,7 @@ static void h2_answer(struct exchange *exchange, const struct answer *answer)
     for (size_t i = 0; i < pairs->count; i++)
         if (!server_answer_has(answer, pairs->items[i].name))
             count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
-                           http_trim(slice_of_string(pairs->items[i].value)));
+                               http_trim(slice_of_string(pairs->items[i].value)));
     bool has_data = answer->body.size > 0 && !exchange->method_is_head;
     if (has_data)
         memcpy(answer_room(exchange, answer->body.size), answer->body.data, answer->body.size);

@@ -21,6 +21,16 @@ enum {
 
 /* ---- creating the server ---- */
 
+static void set_buffer_sizes(struct server_options *options)
+{
+    if (options->read_buffer_bytes == 0 || options->read_buffer_bytes > SERVER_READ_BYTES)
+        options->read_buffer_bytes = SERVER_READ_BYTES;
+    if (options->read_buffer_bytes < SERVER_READ_LEAST_BYTES)
+        options->read_buffer_bytes = SERVER_READ_LEAST_BYTES;
+    if (options->write_buffer_bytes == 0)
+        options->write_buffer_bytes = SERVER_WRITE_BYTES;
+}
+
 static void set_defaults(struct server_options *options)
 {
     if (options->max_body_bytes == 0)
@@ -29,6 +39,7 @@ static void set_defaults(struct server_options *options)
         options->max_message_bytes = DEFAULT_MAX_MESSAGE_BYTES;
     if (options->max_concurrent_streams == 0)
         options->max_concurrent_streams = DEFAULT_MAX_STREAMS;
+    set_buffer_sizes(options);
     if (options->compression_mask == 0)
         options->compression_mask = (1u << COMPRESSION_COUNT) - 1;
 }
@@ -156,9 +167,9 @@ static void on_prepare(uv_prepare_t *prepare)
 static void part_start(struct server_part *part)
 {
     assert(worker_is_current(part->worker) && !part->read_buffer);
-    part->read_buffer = memory_alloc(SERVER_READ_BYTES);
+    part->read_buffer = memory_alloc(part->server->options.read_buffer_bytes);
     if (part->server->tls)
-        part->plain_buffer = memory_alloc(SERVER_READ_BYTES);
+        part->plain_buffer = memory_alloc(part->server->options.read_buffer_bytes);
     if (part->worker->manual)
         return;
     uv_prepare_init(&part->worker->loop, &part->prepare);

@@ -30,7 +30,7 @@ struct verdict;
 enum server_dialect { SERVER_HTTP, SERVER_GRPC }; /* of an exchange */
 
 struct server_options {
-    const char *endpoint;  /* host:port; or a path with transport unix */
+    const char *endpoint;  /* host:port; with transport unix, a path, or @ and an abstract name */
     const char *transport; /* tcp, tcp4, tcp6, unix */
     const struct tls_server_settings *tls;
     bool accept_http;         /* plain HTTP requests (1.1 and 2) */
@@ -38,6 +38,9 @@ struct server_options {
     size_t max_body_bytes;    /* before and after decompression, of plain HTTP */
     size_t max_message_bytes; /* of gRPC */
     uint32_t max_concurrent_streams;
+    size_t read_buffer_bytes;  /* the most to read at once, except directly into a body; 0: 64 KiB,
+                                  which is also the most */
+    size_t write_buffer_bytes; /* HTTP/2 frames are collected up to here for a write; 0: 64 KiB */
     uint32_t compression_mask; /* of plain HTTP: bit per enum compression, set if accepted */
     bool include_metadata;
     bool no_keep_alive;              /* HTTP/1.1: a connection serves one request */

@@ -534,8 +534,7 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
     struct http_header cors_items[CORS_HEADERS_MAX];
     struct answer answer = {status, content_type, body, extra, extra_count, cors_items, 0};
     if (cors)
-        answer.cors_count =
-            cors_headers(cors, exchange->method, &exchange->headers, cors_items);
+        answer.cors_count = cors_headers(cors, exchange->method, &exchange->headers, cors_items);
     exchange->connection->protocol->answer(exchange, &answer);
     server_exchange_release_body(exchange);
 }

@@ -31,6 +31,8 @@
 
 enum {
     SERVER_READ_BYTES = 64 * 1024,
+    SERVER_READ_LEAST_BYTES = 8 * 1024,
+    SERVER_WRITE_BYTES = 64 * 1024,
     SERVER_PIPELINE_MAX_BYTES = 16 * 1024, /* kept of requests after the one being answered */
     EXCHANGE_INLINE_BYTES = 1024,
     EXCHANGE_INLINE_HEADERS = 20,
@@ -137,7 +139,7 @@ struct server_part {
     struct timer turn_timer; /* set while `ready` has any */
     uint64_t turn;           /* the turn of the loop that turn_bytes counts */
     size_t turn_bytes;       /* bytes of requests delivered to the handler in `turn` */
-    uint8_t *read_buffer;    /* SERVER_READ_BYTES; valid for one call of `input` */
+    uint8_t *read_buffer;    /* options.read_buffer_bytes; valid for one call of `input` */
     uint8_t *plain_buffer;   /* decrypted */
     struct outgoing scratch; /* an answer while it is encoded */
     struct outgoing batch;   /* HTTP/2 frames that are sent together */
@@ -164,7 +166,7 @@ struct server {
     int listen_fd;
     int descriptor_limit; /* connections get lower descriptors only */
     int reserve_fd;       /* closed briefly to refuse a connection if no descriptors are left */
-    char *unix_path;      /* to remove at the end */
+    char *unix_path;      /* to remove at the end; "": no file; NULL: not a Unix socket */
     uint16_t port;
     uv_poll_t listen_poll;
     bool listening; /* listen_poll is open; first worker only */

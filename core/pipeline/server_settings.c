@@ -1,5 +1,6 @@
 #include "core/pipeline/server_settings.h"
 
+#include "config/node.h"
 #include "config/value.h"
 #include "core/pipeline/component.h"
 
@@ -17,6 +18,9 @@ enum {
 #define SECOND INT64_C(1000000000)
 #define PING_MIN_TIME_NS (5 * 60 * SECOND)
 #define KEEPALIVE_TIME_NS (2 * 60 * 60 * SECOND)
+
+#define MIDDLEWARES_HELP                                                                           \
+    "Must be empty: profcol has no extensions that change requests on their way."
 
 static const char *const transports[] = {"tcp", "tcp4", "tcp6", "unix", NULL};
 
@@ -69,14 +73,17 @@ const struct field grpc_server_fields[] = {
     FIELD_OPTIONAL(grpc_server_settings, tls, tls_server_settings, tls_server_fields,
                    "TLS; without it the listener is cleartext."),
     FIELD_UINT(grpc_server_settings, max_recv_msg_size_mib,
-               "Largest message in MiB, before and after decompression.", .fallback = "4",
-               .min = "1", .max = "1024"),
+               "Largest message in MiB, before and after decompression; 0: 4.", .fallback = "4",
+               .max = "1024"),
     FIELD_UINT(grpc_server_settings, max_concurrent_streams,
                "Most concurrent requests on one connection; 0: 100.", .max = "100000"),
-    FIELD_UINT(grpc_server_settings, read_buffer_size, "Bytes; profcol sizes its buffers itself.",
-               .fallback = "524288", .ignored = true),
-    FIELD_UINT(grpc_server_settings, write_buffer_size, "Bytes; profcol sizes its buffers itself.",
-               .ignored = true),
+    FIELD_UINT(grpc_server_settings, read_buffer_size,
+               "Bytes of a connection, apart from large messages, that are read at once; a worker "
+               "has a buffer of this size, from 8192 to 65536.",
+               .fallback = "524288"),
+    FIELD_UINT(grpc_server_settings, write_buffer_size,
+               "Bytes of answers that are collected for one write to a connection; 0: 65536.",
+               .max = "16777216"),
     FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields,
                    "Keepalive and lifetime of connections.", .fallback = "true"),
     FIELD_BOOL(grpc_server_settings, include_metadata,
@@ -88,7 +95,9 @@ const struct field grpc_server_fields[] = {
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
                .max = "1000000"),
-    FIELD_NODE(grpc_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
+    FIELD_NODE(grpc_server_settings, middlewares, MIDDLEWARES_HELP),
+    FIELD_NODE(grpc_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true,
+               .unlisted = true),
     FIELD_END,
 };
 
@@ -99,8 +108,9 @@ const struct field http_server_fields[] = {
                    "TLS; without it the listener is cleartext."),
     FIELD_UINT(
         http_server_settings, max_request_body_size,
-        "Largest body in bytes, before and after decompression; larger ones are answered with 413.",
-        .fallback = "20971520", .min = "1", .max = "1073741824"),
+        "Largest body in bytes, before and after decompression; larger ones are answered with 413; "
+        "0: 20971520.",
+        .fallback = "20971520", .max = "1073741824"),
     FIELD_BOOL(http_server_settings, include_metadata,
                "Keeps the request's headers with the data, for processors that read them "
                "(from_context, metadata_keys)."),
@@ -127,7 +137,9 @@ const struct field http_server_fields[] = {
                .max = "1000000"),
     FIELD_OPTIONAL(http_server_settings, cors, cors_settings, cors_fields,
                    "Lets pages of other origins send data from browsers."),
-    FIELD_NODE(http_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
+    FIELD_NODE(http_server_settings, middlewares, MIDDLEWARES_HELP),
+    FIELD_NODE(http_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true,
+               .unlisted = true),
     FIELD_END,
 };
 
@@ -148,6 +160,13 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
             config_check_error(check, path, "the path of the socket is missing");
         return;
     }
+    if (endpoint[0] == '/' || endpoint[0] == '@' || strncmp(endpoint, "unix:", 5) == 0) {
+        config_check_error(check, path,
+                           "\"%s\": for a Unix socket, write transport: unix, and its path as the "
+                           "endpoint",
+                           endpoint);
+        return;
+    }
     if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof host, &port, why,
                                sizeof why))
         config_check_error(check, path, "%s", why);
@@ -162,6 +181,18 @@ static void check_tls(const struct tls_server_settings *tls, struct config_check
         tls_server_check(tls, check, path);
 }
 
+static void check_middlewares(const struct config_node *middlewares, struct config_check *check,
+                              const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "middlewares");
+    if (middlewares && config_node_count(middlewares) > 0)
+        config_check_error(check, path,
+                           "profcol has no middleware extensions: remove the list. Sizes are "
+                           "limited by max_request_body_size, max_recv_msg_size_mib and the "
+                           "processor memory_limiter, clients by auth");
+}
+
 void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
                        const char *key)
 {
@@ -169,6 +200,7 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
         return;
     check_endpoint(settings->endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
+    check_middlewares(settings->middlewares, check, key);
 }
 
 /* Returns a bit per enum compression; the Collector's "" is none. Returns 0, with *unknown_out set,
@@ -190,9 +222,9 @@ static uint32_t compression_mask(const struct config_strings *names, const char 
 
 static bool is_framing(const char *name)
 {
-    static const char *const names[] = {"content-length", "transfer-encoding", "connection",
-                                        "keep-alive",     "upgrade",           "date",
-                                        "trailer",        "te"};
+    static const char *const names[] = {
+        "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade",
+        "date",           "trailer",           "te"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcasecmp(name, names[i]) == 0)
             return true;
@@ -237,6 +269,7 @@ void http_server_check(const struct http_server_settings *settings, const char *
     check_tls(&settings->tls, check, key);
     check_response_headers(&settings->response_headers, check, key);
     check_cors(&settings->cors, check, key);
+    check_middlewares(settings->middlewares, check, key);
     const char *unknown = NULL;
     compression_mask(&settings->compression_algorithms, &unknown);
     if (unknown) {
@@ -280,6 +313,8 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
     options.include_metadata = settings->include_metadata;
     options.max_connections = (uint32_t)settings->max_connections;
     options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
+    options.read_buffer_bytes = (size_t)settings->read_buffer_size;
+    options.write_buffer_bytes = (size_t)settings->write_buffer_size;
     if (settings->keepalive.enabled) {
         options.max_connection_idle_ns = parameters->max_connection_idle;
         options.max_connection_age_ns = parameters->max_connection_age;

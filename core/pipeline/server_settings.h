@@ -45,6 +45,7 @@ struct grpc_server_settings {
     bool include_metadata;
     uint64_t max_connections;
     uint64_t max_connections_per_ip;
+    const struct config_node *middlewares;
     const struct config_node *dialer;
 };
 
@@ -60,6 +61,7 @@ struct http_server_settings {
     uint64_t max_connections;
     uint64_t max_connections_per_ip;
     struct cors_settings cors;
+    const struct config_node *middlewares;
     const struct config_node *dialer;
 };
 
