@@ -38,7 +38,7 @@ struct exchange *server_exchange_new(struct connection *connection)
     exchange->header_capacity = EXCHANGE_INLINE_HEADERS;
     exchange->store = exchange->inline_store;
     exchange->store_capacity = sizeof exchange->inline_store;
-    exchange->body_expected = -1;
+    exchange->body_expected = exchange->announced = -1;
     exchange->since_ns = part->worker->now_ns;
     exchange->deadline_ns = UINT64_MAX;
     exchange->deadline.on_timer = on_deadline;

@@ -327,6 +327,7 @@ struct exchange {
     bool body_complete; /* the client has sent everything */
     bool method_is_head;
     bool has_trailers;
+    bool malformed; /* HTTP/2: its stream is being reset */
     void *data;
     struct slice method, path, query;
     struct http_headers headers;
@@ -344,6 +345,8 @@ struct exchange {
     uint8_t prefix[5];     /* of the gRPC message */
     uint8_t prefix_size;
     size_t charged_bytes;
+    int64_t announced; /* HTTP/2: content-length; -1: none */
+    int64_t arrived;   /* HTTP/2: bytes of DATA, even after the answer */
     uint64_t reset_ns; /* HTTP/2: when to tell the client to stop sending; 0: no need */
     /* Of HTTP/2: the answer while it is sent. */
     uint8_t *answer;
