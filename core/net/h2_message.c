@@ -42,7 +42,8 @@ static bool is_pseudo(struct slice name)
 
 static enum field_id identify(struct slice name)
 {
-    if (name.size == 0 || !memchr(":hctkpu", name.data[0], 7))
+    assert(name.size > 0 && name.data[0] != '\0'); /* nghttp2_check_header_name */
+    if (!strchr(":hctkpu", name.data[0]))
         return FIELD_OTHER;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (slice_is(name, known[i].name))

@@ -65,6 +65,8 @@ static bool on_head(void *context, struct exchange *exchange)
 {
     (void)context;
     (void)exchange_peer(exchange);
+    if (exchange_dialect(exchange) == SERVER_HTTP && exchange_redirect(exchange))
+        return false;
     if (exchange_path(exchange).size != 2)
         return true;
     if (exchange_dialect(exchange) == SERVER_GRPC)
