@@ -24,7 +24,14 @@ enum config_section {
     CONFIG_SECTION_COUNT
 };
 extern const char *const config_section_kinds[CONFIG_SECTION_COUNT]; /* "receiver" */
-enum config_signal { CONFIG_TRACES, CONFIG_PROFILES, CONFIG_SIGNAL_COUNT };
+/* In the order of enum signal (core/data/otlp.h). */
+enum config_signal {
+    CONFIG_TRACES,
+    CONFIG_PROFILES,
+    CONFIG_METRICS,
+    CONFIG_LOGS,
+    CONFIG_SIGNAL_COUNT
+};
 extern const char *const config_signal_names[CONFIG_SIGNAL_COUNT]; /* "traces" */
 enum stability {
     STABILITY_NONE,

@@ -212,8 +212,9 @@ static void append_section(struct text *out, const struct config_type *const *ty
 static const char service[] =
     "\n## Service\n"
     "\n"
-    "`service::pipelines` has one entry per pipeline, `traces` or `profiles`, with a name when "
-    "there are\n"
+    "`service::pipelines` has one entry per pipeline: `traces`, `profiles`, `metrics` or `logs`, "
+    "with "
+    "a name when there are\n"
     "several: `profiles/slow`. Each has the lists `receivers`, `processors` (in the order in which "
     "data\n"
     "passes) and `exporters`. `service::extensions` lists the extensions to start.\n"

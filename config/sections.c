@@ -9,7 +9,7 @@ enum { COMPONENTS_MAX = 1000 };
 
 const char *const config_section_names[] = {"receivers", "processors", "exporters", "extensions"};
 const char *const config_section_kinds[] = {"receiver", "processor", "exporter", "extension"};
-const char *const config_signal_names[] = {"traces", "profiles"};
+const char *const config_signal_names[] = {"traces", "profiles", "metrics", "logs"};
 
 /* ---- types ---- */
 

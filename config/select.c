@@ -77,8 +77,7 @@ static bool is_selected(struct selection *selection, const char *pipeline, unsig
     for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
         if (strcmp(id.type, config_signal_names[signal]) == 0)
             return signals & 1u << signal;
-    /* A misspelt signal is an error, which decoding reports. */
-    return strcmp(id.type, "metrics") != 0 && strcmp(id.type, "logs") != 0;
+    return true; /* a misspelt signal is an error, which decoding reports */
 }
 
 static void select_pipelines(struct selection *selection, const struct config_node *all,

@@ -129,29 +129,29 @@ static bool read_pipeline_id(struct config_check *check, const struct config_pat
     out->id = id.text;
     if (problem)
         return config_error_at(check, key->place, path, "%s", problem);
-    if (strcmp(id.type, "metrics") == 0 || strcmp(id.type, "logs") == 0)
-        return config_error_at(
-            check, key->place, path,
-            "in \"%s\" id: profcol carries traces and profiles, not %s; the option "
-            "--signals traces,profiles leaves out such pipelines",
-            id.text, id.type);
     if (signal_of(id.type, &out->signal))
         return true;
     const char *near = config_suggest(id.type, config_signal_names, CONFIG_SIGNAL_COUNT);
     return config_error_at(check, key->place, path,
                            "in \"%s\" id: unknown pipeline signal: \"%s\"%s%s%s", id.text, id.type,
-                           near ? ", did you mean \"" : "; the signals are traces and profiles",
+                           near ? ", did you mean \""
+                                : "; the signals are traces, profiles, metrics and logs",
                            near ? near : "", near ? "\"?" : "");
 }
 
 static const char *signals_of(struct arena *arena, const struct config_type *type)
 {
-    const char *list = "";
-    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++)
-        if (type->stability[signal] != STABILITY_NONE)
-            list = arena_printf(arena, "%s%s%s", list, *list ? " and " : "",
-                                config_signal_names[signal]);
-    return *list ? list : "nothing";
+    const char *list = "", *last = NULL;
+    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++) {
+        if (type->stability[signal] == STABILITY_NONE)
+            continue;
+        if (last)
+            list = arena_printf(arena, "%s%s%s", list, *list ? ", " : "", last);
+        last = config_signal_names[signal];
+    }
+    if (!last)
+        return "nothing";
+    return *list ? arena_printf(arena, "%s and %s", list, last) : last;
 }
 
 static void check_signals(struct config_check *check, const struct config_path *path,
@@ -167,10 +167,14 @@ static void check_signals(struct config_check *check, const struct config_path *
         for (size_t k = 0; k < list->count; k++)
             if (strcmp(config_node_verbatim(list->items[k]), component->id) == 0)
                 place = list->items[k]->place;
-        config_error_at(check, place, path, "the %s \"%s\" does not support %s, only %s",
+        bool is_relayed = pipeline->signal == CONFIG_METRICS || pipeline->signal == CONFIG_LOGS;
+        config_error_at(check, place, path, "the %s \"%s\" does not support %s, only %s%s",
                         config_section_kinds[component->type->section], component->id,
                         config_signal_names[pipeline->signal],
-                        signals_of(check->arena, component->type));
+                        signals_of(check->arena, component->type),
+                        is_relayed ? "; profcol only relays metrics and logs: remove it from this "
+                                     "pipeline"
+                                   : "");
     }
 }
 

@@ -124,7 +124,8 @@ static bool read_signals(struct arguments *arguments, const char *list)
         while (signal < CONFIG_SIGNAL_COUNT && !slice_is(name, config_signal_names[signal]))
             signal++;
         if (signal == CONFIG_SIGNAL_COUNT)
-            return complain("--signals %s: must be a list of traces and profiles", list);
+            return complain("--signals %s: must be a list of traces, profiles, metrics and logs",
+                            list);
         arguments->options.signals |= 1u << signal;
         if (next[name.size] == '\0')
             return true;

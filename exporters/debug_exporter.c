@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/describe.h"
+#include "core/data/signals.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/exporter_counter.h"
 
@@ -180,10 +181,25 @@ static uint32_t count_resources(struct batch *batch)
     return count;
 }
 
-/* Describes a batch of profiles or traces. */
+/* Metrics and logs are not opened, so they are shown as OTLP/JSON. */
+static void print_json(struct batch *batch, struct text *out)
+{
+    batch_flatten(batch);
+    for (size_t i = 0; i < batch->part_count; i++) {
+        json_from_protobuf(signal_traits(batch->signal)->request,
+                           buffer_slice(batch->parts[i].buffer), out);
+        text_append_char(out, '\n');
+    }
+}
+
+/* Describes a batch. */
 static void describe_batch(struct batch *batch, enum describe_detail detail, struct text *out)
 {
-    assert(batch->signal == SIGNAL_TRACES || batch->dictionary); /* queue_batch */
+    assert(batch->signal != SIGNAL_PROFILES || batch->dictionary); /* queue_batch */
+    if (signal_traits(batch->signal)->is_relayed) {
+        print_json(batch, out);
+        return;
+    }
     uint32_t first = 0;
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message *root = &batch->parts[i].root;
@@ -218,23 +234,28 @@ static void write_outputs(struct debug_exporter *exporter, const struct text *te
     pthread_mutex_unlock(&exporter->output_lock);
 }
 
+/* What the Collector calls them here. */
+static const char *const item_names[SIGNAL_COUNT] = {
+    [SIGNAL_TRACES] = "spans",
+    [SIGNAL_PROFILES] = "sample records",
+    [SIGNAL_METRICS] = "data points",
+    [SIGNAL_LOGS] = "log records",
+};
+
 static void show(struct debug_exporter *exporter, struct batch *batch)
 {
     const struct debug_settings *settings = exporter->component.settings;
-    bool traces = batch->signal == SIGNAL_TRACES;
-    const char *message = traces ? "Traces" : "Profiles";
-    const char *groups = traces ? "spans" : "profiles";
-    const char *items = traces ? "spans" : "sample records";
+    const struct signal_traits *traits = signal_traits(batch->signal);
+    const char *items = item_names[batch->signal];
     uint32_t group_count = count_resources(batch);
     struct text text = {0};
 
     if (settings->use_internal_logger)
-        log_write_all(LOG_INFO, exporter->component.label,
-                      "%s {resource %s: %" PRIu32 ", %s: %" PRIu32 "}", message, groups,
-                      group_count, items, batch->items);
+        log_write_all(LOG_INFO, exporter->component.label, "%s {%s: %" PRIu32 ", %s: %" PRIu32 "}",
+                      traits->title, traits->group, group_count, items, batch->items);
     else
-        text_printf(&text, "%s\t{\"resource %s\": %" PRIu32 ", \"%s\": %" PRIu32 "}\n", message,
-                    groups, group_count, items, batch->items);
+        text_printf(&text, "%s\t{\"%s\": %" PRIu32 ", \"%s\": %" PRIu32 "}\n", traits->title,
+                    traits->group, group_count, items, batch->items);
     if (settings->verbosity != VERBOSITY_BASIC)
         describe_batch(
             batch, settings->verbosity == VERBOSITY_NORMAL ? DESCRIBE_NORMAL : DESCRIBE_DETAILED,
@@ -325,7 +346,10 @@ const struct component_type debug_exporter_type = {
         {
             .name = "debug",
             .section = CONFIG_EXPORTERS,
-            .stability = {[CONFIG_TRACES] = STABILITY_ALPHA, [CONFIG_PROFILES] = STABILITY_ALPHA},
+            .stability = {[CONFIG_TRACES] = STABILITY_ALPHA,
+                          [CONFIG_PROFILES] = STABILITY_ALPHA,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Logs the data that passes: counts (basic), a line per span or profile "
                     "(normal), or "
                     "everything "

@@ -24,7 +24,10 @@ const struct component_type nop_exporter_type = {
         {
             .name = "nop",
             .section = CONFIG_EXPORTERS,
-            .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                          [CONFIG_PROFILES] = STABILITY_ALPHA,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Accepts everything and does nothing with it.",
             .fields = nop_fields,
             .config_size = sizeof(char),

@@ -9,6 +9,7 @@
  *
  * Thread: only its worker uses a client.
  */
+#include "core/data/signals.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
@@ -141,13 +142,6 @@ static void check_grpc(void *config, struct config_check *check)
 
 /* ---- component ---- */
 
-static const char *path_of(enum signal signal)
-{
-    return signal == SIGNAL_TRACES
-               ? "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-               : "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
-}
-
 static void init_target(struct grpc_exporter *exporter, enum signal signal)
 {
     const struct grpc_settings *settings = exporter->component.settings;
@@ -155,7 +149,7 @@ static void init_target(struct grpc_exporter *exporter, enum signal signal)
     *target = (struct otlp_target){
         .signal = signal,
         .grpc = true,
-        .path = path_of(signal),
+        .path = arena_printf(&exporter->arena, "%sExport", signal_traits(signal)->grpc_service),
         .url = settings->endpoint,
         .compression = otlp_compression(settings->compression),
         .timeout_ns = settings->timeout,
@@ -269,8 +263,11 @@ const struct component_type otlp_grpc_exporter_type = {
     .config = {.name = "otlp_grpc",
                .alias = "otlp",
                .section = CONFIG_EXPORTERS,
-               .stability = {STABILITY_BETA, STABILITY_ALPHA},
-               .help = "Sends traces and profiles to an OTLP backend over gRPC, with a queue and "
+               .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                             [CONFIG_PROFILES] = STABILITY_ALPHA,
+                             [CONFIG_METRICS] = STABILITY_ALPHA,
+                             [CONFIG_LOGS] = STABILITY_ALPHA},
+               .help = "Sends data to an OTLP backend over gRPC, with a queue and "
                        "retries.",
                .fields = grpc_fields,
                .config_size = sizeof(struct grpc_settings),

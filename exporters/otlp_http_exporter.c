@@ -8,6 +8,7 @@
  *
  * Thread: each node on its worker.
  */
+#include "core/data/signals.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_sender.h"
 
@@ -87,12 +88,13 @@ static const struct field compression_params_fields[] = {
 };
 
 static const struct field http_fields[] = {
-    FIELD_STRING(http_settings, endpoint,
-                 "Base URL; /v1/traces and /v1development/profiles are appended."),
+    FIELD_STRING(
+        http_settings, endpoint,
+        "Base URL; /v1/traces, /v1development/profiles, /v1/metrics or /v1/logs is appended."),
     FIELD_STRING(http_settings, traces_endpoint, "Whole URL for traces."),
     FIELD_STRING(http_settings, profiles_endpoint, "Whole URL for profiles."),
-    FIELD_STRING(http_settings, metrics_endpoint, "profcol carries no metrics.", .ignored = true),
-    FIELD_STRING(http_settings, logs_endpoint, "profcol carries no logs.", .ignored = true),
+    FIELD_STRING(http_settings, metrics_endpoint, "Whole URL for metrics."),
+    FIELD_STRING(http_settings, logs_endpoint, "Whole URL for logs."),
     FIELD_ENUM(http_settings, encoding, "Binary protobuf or JSON.", encoding_names,
                .fallback = "proto"),
     FIELD_ENUM(http_settings, compression, "How requests are compressed.", otlp_compression_names,
@@ -162,8 +164,7 @@ static const char *join_url(struct arena *arena, const char *base, enum signal s
 {
     assert(base[0]); /* is_given */
     bool slash = base[strlen(base) - 1] == '/';
-    const char *path = signal == SIGNAL_TRACES ? "v1/traces" : "v1development/profiles";
-    return arena_printf(arena, "%s%s%s", base, slash ? "" : "/", path);
+    return arena_printf(arena, "%s%s", base, signal_traits(signal)->url_path + slash);
 }
 
 static void check_url(struct endpoint *place, struct config_check *check, const char *url,
@@ -178,8 +179,10 @@ static void check_url(struct endpoint *place, struct config_check *check, const 
 
 static void check_urls(struct http_settings *settings, struct config_check *check)
 {
-    static const char *const keys[] = {"traces_endpoint", "profiles_endpoint"};
-    const char *own[] = {settings->traces_endpoint, settings->profiles_endpoint};
+    static const char *const keys[SIGNAL_COUNT] = {"traces_endpoint", "profiles_endpoint",
+                                                   "metrics_endpoint", "logs_endpoint"};
+    const char *own[SIGNAL_COUNT] = {settings->traces_endpoint, settings->profiles_endpoint,
+                                     settings->metrics_endpoint, settings->logs_endpoint};
     struct endpoint base = {0};
     if (is_given(settings->endpoint))
         check_url(&base, check, settings->endpoint, "endpoint");
@@ -325,8 +328,11 @@ const struct component_type otlp_http_exporter_type = {
     .config = {.name = "otlp_http",
                .alias = "otlphttp",
                .section = CONFIG_EXPORTERS,
-               .stability = {STABILITY_BETA, STABILITY_ALPHA},
-               .help = "Sends traces and profiles to an OTLP backend over HTTP, as protobuf or "
+               .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                             [CONFIG_PROFILES] = STABILITY_ALPHA,
+                             [CONFIG_METRICS] = STABILITY_ALPHA,
+                             [CONFIG_LOGS] = STABILITY_ALPHA},
+               .help = "Sends data to an OTLP backend over HTTP, as protobuf or "
                        "JSON, with a queue and retries.",
                .fields = http_fields,
                .config_size = sizeof(struct http_settings),

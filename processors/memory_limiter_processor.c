@@ -217,7 +217,10 @@ const struct component_type memory_limiter_processor_type = {
         {
             .name = "memory_limiter",
             .section = CONFIG_PROCESSORS,
-            .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                          [CONFIG_PROFILES] = STABILITY_ALPHA,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Sets how much memory profcol may use for data, instead of a quarter of the "
                     "container's memory for requests. Beyond that, clients are told to try again.",
             .fields = memory_limiter_fields,

@@ -53,18 +53,17 @@ static void edit_missing_resource(struct resource_node *node, struct message *gr
     size_t size = message_measure(&resource);
     if (size == 0)
         return;
-    uint8_t *field = arena_alloc(&batch->arena, wire_size_bytes(RESOURCE_SPANS_RESOURCE, size));
-    uint8_t *end =
-        message_write(&resource, wire_write_header(field, RESOURCE_SPANS_RESOURCE, size));
+    uint8_t *field = arena_alloc(&batch->arena, wire_size_bytes(GROUP_RESOURCE, size));
+    uint8_t *end = message_write(&resource, wire_write_header(field, GROUP_RESOURCE, size));
     message_append(group, &batch->arena, slice_of(field, (size_t)(end - field)));
 }
 
-/* ResourceSpans and ResourceProfiles have their resource in the same field. */
+/* The groups of all signals have their resource in the same field. */
 static void edit_group(struct resource_node *node, struct message *group, struct batch *batch)
 {
     struct message_iter it = message_iter(group, &batch->arena);
     struct message_field field;
-    if (message_next_bytes(&it, RESOURCE_SPANS_RESOURCE, &field)) {
+    if (message_next_bytes(&it, GROUP_RESOURCE, &field)) {
         attribute_editor_apply(node->editor, message_open(&it, &field), RESOURCE_ATTRIBUTES,
                                &batch->arena, batch->context);
         return;
@@ -76,15 +75,12 @@ static void edit_part(struct resource_node *node, struct message *root, struct b
 {
     struct message_iter it = message_iter(root, &batch->arena);
     struct message_field field;
-    while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field))
+    while (message_next_bytes(&it, REQUEST_GROUPS, &field))
         edit_group(node, message_open(&it, &field), batch);
 }
 
 static void resource_consume(struct node *node, struct batch *batch)
 {
-    _Static_assert((int)TRACES_RESOURCE_SPANS == (int)PROFILES_RESOURCE_PROFILES &&
-                       (int)RESOURCE_SPANS_RESOURCE == (int)RESOURCE_PROFILES_RESOURCE,
-                   "one walk does for both signals");
     struct resource_node *editing = node_of(node);
     for (size_t i = 0; i < batch->part_count; i++)
         edit_part(editing, &batch->parts[i].root, batch);
@@ -109,8 +105,10 @@ const struct component_type resource_processor_type = {
         {
             .name = "resource",
             .section = CONFIG_PROCESSORS,
-            .stability =
-                {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                          [CONFIG_PROFILES] = STABILITY_DEVELOPMENT,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Sets, deletes, hashes, extracts and converts attributes of resources.",
             .fields = resource_fields,
             .config_size = sizeof(struct resource_settings),

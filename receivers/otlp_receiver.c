@@ -13,6 +13,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/data/signals.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/reading.h"
@@ -27,6 +28,8 @@ struct otlp_http_settings {
     const char *endpoint;
     struct http_server_settings server;
     const char *traces_url_path;
+    const char *metrics_url_path;
+    const char *logs_url_path;
 };
 
 struct otlp_protocols {
@@ -45,6 +48,9 @@ static const struct field http_fields[] = {
                 "The listener.", .inlined = true),
     FIELD_STRING(otlp_http_settings, traces_url_path, "URL path for traces.",
                  .fallback = "/v1/traces"),
+    FIELD_STRING(otlp_http_settings, metrics_url_path, "URL path for metrics.",
+                 .fallback = "/v1/metrics"),
+    FIELD_STRING(otlp_http_settings, logs_url_path, "URL path for logs.", .fallback = "/v1/logs"),
     FIELD_END,
 };
 
@@ -102,11 +108,6 @@ struct otlp_request {
 
 /* ---- recognising ---- */
 
-static const char *const grpc_services[SIGNAL_COUNT] = {
-    "/opentelemetry.proto.collector.trace.v1.TraceService/",
-    OTLP_PROFILES_SERVICE,
-};
-
 static bool has_prefix(struct slice text, const char *prefix)
 {
     size_t size = strlen(prefix);
@@ -123,10 +124,25 @@ static bool is_used(const struct otlp_receiver *receiver, enum signal signal)
     return receiver->component.pipeline_count[signal] > 0;
 }
 
-/* Whether it is the configured path, whose first slash users may leave out. */
-static bool is_traces_path(const struct otlp_receiver *receiver, struct slice path)
+/* Returns the path of a signal. */
+static const char *http_path_of(const struct otlp_receiver *receiver, enum signal signal)
 {
-    const char *configured = settings_of(receiver)->protocols.http.traces_url_path;
+    const struct otlp_http_settings *http = &settings_of(receiver)->protocols.http;
+    switch (signal) {
+    case SIGNAL_TRACES:
+        return http->traces_url_path;
+    case SIGNAL_METRICS:
+        return http->metrics_url_path;
+    case SIGNAL_LOGS:
+        return http->logs_url_path;
+    default:
+        return signal_traits(signal)->url_path; /* in development, so nobody may change it */
+    }
+}
+
+/* Whether it is the configured path, whose first slash users may leave out. */
+static bool is_path(const char *configured, struct slice path)
+{
     if (configured[0] != '/' && path.size > 0)
         path = slice_of(path.data + 1, path.size - 1);
     return slice_is(path, configured);
@@ -135,17 +151,22 @@ static bool is_traces_path(const struct otlp_receiver *receiver, struct slice pa
 /* Returns the signal of a path; -1 if the path is unknown. */
 static int signal_of_http_path(const struct otlp_receiver *receiver, struct slice path)
 {
-    if (is_used(receiver, SIGNAL_TRACES) && is_traces_path(receiver, path))
-        return SIGNAL_TRACES;
-    if (is_used(receiver, SIGNAL_PROFILES) && slice_is(path, OTLP_PROFILES_URL_PATH))
-        return SIGNAL_PROFILES;
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        if (is_used(receiver, (enum signal)signal) &&
+            is_path(http_path_of(receiver, (enum signal)signal), path))
+            return signal;
     return -1;
+}
+
+static const char *grpc_service_of(int signal)
+{
+    return signal_traits((enum signal)signal)->grpc_service;
 }
 
 static int signal_of_grpc_path(const struct otlp_receiver *receiver, struct slice path)
 {
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
-        if (is_used(receiver, (enum signal)signal) && has_prefix(path, grpc_services[signal]))
+        if (is_used(receiver, (enum signal)signal) && has_prefix(path, grpc_service_of(signal)))
             return signal;
     return -1;
 }
@@ -176,7 +197,7 @@ static bool accept_grpc_head(struct otlp_receiver *receiver, struct exchange *ex
         struct slice service =
             slash > path.data ? slice_of(path.data + 1, (size_t)(slash - path.data) - 1) : path;
         verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown service %.*s", SLICE_ARG(service));
-    } else if (path.size != strlen(grpc_services[signal]) + 6 ||
+    } else if (path.size != strlen(grpc_service_of(signal)) + 6 ||
                memcmp(path.data + path.size - 6, "Export", 6) != 0) {
         struct slice method = slice_of(slash + 1, path.size - (size_t)(slash + 1 - path.data));
         struct slice service = slice_of(path.data + 1, (size_t)(slash - path.data) - 1);
@@ -466,8 +487,11 @@ const struct component_type otlp_receiver_type = {
         {
             .name = "otlp",
             .section = CONFIG_RECEIVERS,
-            .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
-            .help = "Receives OTLP traces and profiles over gRPC and HTTP, in protobuf and JSON, "
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                          [CONFIG_PROFILES] = STABILITY_ALPHA,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
+            .help = "Receives OTLP over gRPC and HTTP, in protobuf and JSON, "
                     "with or without compression. Profiles with the 1.9 layout or with reference "
                     "attributes are converted to the current form.",
             .fields = otlp_fields,

@@ -100,6 +100,9 @@ static void print_number(const ProtobufCFieldDescriptor *field, uint64_t value, 
     case PROTOBUF_C_TYPE_ENUM:
         print_i64(out, (int32_t)(uint32_t)value, false);
         break;
+    case PROTOBUF_C_TYPE_SINT32:
+        print_i64(out, wire_zigzag32((uint32_t)value), false);
+        break;
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
         print_u64(out, (uint32_t)value, false, false);

@@ -2,6 +2,8 @@
 
 #include "core/data/otlp.h"
 #include "google/rpc/status.pb-c.h"
+#include "opentelemetry/proto/collector/logs/v1/logs_service.pb-c.h"
+#include "opentelemetry/proto/collector/metrics/v1/metrics_service.pb-c.h"
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
 #include "push/v1/push.pb-c.h"
@@ -15,10 +17,18 @@ const ProtobufCMessageDescriptor *json_schema_message(enum json_message message)
         return &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor;
     case JSON_PROFILES_REQUEST:
         return &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor;
+    case JSON_METRICS_REQUEST:
+        return &opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor;
+    case JSON_LOGS_REQUEST:
+        return &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor;
     case JSON_TRACES_RESPONSE:
         return &opentelemetry__proto__collector__trace__v1__export_trace_service_response__descriptor;
     case JSON_PROFILES_RESPONSE:
         return &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__descriptor;
+    case JSON_METRICS_RESPONSE:
+        return &opentelemetry__proto__collector__metrics__v1__export_metrics_service_response__descriptor;
+    case JSON_LOGS_RESPONSE:
+        return &opentelemetry__proto__collector__logs__v1__export_logs_service_response__descriptor;
     case JSON_PUSH_REQUEST:
         return &push__v1__push_request__descriptor;
     case JSON_STATUS:

@@ -231,9 +231,17 @@ static bool read_integer(struct transcoder *t, const struct place *place, int64_
 
 static bool parse_double(struct slice text, double *out)
 {
-    char *copy = memory_strndup(text.data, text.size);
+    char small[64];
+    char *copy = small;
+    if (text.size < sizeof small) {
+        memcpy(small, text.data, text.size);
+        small[text.size] = '\0';
+    } else {
+        copy = memory_strndup(text.data, text.size);
+    }
     *out = strtod(copy, NULL);
-    free(copy);
+    if (copy != small)
+        free(copy);
     return !isinf(*out);
 }
 
@@ -301,6 +309,11 @@ static bool read_scalar(struct transcoder *t, const struct place *place, uint64_
         return read_enum(t, place, out);
     case PROTOBUF_C_TYPE_INT32:
         return read_integer(t, place, INT32_MIN, INT32_MAX, out);
+    case PROTOBUF_C_TYPE_SINT32:
+        if (!read_integer(t, place, INT32_MIN, INT32_MAX, out))
+            return false;
+        *out = wire_to_zigzag32((int32_t)*out);
+        return true;
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_SFIXED64:
         return read_integer(t, place, INT64_MIN, INT64_MAX, out);

@@ -1,5 +1,5 @@
 /*
- * otlp: the field numbers of OTLP 1.10+ that profcol reads and writes by hand, and the two
+ * otlp: the field numbers of OTLP 1.10+ that profcol reads and writes by hand, and the
  * signals.
  *
  * proto/ is the schema; a test compares these numbers with its descriptors
@@ -12,7 +12,9 @@
 #ifndef PROFCOL_CORE_DATA_OTLP_H
 #define PROFCOL_CORE_DATA_OTLP_H
 
-enum signal { SIGNAL_TRACES, SIGNAL_PROFILES, SIGNAL_COUNT };
+/* signals.h has what differs between them. */
+enum signal { SIGNAL_TRACES, SIGNAL_PROFILES, SIGNAL_METRICS, SIGNAL_LOGS, SIGNAL_COUNT };
+enum { SIGNAL_OPENED_COUNT = SIGNAL_METRICS }; /* the first ones, whose items are read */
 
 enum {
     TRACE_ID_SIZE = 16,
@@ -78,6 +80,23 @@ enum {
 };
 enum { ARRAY_VALUE_VALUES = 1 };
 enum { KEY_VALUE_LIST_VALUES = 1 };
+
+/* The groups of all signals are alike. */
+enum {
+    REQUEST_GROUPS = 1
+}; /* resource_spans, resource_profiles, resource_metrics, resource_logs */
+enum { GROUP_RESOURCE = 1, GROUP_SCOPES = 2 };
+enum { SCOPE_ITEMS = 2 }; /* spans, profiles, metrics, log_records */
+
+/* opentelemetry.proto.metrics.v1, as far as data points are counted */
+enum {
+    METRIC_GAUGE = 5,
+    METRIC_SUM = 7,
+    METRIC_HISTOGRAM = 9,
+    METRIC_EXPONENTIAL_HISTOGRAM = 10,
+    METRIC_SUMMARY = 11,
+};
+enum { METRIC_DATA_DATA_POINTS = 1 }; /* of all five */
 
 /* opentelemetry.proto.profiles.v1development */
 enum { PROFILES_RESOURCE_PROFILES = 1, PROFILES_DICTIONARY = 2 };

@@ -248,6 +248,7 @@ static bool check_message(struct walk *walk, const struct frame *frame)
 static inline bool check_payload(struct walk *walk, struct frame *frame, struct slice payload)
 {
     const struct scan_rule *rule = walk->rule;
+    size_t unused = 0;
 
     switch (rule->action) {
     case SCAN_SKIP_BYTES:
@@ -267,6 +268,10 @@ static inline bool check_payload(struct walk *walk, struct frame *frame, struct 
         return check_indices(walk, payload, rule->argument);
     case SCAN_VALUES:
         return scan_count_numbers(payload, &walk->values) || refuse(walk, PROBLEM_PACKED, 0);
+    case SCAN_PACKED_VARINTS:
+        return scan_count_numbers(payload, &unused) || refuse(walk, PROBLEM_PACKED, 0);
+    case SCAN_PACKED_FIXED64:
+        return count_fixed64(walk, payload, &unused);
     default:
         assert(rule->action == SCAN_TIMESTAMPS);
         return count_fixed64(walk, payload, &walk->timestamps);
@@ -598,28 +603,49 @@ void scan_init(void)
     scan_schema_init();
 }
 
-static bool walk_traces(struct walk *walk, struct slice request, const struct scan_limits *limits,
-                        bool is_quick)
+static bool walk_plain(struct walk *walk, enum scan_flavour flavour, struct slice request,
+                       const struct scan_limits *limits, bool is_quick)
 {
-    init_walk(walk, scan_schema_set(SCAN_TRACES), limits, is_quick);
+    init_walk(walk, scan_schema_set(flavour), limits, is_quick);
     return walk_request(walk, request);
 }
 
-bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
-                 struct error *err)
+/* Scans a request without dictionary. */
+static bool scan_plain(enum scan_flavour flavour, const char *items, const char *groups,
+                       struct slice request, const struct scan_limits *limits,
+                       struct scan_result *result, struct error *err)
 {
     struct walk walk; /* not zeroed: frames are written before they are read, and zeroing them takes
                          as long as a small request */
 
     *result = (struct scan_result){0};
     request = with_address(request);
-    if (!walk_traces(&walk, request, limits, !limits->careful) &&
-        !walk_traces(&walk, request, limits, false))
+    if (!walk_plain(&walk, flavour, request, limits, !limits->careful) &&
+        !walk_plain(&walk, flavour, request, limits, false))
         return report(&walk, request, err);
-    if (!check_counts(&walk, limits, "spans", "resource_spans", err))
+    if (!check_counts(&walk, limits, items, groups, err))
         return false;
     store_counts(&walk, result);
     return true;
+}
+
+bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
+                 struct error *err)
+{
+    return scan_plain(SCAN_TRACES, "spans", "resource_spans", request, limits, result, err);
+}
+
+bool scan_metrics(struct slice request, const struct scan_limits *limits,
+                  struct scan_result *result, struct error *err)
+{
+    return scan_plain(SCAN_METRICS, "data points", "resource_metrics", request, limits, result,
+                      err);
+}
+
+bool scan_logs(struct slice request, const struct scan_limits *limits, struct scan_result *result,
+               struct error *err)
+{
+    return scan_plain(SCAN_LOGS, "log records", "resource_logs", request, limits, result, err);
 }
 
 /* Whether entry 0 of the table is referred to, by an index of 0 or an absent index. */

@@ -21,11 +21,11 @@
 #define SCAN_DEPTH_MAX 100
 
 struct scan_limits {
-    uint32_t items_max;    /* spans or samples; 1,000,000 */
+    uint32_t items_max;    /* spans, samples, data points or log records; 1,000,000 */
     uint32_t elements_max; /* messages of any kind; 8,000,000 */
-    uint32_t groups_max;   /* ResourceSpans or ResourceProfiles; 100,000. A component that changes
-                              resources has a node for each. 0: no limit */
-    bool careful;          /* do not use the fast path. The result is the same; for tests */
+    uint32_t groups_max; /* ResourceSpans, ResourceProfiles, ...; 100,000. A component that changes
+                            resources has a node for each. 0: no limit */
+    bool careful;        /* do not use the fast path. The result is the same; for tests */
 };
 extern const struct scan_limits scan_limits_default;
 
@@ -33,8 +33,8 @@ enum scan_layout { SCAN_LAYOUT_CURRENT, SCAN_LAYOUT_V19 };
 
 /* What a request contains; all zero if it was refused. */
 struct scan_result {
-    uint32_t items;    /* spans, or Sample messages */
-    uint32_t groups;   /* ResourceSpans / ResourceProfiles */
+    uint32_t items;    /* spans, Sample messages, data points or log records */
+    uint32_t groups;   /* ResourceSpans, ResourceProfiles, ResourceMetrics, ResourceLogs */
     uint32_t profiles; /* Profile messages */
     uint32_t elements; /* messages of any kind, and strings of the string_table */
     uint32_t table_sizes[DICTIONARY_TABLE_COUNT]; /* over all dictionaries */
@@ -53,6 +53,11 @@ void scan_init(void);
  * "resource_spans[0].scope_spans[0].spans[17].trace_id: has 15 bytes, must have 16 or none". */
 bool scan_traces(struct slice request, const struct scan_limits *limits, struct scan_result *result,
                  struct error *err);
+/* Like scan_traces. */
+bool scan_metrics(struct slice request, const struct scan_limits *limits,
+                  struct scan_result *result, struct error *err);
+bool scan_logs(struct slice request, const struct scan_limits *limits, struct scan_result *result,
+               struct error *err);
 /* Like scan_traces: "resource_profiles[0].scope_profiles[0].profiles[2].samples[17].link_index: 9
  * is outside the link_table, which has 4 entries". Chooses one layout per request: the current one,
  * unless an index, a length or a MUST of the proto is violated with it and not with v1.9. Index 0

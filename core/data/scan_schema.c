@@ -2,6 +2,8 @@
 
 #include "core/data/otlp.h"
 #include "core/data/wire.h"
+#include "opentelemetry/proto/collector/logs/v1/logs_service.pb-c.h"
+#include "opentelemetry/proto/collector/metrics/v1/metrics_service.pb-c.h"
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
 
@@ -21,6 +23,11 @@ static const struct {
     {"attribute_indices", DICTIONARY_ATTRIBUTE_TABLE},
     {"location_indices", DICTIONARY_LOCATION_TABLE},
 };
+
+static bool has_dictionary(enum scan_flavour flavour)
+{
+    return flavour == SCAN_PROFILES || flavour == SCAN_PROFILES_V19;
+}
 
 /* Returns the DICTIONARY_ table that a field with this name points into; 0 if it is not an
  * index. */
@@ -54,13 +61,31 @@ static bool message_is(const ProtobufCMessageDescriptor *message, const char *na
     return strcmp(message->short_name, name) == 0;
 }
 
+/* names: ends with NULL. */
+static bool message_is_one_of(const ProtobufCMessageDescriptor *message, const char *const *names)
+{
+    while (*names && !message_is(message, *names))
+        names++;
+    return *names != NULL;
+}
+
 static enum scan_counter counter_of(const ProtobufCMessageDescriptor *message)
 {
-    if (message_is(message, "ResourceSpans") || message_is(message, "ResourceProfiles"))
+    static const char *const groups[] = {"ResourceSpans", "ResourceProfiles", "ResourceMetrics",
+                                         "ResourceLogs", NULL};
+    static const char *const items[] = {"Span",
+                                        "Sample",
+                                        "NumberDataPoint",
+                                        "HistogramDataPoint",
+                                        "ExponentialHistogramDataPoint",
+                                        "SummaryDataPoint",
+                                        "LogRecord",
+                                        NULL};
+    if (message_is_one_of(message, groups))
         return SCAN_COUNT_GROUPS;
     if (message_is(message, "Profile"))
         return SCAN_COUNT_PROFILES;
-    if (message_is(message, "Span") || message_is(message, "Sample"))
+    if (message_is_one_of(message, items))
         return SCAN_COUNT_ITEMS;
     if (message_is(message, "Line"))
         return SCAN_COUNT_LINES;
@@ -179,7 +204,7 @@ static struct scan_rule rule_for(struct scan_schema_set *set,
                                  const ProtobufCFieldDescriptor *field, enum scan_flavour flavour,
                                  uint8_t *marks)
 {
-    int table = flavour != SCAN_TRACES ? table_of(field->name) : 0;
+    int table = has_dictionary(flavour) ? table_of(field->name) : 0;
 
     switch (field->type) {
     case PROTOBUF_C_TYPE_MESSAGE:
@@ -208,18 +233,21 @@ static void set_packable(struct scan_schema *schema, const ProtobufCFieldDescrip
                          uint32_t number, struct scan_rule rule)
 {
     struct scan_rule packed = rule;
+    enum wire_type type = wire_type_of(field->type);
 
+    assert(type != WIRE_FIXED32); /* OTLP has no such list */
     if (rule.action == SCAN_INDEX) {
         packed.action = SCAN_INDICES;
-    } else if (strcmp(field->name, "values") == 0) {
+    } else if (schema->is_sample && strcmp(field->name, "values") == 0) {
         rule.action = SCAN_VALUE;
         packed.action = SCAN_VALUES;
-    } else {
-        assert(strcmp(field->name, "timestamps_unix_nano") == 0);
+    } else if (schema->is_sample && strcmp(field->name, "timestamps_unix_nano") == 0) {
         rule.action = SCAN_TIMESTAMP;
         packed.action = SCAN_TIMESTAMPS;
+    } else {
+        packed.action = type == WIRE_FIXED64 ? SCAN_PACKED_FIXED64 : SCAN_PACKED_VARINTS;
     }
-    schema->rules[number << 3 | (uint32_t)wire_type_of(field->type)] = rule;
+    schema->rules[number << 3 | (uint32_t)type] = rule;
     schema->rules[number << 3 | WIRE_BYTES] = packed;
 }
 
@@ -305,7 +333,7 @@ static void build_schema(struct scan_schema_set *set, size_t index, enum scan_fl
 
         set_field(set, index, field, number, flavour, &marks);
     }
-    if (message_is(message, "KeyValue") && flavour != SCAN_TRACES)
+    if (message_is(message, "KeyValue") && has_dictionary(flavour))
         exclude_both_keys(&set->schemas[index], &marks);
     if (message_is(message, "ProfilesDictionary"))
         count_entries(&set->schemas[index]);
@@ -332,6 +360,11 @@ void scan_schema_init(void)
     build_set(SCAN_TRACES, traces);
     build_set(SCAN_PROFILES, profiles);
     build_set(SCAN_PROFILES_V19, profiles);
+    build_set(
+        SCAN_METRICS,
+        &opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor);
+    build_set(SCAN_LOGS,
+              &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor);
 }
 
 const struct scan_schema_set *scan_schema_set(enum scan_flavour flavour)

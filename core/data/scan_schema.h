@@ -40,6 +40,8 @@ enum scan_action {
     SCAN_INDICES, /* this and the next two: packed SCAN_INDEX, SCAN_VALUE, SCAN_TIMESTAMP */
     SCAN_VALUES,
     SCAN_TIMESTAMPS,
+    SCAN_PACKED_VARINTS, /* this and the next: packed numbers that are not used */
+    SCAN_PACKED_FIXED64,
     /* Also has a length; consecutive ones take the fast path (scan_runs.h) */
     SCAN_ENTRY_STRING, /* an entry of the string_table */
     /* Messages; argument: the schema. All but the last take the fast path, too */
@@ -86,7 +88,14 @@ struct scan_schema {
     const ProtobufCFieldDescriptor *fields[SCAN_NUMBERS];
 };
 
-enum scan_flavour { SCAN_TRACES, SCAN_PROFILES, SCAN_PROFILES_V19, SCAN_FLAVOURS };
+enum scan_flavour {
+    SCAN_TRACES,
+    SCAN_PROFILES,
+    SCAN_PROFILES_V19,
+    SCAN_METRICS,
+    SCAN_LOGS,
+    SCAN_FLAVOURS
+};
 
 /* The messages of one kind of request; the request itself is the first. */
 #define SCAN_SCHEMAS_MAX 24

@@ -6,11 +6,6 @@
 #include <assert.h>
 #include <inttypes.h>
 
-_Static_assert((int)TRACES_RESOURCE_SPANS == (int)PROFILES_RESOURCE_PROFILES &&
-                   (int)RESOURCE_SPANS_RESOURCE == (int)RESOURCE_PROFILES_RESOURCE &&
-                   (int)RESOURCE_SPANS_SCOPE_SPANS == (int)RESOURCE_PROFILES_SCOPE_PROFILES,
-               "both signals are walked alike");
-
 static uint64_t room_of(struct slice request)
 {
     return (uint64_t)request.size * UNFOLD_PER_BYTE + UNFOLD_SPARE;
@@ -35,9 +30,9 @@ static void count_scopes(struct slice group, struct scopes *scopes)
     struct wire_field field = {0};
     uint64_t count = 0, labels = 0;
     while (wire_next(&cursor, &field)) {
-        if (field.number == RESOURCE_SPANS_SCOPE_SPANS)
+        if (field.number == GROUP_SCOPES)
             count++;
-        else if (field.number == RESOURCE_SPANS_RESOURCE)
+        else if (field.number == GROUP_RESOURCE)
             labels = field.bytes.size < UNFOLD_LABELS_MAX ? field.bytes.size : UNFOLD_LABELS_MAX;
     }
     assert(!cursor.broken); /* scanned */
@@ -50,7 +45,7 @@ static struct scopes scopes_of(struct slice request)
     struct wire_cursor cursor = wire_cursor(request);
     struct wire_field field;
     struct scopes scopes = {0};
-    while (wire_next_bytes(&cursor, TRACES_RESOURCE_SPANS, &field))
+    while (wire_next_bytes(&cursor, REQUEST_GROUPS, &field))
         count_scopes(field.bytes, &scopes);
     return scopes;
 }

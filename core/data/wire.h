@@ -51,6 +51,16 @@ static inline struct wire_cursor wire_cursor(struct slice bytes)
                                 false};
 }
 
+/* Converts the value of an sint32 on the wire to its number, and back. */
+static inline int32_t wire_zigzag32(uint32_t value)
+{
+    return (int32_t)(value >> 1 ^ (0u - (value & 1)));
+}
+static inline uint32_t wire_to_zigzag32(int32_t number)
+{
+    return (uint32_t)number << 1 ^ (number < 0 ? UINT32_MAX : 0);
+}
+
 /* Returns the little-endian number at an address. */
 static inline uint64_t wire_load_fixed64(const uint8_t *from)
 {

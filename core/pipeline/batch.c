@@ -3,6 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/base/worker.h"
+#include "core/data/signals.h"
 #include "core/pipeline/queue.h"
 #include "core/pipeline/reservation.h"
 
@@ -135,7 +136,7 @@ static void adopt_children(struct message *root)
 void batch_append(struct batch *batch, struct batch *other)
 {
     assert(batch != other && batch->owner == other->owner);
-    assert(batch->signal == SIGNAL_TRACES && other->signal == SIGNAL_TRACES && !other->receipt);
+    assert(signal_concatenates(batch->signal) && other->signal == batch->signal && !other->receipt);
     batch_flatten(other); /* its changes live in its arena */
     batch->peer = batch->peer == other->peer ? batch->peer : 0;
     size_t count = batch->part_count + other->part_count;
@@ -260,10 +261,10 @@ uint64_t batch_queued_size(struct batch *batch, const struct queue *queue)
 
 const char *signal_name(enum signal signal)
 {
-    return signal == SIGNAL_TRACES ? "traces" : "profiles";
+    return signal_traits(signal)->name;
 }
 
 const char *signal_item_name(enum signal signal)
 {
-    return signal == SIGNAL_TRACES ? "spans" : "profile_samples";
+    return signal_traits(signal)->item_metric;
 }

@@ -1,9 +1,9 @@
 /*
- * batch: spans or samples in the pipelines, as bytes with a lazy tree over them.
+ * batch: data of one signal in the pipelines, as bytes with a lazy tree over them.
  *
- * Traces: one or more requests, merged by concatenation (parts). Profiles: exactly
- * one request with its dictionary; merging makes a new one (core/data/profiles_merge.h). Parts
- * were scanned, so reading needs no checks.
+ * Profiles: exactly one request with its dictionary; merging makes a new one
+ * (core/data/profiles_merge.h). Other signals: one or more requests, merged by concatenation
+ * (parts). Parts were scanned, so reading needs no checks.
  *
  * Owner: exactly one at a time; `consume` takes ownership. Opening a message changes the tree, so a
  * batch belongs to one worker, which it asserts. A fan-out makes clones that share only the bytes,
@@ -61,7 +61,7 @@ struct batch {
     uint64_t peer;           /* who sent it (exchange_peer_key); 0: not known, or several */
     struct batch_part *parts;
     size_t part_count;
-    uint32_t items;      /* spans, or Sample messages */
+    uint32_t items;      /* spans, Sample messages, data points or log records */
     uint64_t arrived_ns; /* monotonic */
     struct arena arena;
     struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
@@ -74,7 +74,7 @@ struct batch {
     int64_t backoff_ns;              /* of the next time */
 };
 
-/* Returns a batch of `items` spans or samples in the buffer. Takes over one reference to the buffer
+/* Returns a batch of `items` items in the buffer. Takes over one reference to the buffer
  * and one to the context. receipt and context may be NULL. */
 struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer *buffer,
                         uint32_t items, struct receipt *receipt, struct context *context);
@@ -87,8 +87,8 @@ struct batch *batch_clone(struct batch *batch);
 void batch_flatten(struct batch *batch);
 /* The same, and also frees nodes that were opened but not changed: for a batch that will wait. */
 void batch_compact(struct batch *batch);
-/* Appends the parts of `other`, a traces batch, and frees it (its receipt must be settled or NULL).
- * If the peers differ, the batch has none. */
+/* Appends the parts of `other`, which is not of profiles, and frees it (its receipt must be settled
+ * or NULL). If the peers differ, the batch has none. */
 void batch_append(struct batch *batch, struct batch *other);
 /* Copies what the outlet knows of a batch to one that is made of it. */
 void batch_copy_way(struct batch *to, const struct batch *from);

@@ -66,14 +66,6 @@ struct part_plan {
     uint32_t expected; /* at most so many items fit into bytes_max */
 };
 
-/* Of an item in a part, beside its bytes. */
-enum { ITEM_HEADER_BYTES = 2 };
-
-static size_t part_item_bytes(const struct cut_source *source, uint32_t first, uint32_t count)
-{
-    return cut_source_item_bytes(source, first, count) + (size_t)count * ITEM_HEADER_BYTES;
-}
-
 static struct part_plan plan_of(const struct batch_cutter *cutter)
 {
     const struct batch *whole = cutter->whole;
@@ -86,40 +78,30 @@ static struct part_plan plan_of(const struct batch_cutter *cutter)
     return plan;
 }
 
-/* How many items from `first` on have no more than so many bytes; at least 1. */
-static uint32_t items_within(const struct cut_source *source, uint32_t first, uint32_t max,
-                             size_t bytes)
-{
-    uint32_t count = 1;
-    size_t taken = part_item_bytes(source, first, 1);
-    while (count < max && (taken += part_item_bytes(source, first + count, 1)) <= bytes)
-        count++;
-    return count;
-}
-
 /* The next part may repeat a little more than the last one. */
 static uint32_t next_count(const struct part_plan *plan, const struct cut_source *source,
                            uint32_t first, uint32_t rest)
 {
     uint32_t max = rest < plan->items_max ? rest : plan->items_max;
     if (plan->bytes_max == 0)
-        return max;
+        return cut_source_fit(source, first, max, SIZE_MAX);
     size_t repeated = plan->repeated + plan->repeated / 16;
     size_t bytes = repeated < plan->bytes_max ? plan->bytes_max - repeated : 0;
-    return items_within(source, first, plan->expected < max ? plan->expected : max, bytes);
+    uint32_t expected = plan->expected > 0 ? plan->expected : 1;
+    return cut_source_fit(source, first, expected < max ? expected : max, bytes);
 }
 
 /* Of a part that turned out too large. Fewer items repeat no more, so these fit unless that alone
- * is too large. */
+ * is too large. Returns `count` if it cannot be divided. */
 static uint32_t fewer_items(const struct part_plan *plan, const struct cut_source *source,
                             uint32_t first, uint32_t count)
 {
-    assert(count > 1 && plan->bytes_max > 0);
+    assert(plan->bytes_max > 0);
+    if (count == 1)
+        return 1;
     if (plan->repeated >= plan->bytes_max)
-        return count / 2;
-    uint32_t fewer = items_within(source, first, count, plan->bytes_max - plan->repeated);
-    assert(fewer < count);
-    return fewer;
+        return cut_source_fit(source, first, count / 2, SIZE_MAX);
+    return cut_source_fit(source, first, count - 1, plan->bytes_max - plan->repeated);
 }
 
 /* The part has so many bytes. The next one may have twice as many items. */
@@ -128,14 +110,14 @@ static void learn(struct part_plan *plan, const struct cut_source *source, uint3
 {
     if (plan->bytes_max == 0)
         return;
-    size_t items = part_item_bytes(source, first, count);
+    size_t items = cut_source_bytes_in_part(source, first, count);
     plan->repeated = part_bytes > items ? part_bytes - items : 0;
     plan->expected = count < UINT32_MAX / 2 ? count * 2 : UINT32_MAX;
 }
 
-static bool is_too_large(const struct part_plan *plan, const struct buffer *part, uint32_t count)
+static bool is_too_large(const struct part_plan *plan, const struct buffer *part)
 {
-    return plan->bytes_max > 0 && part->size > plan->bytes_max && count > 1;
+    return plan->bytes_max > 0 && part->size > plan->bytes_max;
 }
 
 /* The part from item `first` on; returns how many it has. What is made in vain uses up the room
@@ -148,13 +130,16 @@ static uint32_t cut_next(struct batch_cutter *cutter, struct cut_source *source,
     uint32_t count = is_rest ? rest : next_count(plan, source, first, rest);
     size_t work;
     struct buffer *part = make_part(source, first, count, &work);
-    while (!is_rest && is_too_large(plan, part, count)) {
+    while (!is_rest && is_too_large(plan, part)) {
         learn(plan, source, first, count, part->size);
+        uint32_t fewer = fewer_items(plan, source, first, count);
+        if (fewer >= count)
+            break;
         cut_room_use(room, work, 0);
         if (cut_room_is_used_up(room))
             break;
         buffer_unref(part);
-        count = fewer_items(plan, source, first, count);
+        count = fewer;
         part = make_part(source, first, count, &work);
     }
     learn(plan, source, first, count, part->size);

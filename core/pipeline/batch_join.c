@@ -2,11 +2,12 @@
 
 #include "core/base/budget.h"
 #include "core/data/profiles_merge.h"
+#include "core/data/signals.h"
 #include "core/pipeline/batch.h"
 
 #include <assert.h>
 
-static struct batch *join_traces(struct batch *list)
+static struct batch *concatenate(struct batch *list)
 {
     struct batch *joined = list;
     list = list->next;
@@ -61,5 +62,5 @@ struct batch *batch_join(struct batch *list)
     assert(list);
     if (!list->next)
         return list;
-    return list->signal == SIGNAL_TRACES ? join_traces(list) : join_profiles(list);
+    return signal_concatenates(list->signal) ? concatenate(list) : join_profiles(list);
 }

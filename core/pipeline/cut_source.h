@@ -2,8 +2,9 @@
  * cut_source: a batch that is split into parts, read once for all of them.
  *
  * Parts are ranges of its items. Each contains only the dictionary entries that its items refer to,
- * and repeats their resource and scope. `struct cut_room` limits what all parts repeat. Used by
- * batch_cut.h, and by the processor batch, which merges parts with other requests.
+ * and repeats their resource and scope. Metrics and logs are split only between resources. `struct
+ * cut_room` limits what all parts repeat. Used by batch_cut.h, and by the processor batch, which
+ * merges parts with other requests.
  *
  * Owner: whoever splits the batch. The source borrows the batch's bytes, and the merge of its
  * caller.
@@ -25,6 +26,7 @@ struct profiles_merge;
 struct cut_source {
     struct traces_source *traces;
     struct profiles_source *profiles;
+    struct groups_source *groups; /* of metrics and logs */
     struct profiles_merge *merge; /* of profiles */
 };
 
@@ -35,9 +37,16 @@ void cut_source_open(struct cut_source *source, const struct batch *batch,
 bool cut_source_is_open(const struct cut_source *source);
 /* Frees what was read; the merge stays. Of a closed one: does nothing. */
 void cut_source_close(struct cut_source *source);
+/* Returns how many items from `first` on make a part of at most max_items items, whose own bytes
+ * are at most max_bytes (SIZE_MAX: no limit); at least 1. It is above max_items if the first
+ * resource of metrics or logs alone has more. */
+uint32_t cut_source_fit(const struct cut_source *source, uint32_t first, uint32_t max_items,
+                        size_t max_bytes);
 /* Returns the bytes of items [first, first + count) themselves; the other bytes of a part are
  * repeated. */
 size_t cut_source_item_bytes(const struct cut_source *source, uint32_t first, uint32_t count);
+/* The same, with the headers that items have in a part. */
+size_t cut_source_bytes_in_part(const struct cut_source *source, uint32_t first, uint32_t count);
 /* Makes a part of items [first, first + count). Returns it, encoded; of profiles it is added to the
  * merge, and NULL is returned. work_out: its bytes, or what was read for it, if more. */
 struct buffer *cut_source_part(struct cut_source *source, uint32_t first, uint32_t count,

@@ -1,5 +1,6 @@
 #include "core/pipeline/delivery.h"
 
+#include "core/data/signals.h"
 #include "core/pipeline/delivery_private.h"
 #include "core/pipeline/reservation.h"
 
@@ -38,9 +39,8 @@ static struct counter *make_counter(struct delivery_shared *shared, enum signal 
                                     const char *what, const char *help, const char *labels)
 {
     char name[80], full_help[120];
-    const char *item = signal == SIGNAL_TRACES ? "spans" : "profile samples";
     snprintf(name, sizeof(name), "otelcol_exporter_%s_%s", what, signal_item_name(signal));
-    snprintf(full_help, sizeof(full_help), "Number of %s %s.", item, help);
+    snprintf(full_help, sizeof(full_help), "Number of %s %s.", signal_traits(signal)->items, help);
     return metrics_counter(shared->metrics, name, full_help, labels);
 }
 

@@ -1,5 +1,6 @@
 #include "core/base/job.h"
 #include "core/base/memory.h"
+#include "core/data/signals.h"
 #include "core/pipeline/batch_cut.h"
 #include "core/pipeline/batch_join.h"
 #include "core/pipeline/delivery_private.h"
@@ -260,12 +261,14 @@ static void log_if_too_large(struct delivery *delivery, const struct shipment *s
         return;
     uint64_t now = delivery->node->worker->now_ns;
     uint64_t items = log_interval_add(&delivery->too_large, shipment->batch->items, now);
+    const char *why =
+        signal_traits(shipment->batch->signal)->is_relayed
+            ? "metrics and logs are split only between their resources"
+            : "splitting them would repeat their dictionaries and resources too often";
     if (items > 0)
-        log_warn(
-            delivery->node->component->label,
-            "Requests larger than sending_queue::batch::max_size are sent: splitting them would "
-            "repeat their dictionaries and resources too often (items: %llu)",
-            (unsigned long long)items);
+        log_warn(delivery->node->component->label,
+                 "Requests larger than sending_queue::batch::max_size are sent: %s (items: %llu)",
+                 why, (unsigned long long)items);
 }
 
 static bool is_due(const struct delivery *delivery)

@@ -103,7 +103,12 @@ static void add_components(struct graph *graph, const struct config_component **
 
 static enum signal signal_of(const struct config_pipeline *pipeline)
 {
-    return pipeline->signal == CONFIG_TRACES ? SIGNAL_TRACES : SIGNAL_PROFILES;
+    _Static_assert(
+        (int)CONFIG_TRACES == (int)SIGNAL_TRACES && (int)CONFIG_PROFILES == (int)SIGNAL_PROFILES &&
+            (int)CONFIG_METRICS == (int)SIGNAL_METRICS && (int)CONFIG_LOGS == (int)SIGNAL_LOGS &&
+            (int)CONFIG_SIGNAL_COUNT == (int)SIGNAL_COUNT,
+        "the same order");
+    return (enum signal)pipeline->signal;
 }
 
 static bool is_exporter(const struct component *component)

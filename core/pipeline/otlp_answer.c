@@ -4,7 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
-#include "core/data/json.h"
+#include "core/data/signals.h"
 #include "core/data/wire.h"
 #include "core/net/compression.h"
 
@@ -123,11 +123,10 @@ static bool read_response(struct slice bytes, struct otlp_answer *out)
 
 static bool read_json_response(struct slice json, enum signal signal, struct otlp_answer *out)
 {
-    enum json_message message =
-        signal == SIGNAL_TRACES ? JSON_TRACES_RESPONSE : JSON_PROFILES_RESPONSE;
     bool over_budget;
     struct error err;
-    struct buffer *buffer = json_to_protobuf(message, json, NULL, &over_budget, &err);
+    struct buffer *buffer =
+        json_to_protobuf(signal_traits(signal)->response, json, NULL, &over_budget, &err);
     if (!buffer)
         return false;
     bool read = read_response(buffer_slice(buffer), out);
@@ -139,7 +138,7 @@ void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, cons
 {
     if (answer->partial)
         log_warn(label, "Partial success response (message: %s, dropped_%s: %lld)",
-                 answer->partial_message, signal == SIGNAL_TRACES ? "spans" : "profiles",
+                 answer->partial_message, signal_traits(signal)->rejected,
                  (long long)answer->rejected);
 }
 

@@ -5,6 +5,7 @@
 #include "core/data/json.h"
 #include "core/data/normalise.h"
 #include "core/data/scan.h"
+#include "core/data/signals.h"
 #include "core/data/unfold.h"
 #include "core/data/wire.h"
 #include "core/pipeline/reading.h"
@@ -40,9 +41,8 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
 {
     struct error err;
     bool is_over_budget = false;
-    struct buffer *protobuf =
-        json_to_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                         buffer_slice(body), budget, &is_over_budget, &err);
+    struct buffer *protobuf = json_to_protobuf(signal_traits(signal)->request, buffer_slice(body),
+                                               budget, &is_over_budget, &err);
     buffer_unref(body);
     if (!protobuf)
         *why = is_over_budget ? received_over_budget
@@ -90,10 +90,7 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
 {
     struct scan_result scan;
     struct error err;
-    bool fine = signal == SIGNAL_TRACES
-                    ? scan_traces(buffer_slice(body), &scan_limits_default, &scan, &err)
-                    : scan_profiles(buffer_slice(body), &scan_limits_default, &scan, &err);
-    if (!fine) {
+    if (!signal_traits(signal)->scan(buffer_slice(body), &scan_limits_default, &scan, &err)) {
         *why = verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
         buffer_unref(body);
         return NULL;
@@ -102,7 +99,9 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
     *items_out = scan.items;
     if (signal == SIGNAL_PROFILES && normalise_needed(&scan))
         body = normalise(body, &scan, budget, why);
-    return body ? refuse_what_unfolds(body, signal, &scan, budget, why) : NULL;
+    if (!body || signal_traits(signal)->is_relayed) /* what nobody opens does not unfold */
+        return body;
+    return refuse_what_unfolds(body, signal, &scan, budget, why);
 }
 
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,

@@ -14,10 +14,6 @@
 #include "core/data/otlp.h"
 #include "core/net/server.h"
 
-#define OTLP_PROFILES_URL_PATH "/v1development/profiles"
-#define OTLP_PROFILES_SERVICE                                                                      \
-    "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/"
-
 /* Checks the version of OTLP profiles, which are in development: a header names the version that
  * the client uses, 1 if it is absent. Returns false, with *why set, for any other version. */
 bool otlp_request_check_profiles_version(const struct exchange *exchange, struct verdict *why);
@@ -25,7 +21,7 @@ bool otlp_request_check_profiles_version(const struct exchange *exchange, struct
  * an eighth of the time of JSON. */
 bool otlp_request_is_large(size_t size_bytes, bool is_json);
 /* Checks and normalises a body, whose reference it takes over. Returns the request, with *items_out
- * spans or samples (may be 0). Returns NULL, with *why set, if it is refused. */
+ * items (may be 0). Returns NULL, with *why set, if it is refused. */
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
                                  struct budget *budget, uint32_t *items_out, struct verdict *why);
 

@@ -1,6 +1,6 @@
 #include "core/pipeline/packing.h"
 
-#include "core/data/json.h"
+#include "core/data/signals.h"
 
 bool packing_takes_long(bool json, enum compression compression, size_t size_bytes)
 {
@@ -23,7 +23,7 @@ void packing_print_json(enum signal signal, const struct slice *slices, size_t c
     struct buffer *joined = NULL;
     if (count != 1)
         joined = compress_slices(COMPRESSION_NONE, 0, false, slices, count, budget);
-    json_from_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                       joined ? buffer_slice(joined) : slices[0], out);
+    json_from_protobuf(signal_traits(signal)->request, joined ? buffer_slice(joined) : slices[0],
+                       out);
     buffer_unref(joined);
 }

@@ -376,8 +376,10 @@ const struct component_type file_exporter_type = {
         {
             .name = "file",
             .section = CONFIG_EXPORTERS,
-            .stability =
-                {[CONFIG_TRACES] = STABILITY_ALPHA, [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
+            .stability = {[CONFIG_TRACES] = STABILITY_ALPHA,
+                          [CONFIG_PROFILES] = STABILITY_DEVELOPMENT,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Writes every batch to a file, as a line of OTLP/JSON or as length-prefixed "
                     "OTLP protobuf.",
             .fields = file_fields,

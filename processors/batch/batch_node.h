@@ -15,6 +15,7 @@
 #include "core/base/container_of.h"
 #include "core/base/index_table.h"
 #include "core/base/list.h"
+#include "core/base/log.h"
 #include "core/pipeline/component.h"
 #include "core/pipeline/cut_source.h"
 #include "core/pipeline/offer.h"
@@ -76,6 +77,7 @@ struct batch_node {
     struct counter *refused; /* on arrival */
     struct counter *dropped;
     struct gauge *cardinality;
+    struct log_interval too_large;
     uint64_t lost; /* items that were given up at the stop */
 };
 

@@ -256,7 +256,10 @@ const struct component_type batch_processor_type = {
         {
             .name = "batch",
             .section = CONFIG_PROCESSORS,
-            .stability = {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_ALPHA},
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                          [CONFIG_PROFILES] = STABILITY_ALPHA,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Merges small requests and splits large ones. Data is acknowledged when it is "
                     "held, and kept until the next component has accepted it.",
             .fields = batch_fields,

@@ -1,7 +1,9 @@
 #include "processors/batch/next_batch.h"
 
+#include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
+#include "core/data/signals.h"
 #include "processors/batch/batch_node.h"
 #include "processors/batch/held_requests.h"
 
@@ -16,8 +18,9 @@ struct filling {
     struct senders *senders;
     uint64_t items;
     uint64_t items_max;
-    struct buffer **parts; /* traces: encoded requests, to be put one behind the other */
+    struct buffer **parts; /* not of profiles: encoded requests, to be concatenated */
     size_t part_count;
+    bool is_full;
 };
 
 /* ---- one request ---- */
@@ -50,8 +53,6 @@ static void open_source(struct filling *filling, struct held_request *request)
 static void add_some(struct filling *filling, struct held_request *request, uint32_t count)
 {
     size_t work;
-    if (!cut_source_is_open(&request->source))
-        open_source(filling, request);
     struct buffer *part = cut_source_part(&request->source, request->taken, count, &work);
     if (part)
         add_part(filling, part);
@@ -76,9 +77,20 @@ static void share_receipt(struct senders *senders, struct held_request *request,
         request->receipt = NULL;
 }
 
-/* How many items of the request go into the batch. If the room for what its parts repeat is used
- * up, the rest goes in one piece. */
-static uint32_t share_of(const struct filling *filling, const struct held_request *request)
+static void log_too_large(struct batch_node *node, uint32_t items)
+{
+    uint64_t all = log_interval_add(&node->too_large, items, node->node.worker->now_ns);
+    if (all > 0)
+        log_warn(node->node.component->label,
+                 "Requests larger than send_batch_max_size are sent: %s are split only between "
+                 "their resources (items: %llu)",
+                 signal_name(node->node.signal), (unsigned long long)all);
+}
+
+/* Returns how many items of the request go into the batch. If the room for what its parts repeat is
+ * used up, the rest goes in one part. Returns 0 if the next resource of metrics or logs does not
+ * fit beside what is in the batch. */
+static uint32_t share_of(struct filling *filling, struct held_request *request)
 {
     assert(filling->items < filling->items_max);
     uint64_t left = held_requests_items_left(request), fits = filling->items_max - filling->items;
@@ -86,13 +98,24 @@ static uint32_t share_of(const struct filling *filling, const struct held_reques
         return (uint32_t)left;
     if (request->taken > 0 && cut_room_is_used_up(&request->room))
         return (uint32_t)left;
-    return (uint32_t)fits;
+    if (!cut_source_is_open(&request->source))
+        open_source(filling, request);
+    uint32_t share = cut_source_fit(&request->source, request->taken, (uint32_t)fits, SIZE_MAX);
+    if (share <= fits)
+        return share;
+    if (filling->items > 0)
+        return 0;
+    log_too_large(filling->shard->node, share);
+    return share;
 }
 
 static void add_request(struct filling *filling, struct held_request *request)
 {
     struct shard *shard = filling->shard;
     uint32_t left = held_requests_items_left(request), count = share_of(filling, request);
+    filling->is_full = count == 0;
+    if (filling->is_full)
+        return;
     if (request->taken == 0 && count == left)
         add_whole(filling, request);
     else
@@ -114,7 +137,7 @@ static void fill(struct filling *filling)
     do {
         add_request(filling, held_requests_first(shard));
         held_requests_drop_abandoned(shard);
-    } while (shard->requests.first && filling->items < enough &&
+    } while (shard->requests.first && !filling->is_full && filling->items < enough &&
              filling->items < filling->items_max);
 }
 
@@ -134,10 +157,12 @@ static struct buffer *copy_parts(struct filling *filling, size_t size)
     return joined;
 }
 
-/* Traces merge by standing one behind the other. Only small requests are copied together: each on
- * its own would pin a buffer and be a piece of every write. */
-static struct batch *join_parts(struct filling *filling, struct worker *worker)
+/* Concatenates the parts. Only small requests are copied together: each on its own would pin a
+ * buffer and be a slice of every write. */
+static struct batch *join_parts(struct filling *filling, const struct node *node)
 {
+    struct worker *worker = node->worker;
+    enum signal signal = node->signal;
     size_t size = 0;
     assert(filling->parts);
     for (size_t i = 0; i < filling->part_count; i++)
@@ -147,9 +172,9 @@ static struct batch *join_parts(struct filling *filling, struct worker *worker)
         filling->part_count = 1;
     }
     struct batch *batch =
-        batch_new(worker, SIGNAL_TRACES, filling->parts[0], (uint32_t)filling->items, NULL, NULL);
+        batch_new(worker, signal, filling->parts[0], (uint32_t)filling->items, NULL, NULL);
     for (size_t i = 1; i < filling->part_count; i++)
-        batch_append(batch, batch_new(worker, SIGNAL_TRACES, filling->parts[i], 0, NULL, NULL));
+        batch_append(batch, batch_new(worker, signal, filling->parts[i], 0, NULL, NULL));
     free(filling->parts);
     return batch;
 }
@@ -186,8 +211,8 @@ struct batch *next_batch(struct shard *shard, struct senders *senders)
     if (goes_alone(shard, filling.items_max))
         return take_whole(shard, senders);
     fill(&filling);
-    if (node->signal == SIGNAL_TRACES)
-        return join_parts(&filling, node->worker);
+    if (signal_concatenates(node->signal))
+        return join_parts(&filling, node);
     return batch_new(node->worker, node->signal, profiles_merge_finish(shard->node->merge),
                      (uint32_t)filling.items, NULL, NULL);
 }

@@ -54,7 +54,7 @@ struct spanjoin {
     struct spanjoin_metrics metrics;
     size_t large_bytes; /* requests of this size or more are processed by jobs */
     _Atomic uint64_t requests;
-    struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_COUNT]; /* one row per worker */
+    struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_OPENED_COUNT]; /* one row per worker */
 };
 
 struct spanjoin_node {

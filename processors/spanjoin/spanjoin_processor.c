@@ -353,7 +353,7 @@ static void spanjoin_node_stop(struct node *base)
 
 static bool spanjoin_init(struct component *component, struct error *err)
 {
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         if (component->pipeline_count[signal] > 1)
             return error_set(err,
                              "is in %zu %s pipelines, but only one is allowed: samples would be "

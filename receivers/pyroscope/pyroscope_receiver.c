@@ -14,6 +14,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/data/signals.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/otlp_request.h"

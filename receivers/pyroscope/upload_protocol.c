@@ -1,5 +1,6 @@
 #include "receivers/pyroscope/upload_protocol.h"
 
+#include "core/data/signals.h"
 #include "core/pipeline/otlp_request.h"
 #include "receivers/pyroscope/grpc_web.h"
 

@@ -36,7 +36,7 @@ service:
 def main():
     """Entry point."""
     names = sys.argv[1:] or DEFAULT
-    captures = [c for name in names for c in decode.in_directory(decode.CAPTURES / name) if c.signal in canonical.MESSAGES]
+    captures = [c for name in names for c in decode.in_directory(decode.CAPTURES / name) if c.signal in canonical.OPENED]
     with tempfile.TemporaryDirectory() as directory, backend.Backend("grpc") as one, backend.Backend("http") as two:
         one.answers.append(backend.Answer(grpc_status=14))
         two.answers.extend([backend.Answer(status=503), backend.Answer(status=400), backend.Answer(drop=True)])

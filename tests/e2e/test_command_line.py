@@ -153,12 +153,12 @@ service:
 
     def test_signals(self):
         config = self.file(GOOD.replace("{pipelines: {", "{pipelines: {metrics: {receivers: [hostmetrics], exporters: [nop]}, "))
-        self.assertIn("--signals traces,profiles leaves out", self.fails("validate", "--config", config))
+        self.assertIn('references receiver "hostmetrics" which is not configured', self.fails("validate", "--config", config))
         result = run("print-config", "--config", config, "--signals", "traces")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("warning: service: --signals traces leaves out: pipeline metrics\n", result.stderr)
         self.assertEqual(list(yaml.safe_load(result.stdout)["service"]["pipelines"]), ["traces"])
-        self.assertIn("must be a list of traces and profiles", self.fails("validate", "--config", config, "--signals", "trace"))
+        self.assertIn("must be a list of traces, profiles, metrics and logs", self.fails("validate", "--config", config, "--signals", "trace"))
         self.assertIn("leaves out all there is: pipelines metrics, traces",
                       self.fails("validate", "--config", config, "--signals", "profiles"))
 

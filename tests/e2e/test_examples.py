@@ -57,7 +57,7 @@ class Example(server.Profcol):
 
 def captures(name):
     """The trace and profile requests of a recording, spans first."""
-    found = [c for c in decode.in_directory(decode.CAPTURES / name) if c.signal in canonical.MESSAGES]
+    found = [c for c in decode.in_directory(decode.CAPTURES / name) if c.signal in canonical.OPENED]
     return sorted(found, key=lambda capture: capture.signal == "profiles")
 
 

@@ -106,7 +106,7 @@ class CanonicalTest(unittest.TestCase):
 
     def test_reencoded(self):
         for c in CAPTURES:
-            if c.signal in canonical.MESSAGES and len(c.payload) < 60_000:
+            if c.signal in canonical.OPENED and len(c.payload) < 60_000:
                 with self.subTest(c.name):
                     message = canonical.decode(c.payload, c.signal, c.content)
                     want = canonical.canonical(message)
@@ -260,7 +260,7 @@ class CanonicalTest(unittest.TestCase):
         for data, content in ((b"\xff", "protobuf"), (b"\x0a\x05a", "protobuf"), (b"{", "json"),
                               (b'{"resourceSpans": 5}', "json"),
                               (b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"spanId":"xy"}]}]}]}', "json")):
-            for signal in canonical.MESSAGES:
+            for signal in canonical.OPENED:
                 if (content, signal) != ("json", "profiles") or data == b"{":
                     with self.subTest(data=data, signal=signal), self.assertRaises(canonical.Invalid):
                         canonical.decode(data, signal, content)
@@ -498,7 +498,7 @@ class ReplayTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.requests = [c for c in CAPTURES if c.signal in canonical.MESSAGES]
+        cls.requests = [c for c in CAPTURES if c.signal in canonical.OPENED]
 
     def test_bodies_arrive_as_recorded(self):
         with backend.Backend("h2") as h2, backend.Backend("http") as http:

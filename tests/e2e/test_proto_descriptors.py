@@ -16,8 +16,12 @@ PACKAGES = [
     "common/v1/common",
     "resource/v1/resource",
     "trace/v1/trace",
+    "metrics/v1/metrics",
+    "logs/v1/logs",
     "profiles/v1development/profiles",
     "collector/trace/v1/trace_service",
+    "collector/metrics/v1/metrics_service",
+    "collector/logs/v1/logs_service",
     "collector/profiles/v1development/profiles_service",
 ]
 FILES = ["opentelemetry/proto/" + name + ".proto" for name in PACKAGES]
@@ -76,7 +80,9 @@ def describe_message(facts, prefix, message):
             "type_name": field.type_name,
             "json_name": json_name(field),
             "oneof": message.oneof_decl[field.oneof_index].name if in_oneof else None,
-            "optional": field.proto3_optional,
+            # A oneof of its own is the same; protobuf-c 1.4 does not know `optional`.
+            "optional": field.proto3_optional or (
+                in_oneof and message.oneof_decl[field.oneof_index].name == "_" + field.name),
             "packed": field.options.packed if field.options.HasField("packed") else None,
         }
     for enum in message.enum_type:

@@ -5,18 +5,32 @@
  */
 #include "core/base/arena.h"
 #include "core/base/budget.h"
-#include "core/data/json.h"
-#include "core/data/scan.h"
-#include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
-#include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
+#include "core/data/json_schema.h"
+#include "core/data/signals.h"
 
 #include <assert.h>
 
 static struct budget budget = {.limit_bytes = (size_t)64 << 20};
 
+/* In the order of the first byte. */
+static const enum json_message messages[] = {
+    JSON_TRACES_REQUEST,    JSON_PROFILES_REQUEST, JSON_TRACES_RESPONSE,
+    JSON_PROFILES_RESPONSE, JSON_STATUS,           JSON_METRICS_REQUEST,
+    JSON_LOGS_REQUEST,      JSON_METRICS_RESPONSE, JSON_LOGS_RESPONSE,
+};
+
+/* Returns the traits of the signal of a request; NULL if it is another message. */
+static const struct signal_traits *traits_of(enum json_message message)
+{
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        if (signal_traits((enum signal)signal)->request == message)
+            return signal_traits((enum signal)signal);
+    return NULL;
+}
+
 static bool is_request(enum json_message message)
 {
-    return message == JSON_TRACES_REQUEST || message == JSON_PROFILES_REQUEST;
+    return traits_of(message) != NULL;
 }
 
 /* Whether a request passes the scan, and is not in the layout of OTLP 1.9. */
@@ -24,9 +38,7 @@ static bool is_sound(enum json_message message, struct slice request)
 {
     struct scan_result scan;
     struct error err;
-    if (message == JSON_TRACES_REQUEST)
-        return scan_traces(request, &scan_limits_default, &scan, &err);
-    return scan_profiles(request, &scan_limits_default, &scan, &err) &&
+    return traits_of(message)->scan(request, &scan_limits_default, &scan, &err) &&
            scan.layout == SCAN_LAYOUT_CURRENT;
 }
 
@@ -87,10 +99,7 @@ static void forget_unknown(ProtobufCMessage *message)
 /* Reads and writes a request with protobuf-c. */
 static struct text repack(enum json_message message, struct slice request)
 {
-    const ProtobufCMessageDescriptor *descriptor =
-        message == JSON_TRACES_REQUEST
-            ? &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor
-            : &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor;
+    const ProtobufCMessageDescriptor *descriptor = json_schema_message(message);
     struct text packed = {0};
     ProtobufCMessage *tree =
         protobuf_c_message_unpack(descriptor, &allocator, request.size, request.data);
@@ -138,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     scan_init();
-    enum json_message message = (enum json_message)((data[0] & 0x7f) % (JSON_STATUS + 1));
+    enum json_message message = messages[(data[0] & 0x7f) % (sizeof messages / sizeof messages[0])];
     struct slice input = slice_of(data + 1, size - 1);
     if (data[0] & 0x80) {
         if (is_request(message) && is_sound(message, input))

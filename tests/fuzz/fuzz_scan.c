@@ -1,14 +1,15 @@
 /*
  * scan against protobuf-c: protobuf-c must unpack requests that the scan accepts, and refuse those
  * that the scan refuses for their encoding, except for our own additional rules. The scan with its
- * fast path is also compared with the scan without it. The input is a request, read as traces and
- * as profiles.
+ * fast path is also compared with the scan without it. The input is a request, read as each signal;
+ * metrics and logs are also split.
  */
 #include "core/data/scan.h"
 
+#include "core/data/groups_split.h"
+#include "core/data/json_schema.h"
 #include "core/data/message.h"
-#include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
-#include "opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h"
+#include "core/data/signals.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -69,36 +70,54 @@ static void check(struct slice request, const ProtobufCMessageDescriptor *descri
     }
 }
 
-static void scan_as(bool traces, struct slice request)
+/* Parts of whole groups have all items of the request. */
+static void check_split(enum signal signal, struct slice request, uint32_t items)
+{
+    enum { STEP = 3 };
+    struct groups_source *source = groups_source_new(signal, &request, 1, NULL);
+    struct scan_result result;
+    struct error err;
+
+    assert(groups_source_items(source) == items);
+    for (uint32_t first = 0, count; first < items; first += count) {
+        count = groups_source_fit(source, first, STEP, request.size / 2);
+        struct buffer *part = groups_source_part(source, first, count);
+        bool accepted =
+            signal_traits(signal)->scan(buffer_slice(part), &scan_limits_default, &result, &err);
+        assert(accepted && result.items == count && part->size <= request.size);
+        assert(part->size == groups_source_item_bytes(source, first, count));
+        buffer_unref(part);
+    }
+    groups_source_free(source);
+}
+
+static void scan_as(enum signal signal, struct slice request)
 {
     static const struct scan_limits limits[] = {
         {.items_max = 10000, .elements_max = 30000},
         {.items_max = 10000, .elements_max = 30000, .careful = true},
     };
+    const struct signal_traits *traits = signal_traits(signal);
     struct scan_result results[2];
     struct error errs[2] = {0};
     bool accepted[2];
 
     for (unsigned i = 0; i < 2; i++)
-        accepted[i] =
-            (traces ? scan_traces : scan_profiles)(request, &limits[i], &results[i], &errs[i]);
+        accepted[i] = traits->scan(request, &limits[i], &results[i], &errs[i]);
     assert(accepted[0] == accepted[1] && strcmp(errs[0].text, errs[1].text) == 0);
     assert(memcmp(&results[0], &results[1], offsetof(struct scan_result, layout)) == 0);
     assert(results[0].layout == results[1].layout &&
            results[0].has_references == results[1].has_references &&
            results[0].dictionaries == results[1].dictionaries &&
            results[0].misses_zero_entries == results[1].misses_zero_entries);
-    check(
-        request,
-        traces
-            ? &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor
-            : &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor,
-        accepted[0], &results[0], errs[0].text);
+    check(request, json_schema_message(traits->request), accepted[0], &results[0], errs[0].text);
+    if (accepted[0] && traits->is_relayed)
+        check_split(signal, request, results[0].items);
 }
 
 /* Scans the request followed by an unknown field, because the fast path stops before the end of a
  * request. */
-static void scan_longer(bool traces, struct slice request)
+static void scan_longer(enum signal signal, struct slice request)
 {
     enum { UNKNOWN = 15 << 3 | 2, UNKNOWN_SIZE = 120, TIMES = 5 };
     size_t more = (UNKNOWN_SIZE + 2) * TIMES;
@@ -112,7 +131,7 @@ static void scan_longer(bool traces, struct slice request)
         p[0] = UNKNOWN;
         p[1] = UNKNOWN_SIZE;
     }
-    scan_as(traces, slice_of(longer, request.size + more));
+    scan_as(signal, slice_of(longer, request.size + more));
     free(longer);
 }
 
@@ -121,9 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     scan_init();
-    for (unsigned traces = 0; traces < 2; traces++) {
-        scan_as(traces, slice_of(data, size));
-        scan_longer(traces, slice_of(data, size));
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        scan_as((enum signal)signal, slice_of(data, size));
+        scan_longer((enum signal)signal, slice_of(data, size));
     }
     return 0;
 }

@@ -25,7 +25,7 @@ enum {
 
 struct state {
     struct fixture fixture;
-    struct fixture_place *places[SIGNAL_COUNT];
+    struct fixture_place *places[SIGNAL_OPENED_COUNT];
     uint64_t accepted; /* items that the join has accepted */
 };
 
@@ -51,7 +51,7 @@ static void start(struct state *state)
                                "1, samples: {wait: 5s}, spans: {wait: 3s}}}";
     fixture_init(&state->fixture, 2);
     hash_init_with(1);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         state->places[signal] =
             fixture_place(&state->fixture, &spanjoin_processor_type, "spanjoin", yaml,
                           signal_name((enum signal)signal), (enum signal)signal);

@@ -133,7 +133,7 @@ def everything():
 def requests():
     """The recorded requests of both signals, spans first."""
     found = [capture for name in CLIENTS for capture in decode.in_directory(decode.CAPTURES / name)
-             if capture.signal in canonical.MESSAGES]
+             if capture.signal in canonical.OPENED]
     return sorted(found, key=lambda capture: capture.signal == "profiles")
 
 

@@ -24,6 +24,8 @@ import json
 
 from google.protobuf import json_format, unknown_fields
 from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
@@ -32,7 +34,10 @@ from . import layout, wire
 MESSAGES = {
     "traces": trace_service_pb2.ExportTraceServiceRequest,
     "profiles": profiles_service_pb2.ExportProfilesServiceRequest,
+    "metrics": metrics_service_pb2.ExportMetricsServiceRequest,
+    "logs": logs_service_pb2.ExportLogsServiceRequest,
 }
+OPENED = ("traces", "profiles")         # the signals that have a canonical form
 ID_FIELDS = {"traceId", "spanId", "parentSpanId", "profileId",
              "trace_id", "span_id", "parent_span_id", "profile_id"}
 

@@ -14,11 +14,13 @@ import base64
 
 from . import connections, wire
 
-TRACES, PROFILES = "/v1/traces", "/v1development/profiles"
-PATH = {"traces": TRACES, "profiles": PROFILES}
+TRACES, PROFILES, METRICS, LOGS = "/v1/traces", "/v1development/profiles", "/v1/metrics", "/v1/logs"
+PATH = {"traces": TRACES, "profiles": PROFILES, "metrics": METRICS, "logs": LOGS}
 TRACE_SERVICE = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROFILES_SERVICE = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-METHOD = {"traces": TRACE_SERVICE, "profiles": PROFILES_SERVICE}
+METRICS_SERVICE = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+LOGS_SERVICE = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+METHOD = {"traces": TRACE_SERVICE, "profiles": PROFILES_SERVICE, "metrics": METRICS_SERVICE, "logs": LOGS_SERVICE}
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
@@ -76,7 +78,9 @@ def post_h2c(address, path, body=b"", *, content_type=PROTOBUF, headers=(), meth
 
 def signal_of(message):
     """Which signal a request message is of."""
-    return "traces" if hasattr(message, "resource_spans") else "profiles"
+    groups = {"resource_spans": "traces", "resource_profiles": "profiles", "resource_metrics": "metrics",
+              "resource_logs": "logs"}
+    return next(signal for field, signal in groups.items() if hasattr(message, field))
 
 
 class Both:
@@ -98,7 +102,7 @@ class Both:
 
 
 def export(protocol, address, message, **options):
-    """Send a request message of either signal over "grpc" or "http"."""
+    """Send a request message of any signal over "grpc" or "http"."""
     signal = signal_of(message)
     data = message if isinstance(message, bytes) else message.SerializeToString()
     if protocol == "grpc":

@@ -27,7 +27,7 @@ def compute():
     requests, forms = {}, {}
     for captures in directories.values():
         for capture in captures:
-            if capture.signal not in canonical.MESSAGES:
+            if capture.signal not in canonical.OPENED:
                 requests[capture.name] = {"signal": capture.signal, "unknown_service": True}
                 continue
             form = forms[capture.name] = canonical.of(capture)

@@ -23,7 +23,7 @@ enum { NODES_BYTES = 8 << 20 };
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
-static struct fixture_place *joining[SIGNAL_COUNT], *editing[SIGNAL_COUNT];
+static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
@@ -207,7 +207,7 @@ void cost_stages_start(void)
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
         const char *name = signal_name((enum signal)signal);
         joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
                                         (enum signal)signal);

@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/signals.h"
 
 #include <assert.h>
 #include <setjmp.h>
@@ -112,12 +113,13 @@ static const struct config_type fixture_source = {
     .section = CONFIG_RECEIVERS,
     .fields = no_fields,
     .config_size = 1,
-    .stability = {STABILITY_STABLE, STABILITY_STABLE}};
-static const struct config_type fixture_sink = {.name = "fixture_sink",
-                                                .section = CONFIG_EXPORTERS,
-                                                .fields = no_fields,
-                                                .config_size = 1,
-                                                .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+    .stability = {STABILITY_STABLE, STABILITY_STABLE, STABILITY_STABLE, STABILITY_STABLE}};
+static const struct config_type fixture_sink = {
+    .name = "fixture_sink",
+    .section = CONFIG_EXPORTERS,
+    .fields = no_fields,
+    .config_size = 1,
+    .stability = {STABILITY_STABLE, STABILITY_STABLE, STABILITY_STABLE, STABILITY_STABLE}};
 
 /* Completes the component's section to a whole configuration. */
 static void complete_yaml(struct text *out, const struct component_type *type, const char *id,
@@ -187,7 +189,8 @@ static struct component *make_component(struct fixture *fixture, const struct co
     component->id = id;
     component->settings = settings;
     component->process = &fixture->process;
-    component->pipeline_count[SIGNAL_TRACES] = component->pipeline_count[SIGNAL_PROFILES] = 1;
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        component->pipeline_count[signal] = 1;
     snprintf(component->label, sizeof component->label, "component %s", id);
     struct error err;
     if (type->prepare)
@@ -271,17 +274,12 @@ void fixture_consume(struct fixture *fixture, struct node *node, struct slice re
     node->component->type->consume(node, batch);
 }
 
-static enum json_message request_of(enum signal signal)
-{
-    return signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST;
-}
-
 struct buffer *fixture_encode(enum signal signal, const char *json)
 {
     struct error err = {0};
     bool over_budget;
-    struct buffer *buffer =
-        json_to_protobuf(request_of(signal), slice_of_string(json), NULL, &over_budget, &err);
+    struct buffer *buffer = json_to_protobuf(signal_traits(signal)->request, slice_of_string(json),
+                                             NULL, &over_budget, &err);
     if (!buffer)
         fail_msg("%s: %s", json, err.text);
     assert(buffer); /* for static analysers, which do not know that a failure ends the test */
@@ -311,8 +309,8 @@ char *fixture_recorded_json(const struct fixture *fixture, size_t index)
     assert_in_range(index, 0, fixture->recorder.count - 1);
     const struct recorded *recorded = &fixture->recorder.items[index];
     struct text out = {0};
-    json_from_protobuf(request_of(recorded->signal), slice_of(recorded->bytes, recorded->size),
-                       &out);
+    json_from_protobuf(signal_traits(recorded->signal)->request,
+                       slice_of(recorded->bytes, recorded->size), &out);
     return out.data;
 }
 

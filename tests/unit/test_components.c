@@ -5,6 +5,7 @@
 #include "core/components.h"
 #include "core/data/json.h"
 #include "core/data/scan.h"
+#include "core/data/signals.h"
 #include "core/pipeline/graph.h"
 
 #include <setjmp.h>
@@ -71,6 +72,8 @@ static void tables_are_in_order(void **state)
         assert_true(type->help[0] && type->help[strlen(type->help) - 1] == '.');
         assert_true(type->section == CONFIG_EXTENSIONS || type->stability[CONFIG_TRACES] ||
                     type->stability[CONFIG_PROFILES]);
+        assert_int_equal(type->stability[CONFIG_METRICS] != STABILITY_NONE,
+                         type->stability[CONFIG_LOGS] != STABILITY_NONE); /* both are relayed */
         assert_true(names_are_unique(type));
     }
 }
@@ -117,8 +120,8 @@ static struct config *configure(const struct config_type *type)
     if (type->section == CONFIG_EXTENSIONS)
         text_printf(&yaml, "  extensions: [%s]\n", type->name);
     text_append(&yaml, "  pipelines:\n");
-    print_pipeline(&yaml, type, SIGNAL_TRACES);
-    print_pipeline(&yaml, type, SIGNAL_PROFILES);
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        print_pipeline(&yaml, type, (enum signal)signal);
     struct config *config =
         config_load_text(component_types, "test", slice_of_string(text_string(&yaml)), &report);
     if (!config)
@@ -212,7 +215,12 @@ static const char *const requests[SIGNAL_COUNT] = {
     "\"locationTable\":[{}],\"functionTable\":[{}],\"stringTable\":[\"\"],\"attributeTable\":[{}],"
     "\"stackTable\":[{}],\"linkTable\":[{},{\"traceId\":\"5b8efff798038103d269b633813fc60c\","
     "\"spanId\":\"eee19b7ec3c1b174\"}]}}",
+    "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"gauge\":{\"dataPoints\":[{}]}}]}]}]"
+    "}",
+    "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{}]}]}]}",
 };
+
+enum { NOTES = 2 * SIGNAL_COUNT }; /* for each of two workers */
 
 struct delivery_note {
     struct post post;       /* must be the first member */
@@ -243,12 +251,10 @@ static struct buffer *make_request(enum signal signal, struct budget *budget)
     struct error err = {0};
     bool over_budget = false;
     struct scan_result scan = {0};
-    bool is_traces = signal == SIGNAL_TRACES;
-    struct buffer *request =
-        json_to_protobuf(is_traces ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST,
-                         slice_of_string(requests[signal]), budget, &over_budget, &err);
-    if (!request || !(is_traces ? scan_traces : scan_profiles)(buffer_slice(request),
-                                                               &scan_limits_default, &scan, &err))
+    const struct signal_traits *traits = signal_traits(signal);
+    struct buffer *request = json_to_protobuf(traits->request, slice_of_string(requests[signal]),
+                                              budget, &over_budget, &err);
+    if (!request || !traits->scan(buffer_slice(request), &scan_limits_default, &scan, &err))
         fail_msg("%s", err.text);
     assert_int_equal(scan.items, 1);
     return request;
@@ -256,10 +262,11 @@ static struct buffer *make_request(enum signal signal, struct budget *budget)
 
 static void deliver(struct life *life, const struct config_type *type, struct delivery_note *notes)
 {
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < NOTES; i++) {
         struct delivery_note *note = &notes[i];
-        unsigned worker = i / 2;
-        *note = (struct delivery_note){.post.on_post = on_deliver, .signal = (enum signal)(i % 2)};
+        unsigned worker = i / SIGNAL_COUNT;
+        *note = (struct delivery_note){.post.on_post = on_deliver,
+                                       .signal = (enum signal)(i % SIGNAL_COUNT)};
         if (type->section < CONFIG_EXTENSIONS && type->stability[note->signal] == STABILITY_NONE) {
             note->settled = 1;
             continue;
@@ -278,13 +285,13 @@ static void each_ends_with_data_and_answers_for_it(void **state)
     for (const struct config_type *const *at = component_types; *at; at++)
         for (int patience = 0; patience < 2; patience++) {
             struct life life;
-            struct delivery_note notes[4];
+            struct delivery_note notes[NOTES];
             begin_life(&life, *at, 2);
             deliver(&life, *at, notes);
             graph_drain(life.graph);
             graph_wait_drained(life.graph, patience ? SECOND_NS / 10 : 0);
             end_life(&life);
-            for (unsigned i = 0; i < 4; i++)
+            for (unsigned i = 0; i < NOTES; i++)
                 if (notes[i].settled != 1)
                     fail_msg("%s: a receipt settled %u times", (*at)->name, notes[i].settled);
         }

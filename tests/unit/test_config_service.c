@@ -31,18 +31,20 @@ static const char *const pipelines[][2] = {
     {"\" profiles / x \": {receivers: [otlp], exporters: [nop]}", ""},
     {"traces: {receivers: [otlp], processors: , exporters: [nop]}", ""},
     {"metrics: {receivers: [otlp], exporters: [nop]}",
-     "t.yaml:7:5: error: service::pipelines: in \"metrics\" id: profcol carries traces and "
-     "profiles, not metrics; the option --signals traces,profiles leaves out such pipelines\n"},
-    {"logs/x: {receivers: [otlp], exporters: [nop]}",
-     "t.yaml:7:5: error: service::pipelines: in \"logs/x\" id: profcol carries traces and "
-     "profiles, not logs; the option --signals traces,profiles leaves out such pipelines\n"},
+     "t.yaml:7:27: error: service::pipelines::metrics: the receiver \"otlp\" does not support "
+     "metrics, only traces and profiles; profcol only relays metrics and logs: remove it from this "
+     "pipeline\n"
+     "t.yaml:7:46: error: service::pipelines::metrics: the exporter \"nop\" does not support "
+     "metrics, "
+     "only traces and profiles; profcol only relays metrics and logs: remove it from this "
+     "pipeline\n"},
     {"trace: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"trace\" id: unknown pipeline signal: \"trace\", "
      "did you mean "
      "\"traces\"?\n"},
     {"spans: {receivers: [otlp], exporters: [nop]}",
      "t.yaml:7:5: error: service::pipelines: in \"spans\" id: unknown pipeline signal: \"spans\"; "
-     "the signals are traces and profiles\n"},
+     "the signals are traces, profiles, metrics and logs\n"},
     {"traces/: {}", "t.yaml:7:5: error: service::pipelines: in \"traces/\" id: the part after / "
                     "should not be empty\n"},
     {"traces: ",

@@ -73,7 +73,7 @@ static void many_spans(struct wire_writer *out, size_t size)
 
 struct join {
     struct fixture fixture;
-    struct fixture_place *places[SIGNAL_COUNT];
+    struct fixture_place *places[SIGNAL_OPENED_COUNT];
     size_t sent;
 };
 
@@ -84,7 +84,7 @@ static void start(struct join *join)
     *join = (struct join){.sent = 0};
     fixture_init(&join->fixture, 1);
     join->fixture.budget.limit_bytes = SIZE_MAX / 4;
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         join->places[signal] =
             fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
                           signal_name((enum signal)signal), (enum signal)signal);

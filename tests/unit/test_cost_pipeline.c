@@ -874,7 +874,7 @@ static void make_cases(enum signal signal, const struct shape *shapes, size_t co
 
 static void make_field_cases(enum signal signal)
 {
-    static struct cost_field all[SIGNAL_COUNT][COST_FIELDS_MAX];
+    static struct cost_field all[SIGNAL_OPENED_COUNT][COST_FIELDS_MAX];
     size_t count = cost_fields(signal, all[signal]);
     for (size_t s = 0; s < COST_STAGE_COUNT; s++)
         for (size_t i = 0; i < count; i++) {

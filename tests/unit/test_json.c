@@ -39,6 +39,10 @@ static char *to_json(enum json_message message, struct slice protobuf)
 #define PROFILES(profile)                                                                          \
     "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[" profile "]}]}]}"
 #define DICTIONARY(tables) "{\"dictionary\":{" tables "}}"
+#define POINTS(data, point)                                                                        \
+    "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"" data "\":{\"dataPoints\":[" point \
+    "]}}]}]}]}"
+#define RECORDS(record) "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[" record "]}]}]}"
 #define TRACE_ID_HEX "0102030405060708090a0b0c0d0e0fff"
 
 static const struct round_trip {
@@ -46,6 +50,36 @@ static const struct round_trip {
     const char *in;
     const char *out; /* NULL: equal to the input */
 } round_trips[] = {
+    {JSON_METRICS_REQUEST, POINTS("gauge", "{\"timeUnixNano\":\"1\",\"asDouble\":0}"), NULL},
+    {JSON_METRICS_REQUEST, POINTS("sum", "{\"asInt\":-3}"), POINTS("sum", "{\"asInt\":\"-3\"}")},
+    {JSON_METRICS_REQUEST,
+     POINTS("gauge", "{\"exemplars\":[{\"traceId\":\"" TRACE_ID_HEX "\",\"asInt\":\"0\"}]}"), NULL},
+    {JSON_METRICS_REQUEST,
+     POINTS("histogram", "{\"count\":\"3\",\"sum\":0,\"bucketCounts\":[\"1\",\"0\",\"2\"],"
+                         "\"explicitBounds\":[0.5,1e+300],\"max\":-1.5}"),
+     NULL},
+    {JSON_METRICS_REQUEST, POINTS("histogram", "{\"sum\":null,\"bucketCounts\":[1,2]}"),
+     POINTS("histogram", "{\"bucketCounts\":[\"1\",\"2\"]}")},
+    {JSON_METRICS_REQUEST,
+     POINTS("exponentialHistogram", "{\"scale\":-2147483648,\"positive\":{\"offset\":2147483647,"
+                                    "\"bucketCounts\":[\"18446744073709551615\"]},"
+                                    "\"zeroThreshold\":0.25}"),
+     NULL},
+    {JSON_METRICS_REQUEST,
+     POINTS("exponentialHistogram", "{\"scale\":\"-1\",\"negative\":{\"offset\":0}}"),
+     POINTS("exponentialHistogram", "{\"scale\":-1,\"negative\":{}}")},
+    {JSON_METRICS_REQUEST,
+     POINTS("summary", "{\"quantileValues\":[{\"quantile\":1,\"value\":\"NaN\"},{}]}"), NULL},
+    {JSON_METRICS_RESPONSE,
+     "{\"partialSuccess\":{\"rejectedDataPoints\":\"3\",\"errorMessage\":\"m\"}}", NULL},
+    {JSON_LOGS_REQUEST,
+     RECORDS("{\"timeUnixNano\":\"1\",\"severityNumber\":9,\"severityText\":\"INFO\",\"body\":{"
+             "\"stringValue\":\"\"},"
+             "\"flags\":1,\"traceId\":\"" TRACE_ID_HEX "\",\"eventName\":\"e\"}"),
+     NULL},
+    {JSON_LOGS_REQUEST, RECORDS("{\"severityNumber\":\"SEVERITY_NUMBER_WARN2\"}"),
+     RECORDS("{\"severityNumber\":14}")},
+    {JSON_LOGS_RESPONSE, "{\"partialSuccess\":{\"rejectedLogRecords\":\"3\"}}", NULL},
     {JSON_TRACES_REQUEST, "{}", NULL},
     {JSON_TRACES_REQUEST, "null", "{}"},
     {JSON_TRACES_REQUEST, " \t\r\n{ } trailing [", "{}"},

@@ -18,7 +18,7 @@ enum { TRACE = 7, SPAN = 42, SPAN_B = 43 };
 
 struct join {
     struct fixture fixture;
-    struct fixture_place *places[SIGNAL_COUNT];
+    struct fixture_place *places[SIGNAL_OPENED_COUNT];
 };
 
 static void setup(struct join *join, const char *settings)
@@ -26,7 +26,7 @@ static void setup(struct join *join, const char *settings)
     char yaml[256];
     snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
     fixture_init(&join->fixture, 1);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         join->places[signal] =
             fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
                           signal_name((enum signal)signal), (enum signal)signal);
@@ -100,7 +100,7 @@ static void refuse_all(struct join *join)
 static void it_is_not_answered_before_its_job_is_done(void **state)
 {
     (void)state;
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
         struct join join;
         struct probe probe;
         setup(&join, "samples: {wait: 0s}");
@@ -120,7 +120,7 @@ static void it_is_not_answered_before_its_job_is_done(void **state)
 static void downstream_answers_it(void **state)
 {
     (void)state;
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
         struct join join;
         struct probe probe;
         setup(&join, "samples: {wait: 0s}");
@@ -201,7 +201,7 @@ static void what_its_sender_gave_up_goes_nowhere(void **state)
     (void)state;
     static const char *const settings[] = {"samples: {wait: 0s}",
                                            "samples: {wait: 5s}, spans: {wait: 5s}"};
-    for (int i = 0; i < 2 * SIGNAL_COUNT; i++) {
+    for (int i = 0; i < 2 * SIGNAL_OPENED_COUNT; i++) {
         struct join join;
         struct probe probe;
         enum signal signal = i % 2 ? SIGNAL_TRACES : SIGNAL_PROFILES;
@@ -268,7 +268,7 @@ static void a_held_one_takes_what_it_gains_in_a_job(void **state)
 static void a_drain_does_not_wait(void **state)
 {
     (void)state;
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
         struct join join;
         struct probe probe;
         setup(&join, "samples: {wait: 5s}, spans: {wait: 5s}");
@@ -333,7 +333,7 @@ static void stop(struct join *join, enum signal signal)
 static void a_stop_refuses_what_is_at_work(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2 * SIGNAL_COUNT; i++) {
+    for (int i = 0; i < 2 * SIGNAL_OPENED_COUNT; i++) {
         struct join join;
         struct probe probe;
         enum signal signal = i % 2 ? SIGNAL_TRACES : SIGNAL_PROFILES;

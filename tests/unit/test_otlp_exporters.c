@@ -24,11 +24,12 @@ extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
 
 static const struct field no_fields[] = {FIELD_END};
-static const struct config_type source_type = {.name = "source",
-                                               .section = CONFIG_RECEIVERS,
-                                               .fields = no_fields,
-                                               .config_size = 1,
-                                               .stability = {STABILITY_STABLE, STABILITY_STABLE}};
+static const struct config_type source_type = {
+    .name = "source",
+    .section = CONFIG_RECEIVERS,
+    .fields = no_fields,
+    .config_size = 1,
+    .stability = {STABILITY_STABLE, STABILITY_STABLE, STABILITY_STABLE, STABILITY_STABLE}};
 
 static struct worker worker;
 static struct metrics *metrics;
@@ -258,6 +259,15 @@ static void check_body(const struct peer_request *request, enum compression comp
     buffer_unref(plain);
 }
 
+static const char *const grpc_paths[SIGNAL_COUNT] = {
+    "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+};
+static const char *const http_paths[SIGNAL_COUNT] = {"/v1/traces", "/v1development/profiles",
+                                                     "/v1/metrics", "/v1/logs"};
+
 static void grpc_requests(void **state)
 {
     (void)state;
@@ -273,11 +283,7 @@ static void grpc_requests(void **state)
             const struct peer_request *request = peer_request(peer, 0);
             expect_header(request, ":method", "POST");
             expect_header(request, ":scheme", "http");
-            expect_header(request, ":path",
-                          signal == SIGNAL_TRACES
-                              ? "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-                              : "/opentelemetry.proto.collector.profiles.v1development."
-                                "ProfilesService/Export");
+            expect_header(request, ":path", grpc_paths[signal]);
             expect_header(request, "content-type", "application/grpc");
             expect_header(request, "te", "trailers");
             expect_header(request, "user-agent", "profcol/1.2.3");
@@ -309,8 +315,7 @@ static void http_requests(void **state)
             open_exporter("otlp_http", body, peer_port(peer), (enum signal)signal);
             assert_int_equal(deliver().code, GRPC_OK);
             const struct peer_request *request = peer_request(peer, 0);
-            expect_header(request, ":path",
-                          signal == SIGNAL_TRACES ? "/v1/traces" : "/v1development/profiles");
+            expect_header(request, ":path", http_paths[signal]);
             expect_header(request, "host", "example.org");
             expect_header(request, "content-type", "application/x-protobuf");
             expect_header(request, "content-encoding", c == 0 ? "" : compression_names[c]);

@@ -1,4 +1,5 @@
 #include "core/data/json.h"
+#include "core/data/signals.h"
 #include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
 
@@ -25,8 +26,7 @@ static char *process(enum signal signal, const char *actions, const char *json, 
     assert_int_equal(probe.settled, 1);
     assert_int_equal(f.recorder.count, 1);
     struct slice got = slice_of(f.recorder.items[0].bytes, f.recorder.items[0].size);
-    json_from_protobuf(signal == SIGNAL_TRACES ? JSON_TRACES_REQUEST : JSON_PROFILES_REQUEST, got,
-                       &out);
+    json_from_protobuf(signal_traits(signal)->request, got, &out);
     if (same_bytes)
         *same_bytes = slice_equal(got, buffer_slice(request));
     fixture_deinit(&f);
@@ -131,14 +131,14 @@ static const struct edit {
 
 static char *request_of(enum signal signal, const char *attributes)
 {
+    static const char *const groups[SIGNAL_COUNT] = {"Spans", "Profiles", "Metrics", "Logs"};
     struct text out = {0};
     text_printf(&out,
                 "{\"resource%s\":[{\"resource\":{%s%s%s\"droppedAttributesCount\":7},\"scope%s\":[{"
                 "\"scope\":{\"name\":"
                 "\"n\"}}],\"schemaUrl\":\"s\"}]}",
-                signal == SIGNAL_TRACES ? "Spans" : "Profiles",
-                *attributes ? "\"attributes\":[" : "", attributes, *attributes ? "]," : "",
-                signal == SIGNAL_TRACES ? "Spans" : "Profiles");
+                groups[signal], *attributes ? "\"attributes\":[" : "", attributes,
+                *attributes ? "]," : "", groups[signal]);
     return out.data;
 }
 

@@ -204,6 +204,88 @@ static void test_fields(void **state)
 #define OF_300 " is outside the location_table, which has 300 entries"
 #define OUTSIDE(table) " is outside the " table ", which has 2 entries"
 
+/* A metric with these fields; with data (a number) of one point */
+#define METRIC(fields) "1{2{2{" fields "}}}"
+#define POINT(data, fields) METRIC(data "{1{" fields "}}")
+#define THE_METRIC "resource_metrics[0].scope_metrics[0].metrics[0]"
+
+static const struct scan_case metrics_cases[] = {
+    {"", ACCEPTED},
+    {"1{1{1{1\"k\" 2{1\"v\"}}} 3\"schema\"}", ACCEPTED},
+    {METRIC("1\"n\" 2\"d\" 3\"u\" 12{1\"k\" 2{3=1}}"), ACCEPTED},
+    {METRIC("1xff"), THE_METRIC ".name: is not valid UTF-8"},
+    {POINT("5", "2#1 3#2 4#3 7{1\"k\" 2{1\"v\"}} 8=1"), ACCEPTED},
+    {POINT("7", "5{2#1 4" SPAN_ID " 5" TRACE_ID " 6#1} 6#4"), ACCEPTED},
+    {POINT("5", "5{4x01}"), THE_METRIC ".gauge.data_points[0].exemplars[0].span_id: has 1 bytes, "
+                                       "must have 8 or none"},
+    {METRIC("5{} 5{}"), THE_METRIC ".gauge: must not appear more than once"},
+    {POINT("9", "6[#1 2] 7[#3]"), ACCEPTED},
+    {POINT("9", "6#1 6#2 7#3"), ACCEPTED}, /* not packed */
+    {POINT("9", "6x00"),
+     THE_METRIC ".histogram.data_points[0].bucket_counts[0]: the packed numbers "
+                "are truncated, or one is longer than 10 bytes"},
+    {POINT("9", "6=1"), THE_METRIC ".histogram.data_points[0].bucket_counts[0]: has the wrong wire "
+                                   "type: 0"},
+    {POINT("10", "6=3 8{1=1 2[1 2 3]} 9{2=7} 14#1"), ACCEPTED},
+    {POINT("10", "8{2x80}"), THE_METRIC
+     ".exponential_histogram.data_points[0].positive.bucket_counts[0]: the packed numbers are "
+     "truncated, or one is longer than 10 bytes"},
+    {POINT("11", "6{1#1 2#2} 6{}"), ACCEPTED},
+};
+
+static void test_metrics(void **state)
+{
+    (void)state;
+    CHECK(scan_metrics, metrics_cases);
+}
+
+#define RECORD(fields) "1{2{2{" fields "}}}"
+#define THE_RECORD "resource_logs[0].scope_logs[0].log_records[0]"
+
+static const struct scan_case logs_cases[] = {
+    {"", ACCEPTED},
+    {RECORD("1#1 11#2 2=9 3\"INFO\" 5{1\"body\"} 6{1\"k\" 2{4#1}} 7=1 8%1 9" TRACE_ID " 10" SPAN_ID
+            " 12\"e\""),
+     ACCEPTED},
+    {RECORD("5{6{1{1\"k\" 2{5{1{1xff}}}}}}"), THE_RECORD
+     ".body.kvlist_value.values[0].value.array_value.values[0].string_value: is not valid "
+     "UTF-8"},
+    {RECORD("9x00"), THE_RECORD ".trace_id: has 1 bytes, must have 16 or none"},
+    {RECORD("8=1"), THE_RECORD ".flags: has the wrong wire type: 0"},
+};
+
+static void test_logs(void **state)
+{
+    (void)state;
+    CHECK(scan_logs, logs_cases);
+}
+
+/* Data points of all five kinds count, and nothing else. */
+static void test_counts_of_relayed_signals(void **state)
+{
+    (void)state;
+    static const struct {
+        scan_function *scan;
+        const char *request;
+        uint32_t groups, items;
+    } cases[] = {
+        {scan_metrics,
+         "1{2{2{5{1{} 1{5{}}}} 2{7{1{}}}}} 1{} 1{2{2{9{1{}}} 2{10{1{}}} 2{11{1{6{}}}}}}", 3, 6},
+        {scan_metrics, METRIC("5{1{}} 7{1{}}"), 1, 2},
+        {scan_logs, "1{2{2{} 2{5{}}} 2{2{}}} 1{2{}}", 2, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct text request = wire_text(cases[i].request);
+        struct scan_result result;
+        struct error err;
+        assert_true(scan_twice(cases[i].scan, wire_text_slice(&request), scan_limits_default,
+                               &result, &err));
+        assert_int_equal(result.groups, cases[i].groups);
+        assert_int_equal(result.items, cases[i].items);
+        text_deinit(&request);
+    }
+}
+
 static const struct scan_case profiles_cases[] = {
     {"", ACCEPTED},
     {"2{}", ACCEPTED},
@@ -779,6 +861,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_structure),
         cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_counts_of_relayed_signals),
         cmocka_unit_test(test_profiles),
         cmocka_unit_test(test_v19),
         cmocka_unit_test(test_every_place_in_a_list),

@@ -27,12 +27,12 @@ struct known_span {
 
 struct flow {
     struct fixture fixture;
-    struct fixture_place *places[SIGNAL_COUNT];
+    struct fixture_place *places[SIGNAL_OPENED_COUNT];
     const char *prefix;
     enum signal signal; /* of the request being sent */
     struct known_span *spans;
     size_t span_count;
-    unsigned requests[SIGNAL_COUNT];
+    unsigned requests[SIGNAL_OPENED_COUNT];
     uint64_t samples;
     uint64_t named; /* samples with a span id */
     uint64_t known; /* whose span was recorded */

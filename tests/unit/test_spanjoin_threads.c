@@ -18,7 +18,7 @@ extern const struct component_type spanjoin_processor_type;
 
 enum { WORKERS = 2, ROUNDS = 150, SPANS_EACH = 8, SAMPLES_EACH = 6 };
 
-static _Atomic uint64_t items_out[SIGNAL_COUNT];
+static _Atomic uint64_t items_out[SIGNAL_OPENED_COUNT];
 
 static void count_items(struct node *node, struct batch *batch)
 {
@@ -58,7 +58,7 @@ struct driver {
     struct node *source;
     uint64_t random;
     unsigned rounds;
-    uint64_t items[SIGNAL_COUNT];
+    uint64_t items[SIGNAL_OPENED_COUNT];
     sem_t *done;
 };
 
@@ -136,7 +136,7 @@ static void drive(struct graph *graph, struct worker *workers, uint64_t *items_i
     assert_true(graph_wait_drained(graph, 20 * SECOND));
     sem_destroy(&done);
     for (unsigned i = 0; i < WORKERS; i++)
-        for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
             items_in[signal] += drivers[i].items[signal];
 }
 
@@ -161,9 +161,9 @@ static void join_on_two_workers(void)
     struct graph *graph = graph_new(config, &process, &err);
     if (!graph || !graph_start(graph, &err))
         fail_msg("%s", err.text);
-    uint64_t items_in[SIGNAL_COUNT] = {0};
+    uint64_t items_in[SIGNAL_OPENED_COUNT] = {0};
     drive(graph, workers, items_in);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         assert_int_equal(atomic_load(&items_out[signal]), items_in[signal]);
     assert_true(metrics_value(process.metrics, "profcol_spanjoin_samples_joined",
                               "spanjoin=\"spanjoin\"") > 0);

@@ -20,7 +20,7 @@ struct step {
 
 struct sequence {
     struct fixture fixture;
-    struct fixture_place *places[SIGNAL_COUNT];
+    struct fixture_place *places[SIGNAL_OPENED_COUNT];
     struct step steps[SEQUENCE_MAX];
     size_t count;
 };
@@ -29,7 +29,7 @@ static void start(struct sequence *sequence, const struct component_type *type, 
                   const char *yaml)
 {
     fixture_init(&sequence->fixture, 1);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         sequence->places[signal] =
             fixture_place(&sequence->fixture, type, id, yaml, signal_name((enum signal)signal),
                           (enum signal)signal);
