@@ -16,8 +16,8 @@ enum {
 };
 
 #define SECOND INT64_C(1000000000)
-#define PING_MIN_TIME_NS (5 * 60 * SECOND)
-#define KEEPALIVE_TIME_NS (2 * 60 * 60 * SECOND)
+#define PING_MIN_TIME_NS (SECOND * 60 * 5)
+#define KEEPALIVE_TIME_NS (SECOND * 60 * 60 * 2)
 
 #define MIDDLEWARES_HELP                                                                           \
     "Must be empty: profcol has no extensions that change requests on their way."
