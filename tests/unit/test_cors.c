@@ -416,7 +416,7 @@ static void split(struct list *list, const char *text)
 {
     list->strings = (struct config_strings){list->items, 0};
     assert_true(strlen(text) < sizeof list->text);
-    strcpy(list->text, text);
+    memcpy(list->text, text, strlen(text) + 1);
     char *rest;
     for (char *item = strtok_r(list->text, "|", &rest); item; item = strtok_r(NULL, "|", &rest))
         list->items[list->strings.count++] = item;
