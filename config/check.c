@@ -105,6 +105,11 @@ const struct config_component *config_check_extension(struct config_check *check
     return found && found->used ? found : NULL;
 }
 
+bool config_check_wants_files(const struct config_check *check)
+{
+    return check->files;
+}
+
 struct arena *config_check_arena(struct config_check *check)
 {
     return check->arena;

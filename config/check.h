@@ -35,6 +35,9 @@ bool config_check_is_used(const struct config_check *check);
  * settings are decoded, if config_component.is_decoded, but its own `check` may run later. */
 const struct config_component *config_check_extension(struct config_check *check, const char *key,
                                                       const char *what, const char *id);
+/* Whether files that the settings name are to be looked at: a warning says what is wrong with
+ * them. */
+bool config_check_wants_files(const struct config_check *check);
 /* Returns the configuration's arena, for values that `check` derives. */
 struct arena *config_check_arena(struct config_check *check);
 

@@ -26,6 +26,8 @@ struct config_options {
     /* Also report components that no pipeline uses, and treat warnings as errors (validate
      * --strict). */
     bool strict;
+    /* Also warn about certificates and keys that cannot be used here (validate). */
+    bool files;
 };
 
 /* Loads and merges the sources, left to right. types: NULL-terminated. uris: as given with

@@ -2,6 +2,7 @@
 
 #include "config/decode_value.h"
 #include "config/node.h"
+#include "config/renamed.h"
 #include "config/suggest.h"
 #include "config/yaml_tree.h"
 
@@ -117,6 +118,11 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
 {
     struct arena *arena = check->arena;
     const char *written = config_quote(arena, key->text);
+    const char *hint = config_renamed(path, key->text);
+    if (hint) {
+        config_error_at(check, key->place, path, "unknown key %s: %s", written, hint);
+        return;
+    }
     struct known_keys known = {0};
     collect_keys(&known, fields);
     if (optional && known.count < sizeof known.names / sizeof known.names[0])

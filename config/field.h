@@ -82,8 +82,10 @@ struct field {
                    */
     const char *replaced_by; /* the new key of a deprecated one, which still works: a warning names
                                 the new key once */
-    bool ignored; /* accepted and checked because the Collector has it, but without effect; the
-                     reference and a warning say so */
+    bool ignored;  /* accepted and checked because the Collector has it, but without effect; the
+                      reference and a warning say so */
+    bool unlisted; /* not in the reference: for keys that the Collector accepts and does not use
+                      either */
 };
 
 /* The offset of a member. If the member has another type than CTYPE, the array size of -1 stops the

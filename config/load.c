@@ -183,6 +183,7 @@ static void load(struct config_check *check, const struct source_text *texts, si
         return;
     assert(root->kind == CONFIG_NODE_MAP); /* read_tree returns nothing else */
     check->config->root = root;
+    check->files = options.files;
     decode(check, root);
     if (options.strict && check->error_count == 0)
         config_warn_unused(check);

@@ -62,6 +62,8 @@ struct config_check {
     size_t expanded_bytes;
     bool stopped; /* a limit was reached, or nothing is left to check */
 
+    bool files; /* config_options.files */
+
     bool is_refused; /* because of errors, or of warnings (--strict) */
 
     unsigned

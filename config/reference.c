@@ -145,6 +145,8 @@ static void append_row(struct text *out, const char *prefix, const struct field 
 static void append_rows(struct text *out, const char *prefix, const struct field *fields)
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
+        if (field->unlisted)
+            continue;
         if (field->inlined) {
             assert(field->block); /* an inlined field has no row of its own */
             append_rows(out, prefix, field->block);

@@ -383,6 +383,8 @@ bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint
     assert(host_size > 0 && why_size > 0);
     const uint8_t *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
     bool bracketed = text.size && text.data[0] == '[';
+    if (text.size && memmem(text.data, text.size, "://", 3))
+        return refuse(why, why_size, text, "expected host:port, without a scheme such as http://");
     if (!colon || (bracketed && colon > text.data && colon[-1] != ']'))
         return refuse(why, why_size, text, "the port is missing; write host:port");
     struct slice name = slice_of(text.data, (size_t)(colon - text.data));

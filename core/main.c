@@ -41,7 +41,9 @@ static const char usage[] =
     "for errors\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long held data may be delivered after SIGTERM; default 20s\n"
-    "  --feature-gates LIST    accepted for compatibility with the Collector; profcol has none\n"
+    "  --feature-gates LIST    for the Collector's command line: profcol has none, and always "
+    "carries\n"
+    "                          profiles; warns about others than service.profilesSupport\n"
     "  --version, -v           print the version\n"
     "  --help, -h              print this\n";
 
@@ -131,6 +133,21 @@ static bool read_signals(struct arguments *arguments, const char *list)
     }
 }
 
+/* "a,+b,-c". Profiles need a gate in the Collector; no other gate of it means anything here. */
+static void read_gates(const char *list)
+{
+    for (const char *next = list; *next; next += *next == ',') {
+        size_t size = strcspn(next, ",");
+        struct slice gate = slice_of(next, size);
+        next += size;
+        if (gate.size > 0 && gate.data[0] == '+')
+            gate = slice_of(gate.data + 1, gate.size - 1);
+        if (gate.size > 0 && !slice_is(gate, "service.profilesSupport"))
+            fprintf(stderr, "Warning: --feature-gates: profcol has no gate \"%.*s\"; ignored\n",
+                    SLICE_ARG(gate));
+    }
+}
+
 static bool take_option(struct arguments *arguments, int option)
 {
     uint64_t workers;
@@ -158,6 +175,7 @@ static bool take_option(struct arguments *arguments, int option)
             return complain("--drain-timeout %s: must be a duration like 20s", optarg);
         return true;
     case OPTION_GATES:
+        read_gates(optarg);
         return true;
     default:
         fprintf(stderr, "Run `profcol --help` for the usage.\n"); /* getopt has printed the error */
@@ -225,7 +243,12 @@ static int command_run(struct arguments *arguments)
 
 static int command_validate(struct arguments *arguments)
 {
+    bool is_built_in = arguments->uri_count == 0;
+    arguments->options.files = true;
     struct config *config = load(arguments);
+    if (config && is_built_in)
+        printf("The built-in configuration is valid%s; --config names another one.\n",
+               arguments->set_count > 0 ? " with --set" : "");
     config_free(config);
     return config ? 0 : 1;
 }

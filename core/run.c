@@ -44,6 +44,8 @@ static void block_signals(sigset_t *signals)
     sigaddset(signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
 }
 
 static int wait_for_signal_until(const sigset_t *signals, uint64_t wait_ns)

@@ -52,7 +52,7 @@ static bool is_given(const char *text)
 
 static void check_token(const char *token, struct config_check *check, const char *key)
 {
-    if (!http_is_field_value(slice_of_string(token)))
+    if (!http_is_trimmed_value(slice_of_string(token)))
         config_check_error(check, key, "the token contains what a header must not contain");
 }
 
@@ -75,13 +75,13 @@ static void check_bearer(void *config, struct config_check *check)
         check_token(settings->token, check, "token");
     for (size_t i = 0; i < count; i++)
         check_token(settings->tokens.items[i], check, "tokens");
-    if (!http_is_token(slice_of_string(settings->header)))
+    if (!http_is_field_name(slice_of_string(settings->header)))
         config_check_error(check, "header", "\"%s\" cannot be the name of a header",
                            settings->header);
     else if (!auth_header_is_allowed(settings->header))
         config_check_error(check, "header", "the header \"%s\" is set by profcol",
                            settings->header);
-    if (!http_is_field_value(slice_of_string(settings->scheme)))
+    if (!http_is_trimmed_value(slice_of_string(settings->scheme)))
         config_check_error(check, "scheme", "contains what a header must not contain");
     settings->header_lower = arena_lower_case(config_check_arena(check), settings->header);
 }
@@ -162,7 +162,7 @@ static void read_lines(struct values *values, const char *scheme, const char *te
         const char *line = text + strspn(text, " \t\r");
         size_t size = strcspn(line, " \t\r\n");
         struct slice token = slice_of(line, size);
-        if (size > 0 && http_is_field_value(token))
+        if (size > 0 && http_is_trimmed_value(token))
             add_value(values, scheme, token);
         text = line + strcspn(line, "\n");
         text += *text == '\n';

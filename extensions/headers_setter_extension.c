@@ -91,7 +91,7 @@ static void check_source(const struct header_setting *header, struct config_chec
         report(check, i, "",
                "invalid header source, must be only one of 'from_context', 'from_attribute', "
                "'value', or 'value_file'");
-    if (header->value && !http_is_field_value(slice_of_string(header->value)))
+    if (header->value && !http_is_trimmed_value(slice_of_string(header->value)))
         report(check, i, "::value", "contains what a header must not contain");
 }
 

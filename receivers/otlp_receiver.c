@@ -211,6 +211,13 @@ static bool accept_grpc_head(struct otlp_receiver *receiver, struct exchange *ex
     return false;
 }
 
+/* The Collector's mux answers "//v1/traces" with a redirect, known or not. */
+static void refuse_path(struct exchange *exchange)
+{
+    if (!exchange_redirect(exchange))
+        respond_text(exchange, 404, "404 page not found\n");
+}
+
 static bool accept_http_head(struct otlp_receiver *receiver, struct exchange *exchange)
 {
     int signal = signal_of_http_path(receiver, exchange_path(exchange));
@@ -218,7 +225,7 @@ static bool accept_http_head(struct otlp_receiver *receiver, struct exchange *ex
     bool is_json = http_is_media_type(content_type, "application/json");
     struct verdict why;
     if (signal < 0)
-        respond_text(exchange, 404, "404 page not found\n");
+        refuse_path(exchange);
     else if (!slice_is(exchange_method(exchange), "POST"))
         respond_text(exchange, 405, "405 method not allowed, supported: [POST]");
     else if (!is_json && !http_is_media_type(content_type, "application/x-protobuf"))

@@ -6,6 +6,7 @@
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
 #include "core/net/h2_guard.h"
+#include "core/net/h2_message.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -17,14 +18,15 @@ enum {
     STREAM_WINDOW_BYTES = 1024 * 1024,
     CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024,
     FRAME_BYTES = 256 * 1024, /* longer frames let more of the body be read directly */
-    SEND_BATCH_BYTES = 64 * 1024,
     FIRST_SETTINGS_S = 10,
     HEADER_BLOCK_S = 10,
     IDLE_S = 300,
     WRITE_S = 30,
     RESET_DELAY_MS = 50,
     DRAIN_NOTICE_S = 1,
-    ANSWER_HEADERS_MAX = 32,
+    ANSWER_HEADERS_MAX = 64, /* server_settings.c limits the configured ones */
+    PING_STRIKES_MAX = 2,
+    PING_WITHOUT_STREAM_S = 2 * 60 * 60,
 };
 
 struct h2 {
@@ -34,15 +36,19 @@ struct h2 {
     struct exchange *block_exchange; /* whose head is being received; NULL: none */
     size_t block_bytes;              /* of the header block being received */
     size_t block_fields;
-    bool block_refused;   /* it exceeds the limits of a head */
-    uint64_t block_ns;    /* when the block began; 0: none */
-    uint32_t data_length; /* of the current DATA frame; 0: another frame, or padded */
-    uint32_t next_length; /* of the frames that probably follow it; 0: it ends its stream */
-    uint32_t data_left;   /* rest of data_length, once a part was received */
+    struct h2_message block; /* what its fields say */
+    bool block_refused;      /* it exceeds the limits of a head */
+    uint64_t block_ns;       /* when the block began; 0: none */
+    uint32_t data_length;    /* of the current DATA frame; 0: another frame, or padded */
+    uint32_t next_length;    /* of the frames that probably follow it; 0: it ends its stream */
+    uint32_t data_left;      /* rest of data_length, once a part was received */
     int32_t data_stream;
     const uint8_t *direct; /* input that was read directly into the body */
     uint64_t idle_ns;      /* when the last stream ended */
     uint64_t ping_ns;      /* when our unanswered keepalive PING was sent; 0: none */
+    uint64_t pinged_ns;    /* when the client's last PING arrived; 0: none yet */
+    uint8_t ping_strikes;  /* PINGs that came too early since our last answer */
+    bool has_answered;     /* HEADERS or DATA were sent since the client's last PING */
     uint64_t drain_ns;     /* when draining began; 0: not draining */
     bool settled;          /* the client's SETTINGS have arrived */
     bool goaway_sent;      /* the last GOAWAY was sent: no more streams */
@@ -123,6 +129,20 @@ static void drop_head(struct connection *connection)
     server_exchange_free(exchange);
 }
 
+/* Resets the stream of a malformed request (RFC 9113, section 8.1.1). The exchange goes when the
+ * stream closes, because input may be under way that was read directly into its body. */
+static void refuse_malformed(struct connection *connection, struct exchange *exchange)
+{
+    struct h2 *h2 = connection->session;
+    if (exchange->malformed)
+        return;
+    exchange->malformed = true;
+    if (h2->block_exchange == exchange)
+        h2->block_exchange = NULL;
+    nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, exchange->stream_id,
+                              NGHTTP2_PROTOCOL_ERROR);
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
     struct connection *connection = user_data;
@@ -130,6 +150,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     h2->block_bytes = h2->block_fields = 0;
     h2->block_refused = false;
     h2->block_exchange = NULL;
+    h2_message_begin(&h2->block, frame->headers.cat != NGHTTP2_HCAT_REQUEST);
     h2->block_ns = now_of(connection);
     server_connection_watch(connection, h2->block_ns + HEADER_BLOCK_S * SECOND_NS);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
@@ -218,45 +239,36 @@ static int take_field(struct connection *connection, struct slice name, struct s
     return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
-                     void *user_data)
+/* Handles a field that is not kept. It counts like the others. */
+static int skip_field(struct connection *connection, struct slice name, struct slice value)
 {
-    (void)session;
-    (void)frame;
-    (void)flags;
-    return take_field(user_data, slice_of(name, name_size), slice_of(value, value_size));
-}
-
-/* Ignores invalid headers, except grpc-timeout: the client gets an error for an invalid timeout. */
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
-                             const uint8_t *name, size_t name_size, const uint8_t *value,
-                             size_t value_size, uint8_t flags, void *user_data)
-{
-    (void)session;
-    (void)frame;
-    (void)flags;
-    struct slice name_slice = slice_of(name, name_size);
-    struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
-    if (slice_is(name_slice, "grpc-timeout"))
-        return take_field(connection, name_slice, slice_of(value, value_size));
-    admit_field(connection, name_slice, slice_of(value, value_size));
+    admit_field(connection, name, value);
     return h2->terminated ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int64_t content_length(const struct exchange *exchange)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_data,
+                     size_t name_size, const uint8_t *value_data, size_t value_size, uint8_t flags,
+                     void *user_data)
 {
-    struct slice value = http_header_get(&exchange->headers, "content-length");
-    if (value.size == 0 || value.size > 18)
-        return -1;
-    int64_t length = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9')
-            return -1;
-        length = length * 10 + (value.data[i] - '0');
+    (void)flags;
+    struct connection *connection = user_data;
+    struct h2 *h2 = connection->session;
+    struct slice name = slice_of(name_data, name_size), value = slice_of(value_data, value_size);
+    switch (h2_message_field(&h2->block, name, value)) {
+    case H2_FIELD_GOOD:
+        break;
+    case H2_FIELD_IGNORED: /* except grpc-timeout: an invalid one gets an error */
+        return slice_is(name, "grpc-timeout") ? take_field(connection, name, value)
+                                              : skip_field(connection, name, value);
+    case H2_FIELD_MALFORMED: {
+        struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
+        if (exchange)
+            refuse_malformed(connection, exchange);
+        return skip_field(connection, name, value);
     }
-    return length;
+    }
+    return take_field(connection, name, value);
 }
 
 static void refuse_head(struct exchange *exchange)
@@ -283,9 +295,25 @@ static void on_request_head(struct connection *connection, struct exchange *exch
         server_exchange_refuse_head(exchange, 400, &verdict);
         return;
     }
-    server_exchange_head_done(exchange, content_length(exchange));
+    server_exchange_head_done(exchange, exchange->announced);
     if (exchange->state == EXCHANGE_BODY)
         server_connection_watch(connection, server_exchange_body_deadline(exchange));
+}
+
+/* Whether the frames so far add up to a request. */
+static bool is_well_formed(const struct h2 *h2, const nghttp2_frame *frame,
+                           struct exchange *exchange)
+{
+    bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (h2->block.is_trailers) {
+        if (!ends)
+            return false;
+    } else {
+        if (!h2_message_is_complete(&h2->block))
+            return false;
+        exchange->announced = h2->block.content_length;
+    }
+    return !ends || exchange->announced < 0 || exchange->announced == exchange->arrived;
 }
 
 static void on_headers_received(struct connection *connection, const nghttp2_frame *frame,
@@ -295,8 +323,12 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
     h2->block_ns = 0;
     h2->block_exchange = NULL;
     h2_limits_on_block(&h2->guard.limits, frame->hd.length);
-    if (!exchange)
+    if (!exchange || exchange->malformed)
         return;
+    if (!is_well_formed(h2, frame, exchange)) {
+        refuse_malformed(connection, exchange);
+        return;
+    }
     bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     exchange->body_complete = ends;
     if (h2->block_refused)
@@ -307,10 +339,15 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
         server_exchange_finish(exchange);
 }
 
-static void on_data_received(const nghttp2_frame *frame, struct exchange *exchange)
+static void on_data_received(struct connection *connection, const nghttp2_frame *frame,
+                             struct exchange *exchange)
 {
-    if (!exchange || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+    if (!exchange || exchange->malformed || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return;
+    if (exchange->announced >= 0 && exchange->announced != exchange->arrived) {
+        refuse_malformed(connection, exchange);
+        return;
+    }
     exchange->body_complete = true;
     if (exchange->state == EXCHANGE_BODY)
         server_exchange_finish(exchange);
@@ -326,11 +363,54 @@ static void say_last_word(struct h2 *h2)
                           NULL, 0);
 }
 
+/* The policy of gRPC-Go (internal/transport/http2_server.go, handlePing): a PING is too early if it
+ * comes less than the configured time after the last one. An answer in between forgives all,
+ * because clients measure the network with a PING for each answer. Returns false if there were too
+ * many. */
+static bool admit_ping(const struct server_options *options, struct h2 *h2, uint64_t now_ns)
+{
+    bool is_idle = h2->exchanges.count == 0 && !options->ping_without_stream;
+    uint64_t least_ns =
+        is_idle ? PING_WITHOUT_STREAM_S * SECOND_NS : (uint64_t)options->ping_min_time_ns;
+    bool is_early = h2->pinged_ns > 0 && now_ns < h2->pinged_ns + least_ns;
+    if (h2->has_answered)
+        h2->ping_strikes = 0;
+    else if (is_early)
+        h2->ping_strikes++;
+    h2->has_answered = false;
+    h2->pinged_ns = now_ns;
+    return h2->ping_strikes <= PING_STRIKES_MAX;
+}
+
+/* gRPC clients know this text, and then ping half as often. */
+static void refuse_pings(struct connection *connection)
+{
+    static const uint8_t why[] = "too_many_pings";
+    struct h2 *h2 = connection->session;
+    if (h2->terminated)
+        return;
+    h2->terminated = true;
+    h2->reason = CLOSE_TOO_MANY_PINGS;
+    nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(h2->session),
+                          NGHTTP2_ENHANCE_YOUR_CALM, why, sizeof why - 1);
+    server_connection_mark_dirty(connection);
+}
+
+static void on_ping(struct connection *connection)
+{
+    struct h2 *h2 = connection->session;
+    const struct server_options *options = &connection->part->server->options;
+    h2->idle_ns = now_of(connection); /* a PING keeps the connection from being idle */
+    if (options->ping_min_time_ns > 0 && !admit_ping(options, h2, now_of(connection)))
+        refuse_pings(connection);
+}
+
 static void on_ping_received(struct connection *connection, const nghttp2_frame *frame)
 {
     struct h2 *h2 = connection->session;
     if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
-        h2->idle_ns = now_of(connection); /* a PING keeps the connection from being idle */
+        on_ping(connection);
     else if (h2->drain_ns && memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
         say_last_word(h2);
 }
@@ -346,7 +426,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         on_headers_received(connection, frame, exchange);
         break;
     case NGHTTP2_DATA:
-        on_data_received(frame, exchange);
+        on_data_received(connection, frame, exchange);
         break;
     case NGHTTP2_SETTINGS:
         h2->settled = true;
@@ -377,7 +457,12 @@ static int on_data_chunk_recv(nghttp2_session *session, uint8_t flags, int32_t s
     }
     h2_limits_on_payload(&h2->guard.limits, size);
     struct exchange *exchange = exchange_of(session, stream_id);
-    if (!exchange || exchange->state != EXCHANGE_BODY)
+    if (!exchange)
+        return 0;
+    exchange->arrived += (int64_t)size;
+    if (exchange->announced >= 0 && exchange->arrived > exchange->announced)
+        refuse_malformed(connection, exchange);
+    if (exchange->malformed || exchange->state != EXCHANGE_BODY)
         return 0;
     if (data == h2->direct)
         server_exchange_body_filled(exchange, size);
@@ -452,6 +537,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     h2_limits_on_sent(&h2->guard.limits, frame->hd.type);
+    h2->has_answered |= frame->hd.type <= NGHTTP2_HEADERS; /* DATA is 0 */
     if (ends_stream(frame)) {
         struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
         if (exchange && !exchange->body_complete)
@@ -479,7 +565,7 @@ static void h2_output(struct connection *connection)
         batch->size = 0;
         ssize_t n = 0;
         const uint8_t *frame;
-        while (batch->size < SEND_BATCH_BYTES &&
+        while (batch->size < connection->part->server->options.write_buffer_bytes &&
                (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
             outgoing_add(batch, frame, (size_t)n);
         if (n < 0)
@@ -700,8 +786,7 @@ static void submit(struct exchange *exchange, const nghttp2_nv *fields, size_t c
 static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t count,
                          struct slice name, struct slice value)
 {
-    if (count == ANSWER_HEADERS_MAX || names->capacity - names->size < name.size)
-        return count;
+    assert(count < ANSWER_HEADERS_MAX && names->capacity - names->size >= name.size);
     uint8_t *lower = names->data + names->size;
     for (size_t i = 0; i < name.size; i++) {
         uint8_t c = name.data[i];
@@ -715,7 +800,7 @@ static size_t add_fields(struct outgoing *names, nghttp2_nv *fields, size_t coun
 static void h2_answer(struct exchange *exchange, const struct answer *answer)
 {
     assert(answer->status >= 200); /* HTTP/2 needs no interim answers */
-    enum { NAME_BYTES = 2048 };
+    enum { NAME_BYTES = 8192 };
     struct server_part *part = exchange->part;
     const struct config_pairs *pairs = &part->server->options.response_headers;
     struct outgoing *names = &part->scratch;
@@ -734,9 +819,12 @@ static void h2_answer(struct exchange *exchange, const struct answer *answer)
         fields[count++] = field(SLICE("content-length"), slice_of(length, (size_t)length_size));
     for (size_t i = 0; i < answer->extra_count; i++)
         count = add_fields(names, fields, count, answer->extra[i].name, answer->extra[i].value);
+    for (size_t i = 0; i < answer->cors_count; i++)
+        count = add_fields(names, fields, count, answer->cors[i].name, answer->cors[i].value);
     for (size_t i = 0; i < pairs->count; i++)
-        count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
-                           slice_of_string(pairs->items[i].value));
+        if (!server_answer_has(answer, pairs->items[i].name))
+            count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
+                               http_trim(slice_of_string(pairs->items[i].value)));
     bool has_data = answer->body.size > 0 && !exchange->method_is_head;
     if (has_data)
         memcpy(answer_room(exchange, answer->body.size), answer->body.data, answer->body.size);
@@ -944,13 +1032,13 @@ static void make_shared(void)
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk_recv);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame_recv);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
     nghttp2_option_set_no_closed_streams(option, 1);
+    nghttp2_option_set_no_http_messaging(option, 1); /* h2_message.h has the rules */
     nghttp2_option_set_max_reserved_remote_streams(option, 0);
 }
 

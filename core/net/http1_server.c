@@ -15,6 +15,10 @@ enum {
     FIRST_HEAD_S = 10,
     KEEP_ALIVE_S = 60,
     EMPTY_LINES_MAX = 4, /* allowed before a request line (RFC 9112, section 2.2) */
+    /* The rest of a refused request's body is read and thrown away up to here, as net/http does, so
+     * that the connection can be used again. */
+    SKIP_MAX_BYTES = 256 * 1024,
+    SKIP_S = 5,
 };
 
 enum http1_state {
@@ -22,19 +26,25 @@ enum http1_state {
     HTTP1_BODY, /* a body with Content-Length */
     HTTP1_CHUNKED,
     HTTP1_WAITING, /* waiting for the answer */
-    HTTP1_OVER,    /* no more input is processed */
+    HTTP1_SKIP,    /* the request was answered before its body had arrived; the body is skipped */
+    HTTP1_SKIP_CHUNKED,
+    HTTP1_OVER, /* no more input is processed */
 };
 
 struct http1 {
     struct exchange *exchange;
     uint8_t state;
     uint8_t empty_lines;
-    bool keep_alive;  /* as requested by the client */
-    bool old_version; /* HTTP/1.0 */
+    bool keep_alive;    /* as requested by the client */
+    bool old_version;   /* HTTP/1.0 */
+    bool is_chunked;    /* the body of this request */
+    bool may_hold_body; /* the client waits for "100 Continue", and perhaps never sends the body */
     bool processing;
     struct http1_scan scan;
     struct http1_chunked chunked;
     uint64_t remaining; /* of the body */
+    size_t skip_left;   /* bytes of a chunked body that may still be skipped */
+    uint64_t skip_ns;   /* time by which the body must be skipped */
     uint64_t head_ns;   /* time of the first byte of this head; 0: none yet */
     uint64_t idle_ns;   /* time of the end of the last request; 0: there was none */
     struct outgoing pending;
@@ -55,6 +65,7 @@ static const char *reason_phrase(int status)
         {200, "OK"},
         {204, "No Content"},
         {304, "Not Modified"},
+        {307, "Temporary Redirect"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},
@@ -108,12 +119,14 @@ static void put_length(struct outgoing *out, size_t length)
     outgoing_add(out, line, (size_t)size);
 }
 
-static void put_configured(struct server *server, struct outgoing *out)
+static void put_configured(const struct server *server, const struct answer *answer,
+                           struct outgoing *out)
 {
     const struct config_pairs *pairs = &server->options.response_headers;
     for (size_t i = 0; i < pairs->count; i++)
-        put_header(out, slice_of_string(pairs->items[i].name),
-                   slice_of_string(pairs->items[i].value));
+        if (!server_answer_has(answer, pairs->items[i].name))
+            put_header(out, slice_of_string(pairs->items[i].name),
+                       http_trim(slice_of_string(pairs->items[i].value)));
 }
 
 static void write_answer(struct connection *connection, const struct answer *answer,
@@ -128,7 +141,9 @@ static void write_answer(struct connection *connection, const struct answer *ans
         put_length(out, answer->body.size);
     for (size_t i = 0; i < answer->extra_count; i++)
         put_header(out, answer->extra[i].name, answer->extra[i].value);
-    put_configured(connection->part->server, out);
+    for (size_t i = 0; i < answer->cors_count; i++)
+        put_header(out, answer->cors[i].name, answer->cors[i].value);
+    put_configured(connection->part->server, answer, out);
     put(out, persistence);
     put(out, "\r\n");
     if (!without_body)
@@ -136,13 +151,21 @@ static void write_answer(struct connection *connection, const struct answer *ans
     server_connection_send(connection, slice_of(out->data, out->size));
 }
 
+/* Whether the connection can serve another request after this one. Whether a chunked body is too
+ * long shows later. */
+static bool is_skippable(const struct http1 *http1)
+{
+    return http1->exchange->body_complete ||
+           (!http1->may_hold_body && (http1->is_chunked || http1->remaining <= SKIP_MAX_BYTES));
+}
+
 static void http1_answer(struct exchange *exchange, const struct answer *answer)
 {
     struct connection *connection = exchange->connection;
     struct http1 *http1 = connection->session;
     assert(http1->exchange == exchange); /* one request at a time */
-    if (!exchange->body_complete || connection->eof || connection->part->draining ||
-        connection->part->server->options.no_keep_alive)
+    if (!is_skippable(http1) || answer->status == 413 || connection->eof ||
+        connection->part->draining || connection->part->server->options.no_keep_alive)
         http1->keep_alive = false;
     const char *persistence = "";
     if (!http1->keep_alive)
@@ -162,8 +185,9 @@ static void refuse(struct connection *connection, int status, enum close_reason 
     assert(!http1->exchange);
     char text[64];
     int size = snprintf(text, sizeof text, "%d %s", status, reason_phrase(status));
-    struct answer answer = {status, "text/plain; charset=utf-8", slice_of(text, (size_t)size), NULL,
-                            0};
+    struct answer answer = {.status = status,
+                            .content_type = "text/plain; charset=utf-8",
+                            .body = slice_of(text, (size_t)size)};
     http1->state = HTTP1_OVER;
     write_answer(connection, &answer, "Connection: close\r\n", false);
     server_connection_finish(connection, reason, true);
@@ -174,8 +198,11 @@ static void refuse_over_budget(struct connection *connection)
     struct http1 *http1 = connection->session;
     assert(!http1->exchange);
     static const struct http_header retry = {SLICE("Retry-After"), SLICE("1")};
-    struct answer answer = {503, "text/plain; charset=utf-8",
-                            SLICE("data refused due to high memory usage"), &retry, 1};
+    struct answer answer = {.status = 503,
+                            .content_type = "text/plain; charset=utf-8",
+                            .body = SLICE("data refused due to high memory usage"),
+                            .extra = &retry,
+                            .extra_count = 1};
     http1->state = HTTP1_OVER;
     server_count_over_budget(connection->part);
     write_answer(connection, &answer, "Connection: close\r\n", false);
@@ -201,6 +228,46 @@ static uint64_t head_deadline(const struct connection *connection)
     return since + server_limit(options->read_header_timeout_ns, FIRST_HEAD_S);
 }
 
+static void expect_head(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    http1->state = HTTP1_HEAD;
+    http1->scan = (struct http1_scan){0};
+    http1->head_ns = 0;
+    http1->idle_ns = connection->part->worker->now_ns;
+    http1->empty_lines = 0;
+    server_connection_watch(connection, head_deadline(connection));
+}
+
+/* Skips the rest of the body of a request that was answered. */
+static void begin_skipping(struct connection *connection)
+{
+    struct http1 *http1 = connection->session;
+    assert(!http1->exchange && (http1->is_chunked || http1->remaining <= SKIP_MAX_BYTES));
+    if (!http1->is_chunked && http1->remaining == 0) {
+        expect_head(connection);
+        return;
+    }
+    http1->state = http1->is_chunked ? HTTP1_SKIP_CHUNKED : HTTP1_SKIP;
+    http1->skip_left = SKIP_MAX_BYTES;
+    http1->skip_ns = connection->part->worker->now_ns + SKIP_S * SECOND_NS;
+    server_connection_watch(connection, http1->skip_ns);
+}
+
+static bool is_skipping(const struct http1 *http1)
+{
+    return http1->state == HTTP1_SKIP || http1->state == HTTP1_SKIP_CHUNKED;
+}
+
+/* Ends a connection whose body is not worth skipping any further. Its request has its answer. */
+static void stop_skipping(struct connection *connection, enum close_reason reason)
+{
+    struct http1 *http1 = connection->session;
+    assert(is_skipping(http1));
+    http1->state = HTTP1_OVER;
+    server_connection_finish(connection, reason, true);
+}
+
 /* After an answer: continues with the next request, or ends the connection. */
 static void leave_exchange(struct connection *connection)
 {
@@ -208,17 +275,14 @@ static void leave_exchange(struct connection *connection)
     assert(http1->exchange->state == EXCHANGE_ANSWERED);
     bool body_was_read = http1->exchange->body_complete;
     drop_exchange(http1);
-    if (http1->keep_alive) {
-        http1->state = HTTP1_HEAD;
-        http1->scan = (struct http1_scan){0};
-        http1->head_ns = 0;
-        http1->idle_ns = connection->part->worker->now_ns;
-        http1->empty_lines = 0;
-        server_connection_watch(connection, head_deadline(connection));
-        return;
+    if (!http1->keep_alive) {
+        http1->state = HTTP1_OVER;
+        server_connection_finish(connection, body_was_read ? CLOSE_DONE : CLOSE_REFUSED, true);
+    } else if (body_was_read) {
+        expect_head(connection);
+    } else {
+        begin_skipping(connection);
     }
-    http1->state = HTTP1_OVER;
-    server_connection_finish(connection, body_was_read ? CLOSE_DONE : CLOSE_REFUSED, true);
 }
 
 static bool was_answered(const struct http1 *http1)
@@ -226,13 +290,11 @@ static bool was_answered(const struct http1 *http1)
     return http1->exchange && http1->exchange->state == EXCHANGE_ANSWERED;
 }
 
-static void begin_body(struct connection *connection, const struct http1_head *head)
+static void begin_body(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
     assert(http1->exchange->state == EXCHANGE_BODY);
-    http1->chunked = (struct http1_chunked){0};
-    http1->remaining = head->content_length;
-    http1->state = head->chunked ? HTTP1_CHUNKED : HTTP1_BODY;
+    http1->state = http1->is_chunked ? HTTP1_CHUNKED : HTTP1_BODY;
     server_connection_watch(connection, server_exchange_body_deadline(http1->exchange));
 }
 
@@ -266,6 +328,10 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
     exchange->body_complete = !has_body;
     http1->keep_alive = head->keep_alive;
     http1->old_version = head->minor == 0;
+    http1->is_chunked = head->chunked;
+    http1->chunked = (struct http1_chunked){0};
+    http1->remaining = head->content_length;
+    http1->may_hold_body = head->expect_continue;
     http1->state = HTTP1_WAITING;
     server_exchange_head_done(exchange, head->chunked ? -1 : (int64_t)head->content_length);
     if (was_answered(http1))
@@ -274,7 +340,8 @@ static void begin_exchange(struct connection *connection, const struct http1_hea
         finish_body(http1);
         return;
     }
-    begin_body(connection, head);
+    begin_body(connection);
+    http1->may_hold_body = false;
     if (head->expect_continue)
         server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
 }
@@ -386,6 +453,39 @@ static bool read_chunked(struct connection *connection, struct slice *data)
     return true;
 }
 
+static bool skip_body(struct connection *connection, struct slice *data)
+{
+    struct http1 *http1 = connection->session;
+    size_t size = data->size < http1->remaining ? data->size : (size_t)http1->remaining;
+    if (size == 0)
+        return false;
+    http1->remaining -= size;
+    *data = slice_of(data->data + size, data->size - size);
+    if (http1->remaining == 0)
+        expect_head(connection);
+    return true;
+}
+
+static bool skip_chunked(struct connection *connection, struct slice *data)
+{
+    struct http1 *http1 = connection->session;
+    struct slice payload;
+    size_t before = data->size;
+    if (before == 0)
+        return false;
+    enum http1_chunked_result result = http1_chunked_step(&http1->chunked, data, &payload);
+    size_t size = before - data->size;
+    if (result == HTTP1_CHUNKED_BAD)
+        stop_skipping(connection, CLOSE_BAD_REQUEST);
+    else if (size > http1->skip_left)
+        stop_skipping(connection, CLOSE_REFUSED);
+    else if (result == HTTP1_CHUNKED_DONE)
+        expect_head(connection);
+    else
+        http1->skip_left -= size;
+    return true;
+}
+
 static bool read_step(struct connection *connection, struct slice *data)
 {
     struct http1 *http1 = connection->session;
@@ -396,6 +496,10 @@ static bool read_step(struct connection *connection, struct slice *data)
         return read_body(http1, data);
     case HTTP1_CHUNKED:
         return read_chunked(connection, data);
+    case HTTP1_SKIP:
+        return skip_body(connection, data);
+    case HTTP1_SKIP_CHUNKED:
+        return skip_chunked(connection, data);
     case HTTP1_OVER:
         *data = slice_of(data->data, 0);
         return false;
@@ -451,10 +555,18 @@ static void charge_pending(struct connection *connection)
         return;
     if (http1->state == HTTP1_BODY || http1->state == HTTP1_CHUNKED)
         drop_exchange(http1);
-    if (http1->state != HTTP1_WAITING)
+    if (is_skipping(http1))
+        stop_skipping(connection, CLOSE_REFUSED);
+    else if (http1->state != HTTP1_WAITING)
         refuse_over_budget(connection);
     http1->keep_alive = false;
     connection->reading = false;
+}
+
+/* The last answer may not be sent yet: the next request waits for that. */
+static bool is_between_requests(const struct http1 *http1)
+{
+    return http1->state == HTTP1_HEAD || is_skipping(http1);
 }
 
 static void keep_rest(struct connection *connection, struct slice rest)
@@ -484,7 +596,7 @@ static void http1_input(struct connection *connection, struct slice data)
         outgoing_add(&http1->pending, data.data, data.size);
         data = slice_of(http1->pending.data, http1->pending.size);
     }
-    if (server_connection_has_unsent(connection) && http1->state == HTTP1_HEAD)
+    if (server_connection_has_unsent(connection) && is_between_requests(http1))
         keep_rest(connection, data);
     else
         keep_rest(connection, process(connection, data));
@@ -545,6 +657,10 @@ static void http1_eof(struct connection *connection)
         probe(connection);
         return;
     }
+    if (is_skipping(http1)) {
+        stop_skipping(connection, CLOSE_CLIENT);
+        return;
+    }
     if (is_idle && server_connection_has_unsent(connection))
         return; /* http1_output ends it */
     server_connection_break(connection,
@@ -555,7 +671,7 @@ static void http1_output(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
     if (!was_answered(http1) &&
-        (http1->state != HTTP1_HEAD || server_connection_has_unsent(connection)))
+        (!is_between_requests(http1) || server_connection_has_unsent(connection)))
         return;
     struct slice pending = slice_of(http1->pending.data, http1->pending.size);
     connection->in_input = true;
@@ -596,6 +712,12 @@ static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
             refuse(connection, 408, CLOSE_BODY_TIMEOUT);
         }
         break;
+    case HTTP1_SKIP:
+    case HTTP1_SKIP_CHUNKED:
+        deadline = http1->skip_ns;
+        if (now_ns >= deadline)
+            stop_skipping(connection, CLOSE_BODY_TIMEOUT);
+        break;
     case HTTP1_WAITING:
     case HTTP1_OVER:
         break;
@@ -608,6 +730,8 @@ static void http1_drain(struct connection *connection)
     struct http1 *http1 = connection->session;
     if (http1->state == HTTP1_HEAD && http1->pending.size == 0)
         server_connection_finish(connection, CLOSE_SHUTDOWN, false);
+    else if (is_skipping(http1))
+        stop_skipping(connection, CLOSE_SHUTDOWN);
 }
 
 static void http1_close(struct connection *connection)

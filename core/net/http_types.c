@@ -63,28 +63,6 @@ bool http_is_authority(struct slice text)
     return true;
 }
 
-bool http_is_token(struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] == '\0' ||
-            (!isalnum(text.data[i]) && !strchr("!#$%&'*+-.^_`|~", text.data[i])))
-            return false;
-    return text.size > 0;
-}
-
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\t';
-}
-
-bool http_is_field_value(struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] == 0x7f || (text.data[i] < 0x20 && text.data[i] != '\t'))
-            return false;
-    return text.size == 0 || (!is_blank(text.data[0]) && !is_blank(text.data[text.size - 1]));
-}
-
 bool http_is_media_type(struct slice content_type, const char *type)
 {
     const uint8_t *semicolon =
@@ -126,4 +104,40 @@ int64_t http_retry_after_ns(const struct http_headers *headers, uint64_t wall_ns
     if (seconds < 0)
         seconds = parse_date(value, wall_ns);
     return seconds < 0 ? -1 : saturate_multiply(seconds, SECOND_NS);
+}
+
+bool http_is_field_name(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!isalnum(text.data[i]) &&
+            (text.data[i] == '\0' || !strchr("!#$%&'*+-.^_`|~", text.data[i])))
+            return false;
+    return text.size > 0;
+}
+
+bool http_is_field_value(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((text.data[i] < 0x20 && text.data[i] != '\t') || text.data[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct slice http_trim(struct slice value)
+{
+    while (value.size > 0 && is_blank(value.data[0]))
+        value = slice_of(value.data + 1, value.size - 1);
+    while (value.size > 0 && is_blank(value.data[value.size - 1]))
+        value.size--;
+    return value;
+}
+
+bool http_is_trimmed_value(struct slice text)
+{
+    return http_is_field_value(text) && http_trim(text).size == text.size;
 }

@@ -32,13 +32,16 @@ struct http_headers {
 struct slice http_header_get(const struct http_headers *headers, const char *name);
 /* Returns how many fields have this lower-case name. */
 size_t http_header_count(const struct http_headers *headers, const char *name);
+/* Whether the text is the name of a field (a token), and whether it is a value: without control
+ * characters except tabs (RFC 9110, sections 5.1 and 5.5). */
+bool http_is_field_name(struct slice text);
+bool http_is_field_value(struct slice text);
+/* Returns the text without the blanks and tabs at both ends, which do not belong to a value. */
+struct slice http_trim(struct slice value);
+/* Whether the text is a value that can be sent as it is: without blanks and tabs at its ends. */
+bool http_is_trimmed_value(struct slice text);
 /* Whether the text is host [":" port] (RFC 3986, section 3.2, without userinfo), or empty. */
 bool http_is_authority(struct slice text);
-/* Whether the text can be the name of a field (RFC 9110, section 5.1), in any letter case. */
-bool http_is_token(struct slice text);
-/* Whether the text can be the value of a field (RFC 9110, section 5.5): no control characters other
- * than tabs, no white space at its ends. */
-bool http_is_field_value(struct slice text);
 /* Whether a Content-Type has this media type, ignoring its parameters and case. */
 bool http_is_media_type(struct slice content_type, const char *type);
 /* Returns the delay in nanoseconds that Retry-After asks for, in seconds or as a date (RFC 9110,

@@ -21,6 +21,16 @@ enum {
 
 /* ---- creating the server ---- */
 
+static void set_buffer_sizes(struct server_options *options)
+{
+    if (options->read_buffer_bytes == 0 || options->read_buffer_bytes > SERVER_READ_BYTES)
+        options->read_buffer_bytes = SERVER_READ_BYTES;
+    if (options->read_buffer_bytes < SERVER_READ_LEAST_BYTES)
+        options->read_buffer_bytes = SERVER_READ_LEAST_BYTES;
+    if (options->write_buffer_bytes == 0)
+        options->write_buffer_bytes = SERVER_WRITE_BYTES;
+}
+
 static void set_defaults(struct server_options *options)
 {
     if (options->max_body_bytes == 0)
@@ -29,6 +39,7 @@ static void set_defaults(struct server_options *options)
         options->max_message_bytes = DEFAULT_MAX_MESSAGE_BYTES;
     if (options->max_concurrent_streams == 0)
         options->max_concurrent_streams = DEFAULT_MAX_STREAMS;
+    set_buffer_sizes(options);
     if (options->compression_mask == 0)
         options->compression_mask = (1u << COMPRESSION_COUNT) - 1;
 }
@@ -94,6 +105,7 @@ struct server *server_new(const struct server_options *options,
     server->part_count = worker_count;
     server->parts = memory_zalloc(worker_count * sizeof *server->parts);
     server->listen_fd = server->reserve_fd = -1;
+    server->cors = cors_new(options->cors);
     server->max_connections = connection_limit(options);
     server->descriptor_limit = descriptor_limit(options);
     if (options->max_connections_per_ip > 0)
@@ -120,6 +132,7 @@ void server_unref(struct server *server)
         return;
     listener_close(server);
     tls_context_free(server->tls);
+    cors_free(server->cors);
     peer_counts_free(server->peers);
     free(server->parts);
     free(server->label);
@@ -158,9 +171,9 @@ static void on_prepare(uv_prepare_t *prepare)
 static void part_start(struct server_part *part)
 {
     assert(worker_is_current(part->worker) && !part->read_buffer);
-    part->read_buffer = memory_alloc(SERVER_READ_BYTES);
+    part->read_buffer = memory_alloc(part->server->options.read_buffer_bytes);
     if (part->server->tls)
-        part->plain_buffer = memory_alloc(SERVER_READ_BYTES);
+        part->plain_buffer = memory_alloc(part->server->options.read_buffer_bytes);
     if (part->worker->manual)
         return;
     uv_prepare_init(&part->worker->loop, &part->prepare);
@@ -347,6 +360,7 @@ static const char *const reason_names[CLOSE_REASON_COUNT] = {
     [CLOSE_IDLE] = "idle",
     [CLOSE_AGE] = "age",
     [CLOSE_KEEPALIVE] = "keepalive",
+    [CLOSE_TOO_MANY_PINGS] = "too_many_pings",
     [CLOSE_NO_DESCRIPTOR] = "no_descriptor",
     [CLOSE_PER_IP] = "per_ip",
     [CLOSE_SHUTDOWN] = "shutdown",

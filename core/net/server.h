@@ -19,6 +19,7 @@
 #include "core/base/metrics.h"
 #include "core/base/worker.h"
 #include "core/net/compression.h"
+#include "core/net/cors.h"
 #include "core/net/http_types.h"
 #include "core/net/tls.h"
 
@@ -48,7 +49,7 @@ struct server_auth {
 };
 
 struct server_options {
-    const char *endpoint;  /* host:port; or a path with transport unix */
+    const char *endpoint;  /* host:port; with transport unix, a path, or @ and an abstract name */
     const char *transport; /* tcp, tcp4, tcp6, unix */
     const struct tls_server_settings *tls;
     bool accept_http;         /* plain HTTP requests (1.1 and 2) */
@@ -56,6 +57,9 @@ struct server_options {
     size_t max_body_bytes;    /* before and after decompression, of plain HTTP */
     size_t max_message_bytes; /* of gRPC */
     uint32_t max_concurrent_streams;
+    size_t read_buffer_bytes;  /* the most to read at once, except directly into a body; 0: 64 KiB,
+                                  which is also the most */
+    size_t write_buffer_bytes; /* HTTP/2 frames are collected up to here for a write; 0: 64 KiB */
     uint32_t compression_mask; /* of plain HTTP: bit per enum compression, set if accepted */
     bool include_metadata;
     bool no_keep_alive;              /* HTTP/1.1: a connection serves one request */
@@ -65,8 +69,13 @@ struct server_options {
         idle_timeout_ns; /* 0: the server's own limits */
     int64_t max_connection_age_ns, max_connection_age_grace_ns, max_connection_idle_ns,
         keepalive_time_ns, keepalive_timeout_ns; /* 0: off */
+    /* Of HTTP/2: the shortest time between a client's PING frames; 0: the server's own limits. */
+    int64_t ping_min_time_ns;
+    bool ping_without_stream; /* ping_min_time_ns counts while no stream is open, too; otherwise two
+                                 hours do */
     struct config_pairs response_headers;
     struct server_auth auth;
+    const struct cors_settings *cors; /* of plain HTTP; NULL: off */
     const char *label;                /* for logs: "receiver otlp" */
     struct budget *budget;            /* for data that connections receive; NULL: none */
     struct source_accounts *accounts; /* accounts of clients, children of the budget; NULL: none */
@@ -158,6 +167,9 @@ struct buffer *exchange_take_body(struct exchange *exchange);
  * be NULL. Closes the connection afterwards if the request's body was not read. */
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,
                       struct slice body, const struct http_header *extra, size_t extra_count);
+/* Answers a plain HTTP request whose path is not clean (core/net/http_path.h) with 307 and the
+ * clean path, as Go's ServeMux does. Returns false, without answering, for any other path. */
+bool exchange_redirect(struct exchange *exchange);
 /* Answers a gRPC request: OK with a message, or a status with text and, if retry_after_ns >= 0,
  * RetryInfo in grpc-status-details-bin. After the deadline, any status other than OK becomes
  * DEADLINE_EXCEEDED. */

@@ -375,11 +375,12 @@ static void end_handshake(struct connection *connection)
 static void tls_input(struct connection *connection, struct slice data)
 {
     enum tls_status status;
+    const size_t read_bytes = connection->part->server->options.read_buffer_bytes;
     tls_stream_feed(connection->tls, data);
     do {
         size_t size;
         uint8_t *plain = connection->part->plain_buffer;
-        status = tls_stream_read(connection->tls, plain, SERVER_READ_BYTES, &size);
+        status = tls_stream_read(connection->tls, plain, read_bytes, &size);
         if (connection->phase == CONNECTION_HANDSHAKE && tls_stream_ready(connection->tls))
             end_handshake(connection);
         if (size > 0)
@@ -445,10 +446,10 @@ void server_connection_body_filled(struct connection *connection, const struct i
 
 /* Limits the bytes to read after a large body: they may begin the next body, and would have to be
  * copied there. */
-static size_t room_behind_body(size_t room)
+static size_t room_behind_body(const struct server_part *part, size_t room)
 {
-    return room < SERVER_READ_BYTES - READ_BEHIND_BYTES ? SERVER_READ_BYTES - room
-                                                        : READ_BEHIND_BYTES;
+    size_t most = part->server->options.read_buffer_bytes;
+    return room < most - READ_BEHIND_BYTES ? most - room : READ_BEHIND_BYTES;
 }
 
 /* Reads directly into the body where possible, and the rest into the worker's buffer. */
@@ -458,7 +459,7 @@ static ssize_t read_socket(struct connection *connection)
     struct iovec places[BODY_PLACES_MAX + 1];
     size_t room;
     size_t count = server_connection_body_places(connection, places, &room);
-    size_t behind = room_behind_body(room);
+    size_t behind = room_behind_body(part, room);
     places[count++] = (struct iovec){part->read_buffer, behind};
     ssize_t n;
     do
@@ -489,7 +490,8 @@ static bool read_once(struct connection *connection)
 static void throw_away(struct connection *connection)
 {
     uint8_t *buffer = connection->part->read_buffer;
-    ssize_t n = recv(connection->fd, buffer, SERVER_READ_BYTES, 0);
+    ssize_t n =
+        recv(connection->fd, buffer, connection->part->server->options.read_buffer_bytes, 0);
     if (n > 0)
         connection->lingered_bytes += (size_t)n;
     bool is_over = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||

@@ -2,11 +2,13 @@
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/net/grpc_status.h"
+#include "core/net/http_path.h"
 #include "core/net/peer_key.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <strings.h>
 
 /* Includes the memory of nghttp2 for a stream. */
 enum { EXCHANGE_COST_BYTES = sizeof(struct exchange) + 1024 };
@@ -36,7 +38,7 @@ struct exchange *server_exchange_new(struct connection *connection)
     exchange->header_capacity = EXCHANGE_INLINE_HEADERS;
     exchange->store = exchange->inline_store;
     exchange->store_capacity = sizeof exchange->inline_store;
-    exchange->body_expected = -1;
+    exchange->body_expected = exchange->announced = -1;
     exchange->since_ns = part->worker->now_ns;
     exchange->deadline_ns = UINT64_MAX;
     exchange->deadline.on_timer = on_deadline;
@@ -394,7 +396,7 @@ static bool check_dialect(struct exchange *exchange)
         struct verdict verdict = verdict_of(
             GRPC_INTERNAL, "Received a HEADERS frame with :method \"%.*s\" which should be POST",
             SLICE_ARG(exchange->method));
-        server_exchange_refuse(exchange, 405, &verdict);
+        respond_grpc(exchange, 405, &verdict, (struct slice){NULL, 0});
         return false;
     }
     exchange->dialect = SERVER_HTTP;
@@ -477,6 +479,17 @@ static bool ask_handler(struct exchange *exchange)
     return is_wanted;
 }
 
+/* A browser asks before its request, and without its credentials, so no handler sees this. */
+static void answer_preflight(struct exchange *exchange)
+{
+    struct http_header headers[CORS_HEADERS_MAX];
+    const struct cors *cors = exchange->part->server->cors;
+    struct answer answer = {.status = 204, .cors = headers};
+    answer.cors_count = cors_preflight(cors, &exchange->headers, headers);
+    if (begin_answer(exchange))
+        exchange->connection->protocol->answer(exchange, &answer);
+}
+
 void server_exchange_head_done(struct exchange *exchange, int64_t length)
 {
     assert(exchange->connection && exchange->state == EXCHANGE_HEAD);
@@ -484,6 +497,12 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     exchange->since_ns = exchange->part->worker->now_ns;
     if (!check_dialect(exchange))
         return;
+    const struct server *server = exchange->part->server;
+    if (server->cors && exchange->dialect == SERVER_HTTP &&
+        cors_is_preflight(exchange->method, &exchange->headers)) {
+        answer_preflight(exchange);
+        return;
+    }
     bool is_grpc_call = exchange->dialect == SERVER_GRPC;
     if ((!is_grpc_call && !authenticate(exchange)) || !ask_handler(exchange) ||
         (is_grpc_call && !authenticate(exchange)))
@@ -491,6 +510,11 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     if (is_grpc_call ? !check_grpc_encoding(exchange) : !check_content_encoding(exchange))
         return;
     server_exchange_begin_body(exchange, length);
+}
+
+bool server_answer_has(const struct answer *answer, const char *name)
+{
+    return answer->content_type && strcasecmp(name, "content-type") == 0;
 }
 
 /* ---- public functions ---- */
@@ -596,9 +620,23 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
             (struct http_header){SLICE("www-authenticate"), slice_of_string(challenge)};
         extra = more;
     }
-    struct answer answer = {status, content_type, body, extra, extra_count};
+    const struct cors *cors = exchange->part->server->cors;
+    struct http_header cors_items[CORS_HEADERS_MAX];
+    struct answer answer = {status, content_type, body, extra, extra_count, cors_items, 0};
+    if (cors)
+        answer.cors_count = cors_headers(cors, exchange->method, &exchange->headers, cors_items);
     exchange->connection->protocol->answer(exchange, &answer);
     server_exchange_release_body(exchange);
+}
+
+bool exchange_redirect(struct exchange *exchange)
+{
+    char room[HTTP_PATH_MAX_BYTES];
+    struct http_header location = {.name = SLICE("location")};
+    if (!http_path_redirect(exchange->path, exchange->query, room, &location.value))
+        return false;
+    exchange_respond(exchange, 307, NULL, slice_of("", 0), &location, 1);
+    return true;
 }
 
 void exchange_respond_grpc(struct exchange *exchange, const struct verdict *verdict,

@@ -168,11 +168,17 @@ static bool open_unix(struct server *server, struct error *err)
     struct sockaddr_un path = {.sun_family = AF_UNIX};
     if (strlen(server->options.endpoint) >= sizeof path.sun_path)
         return error_set(err, "the path is longer than %zu bytes", sizeof path.sun_path - 1);
-    memcpy(path.sun_path, server->options.endpoint, strlen(server->options.endpoint) + 1);
+    size_t length = strlen(server->options.endpoint);
+    memcpy(path.sun_path, server->options.endpoint, length + 1);
     struct bind_address address = {.size = sizeof path, .family = AF_UNIX};
+    bool is_abstract = path.sun_path[0] == '@'; /* as in Go: a name that is no file (unix(7)) */
+    if (is_abstract) {
+        path.sun_path[0] = '\0';
+        address.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    }
     memcpy(&address.storage, &path, sizeof path);
     bool ok = try_bind(server, &address, err);
-    if (!ok && errno == EADDRINUSE && is_stale(&address)) {
+    if (!ok && errno == EADDRINUSE && !is_abstract && is_stale(&address)) {
         unlink(path.sun_path);
         ok = try_bind(server, &address, err);
     }
@@ -199,7 +205,7 @@ void listener_close(struct server *server)
     if (server->reserve_fd >= 0)
         close(server->reserve_fd);
     server->listen_fd = server->reserve_fd = -1;
-    if (server->unix_path)
+    if (server->unix_path && server->unix_path[0])
         unlink(server->unix_path);
     free(server->unix_path);
     server->unix_path = NULL;

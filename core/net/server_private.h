@@ -31,6 +31,8 @@
 
 enum {
     SERVER_READ_BYTES = 64 * 1024,
+    SERVER_READ_LEAST_BYTES = 8 * 1024,
+    SERVER_WRITE_BYTES = 64 * 1024,
     SERVER_PIPELINE_MAX_BYTES = 16 * 1024, /* kept of requests after the one being answered */
     EXCHANGE_INLINE_BYTES = 1024,
     EXCHANGE_INLINE_HEADERS = 20,
@@ -55,7 +57,8 @@ enum close_reason {
     CLOSE_WRITE_TIMEOUT,
     CLOSE_IDLE,
     CLOSE_AGE,
-    CLOSE_KEEPALIVE, /* no answer to our PING */
+    CLOSE_KEEPALIVE,      /* no answer to our PING */
+    CLOSE_TOO_MANY_PINGS, /* more often than ping_min_time_ns allows */
     CLOSE_NO_DESCRIPTOR,
     CLOSE_PER_IP, /* its address has reached max_connections_per_ip */
     CLOSE_SHUTDOWN,
@@ -86,6 +89,8 @@ struct answer {
     struct slice body;
     const struct http_header *extra;
     size_t extra_count;
+    const struct http_header *cors;
+    size_t cors_count;
 };
 
 struct protocol {
@@ -134,7 +139,7 @@ struct server_part {
     struct timer turn_timer; /* set while `ready` has any */
     uint64_t turn;           /* the turn of the loop that turn_bytes counts */
     size_t turn_bytes;       /* bytes of requests delivered to the handler in `turn` */
-    uint8_t *read_buffer;    /* SERVER_READ_BYTES; valid for one call of `input` */
+    uint8_t *read_buffer;    /* options.read_buffer_bytes; valid for one call of `input` */
     uint8_t *plain_buffer;   /* decrypted */
     struct outgoing scratch; /* an answer while it is encoded */
     struct outgoing batch;   /* HTTP/2 frames that are sent together */
@@ -156,11 +161,12 @@ struct server {
     struct server_part *parts;
     unsigned part_count;
     struct tls_context *tls;
+    struct cors *cors; /* NULL: off */
 
     int listen_fd;
     int descriptor_limit; /* connections get lower descriptors only */
     int reserve_fd;       /* closed briefly to refuse a connection if no descriptors are left */
-    char *unix_path;      /* to remove at the end */
+    char *unix_path;      /* to remove at the end; "": no file; NULL: not a Unix socket */
     uint16_t port;
     uv_poll_t listen_poll;
     bool listening; /* listen_poll is open; first worker only */
@@ -326,6 +332,7 @@ struct exchange {
     bool auth_waits;    /* for exchange_authenticated */
     bool is_challenged; /* its answer has WWW-Authenticate */
     void *identity;
+    bool malformed; /* HTTP/2: its stream is being reset */
     void *data;
     struct slice method, path, query;
     struct http_headers headers;
@@ -343,6 +350,8 @@ struct exchange {
     uint8_t prefix[5];     /* of the gRPC message */
     uint8_t prefix_size;
     size_t charged_bytes;
+    int64_t announced; /* HTTP/2: content-length; -1: none */
+    int64_t arrived;   /* HTTP/2: bytes of DATA, even after the answer */
     uint64_t reset_ns; /* HTTP/2: when to tell the client to stop sending; 0: no need */
     /* Of HTTP/2: the answer while it is sent. */
     uint8_t *answer;
@@ -382,6 +391,9 @@ bool server_exchange_has_expired(const struct exchange *exchange);
 void server_exchange_expire(struct exchange *exchange);
 /* Frees the body. */
 void server_exchange_release_body(struct exchange *exchange);
+
+/* Whether the answer itself sets this header, so that a configured one does not count. */
+bool server_answer_has(const struct answer *answer, const char *name);
 
 /* ---- server_body.c ---- */
 

@@ -20,22 +20,53 @@ static int version_number(const char *version, int fallback)
     return TLS1_2_VERSION; /* lower versions are raised; tls_server_check warns about it */
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name), end_size = strlen(end);
+    return size >= end_size && strcmp(name + size - end_size, end) == 0;
+}
+
+/* Whether Go's tls.CipherSuites has it: the suites with forward secrecy, and without known
+ * weaknesses. */
+static bool is_secure(const char *suite)
+{
+    return strncmp(suite, "TLS_ECDHE_", 10) == 0 && !strstr(suite, "RC4") &&
+           !strstr(suite, "3DES") && !ends_with(suite, "_CBC_SHA256") &&
+           !ends_with(suite, "_CBC_SHA384");
+}
+
+/* Returns OpenSSL's name of a suite; NULL, with err set, if it cannot be used. */
+static const char *cipher_name(const char *suite, bool insecure, struct error *err)
+{
+    const char *name = OPENSSL_cipher_name(suite);
+    if (strcmp(name, "(NONE)") == 0)
+        error_set(err, "invalid TLS cipher suite: \"%s\"", suite);
+    else if (!insecure && !is_secure(suite))
+        error_set(err,
+                  "invalid TLS cipher suite: \"%s\" needs include_insecure_cipher_suites: true",
+                  suite);
+    else
+        return name;
+    return NULL;
+}
+
 /* Sets the cipher suites. Go's names are those of the standard. As in Go, suites of TLS 1.3 cannot
  * be chosen. */
-static bool set_ciphers(SSL_CTX *ctx, const struct config_strings *suites, struct error *err)
+static bool set_ciphers(SSL_CTX *ctx, const struct tls_files *files, struct error *err)
 {
+    const struct config_strings *suites = files->cipher_suites;
     if (suites->count == 0)
         return SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 ||
                tls_error(err, "cipher suites");
     struct text list = {0};
     for (size_t i = 0; i < suites->count; i++) {
-        const char *name = OPENSSL_cipher_name(suites->items[i]);
         if (strncmp(suites->items[i], "TLS_AES_", 8) == 0 ||
             strncmp(suites->items[i], "TLS_CHACHA20_", 13) == 0)
             continue;
-        if (strcmp(name, "(NONE)") == 0) {
+        const char *name = cipher_name(suites->items[i], files->insecure_ciphers, err);
+        if (!name) {
             text_deinit(&list);
-            return error_set(err, "invalid TLS cipher suite: \"%s\"", suites->items[i]);
+            return false;
         }
         text_printf(&list, "%s%s", list.size ? ":" : "", name);
     }
@@ -86,8 +117,17 @@ static bool set_up_common(SSL_CTX *ctx, const struct tls_files *files, struct er
     SSL_CTX_set_min_proto_version(ctx, version_number(files->min_version, TLS1_2_VERSION));
     SSL_CTX_set_max_proto_version(ctx, version_number(files->max_version, 0));
     SSL_CTX_set_verify_depth(ctx, VERIFY_DEPTH);
-    return set_ciphers(ctx, files->cipher_suites, err) &&
-           set_curves(ctx, files->curve_preferences, err);
+    return set_ciphers(ctx, files, err) && set_curves(ctx, files->curve_preferences, err);
+}
+
+/* As the Collector, which reads them and then has no use for them. */
+static bool check_authorities(const struct tls_files *files, struct error *err)
+{
+    SSL_CTX *unused = SSL_CTX_new(TLS_server_method());
+    bool ok = unused ? tls_load_authorities(unused, files->ca_pem, files->ca_file, NULL, err)
+                     : tls_error(err, "OpenSSL");
+    SSL_CTX_free(unused);
+    return ok;
 }
 
 static bool set_up_server(SSL_CTX *ctx, struct tls_context *context, struct error *err)
@@ -99,10 +139,13 @@ static bool set_up_server(SSL_CTX *ctx, struct tls_context *context, struct erro
     SSL_CTX_set_max_cert_list(ctx, CLIENT_CHAIN_MAX_BYTES);
     if (context->alpn_size > 0)
         SSL_CTX_set_alpn_select_cb(ctx, select_alpn, context);
-    if (!tls_load_certificate(ctx, files, err) || !tls_load_key(ctx, files, err))
+    if (!tls_load_certificate(ctx, files, err) || !tls_load_key(ctx, files, err) ||
+        (tls_is_given(files->ca_pem, files->ca_file) && !check_authorities(files, err)))
         return false;
     if (!tls_is_given(NULL, files->client_ca_file))
         return true;
+    if (files->system_cas && SSL_CTX_set_default_verify_paths(ctx) != 1)
+        return tls_error(err, "the system's certificates");
     STACK_OF(X509_NAME) *names = sk_X509_NAME_new_null();
     bool ok = tls_load_authorities(ctx, NULL, files->client_ca_file, names, err);
     SSL_CTX_set_client_CA_list(ctx, names);
@@ -191,6 +234,10 @@ struct tls_context *tls_context_server(const struct tls_server_settings *setting
         return NULL;
     }
     const struct tls_files files = {
+        .ca_file = settings->ca_file,
+        .ca_pem = settings->ca_pem,
+        .system_cas = settings->include_system_ca_certs_pool,
+        .insecure_ciphers = settings->include_insecure_cipher_suites,
         .cert_file = settings->cert_file,
         .cert_pem = settings->cert_pem,
         .key_file = settings->key_file,
@@ -218,6 +265,7 @@ struct tls_context *tls_context_client(const struct tls_client_settings *setting
         .key_pem = settings->key_pem,
         .system_cas = settings->include_system_ca_certs_pool,
         .skip_verify = settings->insecure_skip_verify,
+        .insecure_ciphers = settings->include_insecure_cipher_suites,
         .min_version = settings->min_version,
         .max_version = settings->max_version,
         .cipher_suites = &settings->cipher_suites,

@@ -21,6 +21,7 @@ enum { TLS_ALPN_MAX_BYTES = 64 };
 struct tls_files {
     const char *ca_file, *ca_pem, *cert_file, *cert_pem, *key_file, *key_pem, *client_ca_file;
     bool system_cas;
+    bool insecure_ciphers;
     bool skip_verify;
     bool watch_client_ca;
     const char *min_version, *max_version;

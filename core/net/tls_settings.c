@@ -9,16 +9,19 @@
 #define VERSION_HELP " TLS version: 1.2 or 1.3 (lower ones are accepted and raised to 1.2)."
 #define CIPHERS_HELP                                                                               \
     "Cipher suites of TLS 1.2 by their standard names; empty: ECDHE with AES-GCM or ChaCha20."
+#define CA_HELP                                                                                    \
+    "A server does not start if it cannot read them; it verifies clients with client_ca_file."
+#define INSECURE_HELP                                                                              \
+    "Whether cipher_suites may also name suites that Go calls insecure: without ECDHE, with RC4, " \
+    "3DES or CBC_SHA256."
 #define CURVES_HELP "Key exchange groups in order of preference: X25519, P256, P384, P521."
 #define RELOAD_HELP                                                                                \
     "For a new connection, read the files again if they were last read longer ago than this; 0: "  \
     "never."
 
 const struct field tls_server_fields[] = {
-    FIELD_STRING(tls_server_settings, ca_file, "A server verifies clients with client_ca_file.",
-                 .ignored = true),
-    FIELD_SECRET(tls_server_settings, ca_pem, "A server verifies clients with client_ca_file.",
-                 .ignored = true),
+    FIELD_STRING(tls_server_settings, ca_file, "File with certificate authorities. " CA_HELP),
+    FIELD_SECRET(tls_server_settings, ca_pem, "Certificate authorities. " CA_HELP),
     FIELD_STRING(tls_server_settings, cert_file,
                  "File with the certificate, followed by its chain."),
     FIELD_SECRET(tls_server_settings, cert_pem, "The certificate itself, instead of cert_file."),
@@ -30,10 +33,9 @@ const struct field tls_server_fields[] = {
     FIELD_BOOL(tls_server_settings, client_ca_file_reload,
                "Read client_ca_file again when it changes."),
     FIELD_BOOL(tls_server_settings, include_system_ca_certs_pool,
-               "Only outgoing connections use the system's certificate authorities.",
-               .ignored = true),
-    FIELD_BOOL(tls_server_settings, include_insecure_cipher_suites,
-               "cipher_suites may name any suite that OpenSSL has.", .ignored = true),
+               "Verify clients against the system's certificate authorities, too, in addition to "
+               "those of client_ca_file."),
+    FIELD_BOOL(tls_server_settings, include_insecure_cipher_suites, INSECURE_HELP),
     FIELD_STRING(tls_server_settings, min_version, "Lowest" VERSION_HELP, .fallback = "1.2"),
     FIELD_STRING(tls_server_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_server_settings, cipher_suites, CIPHERS_HELP),
@@ -59,8 +61,7 @@ const struct field tls_client_fields[] = {
     FIELD_SECRET(tls_client_settings, key_pem, "The private key itself, instead of key_file."),
     FIELD_BOOL(tls_client_settings, include_system_ca_certs_pool,
                "Trust the system's certificate authorities in addition to those of ca_file."),
-    FIELD_BOOL(tls_client_settings, include_insecure_cipher_suites,
-               "cipher_suites may name any suite that OpenSSL has.", .ignored = true),
+    FIELD_BOOL(tls_client_settings, include_insecure_cipher_suites, INSECURE_HELP),
     FIELD_STRING(tls_client_settings, min_version, "Lowest" VERSION_HELP, .fallback = "1.2"),
     FIELD_STRING(tls_client_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_client_settings, cipher_suites, CIPHERS_HELP),
@@ -135,19 +136,36 @@ static void check_curves(struct config_check *check, const char *key,
     }
 }
 
+/* A file may be missing where the configuration is checked, so this is a warning. */
+static void check_context(struct tls_context *context, const struct error *err,
+                          struct config_check *check, const char *key)
+{
+    const char *why = context ? "" : err->text;
+    if (strncmp(why, "tls: ", 5) == 0)
+        why += 5; /* the key says so */
+    if (!context)
+        config_check_warn(check, key, "cannot be used here: %s", why);
+    tls_context_free(context);
+}
+
 void tls_server_check(const struct tls_server_settings *settings, struct config_check *check,
                       const char *key)
 {
     if (!settings->enabled)
         return;
+    bool has_cert = is_given(settings->cert_file) || is_given(settings->cert_pem);
+    bool has_key = is_given(settings->key_file) || is_given(settings->key_pem);
     check_pair(check, key, "cert", settings->cert_file, settings->cert_pem);
     check_pair(check, key, "key", settings->key_file, settings->key_pem);
-    if (!is_given(settings->cert_file) && !is_given(settings->cert_pem))
+    if (!has_cert)
         config_check_error(check, key, "a server needs cert_file or cert_pem");
-    if (!is_given(settings->key_file) && !is_given(settings->key_pem))
+    if (!has_key)
         config_check_error(check, key, "a server needs key_file or key_pem");
     check_versions(check, key, settings->min_version, settings->max_version);
     check_curves(check, key, &settings->curve_preferences);
+    struct error err;
+    if (config_check_wants_files(check) && has_cert && has_key)
+        check_context(tls_context_server(settings, NULL, &err), &err, check, key);
 }
 
 void tls_client_check(const struct tls_client_settings *settings, struct config_check *check,
@@ -162,4 +180,8 @@ void tls_client_check(const struct tls_client_settings *settings, struct config_
         config_check_error(check, key, "a certificate and its key must be given together");
     check_versions(check, key, settings->min_version, settings->max_version);
     check_curves(check, key, &settings->curve_preferences);
+    struct error err;
+    bool has_files = has_cert || is_given(settings->ca_file) || is_given(settings->ca_pem);
+    if (config_check_wants_files(check) && !settings->insecure && has_files)
+        check_context(tls_context_client(settings, NULL, &err), &err, check, key);
 }

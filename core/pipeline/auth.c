@@ -226,7 +226,7 @@ bool auth_header_is_allowed(const char *name)
     for (size_t i = 0; ours[i]; i++)
         if (strcasecmp(name, ours[i]) == 0)
             return false;
-    return http_is_token(slice_of_string(name)) && strncasecmp(name, "grpc-", 5) != 0;
+    return http_is_field_name(slice_of_string(name)) && strncasecmp(name, "grpc-", 5) != 0;
 }
 
 void auth_headers_copy(struct auth_headers *headers, const struct http_header *items, size_t count)
@@ -250,7 +250,7 @@ bool auth_headers_set(struct auth_headers *headers, const char *name, const char
                       struct verdict *why)
 {
     struct slice text = slice_of_string(value);
-    if (!http_is_field_value(text) || text.size > HEADER_VALUE_MAX) {
+    if (!http_is_trimmed_value(text) || text.size > HEADER_VALUE_MAX) {
         *why =
             verdict_of(GRPC_INVALID_ARGUMENT,
                        "the value of the header %s is too long or not allowed in a header", name);

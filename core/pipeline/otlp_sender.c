@@ -33,21 +33,21 @@ enum compression otlp_compression(int setting)
 
 /* ---- headers ---- */
 
-static bool is_token(const char *name)
+static bool is_printable(struct slice value)
 {
-    for (const char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("!#$%&'*+-.^_`|~", *c))
+    for (size_t i = 0; i < value.size; i++)
+        if (value.data[i] < 0x20 || value.data[i] > 0x7e)
             return false;
-    return name[0] != '\0';
+    return true;
 }
 
-static bool is_printable(const char *value)
+/* HTTP allows more than gRPC (RFC 9110, section 5.5; gRPC over HTTP2, ASCII-Value). Blanks at the
+ * ends do not belong to a value, and are not sent. */
+static bool is_value(const char *text, bool grpc)
 {
-    size_t size = 0;
-    for (const char *c = value; *c; c++, size++)
-        if (*c < 0x20 || *c > 0x7e)
-            return false;
-    return size <= HEADER_VALUE_MAX && value[0] != ' ' && (size == 0 || value[size - 1] != ' ');
+    struct slice value = http_trim(slice_of_string(text));
+    return value.size <= HEADER_VALUE_MAX &&
+           (grpc ? is_printable(value) : http_is_field_value(value));
 }
 
 static bool is_ours(const char *name, bool grpc)
@@ -70,15 +70,15 @@ void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct co
         config_check_error(check, key, "more than %d headers", HEADERS_MAX);
     for (size_t i = 0; i < headers->count; i++) {
         const struct config_pair *pair = &headers->items[i];
-        if (!is_token(pair->name))
+        if (!http_is_field_name(slice_of_string(pair->name)))
             config_check_error(check, key, "\"%s\" cannot be the name of a header", pair->name);
         else if (is_ours(pair->name, grpc))
             config_check_error(check, key, "the header \"%s\" is set by the exporter", pair->name);
-        if (pair->value && !is_printable(pair->value))
+        if (pair->value && !is_value(pair->value, grpc))
             config_check_error(
-                check, key,
-                "the value of the header \"%s\" must be printable ASCII of at most %d bytes",
-                pair->name, HEADER_VALUE_MAX);
+                check, key, "the value of the header \"%s\" must be %s of at most %d bytes",
+                pair->name, grpc ? "printable ASCII" : "text without control characters",
+                HEADER_VALUE_MAX);
     }
 }
 
@@ -90,7 +90,7 @@ static void set_header(struct otlp_target *target, struct arena *arena, const ch
     for (char *c = lower; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     struct http_header header = {slice_of_string(lower),
-                                 slice_of_string(arena_strdup(arena, value))};
+                                 http_trim(slice_of_string(arena_strdup(arena, value)))};
     for (size_t i = 0; i < target->header_count; i++) {
         if (!slice_is(target->headers[i].name, lower))
             continue;
@@ -367,12 +367,12 @@ static void on_refusal(struct timer *timer)
 static void add_cookies(struct attempt *attempt, const struct otlp_sender *sender)
 {
     struct text value = {0};
-    struct error err;
+    struct verdict why;            /* a cookie that cannot be sent is left out */
     assert(sender->target->place); /* see otlp_sender_start */
     bool is_tls = sender->target->place->scheme == ENDPOINT_HTTPS;
     cookie_jar_print(sender->cookies, attempt->request.path, is_tls, clock_wall_ns(), &value);
     if (value.size > 0 && !auth_headers_get(&attempt->headers, "cookie").data)
-        auth_headers_set(&attempt->headers, "cookie", text_string(&value), &err);
+        auth_headers_set(&attempt->headers, "cookie", text_string(&value), &why);
     text_deinit(&value);
 }
 

@@ -1,12 +1,26 @@
 #include "core/pipeline/server_settings.h"
 
+#include "config/node.h"
 #include "config/value.h"
 #include "core/pipeline/component.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <strings.h>
 
-enum { KEY_MAX = 160 };
+enum {
+    KEY_MAX = 160,
+    RESPONSE_HEADERS_MAX = 40,
+    RESPONSE_NAME_MAX_BYTES = 128,
+    RESPONSE_VALUE_MAX_BYTES = 8192,
+};
+
+#define SECOND INT64_C(1000000000)
+#define PING_MIN_TIME_NS (SECOND * 60 * 5)
+#define KEEPALIVE_TIME_NS (SECOND * 60 * 60 * 2)
+
+#define MIDDLEWARES_HELP                                                                           \
+    "Must be empty: profcol has no extensions that change requests on their way."
 
 static const char *const transports[] = {"tcp", "tcp4", "tcp6", "unix", NULL};
 
@@ -24,19 +38,21 @@ static const struct field server_parameters_fields[] = {
         "How much longer requests may take on a connection that was asked to close; 0: no limit.",
         .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, time,
-                   "Ping after this long without traffic; 0: never.", .fallback = "2h",
+                   "Ping after this long without traffic, at least 1s; 0: 2h.", .fallback = "2h",
                    .min = "0s"),
     FIELD_DURATION(keepalive_server_parameters, timeout,
-                   "Close the connection when a ping is not answered within this time.",
+                   "Close the connection when a ping is not answered within this time; 0: 20s.",
                    .fallback = "20s", .min = "0s"),
     FIELD_END,
 };
 
 static const struct field enforcement_fields[] = {
-    FIELD_DURATION(keepalive_enforcement, min_time, "How often a client may ping.",
-                   .fallback = "5m", .min = "0s", .ignored = true),
+    FIELD_DURATION(keepalive_enforcement, min_time,
+                   "Shortest time between two pings of a client; the third one that comes earlier, "
+                   "without an answer in between, closes the connection (too_many_pings); 0: 5m.",
+                   .fallback = "5m", .min = "0s"),
     FIELD_BOOL(keepalive_enforcement, permit_without_stream,
-               "Whether a client may ping while no request is open.", .ignored = true),
+               "Whether min_time also holds while no request is open; otherwise 2h do."),
     FIELD_END,
 };
 
@@ -44,7 +60,7 @@ static const struct field keepalive_fields[] = {
     FIELD_BLOCK(grpc_keepalive_settings, server_parameters, keepalive_server_parameters,
                 server_parameters_fields, "How long connections live."),
     FIELD_BLOCK(grpc_keepalive_settings, enforcement_policy, keepalive_enforcement,
-                enforcement_fields, "Limits on clients' pings; profcol has limits of its own."),
+                enforcement_fields, "Limits on clients' pings."),
     FIELD_END,
 };
 
@@ -57,14 +73,17 @@ const struct field grpc_server_fields[] = {
     FIELD_OPTIONAL(grpc_server_settings, tls, tls_server_settings, tls_server_fields,
                    "TLS; without it the listener is cleartext."),
     FIELD_UINT(grpc_server_settings, max_recv_msg_size_mib,
-               "Largest message in MiB, before and after decompression.", .fallback = "4",
-               .min = "1", .max = "1024"),
+               "Largest message in MiB, before and after decompression; 0: 4.", .fallback = "4",
+               .max = "1024"),
     FIELD_UINT(grpc_server_settings, max_concurrent_streams,
                "Most concurrent requests on one connection; 0: 100.", .max = "100000"),
-    FIELD_UINT(grpc_server_settings, read_buffer_size, "Bytes; profcol sizes its buffers itself.",
-               .fallback = "524288", .ignored = true),
-    FIELD_UINT(grpc_server_settings, write_buffer_size, "Bytes; profcol sizes its buffers itself.",
-               .ignored = true),
+    FIELD_UINT(grpc_server_settings, read_buffer_size,
+               "Bytes of a connection, apart from large messages, that are read at once; a worker "
+               "has a buffer of this size, from 8192 to 65536.",
+               .fallback = "524288"),
+    FIELD_UINT(grpc_server_settings, write_buffer_size,
+               "Bytes of answers that are collected for one write to a connection; 0: 65536.",
+               .max = "16777216"),
     FIELD_OPTIONAL(grpc_server_settings, keepalive, grpc_keepalive_settings, keepalive_fields,
                    "Keepalive and lifetime of connections.", .fallback = "true"),
     FIELD_OPTIONAL(grpc_server_settings, auth, auth_settings, auth_fields,
@@ -78,7 +97,9 @@ const struct field grpc_server_fields[] = {
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
                .max = "1000000"),
-    FIELD_NODE(grpc_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
+    FIELD_NODE(grpc_server_settings, middlewares, MIDDLEWARES_HELP),
+    FIELD_NODE(grpc_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true,
+               .unlisted = true),
     FIELD_END,
 };
 
@@ -91,8 +112,9 @@ const struct field http_server_fields[] = {
                    "Requests need credentials that an extension accepts."),
     FIELD_UINT(
         http_server_settings, max_request_body_size,
-        "Largest body in bytes, before and after decompression; larger ones are answered with 413.",
-        .fallback = "20971520", .min = "1", .max = "1073741824"),
+        "Largest body in bytes, before and after decompression; larger ones are answered with 413; "
+        "0: 20971520.",
+        .fallback = "20971520", .max = "1073741824"),
     FIELD_BOOL(http_server_settings, include_metadata,
                "Keeps the request's headers with the data, for processors that read them "
                "(from_context, metadata_keys)."),
@@ -117,9 +139,11 @@ const struct field http_server_fields[] = {
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
                .max = "1000000"),
-    FIELD_NODE(http_server_settings, cors,
-               "Cross-origin requests from browsers are not supported yet.", .ignored = true),
-    FIELD_NODE(http_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true),
+    FIELD_OPTIONAL(http_server_settings, cors, cors_settings, cors_fields,
+                   "Lets pages of other origins send data from browsers."),
+    FIELD_NODE(http_server_settings, middlewares, MIDDLEWARES_HELP),
+    FIELD_NODE(http_server_settings, dialer, "Settings of outgoing sockets.", .ignored = true,
+               .unlisted = true),
     FIELD_END,
 };
 
@@ -138,6 +162,13 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
     if (strcmp(transports[transport], "unix") == 0) {
         if (!endpoint[0])
             config_check_error(check, path, "the path of the socket is missing");
+        return;
+    }
+    if (endpoint[0] == '/' || endpoint[0] == '@' || strncmp(endpoint, "unix:", 5) == 0) {
+        config_check_error(check, path,
+                           "\"%s\": for a Unix socket, write transport: unix, and its path as the "
+                           "endpoint",
+                           endpoint);
         return;
     }
     if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof host, &port, why,
@@ -163,6 +194,18 @@ static void check_auth(bool enabled, const char *authenticator, struct config_ch
         auth_check(check, path, authenticator, AUTH_SERVER);
 }
 
+static void check_middlewares(const struct config_node *middlewares, struct config_check *check,
+                              const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "middlewares");
+    if (middlewares && config_node_count(middlewares) > 0)
+        config_check_error(check, path,
+                           "profcol has no middleware extensions: remove the list. Sizes are "
+                           "limited by max_request_body_size, max_recv_msg_size_mib and the "
+                           "processor memory_limiter, clients by auth");
+}
+
 void grpc_server_check(const struct grpc_server_settings *settings, struct config_check *check,
                        const char *key)
 {
@@ -171,6 +214,7 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
     check_endpoint(settings->endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
     check_auth(settings->auth.enabled, settings->auth.authenticator, check, key);
+    check_middlewares(settings->middlewares, check, key);
 }
 
 /* Returns a bit per enum compression; the Collector's "" is none. Returns 0, with *unknown_out set,
@@ -190,12 +234,57 @@ static uint32_t compression_mask(const struct config_strings *names, const char 
     return mask;
 }
 
+static bool is_framing(const char *name)
+{
+    static const char *const names[] = {
+        "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade",
+        "date",           "trailer",           "te"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void check_response_headers(const struct config_pairs *headers, struct config_check *check,
+                                   const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "response_headers");
+    if (headers->count > RESPONSE_HEADERS_MAX)
+        config_check_error(check, path, "more than %d headers", RESPONSE_HEADERS_MAX);
+    for (size_t i = 0; i < headers->count; i++) {
+        const struct config_pair *pair = &headers->items[i];
+        if (!http_is_field_name(slice_of_string(pair->name)) ||
+            strlen(pair->name) > RESPONSE_NAME_MAX_BYTES)
+            config_check_error(check, path, "\"%s\" cannot be the name of a header", pair->name);
+        else if (is_framing(pair->name))
+            config_check_error(check, path, "the header \"%s\" is set by profcol", pair->name);
+        if (!http_is_field_value(slice_of_string(pair->value)) ||
+            strlen(pair->value) > RESPONSE_VALUE_MAX_BYTES)
+            config_check_error(check, path,
+                               "the value of the header \"%s\" has control characters or more "
+                               "than %d bytes",
+                               pair->name, RESPONSE_VALUE_MAX_BYTES);
+    }
+}
+
+static void check_cors(const struct cors_settings *cors, struct config_check *check,
+                       const char *key)
+{
+    char path[KEY_MAX];
+    print_key(path, key, "cors");
+    cors_check(cors, check, path);
+}
+
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,
                        struct config_check *check, const char *key)
 {
     check_endpoint(endpoint, settings->transport, check, key);
     check_tls(&settings->tls, check, key);
     check_auth(settings->auth.enabled, settings->auth.authenticator, check, key);
+    check_response_headers(&settings->response_headers, check, key);
+    check_cors(&settings->cors, check, key);
+    check_middlewares(settings->middlewares, check, key);
     const char *unknown = NULL;
     compression_mask(&settings->compression_algorithms, &unknown);
     if (unknown) {
@@ -216,10 +305,19 @@ static struct server_options common_options(struct process *process, const char 
                                    .metrics = process->metrics};
 }
 
+/* 0 stands for gRPC's default, and times below a second for a second. */
+static int64_t keepalive_time(int64_t configured_ns)
+{
+    if (configured_ns == 0)
+        return KEEPALIVE_TIME_NS;
+    return configured_ns < SECOND ? SECOND : configured_ns;
+}
+
 struct server_options grpc_server_options(const struct grpc_server_settings *settings,
                                           struct process *process, const char *label)
 {
     const struct keepalive_server_parameters *parameters = &settings->keepalive.server_parameters;
+    const struct keepalive_enforcement *policy = &settings->keepalive.enforcement_policy;
     struct server_options options = common_options(process, label);
     options.endpoint = settings->endpoint;
     options.transport = transports[settings->transport];
@@ -232,12 +330,16 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
     options.include_metadata = settings->include_metadata;
     options.max_connections = (uint32_t)settings->max_connections;
     options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
+    options.read_buffer_bytes = (size_t)settings->read_buffer_size;
+    options.write_buffer_bytes = (size_t)settings->write_buffer_size;
     if (settings->keepalive.enabled) {
         options.max_connection_idle_ns = parameters->max_connection_idle;
         options.max_connection_age_ns = parameters->max_connection_age;
         options.max_connection_age_grace_ns = parameters->max_connection_age_grace;
-        options.keepalive_time_ns = parameters->time;
+        options.keepalive_time_ns = keepalive_time(parameters->time);
         options.keepalive_timeout_ns = parameters->timeout;
+        options.ping_min_time_ns = policy->min_time > 0 ? policy->min_time : PING_MIN_TIME_NS;
+        options.ping_without_stream = policy->permit_without_stream;
     }
     return options;
 }
@@ -260,6 +362,7 @@ struct server_options http_server_options(const struct http_server_settings *set
     assert(options.compression_mask != 0 || settings->compression_algorithms.count == 0);
     options.include_metadata = settings->include_metadata;
     options.response_headers = settings->response_headers;
+    options.cors = settings->cors.enabled ? &settings->cors : NULL;
     options.max_connections = (uint32_t)settings->max_connections;
     options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
     options.read_timeout_ns = settings->read_timeout;

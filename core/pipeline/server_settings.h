@@ -43,6 +43,7 @@ struct grpc_server_settings {
     bool include_metadata;
     uint64_t max_connections;
     uint64_t max_connections_per_ip;
+    const struct config_node *middlewares;
     const struct config_node *dialer;
 };
 
@@ -58,7 +59,8 @@ struct http_server_settings {
     bool keep_alives_enabled;
     uint64_t max_connections;
     uint64_t max_connections_per_ip;
-    const struct config_node *cors;
+    struct cors_settings cors;
+    const struct config_node *middlewares;
     const struct config_node *dialer;
 };
 

@@ -116,7 +116,7 @@ struct file_exporter {
     struct component component;
     struct file_sink *sink;
     struct status_source written; /* whether it can be */
-    struct file_groups *groups; /* of group_by, in place of the sink */
+    struct file_groups *groups;   /* of group_by, in place of the sink */
 };
 
 struct file_node {

@@ -195,7 +195,7 @@ static void set_header(struct push_target *target, struct http_header *headers, 
 {
     if (value)
         headers[target->header_count++] =
-            (struct http_header){slice_of_string(name), slice_of_string(value)};
+            (struct http_header){slice_of_string(name), http_trim(slice_of_string(value))};
 }
 
 static void set_headers(struct pyroscope_exporter *exporter)

@@ -228,11 +228,10 @@ const struct component_type resource_detection_processor_type = {
             .name = "resource_detection",
             .alias = "resourcedetection",
             .section = CONFIG_PROCESSORS,
-            .stability =
-                {[CONFIG_TRACES] = STABILITY_BETA,
-                 [CONFIG_PROFILES] = STABILITY_DEVELOPMENT,
-                 [CONFIG_METRICS] = STABILITY_ALPHA,
-                 [CONFIG_LOGS] = STABILITY_ALPHA},
+            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
+                          [CONFIG_PROFILES] = STABILITY_DEVELOPMENT,
+                          [CONFIG_METRICS] = STABILITY_ALPHA,
+                          [CONFIG_LOGS] = STABILITY_ALPHA},
             .help = "Adds attributes of the host and of the cloud that profcol runs in to "
                     "resources.",
             .fields = resource_detection_fields,

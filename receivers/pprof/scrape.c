@@ -446,7 +446,7 @@ static void add_header(struct scraper *scraper, const char *name, const char *va
     assert(scraper->header_count <=
            scraper->settings->headers.count); /* the configured headers and one of our own */
     scraper->headers[scraper->header_count++] =
-        (struct http_header){slice_of_string(lower), slice_of_string(value)};
+        (struct http_header){slice_of_string(lower), http_trim(slice_of_string(value))};
 }
 
 static void set_headers(struct scraper *scraper)

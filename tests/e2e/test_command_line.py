@@ -86,11 +86,30 @@ class CommandTest(FileTest):
 
     def test_validate(self):
         self.assertEqual(self.fine("validate", "--config", self.file(GOOD)), "")
-        self.assertEqual(self.fine("validate"), "", "the built-in default")
+        self.assertEqual(self.fine("validate"), "The built-in configuration is valid; --config names another one.\n")
         self.assertEqual(self.fine("validate", f"--config={self.file(GOOD)}", "--feature-gates", "service.profilesSupport"), "")
         self.assertEqual(self.fine("validate", "--config", f"file:{self.file(GOOD)}"), "")
         self.assertEqual(self.fine("validate", "--config", "env:GOOD", environment={"GOOD": GOOD}), "")
         self.assertEqual(self.fine("validate", "--config", "yaml:" + GOOD), "")
+
+    def test_validate_looks_at_certificates(self):
+        tls = "{cert_file: /nonexistent/cert.pem, key_file: /nonexistent/key.pem}"
+        path = self.file(GOOD.replace('4317"', '4317", tls: ' + tls))
+        text = "receivers::otlp::protocols::grpc::tls: cannot be used here: /nonexistent/cert.pem: No such file or directory\n"
+        result = run("validate", "--config", path)
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assertTrue(result.stderr.endswith("warning: " + text), result.stderr)
+        self.assertIn(text, self.fails("validate", "--strict", "--config", path))
+        self.assertIn("/nonexistent/cert.pem", self.fails("--config", path), "starting fails")
+        self.assertNotIn("/nonexistent", run("print-config", "--config", path).stderr)
+
+    def test_feature_gates(self):
+        path = self.file(GOOD)
+        self.assertEqual(self.fine("validate", "--config", path, "--feature-gates=+service.profilesSupport,"), "")
+        result = run("validate", "--config", path, "--feature-gates=service.profilesSupport,-a.b,c")
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assertEqual(result.stderr, 'Warning: --feature-gates: profcol has no gate "-a.b"; ignored\n'
+                                        'Warning: --feature-gates: profcol has no gate "c"; ignored\n')
 
     def test_every_mistake_is_named_with_its_place(self):
         text = self.fails("validate", "--config", self.file("""receivers:

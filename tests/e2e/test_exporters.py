@@ -105,12 +105,14 @@ class ExporterTest(unittest.TestCase):
     def test_headers(self):
         for name, kind in self.KINDS:
             with self.subTest(name, backend=kind), backend.Backend(kind) as target:
-                headers = "headers: {X-One: 1, x-scope-orgid: tenant, otlp-profiles-development-version: 7}"
+                headers = ("headers: {X-One: 1, x-scope-orgid: tenant, otlp-profiles-development-version: 7, "
+                           'Authorization: "Api-Token ${env:PROFCOL_UNSET}", x-blanks: " b  "}')
                 with server.Profcol(to(target, name, headers)) as profcol:
                     send(profcol, span(), PROFILE)
                     target.wait(2)
                 for request in target.of():
                     self.assertEqual((request.header("x-one"), request.header("x-scope-orgid")), ("1", "tenant"))
+                    self.assertEqual((request.header("authorization"), request.header("x-blanks")), ("Api-Token", "b"))
                     self.assertRegex(request.header("user-agent"), r"(?i)profcol/\d")
                 versions = [value for key, value in target.of("profiles")[0].headers
                             if key == "otlp-profiles-development-version"]

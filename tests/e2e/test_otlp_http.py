@@ -203,7 +203,7 @@ class HttpTest(unittest.TestCase):
                 self.check_text(self.post(client.TRACES, TRACES, content_type=content_type), 415, "text/plain", text)
 
     def test_paths(self):
-        for path in ("/", "/v1/traces/", "/v1/profiles", "/v1/metrics", "/v1/logs", "/V1/traces", "//v1/traces"):
+        for path in ("/", "/v1/traces/", "/v1/profiles", "/v1/metrics", "/v1/logs", "/V1/traces"):
             with self.subTest(path):
                 self.check_text(self.post(path, TRACES), 404, "text/plain; charset=utf-8", "404 page not found\n")
         self.assertEqual(self.post("/v1/traces?a=b", TRACES).status, 200)
@@ -213,6 +213,26 @@ class HttpTest(unittest.TestCase):
         plain = self.profcol.address("plain")
         self.assertEqual(self.post(client.TRACES, TRACES, address=plain).status, 200)
         self.assertEqual(self.post(client.PROFILES, PROFILES, address=plain).status, 404, "in no pipeline of profiles")
+
+    def test_unclean_paths_are_redirected(self):
+        before = self.accepted()
+        for path, location in (("//v1/traces", client.TRACES), ("/v1/./traces?a=b", "/v1/traces?a=b"), ("//nowhere", "/nowhere")):
+            for send in (client.post, client.post_h2c):
+                with self.subTest(path, send=send.__name__):
+                    answer = send(self.address, path, TRACES)
+                    self.assertEqual((answer.status, answer.header("location"), answer.body), (307, location, b""))
+        self.assertEqual(self.accepted(), before)
+
+    def test_a_connection_survives_refusals(self):
+        before = self.accepted()
+        connection = connections.Http1(self.address)
+        for path, kwargs, status in (("/nowhere", {}, 404), (client.TRACES, {"content_type": "text/plain"}, 415),
+                                     (client.TRACES, {"headers": [("Content-Encoding", "br")]}, 400),
+                                     (client.TRACES, {"method": "PUT"}, 405), (client.TRACES, {}, 200)):
+            answer = client.post(self.address, path, TRACES, connection=connection, **kwargs)
+            self.assertEqual((answer.status, answer.header("connection")), (status, None))
+        connection.close()
+        self.assertEqual(self.accepted(), before + 1)
 
     def test_profiles_version(self):
         name = "otlp-profiles-development-version"

@@ -68,6 +68,8 @@ static bool on_head(void *context, struct exchange *exchange)
 {
     (void)context;
     (void)exchange_peer(exchange);
+    if (exchange_dialect(exchange) == SERVER_HTTP && exchange_redirect(exchange))
+        return false;
     if (exchange_path(exchange).size != 2)
         return true;
     if (exchange_dialect(exchange) == SERVER_GRPC)
@@ -258,7 +260,11 @@ static void begin(struct target *target)
     target->budget.limit_bytes = target->flags & SMALL_BUDGET ? 12 << 10 : 16 << 20;
     source_accounts_init(&target->accounts, &target->budget);
     worker_init_manual(&target->worker, 0, 1000 * SECOND_NS);
+    static const char *origins[] = {"https://*.a", "http://b"};
+    static const struct cors_settings cors = {.enabled = true, .allowed_origins = {origins, 2}};
     const struct server_options options = {.accept_http = true,
+                                           .cors = &cors,
+                                           .ping_min_time_ns = 1000,
                                            .accept_grpc = true,
                                            .max_body_bytes = 64 << 10,
                                            .max_message_bytes = 64 << 10,

@@ -409,8 +409,11 @@ static const char *const telemetry_errors[][2] = {
                                "not one of debug, info, warn, error\n"},
     {"{logs: {levle: info}}", "t.yaml:8:12: error: service::telemetry::logs: unknown key "
                               "\"levle\", did you mean \"level\"?\n"},
-    {"{metrics: {address: ':8888'}}", "t.yaml:8:15: error: service::telemetry::metrics: unknown "
-                                      "key \"address\"; the keys are level, readers\n"},
+    {"{metrics: {address: ':8888'}}",
+     "t.yaml:8:15: error: service::telemetry::metrics: unknown "
+     "key \"address\": the Collector has removed it; write readers: "
+     "[{pull: {exporter: {prometheus: {host: localhost, port: "
+     "8888}}}}]\n"},
     {"{metrics: {readers: [{pull: {exporter: {prometheus: {port: 65536}}}}]}}",
      "t.yaml:8:63: error: "
      "service::telemetry::metrics::readers::0::pull::exporter::prometheus::port: 65536 is out of "

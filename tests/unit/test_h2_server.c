@@ -34,6 +34,7 @@ struct h2_client {
     struct reply replies[REPLIES_MAX]; /* by stream id / 2 */
     bool goaway;
     uint32_t goaway_code;
+    char goaway_text[32];
     int32_t goaway_last;
     unsigned ping_acks;
     size_t piece; /* bytes sent at once; 0: all */
@@ -94,6 +95,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     struct h2_client *client = user_data;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         client->goaway = true;
+        snprintf(client->goaway_text, sizeof client->goaway_text, "%.*s",
+                 (int)frame->goaway.opaque_data_len, frame->goaway.opaque_data);
         client->goaway_code = frame->goaway.error_code;
         client->goaway_last = frame->goaway.last_stream_id;
     }
@@ -807,6 +810,114 @@ static void test_deadline_passes_before_the_request_is_handed_over(void **state)
     scene_free(scene);
 }
 
+enum { EXPECT_RESET = -1 };
+
+/* The rules of RFC 9113, section 8: what is not a request is reset with PROTOCOL_ERROR. */
+static void test_fields_of_a_request(void **state)
+{
+    (void)state;
+#define TARGET                                                                                     \
+    {":method", "POST"}, {":scheme", "http"},                                                      \
+    {                                                                                              \
+        ":path", "/echo"                                                                           \
+    }
+    static const struct {
+        const char *fields[8][2];
+        int status;
+    } cases[] = {
+        {{TARGET, {":authority", "a"}}, 200},
+        {{TARGET}, 200}, /* as gRPC servers tolerate it */
+        {{TARGET, {"host", "a"}}, 200},
+        {{TARGET, {":authority", "a"}, {"host", "a"}}, 200},
+        {{TARGET, {":authority", ""}}, 200},
+        {{TARGET, {"te", "trailers"}}, 200},
+        {{TARGET, {"te", "gzip"}}, EXPECT_RESET},
+        {{TARGET, {":authority", "a"}, {":authority", "a"}}, EXPECT_RESET},
+        {{TARGET, {":authority", "a b"}}, EXPECT_RESET},
+        {{TARGET, {"host", "a"}, {"host", "a"}}, EXPECT_RESET},
+        {{TARGET, {"connection", "close"}}, EXPECT_RESET},
+        {{TARGET, {"transfer-encoding", "chunked"}}, EXPECT_RESET},
+        {{TARGET, {"upgrade", "h2c"}}, EXPECT_RESET},
+        {{TARGET, {"keep-alive", "1"}}, EXPECT_RESET},
+        {{TARGET, {"proxy-connection", "1"}}, EXPECT_RESET},
+        {{TARGET, {":protocol", "websocket"}}, EXPECT_RESET},
+        {{TARGET, {"a", "b"}, {":authority", "a"}}, EXPECT_RESET},
+        {{TARGET, {"content-length", "x"}}, EXPECT_RESET},
+        {{TARGET, {"content-length", "1"}}, EXPECT_RESET}, /* and there is no body */
+        {{TARGET, {"content-length", "0"}}, 200},
+        {{TARGET, {"content-length", "0"}, {"content-length", "0"}}, EXPECT_RESET},
+        {{TARGET, {"content-length", "9999999999999999999"}}, EXPECT_RESET},
+        {{TARGET, {"a", "b\nc"}}, 200}, /* ignored */
+        {{TARGET, {"a(", "b"}}, 200},
+        {{{":method", "POST"}, {":scheme", "http"}}, EXPECT_RESET},
+        {{{":method", "POST"}, {":path", "/echo"}}, EXPECT_RESET},
+        {{{":scheme", "http"}, {":path", "/echo"}}, EXPECT_RESET},
+        {{{":method", "POST"}, {":scheme", "http"}, {":path", ""}}, EXPECT_RESET},
+        {{{":method", "POST"}, {":scheme", "http"}, {":path", "echo"}}, EXPECT_RESET},
+        {{{":method", "POST"}, {":scheme", "http"}, {":path", "*"}}, EXPECT_RESET},
+        {{{":method", "OPTIONS"}, {":scheme", "http"}, {":path", "*"}}, 404},
+        {{{":method", "OPTIONS"}, {":scheme", "http"}, {":path", "*a"}}, EXPECT_RESET},
+        {{{":method", "PO ST"}, {":scheme", "http"}, {":path", "/echo"}}, EXPECT_RESET},
+        {{{":method", "CONNECT"}, {":authority", "a:1"}}, 404},
+        {{{":method", "CONNECT"}}, EXPECT_RESET},
+        {{TARGET, {":method", "POST"}}, EXPECT_RESET},
+    };
+#undef TARGET
+    struct scene *scene = scene_new();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        nghttp2_nv fields[8];
+        size_t count = 0;
+        for (; count < 8 && cases[i].fields[count][0]; count++)
+            fields[count] = field(cases[i].fields[count][0], cases[i].fields[count][1]);
+        int32_t id = nghttp2_submit_request(scene->client.session, NULL, fields, count, NULL, NULL);
+        pump(&scene->client);
+        const struct reply *reply = reply_of(&scene->client, id);
+        bool is_reset = reply->closed && reply->error_code == NGHTTP2_PROTOCOL_ERROR;
+        if (is_reset != (cases[i].status == EXPECT_RESET) ||
+            (!is_reset && reply->status != cases[i].status))
+            fail_msg("case %zu: status %d, error %u", i, reply->status, reply->error_code);
+    }
+    scene_free(scene);
+}
+
+/* A message that is longer than announced, read directly into the body, frame after frame. */
+static void test_longer_than_announced(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct h2_client *client = &scene->client;
+    nghttp2_nv fields[] = {field(":method", "POST"), field(":scheme", "http"),
+                           field(":path", "/s/Echo"), field("content-type", GRPC),
+                           field("content-length", "99")};
+    static uint8_t message[5 + 300000] = {0, 0, 4, 0x93, 0xe0};
+    client->body = slice_of(message, sizeof message);
+    nghttp2_data_provider provider = {.source.ptr = &client->body, .read_callback = read_body};
+    int32_t id = nghttp2_submit_request(client->session, NULL, fields, 5, &provider, NULL);
+    pump(client);
+    assert_true(reply_of(client, id)->closed);
+    assert_int_equal(reply_of(client, id)->error_code, NGHTTP2_PROTOCOL_ERROR);
+    assert_int_equal(scene->fixture.requests, 0);
+    scene_free(scene);
+}
+
+static void test_grpc_needs_post(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct h2_client *client = &scene->client;
+    nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "http"),
+                           field(":authority", "a"), field(":path", "/s/Echo"),
+                           field("content-type", GRPC)};
+    int32_t id = nghttp2_submit_request(client->session, NULL, fields, 5, NULL, NULL);
+    pump(client);
+    assert_int_equal(reply_of(client, id)->status, 405);
+    assert_int_equal(reply_of(client, id)->grpc_status, GRPC_INTERNAL);
+    assert_string_equal(reply_of(client, id)->grpc_message,
+                        "Received a HEADERS frame with :method \"GET\" which should be POST");
+    assert_int_equal(scene->fixture.requests, 0);
+    scene_free(scene);
+}
+
 static void on_drained(void *context)
 {
     *(bool *)context = true;
@@ -1254,6 +1365,101 @@ static void test_zero_window_update_ends_the_connection(void **state)
         flood(NULL, NGHTTP2_WINDOW_UPDATE, 0, 0, SLICE("\0\0\0\0"), 10, "protocol_error"), 1);
 }
 
+/* {content-length, frames of the body, whether it is a request} */
+static void test_announced_length(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *length;
+        size_t frames[3];
+        bool is_good;
+    } cases[] = {
+        {"5", {5}, true},     {"5", {2, 3}, true},
+        {"5", {4}, false},    {"5", {6}, false},
+        {"5", {3, 3}, false}, {"5", {3, 1}, false},
+        {"0", {1}, false},    {"70000", {16384, 16384, 16384}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scene *scene = scene_new();
+        struct text bytes = {0};
+        uint8_t block[64] = {0x83, 0x86, 0x44, 5, '/', 'e', 'c', 'h', 'o', 0x0f, 13};
+        size_t size = strlen(cases[i].length);
+        block[11] = (uint8_t)size;
+        memcpy(block + 12, cases[i].length, size);
+        put_frame(&bytes, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, slice_of(block, 12 + size));
+        static const uint8_t zeros[16384];
+        for (size_t k = 0; k < 3 && cases[i].frames[k]; k++) {
+            bool is_last = k == 2 || !cases[i].frames[k + 1];
+            put_frame(&bytes, NGHTTP2_DATA, is_last ? NGHTTP2_FLAG_END_STREAM : 0, 1,
+                      slice_of(zeros, cases[i].frames[k]));
+        }
+        pump(&scene->client); /* the preface */
+        raw_client_send(&scene->client.raw, slice_of(bytes.data, bytes.size));
+        assert_int_equal(scene->fixture.requests, cases[i].is_good);
+        assert_false(raw_client_is_closed(&scene->client.raw));
+        text_deinit(&bytes);
+        scene_free(scene);
+    }
+}
+
+struct ping_case {
+    int64_t min_time_ns;
+    bool without_stream;
+    bool has_stream;  /* a request waits for its answer */
+    bool is_answered; /* before the second ping, and each later one */
+    unsigned pause_s;
+    unsigned pings; /* until the connection is closed; 0: it stays open */
+};
+
+static void check_pings(const struct ping_case *ping)
+{
+    struct scene *scene = scene_make();
+    scene->fixture.options.ping_min_time_ns = ping->min_time_ns;
+    scene->fixture.options.ping_without_stream = ping->without_stream;
+    scene->fixture.options.max_connection_idle_ns = 100000 * (int64_t)SECOND_NS;
+    server_fixture_start(&scene->fixture);
+    h2_client_open(&scene->client, &scene->fixture);
+    if (ping->has_stream)
+        request(&scene->client, "/s/Later", GRPC, NULL, MESSAGE, false);
+    unsigned sent = 0;
+    while (sent < 20 && !raw_client_is_closed(&scene->client.raw)) {
+        if (ping->is_answered && sent > 0)
+            request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
+        nghttp2_submit_ping(scene->client.session, NGHTTP2_FLAG_NONE, NULL);
+        pump(&scene->client);
+        sent++;
+        if (!raw_client_is_closed(&scene->client.raw))
+            server_fixture_advance(&scene->fixture, ping->pause_s);
+    }
+    assert_int_equal(sent, ping->pings ? ping->pings : 20);
+    assert_int_equal(scene->client.goaway, ping->pings > 0);
+    assert_int_equal(scene->client.goaway_code, ping->pings ? NGHTTP2_ENHANCE_YOUR_CALM : 0);
+    assert_string_equal(scene->client.goaway_text, ping->pings ? "too_many_pings" : "");
+    assert_true(server_fixture_closed(&scene->fixture, "too_many_pings") == (ping->pings > 0));
+    scene_free(scene);
+}
+
+/* As gRPC-Go: the first ping is free, and the third one that comes too early is one too many. */
+static void test_pings_by_policy(void **state)
+{
+    (void)state;
+    const int64_t minute_ns = 60 * (int64_t)SECOND_NS;
+    const struct ping_case cases[] = {
+        {5 * minute_ns, false, true, false, 10, 4},
+        {5 * minute_ns, false, true, false, 301, 0},
+        {10 * (int64_t)SECOND_NS, false, true, false, 11, 0},
+        {10 * (int64_t)SECOND_NS, false, true, false, 9, 4},
+        {10 * (int64_t)SECOND_NS, false, false, false, 11, 4}, /* without a stream: two hours */
+        {10 * (int64_t)SECOND_NS, false, false, false, 7201, 0},
+        {10 * (int64_t)SECOND_NS, true, false, false, 11, 0},
+        {10 * (int64_t)SECOND_NS, true, false, false, 9, 4},
+        {5 * minute_ns, false, false, true, 1, 0}, /* each answer allows a ping */
+        {0, false, false, false, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_pings(&cases[i]);
+}
+
 static void test_pings_between_answers_are_welcome(void **state)
 {
     (void)state;
@@ -1539,6 +1745,11 @@ int main(void)
         cmocka_unit_test(test_bodies_in_frames_of_any_length),
         cmocka_unit_test(test_body_that_ends_early_between_frames),
         cmocka_unit_test(test_zero_window_update_ends_the_connection),
+        cmocka_unit_test(test_pings_by_policy),
+        cmocka_unit_test(test_grpc_needs_post),
+        cmocka_unit_test(test_fields_of_a_request),
+        cmocka_unit_test(test_announced_length),
+        cmocka_unit_test(test_longer_than_announced),
         cmocka_unit_test(test_pings_between_answers_are_welcome),
         cmocka_unit_test(test_rapid_reset),
         cmocka_unit_test(test_too_many_streams),

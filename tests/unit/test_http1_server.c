@@ -377,6 +377,10 @@ static void test_time_limits(void **state)
         {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhi", 4, 6, "body_timeout"},
         {"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhi", 4, 6,
          "body_timeout"},
+        {"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhi", 4, 6, "body_timeout"},
+        {"POST /refuse HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhi", 4, 6,
+         "body_timeout"},
+        {"POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi", 59, 61, "idle"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *scene = scene_new();
@@ -390,6 +394,57 @@ static void test_time_limits(void **state)
             fail_msg("case %zu: not closed for %s", i, cases[i].reason);
         scene_free(scene);
     }
+}
+
+#define REFUSED_CHUNKED                                                                            \
+    SLICE("POST /refuse HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+/* The bound counts what arrives, so it holds for a body of any length. */
+static void test_long_body_after_a_refusal(void **state)
+{
+    (void)state;
+    enum { CHUNK = 16 * 1024, HEAD = 6, SKIPPED = 256 * 1024 };
+    static char chunk[HEAD + CHUNK + 2] = "4000\r\n";
+    memcpy(chunk + sizeof chunk - 2, "\r\n", 2);
+    struct scene *scene = scene_new();
+    raw_client_send(&scene->client, REFUSED_CHUNKED);
+    size_t sent = 0;
+    for (; sent < 2 * SKIPPED && !raw_client_is_closed(&scene->client); sent += sizeof chunk)
+        raw_client_send(&scene->client, slice_of(chunk, sizeof chunk));
+    assert_in_range(sent, SKIPPED, SKIPPED + sizeof chunk);
+    assert_int_equal(count_of(&scene->client, "HTTP/1.1 "), 1);
+    assert_true(server_fixture_closed(&scene->fixture, "refused") == 1);
+    scene_free(scene);
+}
+
+/* Bytes that arrive one after the other do not extend the time. */
+static void test_slow_body_after_a_refusal(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    raw_client_send(&scene->client, REFUSED_CHUNKED);
+    unsigned seconds = 0;
+    for (; seconds < 60 && !raw_client_is_closed(&scene->client); seconds++) {
+        raw_client_send(&scene->client, SLICE("1\r\na\r\n"));
+        server_fixture_advance(&scene->fixture, 1);
+    }
+    assert_in_range(seconds, 5, 6);
+    assert_true(server_fixture_closed(&scene->fixture, "body_timeout") == 1);
+    scene_free(scene);
+}
+
+/* Refusals are not collected for a client that does not read them. */
+static void test_refusals_wait_for_a_slow_reader(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    scene->client.accepts = 10;
+    for (int i = 0; i < 2000 && scene->client.connection->reading; i++)
+        raw_client_send(&scene->client, SLICE("POST /refuse HTTP/1.1\r\nHost: a\r\n"
+                                              "Content-Length: 5\r\n\r\nhello"));
+    assert_false(scene->client.connection->reading);
+    assert_in_range(scene->client.connection->out.size, 1, 400);
+    scene_free(scene);
 }
 
 static void test_configured_limits(void **state)
@@ -712,6 +767,9 @@ int main(void)
         cmocka_unit_test(test_pipelining_is_bounded),
         cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_time_limits),
+        cmocka_unit_test(test_long_body_after_a_refusal),
+        cmocka_unit_test(test_slow_body_after_a_refusal),
+        cmocka_unit_test(test_refusals_wait_for_a_slow_reader),
         cmocka_unit_test(test_configured_limits),
         cmocka_unit_test(test_no_keep_alive),
         cmocka_unit_test(test_waiting_for_the_handler_has_no_limit),

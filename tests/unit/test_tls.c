@@ -253,6 +253,14 @@ static void test_what_is_wrong_with_files(void **state)
           .key_pem = server_identity.key,
           .client_ca_file = "/dev/null"},
          "tls: /dev/null: no certificate of a certificate authority"},
+        {{.cert_pem = server_identity.certificate,
+          .key_pem = server_identity.key,
+          .ca_file = "/dev/null"},
+         "tls: /dev/null: no certificate of a certificate authority"},
+        {{.cert_pem = server_identity.certificate,
+          .key_pem = server_identity.key,
+          .ca_pem = "nonsense"},
+         "tls: ca_pem: "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct error err = {0};
@@ -265,6 +273,15 @@ static void test_what_is_wrong_with_files(void **state)
     settings.cipher_suites = (struct config_strings){suites, 2};
     struct error err = {0};
     struct tls_context *context = tls_context_server(&settings, both, &err);
+    assert_non_null(context);
+    tls_context_free(context);
+    suites[1] = "TLS_RSA_WITH_AES_128_GCM_SHA256";
+    assert_null(tls_context_server(&settings, both, &err));
+    assert_string_equal(err.text,
+                        "tls: invalid TLS cipher suite: \"TLS_RSA_WITH_AES_128_GCM_SHA256\" "
+                        "needs include_insecure_cipher_suites: true");
+    settings.include_insecure_cipher_suites = true;
+    context = tls_context_server(&settings, both, &err);
     assert_non_null(context);
     tls_context_free(context);
     suites[1] = "TLS_NONSENSE";
