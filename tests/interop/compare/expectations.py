@@ -21,6 +21,7 @@ class Expectations:
         self.cases = {name: reason for group in table["cases"] for name, reason in group.items()}
         self.refusals = table["refused by profcol"]
         self.settings = table["settings"]
+        self.answers = [{**row, "both": row["profcol"] + row["Collector"]} for row in table["answers"]]
         self.needed = collections.Counter()
 
     def of_case(self, name):
@@ -42,6 +43,17 @@ class Expectations:
             return "pending: " + ", ".join(sorted(set(waiting))), True
         return found[0]["reason"], False
 
+    def of_answer(self, name, ours, theirs):
+        """(reason why this request is answered in another way or None, is pending)"""
+        reason, pending = self.of_case(name)
+        if reason:
+            return reason, pending
+        for row in self.answers:
+            if re.search(row["profcol"], ours) and re.search(row["Collector"], theirs):
+                self.needed[("answer", row["both"])] += 1
+                return ("pending: " + row["pending"], True) if "pending" in row else (row["reason"], False)
+        return None, False
+
     def of_setting(self, path):
         """(reason why a setting differs in the effective configuration or None, is pending)"""
         for row in self.settings:
@@ -62,7 +74,7 @@ class Expectations:
                 gone.append(f"case {name}: there is no such case")
             elif not self.needed[("case", name)]:
                 report(f"case {name}", reason.startswith("pending: "))
-        for kind, key, rows in (("setting", "setting", self.settings), ("refusal", "says", self.refusals)):
+        for kind, key, rows in (("setting", "setting", self.settings), ("refusal", "says", self.refusals), ("answer", "both", self.answers)):
             for row in rows:
                 if not self.needed[(kind, row[key])]:
                     report(f"{kind} {row[key]}", "pending" in row)
