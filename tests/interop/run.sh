@@ -3,26 +3,30 @@
 #   run.sh collector    profcol -> OpenTelemetry Collector -> profcol, over gRPC and HTTP, in protobuf and JSON, with traces and profiles.
 #                       Needs Go: the Collector is built once, by its own builder, into build/interop
 #   run.sh sdks         the programs of docs/clients, in five languages, -> profcol; a language without its tools is skipped
-#   run.sh              both
+#   run.sh compare      profcol beside the Collector: several hundred configurations and requests, the same verdict and answer but for
+#                       tests/interop/compare/expected.yaml. Builds a Collector of core and contrib; --help lists options
+#   run.sh              the first two
 # More arguments choose tests (SdksTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
 #   OTELCOL   a Collector that is there already
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-version=v0.162.0
 root=$PWD
 export PROFCOL_SOURCE=$root PROFCOL_BUILD=$root/build/release PROFCOL=${PROFCOL:-$root/build/release/profcol} PROFCOL_SANITIZER=
 export PYTHONDONTWRITEBYTECODE=1
 
+# build_collector VERSION BUILDER_FILE: sets OTELCOL; builds it unless it is there.
 build_collector() {
-    OTELCOL=$root/build/interop/$version/otelcol
+    local version=$1 file=$2 folder
+    folder=build/interop/$(basename "$(dirname "$file")")-$version
+    OTELCOL=$root/$folder/otelcol
     [ ! -x "$OTELCOL" ] || return 0
     command -v go >/dev/null || { echo "interop: Go is needed to build the Collector" >&2; exit 1; }
     echo "interop: building the Collector $version"
-    mkdir -p build/interop
-    GOBIN=$root/build/interop/bin go install "go.opentelemetry.io/collector/cmd/builder@$version"
-    sed "/gomod/s/VERSION/$version/; s/version: NUMBER/version: ${version#v}/; s|output_path: OUTPUT|output_path: $root/build/interop/$version|" tests/interop/builder.yaml >build/interop/builder.yaml
-    build/interop/bin/builder --config build/interop/builder.yaml
+    mkdir -p "$folder"
+    GOBIN=$root/$folder/bin go install "go.opentelemetry.io/collector/cmd/builder@$version"
+    sed "/gomod/s/VERSION/$version/; s/version: NUMBER/version: ${version#v}/; s|output_path: OUTPUT|output_path: $root/$folder|" "$file" >"$folder/builder.yaml"
+    "$folder/bin/builder" --config "$folder/builder.yaml"
 }
 
 [ -x "$PROFCOL" ] || { echo "interop: $PROFCOL is not there; make build" >&2; exit 1; }
@@ -30,9 +34,15 @@ build_collector() {
 case "${1:-both}" in
 collector)
     shift
-    [ -n "${OTELCOL:-}" ] || build_collector
+    [ -n "${OTELCOL:-}" ] || build_collector v0.162.0 tests/interop/builder.yaml
     export OTELCOL
     exec build/venv/bin/python tests/interop/collector.py "$@"
+    ;;
+compare)
+    shift
+    [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
+    export OTELCOL
+    exec build/venv/bin/python tests/interop/compare "$@"
     ;;
 sdks)
     shift
@@ -43,7 +53,7 @@ both)
     "$0" sdks
     ;;
 *)
-    echo "usage: $0 [collector|sdks [TEST...]]" >&2
+    echo "usage: $0 [collector|sdks [TEST...]|compare [--help]]" >&2
     exit 2
     ;;
 esac
