@@ -143,7 +143,7 @@ static void collect_components(struct graph *graph)
     size_t others = graph->component_count;
     for (size_t i = 0; i < config->extension_count; i++)
         add_component(graph, config->extensions[i]);
-    graph->process->extensions = graph->components; /* they are the first, and no component follows */
+    graph->process->extensions = graph->components; /* they come first; nothing is added later */
     graph->process->extension_count = graph->component_count - others;
 }
 

@@ -681,7 +681,7 @@ static void items_are_counted_where_they_pass(void **state)
     end();
 }
 
-/* ---- stopping what is not drained ---- */
+/* ---- stopping without a drain ---- */
 
 static void what_is_held_is_given_up_with_its_receipt(void **state)
 {
