@@ -312,7 +312,7 @@ static void finish_reading(struct otlp_request *request, struct exchange *exchan
     free(request);
 }
 
-/* ---- a large request, which is read beside the loop ---- */
+/* ---- a large request, which a job reads ---- */
 
 struct otlp_reading {
     struct reading reading;
@@ -377,7 +377,7 @@ static void on_request(void *context, struct exchange *exchange)
 static const struct server_handler handler = {
     .on_head = on_head, .on_request = on_request, .on_error = on_error};
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static bool open_server(struct otlp_receiver *receiver, enum transport transport,
                         const struct server_options *options, struct error *err)

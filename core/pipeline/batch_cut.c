@@ -62,7 +62,7 @@ static struct cut_room room_of(const struct batch_cutter *cutter)
 struct part_plan {
     uint32_t items_max;
     size_t bytes_max;  /* 0: no limit */
-    size_t repeated;   /* bytes of the last part beside its items */
+    size_t repeated;   /* bytes of the last part besides its items */
     uint32_t expected; /* at most so many items fit into bytes_max */
 };
 
@@ -91,8 +91,9 @@ static uint32_t next_count(const struct part_plan *plan, const struct cut_source
     return cut_source_fit(source, first, expected < max ? expected : max, bytes);
 }
 
-/* Of a part that turned out too large. Fewer items repeat no more, so these fit unless that alone
- * is too large. Returns `count` if it cannot be divided. */
+/* Returns how many items of a part that is too large fit. Fewer items do not repeat more, so
+ * they fit unless the repeated bytes alone are too large. Returns `count` if it cannot be
+ * divided. */
 static uint32_t fewer_items(const struct part_plan *plan, const struct cut_source *source,
                             uint32_t first, uint32_t count)
 {
@@ -120,8 +121,8 @@ static bool is_too_large(const struct part_plan *plan, const struct buffer *part
     return plan->bytes_max > 0 && part->size > plan->bytes_max;
 }
 
-/* The part from item `first` on; returns how many it has. What is made in vain uses up the room
- * too, so that work is bounded. */
+/* Makes the part from item `first` on; returns its number of items. Discarded parts also use up
+ * the room, so that the work is limited. */
 static uint32_t cut_next(struct batch_cutter *cutter, struct cut_source *source,
                          struct part_plan *plan, uint32_t first, struct cut_room *room)
 {

@@ -33,8 +33,8 @@ bool cut_limits_are_exceeded(const struct cut_limits *limits, struct batch *batc
  * the room is used up, the rest stays in one part. */
 struct batch *batch_cut(struct batch *batch, const struct cut_limits *limits);
 
-/* The same in three calls, the second of which may run beside the loop (core/base/job.h). The
- * batch exceeds the limits, and nobody changes it until the last. */
+/* Like batch_cut, in three calls; the second one may run in a job (core/base/job.h). The batch
+ * must exceed the limits, and must not change until the last call. */
 struct batch_cutter {
     struct batch *whole;
     struct cut_limits limits;

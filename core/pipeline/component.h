@@ -35,8 +35,8 @@ struct component_type {
     /* Of an extension that authenticates (auth.h); NULL: it does not. */
     const struct authenticator *authenticator;
 
-    /* The process-wide part, one per id: struct whose first member is `struct component`. Zeroed
-     * before init. */
+    /* Size of the process-wide part, one per id: a struct whose first member is `struct
+     * component`. It is zeroed before init. */
     size_t component_size;
     /* Called before the first `init`; may change the limits of the process. May be NULL. */
     void (*prepare)(struct component *component);

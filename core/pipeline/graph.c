@@ -140,12 +140,11 @@ static void collect_components(struct graph *graph)
         add_components(graph, pipeline->processors, pipeline->processor_count, signal_of(pipeline));
         add_components(graph, pipeline->exporters, pipeline->exporter_count, signal_of(pipeline));
     }
-    size_t first = graph->component_count;
+    size_t others = graph->component_count;
     for (size_t i = 0; i < config->extension_count; i++)
         add_component(graph, config->extensions[i]);
-    graph->process->extension_count = graph->component_count - first;
-    graph->process->extensions =
-        graph->components ? graph->components + first : NULL; /* no component is added later */
+    graph->process->extensions = graph->components; /* they come first; nothing is added later */
+    graph->process->extension_count = graph->component_count - others;
 }
 
 static void deinit_components(struct graph *graph, size_t count)

@@ -54,7 +54,7 @@ struct process {
     /* Those of service::extensions. The graph sets them before the first init. */
     struct component **extensions;
     size_t extension_count;
-    _Atomic uint64_t lost_items; /* acknowledged, and given up at the stop */
+    _Atomic uint64_t lost_items; /* acknowledged items that were given up at the stop */
     atomic_int phase;            /* enum process_phase */
     uint64_t running_since_ns;   /* monotonic; valid from PROCESS_RUNNING on */
     uint64_t started_ns;         /* since 1970: when the graph was made */
@@ -98,9 +98,9 @@ struct outlet {
     size_t count;
     bool blocks;            /* a queue behind it has block_on_overflow */
     struct pace rooms;      /* of `waiting` */
-    struct list waiting;    /* of kept, for room in all branches, in order */
-    struct queue *full;     /* where there was no room last */
-    size_t fanouts;         /* batches of which a branch has not settled its part */
+    struct list waiting;    /* kept batches that wait for room in all branches, in order */
+    struct queue *full;     /* the last queue found without room */
+    size_t fanouts;         /* batches with parts not yet settled */
     _Atomic uint64_t items; /* that the node passed on; the worker writes, any thread may read */
     struct log_interval rejections;
     bool draining;
@@ -131,8 +131,8 @@ static inline void node_count_items(_Atomic uint64_t *count, uint64_t items)
                           memory_order_relaxed);
 }
 
-/* Marks the beginning of the node's work on the batch, so that the log can name the component that
- * blocked the loop; does nothing for a small batch. End it with worker_end_piece. */
+/* Marks the beginning of the node's work on the batch, so that the log can name the component
+ * that blocked the loop. Call worker_end_piece at the end. Does nothing for a small batch. */
 void node_begin_piece(const struct node *node, const struct batch *batch,
                       struct worker_piece *piece);
 /* A component without is_idle calls this once, after node_drain, when it no longer holds anything.

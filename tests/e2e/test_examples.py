@@ -147,7 +147,7 @@ class ExamplesTest(unittest.TestCase):
         reasons = re.findall(r'profcol_spanjoin_samples_unjoined\{[^}]*reason="(\w+)"', text)
         self.assertEqual(set(reasons), UNJOINED)
         for name in found:
-            self.assertRegex(name, r"^(otelcol|profcol)_")
+            self.assertRegex(name, r"^(otelcol|profcol)_|^target_info$")
             if not re.search(r"_(bucket|sum|count)$", name):
                 self.assertRegex(text, rf"(?m)^# HELP {name} \S")
                 self.assertRegex(text, rf"(?m)^# TYPE {name} (counter|gauge)$")

@@ -27,7 +27,7 @@ MANY = 100
 SMALL_UNFOLDED_BYTES = 2_000_000          # more than the loop decompresses itself, less than a job reads
 OTHERS = 50
 PATTERN_KEYS = 500                       # of 60 bytes: 0.8 s
-PATIENCE = 600                           # seconds; a sanitizer on a busy machine takes its time
+PATIENCE = 600                           # seconds; a sanitizer on a busy machine is slow
 LINES = "/ingest?name=app&format=lines&from=1700000000&until=1700000010"
 
 CONFIG = """

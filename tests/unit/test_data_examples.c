@@ -206,7 +206,7 @@ static void shortening_stop(struct node *node)
 }
 /* end */
 
-/* ---- they are run ---- */
+/* ---- running the examples ---- */
 
 #define SPANS(spans) "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[" spans "]}]}]}"
 #define ENV(value) "\"attributes\":[{\"key\":\"env\",\"value\":{\"stringValue\":\"" value "\"}}]"
