@@ -7,10 +7,6 @@
 enum { METRICS_IN_SCOPE = 6, POINTS_IN_METRIC = 6, BUCKETS = 15, ATTRIBUTES_MAX = 8 };
 enum { CUMULATIVE = 2, NO_IDS = 0, SEVERITY_INFO = 9 };
 
-/* otlp.h lacks the fields that profcol does not read. */
-enum { METRIC_NAME = 1, METRIC_DESCRIPTION = 2, METRIC_UNIT = 3 };
-enum { DATA_TEMPORALITY = 2, SUM_IS_MONOTONIC = 3 };
-
 /* ---- metrics ---- */
 
 static const struct metric {
@@ -110,7 +106,7 @@ static void put_metric(struct text *scope, const struct metric *metric, uint32_t
         else
             put_number_point(&data, metric, random);
     if (metric->data != METRIC_GAUGE)
-        put_varint(&data, DATA_TEMPORALITY, CUMULATIVE);
+        put_varint(&data, METRIC_DATA_AGGREGATION_TEMPORALITY, CUMULATIVE);
     if (metric->data == METRIC_SUM)
         put_varint(&data, SUM_IS_MONOTONIC, 1);
     put_message(&out, metric->data, &data);
