@@ -1,12 +1,12 @@
 /*
- * bench_load: sends traces and profiles over OTLP/gRPC or OTLP/HTTP, prints what happened as one
- * line of JSON.
+ * bench_load: sends traces, profiles, metrics or logs over OTLP/gRPC or OTLP/HTTP, prints what
+ * happened as one line of JSON.
  *
  *     bench_load --port PORT [options]
  *       --protocol grpc|http      gRPC; HTTP/1.1 has one request in flight per connection
- *       --signal traces|profiles|both   both: each traces request is followed, when it was
- *                                 accepted, by a profiles request whose samples name its spans
- *       --spans N, --samples N    in one request (500, 2000)
+ *       --signal traces|profiles|metrics|logs|both   both: each traces request is followed, when it
+ * was accepted, by a profiles request whose samples name its spans
+ *       --spans N, --samples N, --points N, --records N   in one request (500, 2000, 500, 500)
  *       --connections N, --in-flight N   (8, 4)
  *       --seconds N               (3); then what is under way is awaited
  *       --requests N              ends after that many requests instead of after a time
@@ -24,6 +24,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/json.h"
+#include "core/data/signals.h"
 #include "core/net/compression.h"
 
 #include <assert.h>
@@ -38,7 +39,6 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { TRACES, PROFILES };
 enum {
     PREFIX = 5,
     VARIANTS = 8,
@@ -51,20 +51,20 @@ enum {
 
 static struct {
     uint16_t port;
-    bool http, profiles, both, gzip, json;
-    uint32_t spans, samples;
+    enum signal signal; /* with both: traces */
+    bool http, both, gzip, json;
+    uint32_t items[SIGNAL_COUNT]; /* in one request */
     unsigned connections, in_flight;
     uint64_t seconds, requests, rate, pause_ms, first;
     uint32_t frame;
 } options = {.frame = FRAME_BYTES,
-             .spans = 500,
-             .samples = 2000,
+             .items = {500, 2000, 500, 500},
              .connections = 8,
              .in_flight = 4,
              .seconds = 3};
 
 static struct {
-    uint64_t requests, spans, samples, bytes, refused, errors;
+    uint64_t requests, items[SIGNAL_COUNT], bytes, refused, errors;
     uint32_t *latencies_us;
     size_t latency_count;
 } totals;
@@ -78,11 +78,12 @@ struct body {
 /* One of the requests that may be in flight. */
 struct slot {
     struct connection *connection;
-    struct payload payloads[2]; /* stamped for each request; empty when bodies are prepared */
-    struct body bodies[2];      /* the same bytes, behind a prefix */
+    struct payload payloads[SIGNAL_COUNT]; /* stamped for each request; empty when bodies are
+                                              prepared, and for signals that are not sent */
+    struct body bodies[SIGNAL_COUNT];      /* the same bytes, behind a prefix */
     bool busy;
     bool profiles_next; /* with both: its spans were accepted */
-    bool profiles;      /* what is under way */
+    enum signal signal; /* what is under way */
     uint64_t request;
     uint64_t due_ns;
     uint64_t paused_until_ns;
@@ -102,8 +103,8 @@ struct connection {
     bool waits_for_room;
 };
 
-static struct payload payloads[2];
-static struct body prepared[2][VARIANTS];
+static struct payload payloads[SIGNAL_COUNT]; /* those that are sent */
+static struct body prepared[SIGNAL_COUNT][VARIANTS];
 static struct connection *connections;
 static uint64_t next_request, start_ns, end_ns, answered_ns, started;
 static unsigned busy_count;
@@ -121,13 +122,13 @@ static struct body body_new(struct slice payload)
     return body;
 }
 
-static struct body prepare(struct payload *payload, bool profiles, uint64_t request)
+static struct body prepare(struct payload *payload, uint64_t request)
 {
     struct text json = {0};
     payload_stamp(payload, request);
     struct slice bytes = payload_slice(payload);
     if (options.json) {
-        json_from_protobuf(profiles ? JSON_PROFILES_REQUEST : JSON_TRACES_REQUEST, bytes, &json);
+        json_from_protobuf(signal_traits(payload->signal)->request, bytes, &json);
         bytes = slice_of(json.data, json.size);
     }
     struct buffer *packed = NULL;
@@ -146,35 +147,59 @@ static bool bodies_are_prepared(void)
     return options.gzip || options.json;
 }
 
+static bool is_sent(enum signal signal)
+{
+    return signal == options.signal || (options.both && signal == SIGNAL_PROFILES);
+}
+
+static struct payload make_payload(enum signal signal)
+{
+    uint32_t items = options.items[signal];
+    switch (signal) {
+    case SIGNAL_TRACES:
+        return payload_traces(items);
+    case SIGNAL_PROFILES:
+        return payload_profiles(items, options.items[SIGNAL_TRACES]);
+    case SIGNAL_METRICS:
+        return payload_metrics(items);
+    default:
+        return payload_logs(items);
+    }
+}
+
 static void make_payloads(void)
 {
-    payloads[TRACES] = payload_traces(options.spans);
-    payloads[PROFILES] = payload_profiles(options.samples, options.spans);
-    for (unsigned i = 0; bodies_are_prepared() && i < VARIANTS; i++)
-        for (int which = 0; which < 2; which++)
-            prepared[which][i] = prepare(&payloads[which], which == PROFILES, options.first + i);
+    for (unsigned signal = 0; signal < SIGNAL_COUNT; signal++) {
+        if (!is_sent((enum signal)signal))
+            continue;
+        payloads[signal] = make_payload((enum signal)signal);
+        for (unsigned i = 0; bodies_are_prepared() && i < VARIANTS; i++)
+            prepared[signal][i] = prepare(&payloads[signal], options.first + i);
+    }
 }
 
 static void init_slot(struct slot *slot, struct connection *connection)
 {
     slot->connection = connection;
-    for (int which = 0; which < 2 && !bodies_are_prepared(); which++) {
-        slot->bodies[which] = body_new(payload_slice(&payloads[which]));
-        slot->payloads[which] = payloads[which];
-        slot->payloads[which].data = slot->bodies[which].data + PREFIX;
+    for (unsigned signal = 0; signal < SIGNAL_COUNT; signal++) {
+        if (bodies_are_prepared() || !is_sent((enum signal)signal))
+            continue;
+        slot->bodies[signal] = body_new(payload_slice(&payloads[signal]));
+        slot->payloads[signal] = payloads[signal];
+        slot->payloads[signal].data = slot->bodies[signal].data + PREFIX;
     }
 }
 
 static void choose_body(struct slot *slot)
 {
-    slot->profiles = options.profiles || slot->profiles_next;
+    slot->signal = slot->profiles_next ? SIGNAL_PROFILES : options.signal;
     if (!slot->profiles_next)
         slot->request = options.first + next_request++;
     if (bodies_are_prepared()) {
-        slot->body = &prepared[slot->profiles][slot->request % VARIANTS];
+        slot->body = &prepared[slot->signal][slot->request % VARIANTS];
     } else {
-        payload_stamp(&slot->payloads[slot->profiles], slot->request);
-        slot->body = &slot->bodies[slot->profiles];
+        payload_stamp(&slot->payloads[slot->signal], slot->request);
+        slot->body = &slot->bodies[slot->signal];
     }
 }
 
@@ -196,9 +221,8 @@ static void finish(struct slot *slot)
     }
     totals.requests++;
     totals.bytes += slot->body->size;
-    *(slot->profiles ? &totals.samples : &totals.spans) +=
-        slot->profiles ? options.samples : options.spans;
-    slot->profiles_next = options.both && !slot->profiles;
+    totals.items[slot->signal] += options.items[slot->signal];
+    slot->profiles_next = options.both && slot->signal == SIGNAL_TRACES;
     if ((totals.latency_count & (totals.latency_count - 1)) == 0)
         totals.latencies_us =
             memory_grow(totals.latencies_us, totals.latency_count * 2 + 1, sizeof(uint32_t));
@@ -280,10 +304,8 @@ static nghttp2_nv header(const char *name, const char *value)
 
 static void send_grpc(struct slot *slot)
 {
-    const char *path =
-        slot->profiles
-            ? "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-            : "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+    char path[128];
+    snprintf(path, sizeof path, "%sExport", signal_traits(slot->signal)->grpc_service);
     nghttp2_nv headers[8] = {header(":method", "POST"),
                              header(":scheme", "http"),
                              header(":path", path),
@@ -323,8 +345,7 @@ static void send_http(struct slot *slot)
         snprintf((char *)connection->output, OUTPUT_BYTES,
                  "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/%s\r\n"
                  "%sContent-Length: %zu\r\n\r\n",
-                 slot->profiles ? "/v1development/profiles" : "/v1/traces",
-                 options.json ? "json" : "x-protobuf",
+                 signal_traits(slot->signal)->url_path, options.json ? "json" : "x-protobuf",
                  options.gzip ? "Content-Encoding: gzip\r\n" : "", slot->body->size - PREFIX);
     connection->output_from = 0;
     connection->output_to = (size_t)size;
@@ -431,7 +452,7 @@ static uint64_t due_time(void)
 {
     if (!options.rate)
         return 0;
-    uint64_t items = options.profiles ? options.samples : options.spans;
+    uint64_t items = options.items[options.signal];
     return start_ns + (uint64_t)((double)started * (double)items * 1e9 / (double)options.rate);
 }
 
@@ -515,9 +536,11 @@ static void print_result(void)
 {
     qsort(totals.latencies_us, totals.latency_count, sizeof(uint32_t), compare_latencies);
     printf("{\"requests\": %" PRIu64 ", \"spans\": %" PRIu64 ", \"samples\": %" PRIu64
-           ", \"bytes\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"errors\": %" PRIu64
+           ", \"points\": %" PRIu64 ", \"records\": %" PRIu64 ", \"bytes\": %" PRIu64
+           ", \"refused\": %" PRIu64 ", \"errors\": %" PRIu64
            ", \"seconds\": %.3f, \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"max_ms\": %.3f}\n",
-           totals.requests, totals.spans, totals.samples, totals.bytes, totals.refused,
+           totals.requests, totals.items[SIGNAL_TRACES], totals.items[SIGNAL_PROFILES],
+           totals.items[SIGNAL_METRICS], totals.items[SIGNAL_LOGS], totals.bytes, totals.refused,
            totals.errors, (double)(now_ns() - start_ns) / 1e9, percentile_ms(0.5),
            percentile_ms(0.99), percentile_ms(1));
 }
@@ -530,6 +553,15 @@ static void usage(void)
     exit(1);
 }
 
+static void parse_signal(const char *name)
+{
+    options.both = strcmp(name, "both") == 0;
+    options.signal = SIGNAL_TRACES;
+    while (!options.both && strcmp(signal_traits(options.signal)->name, name) != 0)
+        if (++options.signal == SIGNAL_COUNT)
+            usage();
+}
+
 static void parse_arguments(int argc, char **argv)
 {
     enum {
@@ -538,6 +570,8 @@ static void parse_arguments(int argc, char **argv)
         SIGNAL,
         SPANS,
         SAMPLES,
+        POINTS,
+        RECORDS,
         CONNECTIONS,
         IN_FLIGHT,
         SECONDS,
@@ -552,7 +586,8 @@ static void parse_arguments(int argc, char **argv)
     static const struct option names[] = {
         {"port", 1, NULL, PORT},           {"protocol", 1, NULL, PROTOCOL},
         {"signal", 1, NULL, SIGNAL},       {"spans", 1, NULL, SPANS},
-        {"samples", 1, NULL, SAMPLES},     {"connections", 1, NULL, CONNECTIONS},
+        {"samples", 1, NULL, SAMPLES},     {"points", 1, NULL, POINTS},
+        {"records", 1, NULL, RECORDS},     {"connections", 1, NULL, CONNECTIONS},
         {"in-flight", 1, NULL, IN_FLIGHT}, {"seconds", 1, NULL, SECONDS},
         {"requests", 1, NULL, REQUESTS},   {"rate", 1, NULL, RATE},
         {"pause", 1, NULL, PAUSE},         {"first", 1, NULL, FIRST},
@@ -570,14 +605,19 @@ static void parse_arguments(int argc, char **argv)
             options.http = strcmp(optarg, "http") == 0;
             break;
         case SIGNAL:
-            options.profiles = strcmp(optarg, "profiles") == 0;
-            options.both = strcmp(optarg, "both") == 0;
+            parse_signal(optarg);
             break;
         case SPANS:
-            options.spans = (uint32_t)number;
+            options.items[SIGNAL_TRACES] = (uint32_t)number;
             break;
         case SAMPLES:
-            options.samples = (uint32_t)number;
+            options.items[SIGNAL_PROFILES] = (uint32_t)number;
+            break;
+        case POINTS:
+            options.items[SIGNAL_METRICS] = (uint32_t)number;
+            break;
+        case RECORDS:
+            options.items[SIGNAL_LOGS] = (uint32_t)number;
             break;
         case CONNECTIONS:
             options.connections = (unsigned)number;
@@ -613,8 +653,10 @@ static void parse_arguments(int argc, char **argv)
             usage();
         }
     }
-    if (!options.port || !options.spans || !options.samples || !options.connections ||
-        !options.in_flight || optind != argc)
+    for (unsigned signal = 0; signal < SIGNAL_COUNT; signal++)
+        if (!options.items[signal])
+            usage();
+    if (!options.port || !options.connections || !options.in_flight || optind != argc)
         usage();
     if (options.http)
         options.in_flight = 1;

@@ -14,6 +14,7 @@
 #include "core/data/json.h"
 #include "core/data/profiles_merge.h"
 #include "core/data/scan.h"
+#include "core/data/signals.h"
 #include "core/data/span_index.h"
 #include "core/data/wire.h"
 #include "core/net/compression.h"
@@ -32,7 +33,7 @@ static struct {
     char **names;
 } options = {.tries = 5, .try_ns = SECOND_NS / 2, .spans = 10000000};
 
-static struct payload traces, profiles;
+static struct payload traces, profiles, metrics, logs;
 
 static bool wanted(const char *name)
 {
@@ -119,9 +120,8 @@ static void run_scan(const struct job *job)
 {
     struct scan_result result;
     struct error err;
-    bool (*scan)(struct slice, const struct scan_limits *, struct scan_result *, struct error *) =
-        job->payload == &profiles ? scan_profiles : scan_traces;
-    if (!scan(payload_slice(job->payload), &scan_limits_default, &result, &err) ||
+    if (!signal_traits(job->payload->signal)
+             ->scan(payload_slice(job->payload), &scan_limits_default, &result, &err) ||
         result.items != job->payload->items)
         fail(err.text);
 }
@@ -145,16 +145,15 @@ static void run_print_json(const struct job *job)
 {
     static struct text out;
     text_clear(&out);
-    json_from_protobuf(job->payload == &profiles ? JSON_PROFILES_REQUEST : JSON_TRACES_REQUEST,
-                       payload_slice(job->payload), &out);
+    json_from_protobuf(signal_traits(job->payload->signal)->request, payload_slice(job->payload),
+                       &out);
 }
 
 static void run_read_json(const struct job *job)
 {
-    static struct text json[2];
-    bool is_profiles = job->payload == &profiles;
-    enum json_message message = is_profiles ? JSON_PROFILES_REQUEST : JSON_TRACES_REQUEST;
-    struct text *text = &json[is_profiles];
+    static struct text json[SIGNAL_COUNT];
+    enum json_message message = signal_traits(job->payload->signal)->request;
+    struct text *text = &json[job->payload->signal];
     bool over_budget;
     struct error err;
     if (!text->size)
@@ -449,15 +448,23 @@ int main(int argc, char **argv)
     scan_init();
     traces = payload_traces(500);
     profiles = payload_profiles(2000, 500);
+    metrics = payload_metrics(500);
+    logs = payload_logs(500);
     const struct job jobs[] = {
         {"wire walk of traces", run_walk, &traces, 0},
         {"scan of traces", run_scan, &traces, 0},
         {"scan of profiles", run_scan, &profiles, 0},
+        {"scan of metrics", run_scan, &metrics, 0},
+        {"scan of logs", run_scan, &logs, 0},
         {"dictionary merge", run_merge, &profiles, 0},
         {"JSON from traces", run_print_json, &traces, 0},
         {"JSON to traces", run_read_json, &traces, 0},
         {"JSON from profiles", run_print_json, &profiles, 0},
         {"JSON to profiles", run_read_json, &profiles, 0},
+        {"JSON from metrics", run_print_json, &metrics, 0},
+        {"JSON to metrics", run_read_json, &metrics, 0},
+        {"JSON from logs", run_print_json, &logs, 0},
+        {"JSON to logs", run_read_json, &logs, 0},
     };
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         measure(&jobs[i]);
@@ -466,5 +473,7 @@ int main(int argc, char **argv)
     measure_pipeline();
     payload_deinit(&traces);
     payload_deinit(&profiles);
+    payload_deinit(&metrics);
+    payload_deinit(&logs);
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "bench/payload.h"
 
+#include "bench/payload_fields.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/otlp.h"
@@ -10,88 +11,6 @@
 #include <string.h>
 
 enum { FUNCTIONS = 2000, LOCATIONS = 4000, DEPTH_MIN = 20, DEPTH_MAX = 60, SPANS_IN_TRACE = 10 };
-
-#define START_NS UINT64_C(1760000000000000000)
-
-/* Numbers that look random and are the same in every run. */
-static uint32_t pick(uint64_t *state, uint32_t below)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)((*state >> 33) % below);
-}
-
-/* ---- writing ---- */
-
-static void put_varint(struct text *out, uint32_t number, uint64_t value)
-{
-    uint8_t field[WIRE_HEADER_MAX];
-    uint8_t *end = wire_write_varint(wire_write_tag(field, number, WIRE_VARINT), value);
-    text_append_slice(out, slice_of(field, (size_t)(end - field)));
-}
-
-static void put_fixed64(struct text *out, uint32_t number, uint64_t value)
-{
-    uint8_t field[WIRE_HEADER_MAX];
-    uint8_t *end = wire_write_fixed64(field, number, value);
-    text_append_slice(out, slice_of(field, (size_t)(end - field)));
-}
-
-static void put_bytes(struct text *out, uint32_t number, struct slice payload)
-{
-    uint8_t header[WIRE_HEADER_MAX];
-    uint8_t *end = wire_write_header(header, number, payload.size);
-    text_append_slice(out, slice_of(header, (size_t)(end - header)));
-    text_append_slice(out, payload);
-}
-
-static void put_string(struct text *out, uint32_t number, const char *string)
-{
-    put_bytes(out, number, slice_of_string(string));
-}
-
-/* Puts a message that was built on the side, and empties it for the next one. */
-static void put_message(struct text *out, uint32_t number, struct text *message)
-{
-    put_bytes(out, number, slice_of(message->data, message->size));
-    text_clear(message);
-}
-
-static void put_attribute(struct text *out, uint32_t number, const char *key, const char *string,
-                          uint64_t integer)
-{
-    struct text value = {0}, attribute = {0};
-    if (string)
-        put_string(&value, ANY_VALUE_STRING, string);
-    else
-        put_varint(&value, ANY_VALUE_INT, integer);
-    put_string(&attribute, KEY_VALUE_KEY, key);
-    put_message(&attribute, KEY_VALUE_VALUE, &value);
-    put_message(out, number, &attribute);
-    text_deinit(&value);
-    text_deinit(&attribute);
-}
-
-static void put_resource(struct text *out, uint32_t number)
-{
-    struct text resource = {0};
-    put_attribute(&resource, RESOURCE_ATTRIBUTES, "service.name", "checkout", 0);
-    put_attribute(&resource, RESOURCE_ATTRIBUTES, "service.namespace", "shop", 0);
-    put_attribute(&resource, RESOURCE_ATTRIBUTES, "service.version", "1.42.3", 0);
-    put_attribute(&resource, RESOURCE_ATTRIBUTES, "telemetry.sdk.language", "go", 0);
-    put_attribute(&resource, RESOURCE_ATTRIBUTES, "k8s.pod.name", "checkout-6b7f9c5d4-x2v8q", 0);
-    put_attribute(&resource, RESOURCE_ATTRIBUTES, "process.pid", NULL, 4711);
-    put_message(out, number, &resource);
-    text_deinit(&resource);
-}
-
-static void put_scope(struct text *out, uint32_t number)
-{
-    struct text scope = {0};
-    put_string(&scope, SCOPE_NAME, "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp");
-    put_string(&scope, SCOPE_VERSION, "0.61.0");
-    put_message(out, number, &scope);
-    text_deinit(&scope);
-}
 
 static void put_ids(struct text *out, uint32_t i)
 {
@@ -112,7 +31,7 @@ static void put_span(struct text *out, uint32_t i, uint64_t *random)
     char path[64], address[32];
     uint8_t parent[SPAN_ID_SIZE], trace_id[TRACE_ID_SIZE];
     payload_ids(UINT64_C(1) << 40, i, trace_id, parent);
-    uint64_t start = START_NS + pick(random, 1000000000);
+    uint64_t start = PAYLOAD_START_NS + pick(random, 1000000000);
     snprintf(path, sizeof path, "/api/v1/orders/%08u/items", pick(random, 100000000));
     snprintf(address, sizeof address, "10.%u.%u.%u", pick(random, 256), pick(random, 256),
              pick(random, 256));
@@ -134,25 +53,29 @@ static void put_span(struct text *out, uint32_t i, uint64_t *random)
     text_deinit(&span);
 }
 
-/* The offsets of all trace ids in messages that lie `depth` fields below the bytes. */
-static void find_ids(struct payload *payload, struct slice bytes, const uint32_t *way, size_t depth)
+/* Finds the trace ids, which are the fields that `way` leads to. */
+static void find_ids(struct payload *payload, struct slice bytes, const uint32_t *way)
 {
     struct wire_cursor cursor = wire_cursor(bytes);
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
-        if (depth > 0 && field.number == way[0])
-            find_ids(payload, field.bytes, way + 1, depth - 1);
-        if (depth == 0 && field.number == SPAN_TRACE_ID && field.bytes.size == TRACE_ID_SIZE)
+        if (field.number != way[0])
+            continue;
+        if (way[1] != 0)
+            find_ids(payload, field.bytes, way + 1);
+        else if (field.bytes.size == TRACE_ID_SIZE)
             payload->trace_ids[payload->id_count++] = (uint32_t)(field.bytes.data - payload->data);
     }
 }
 
-static struct payload finish(struct text *out, uint32_t items, uint32_t ids, const uint32_t *way,
-                             size_t depth)
+struct payload payload_finish(struct text *out, enum signal signal, uint32_t items, uint32_t ids,
+                              const uint32_t *way)
 {
-    struct payload payload = {.data = (uint8_t *)out->data, .size = out->size, .items = items};
+    struct payload payload = {
+        .signal = signal, .data = (uint8_t *)out->data, .size = out->size, .items = items};
     payload.trace_ids = memory_array(ids, sizeof(uint32_t));
-    find_ids(&payload, payload_slice(&payload), way, depth);
+    if (ids > 0)
+        find_ids(&payload, payload_slice(&payload), way);
     assert(payload.id_count == ids);
     return payload;
 }
@@ -170,8 +93,8 @@ struct payload payload_traces(uint32_t spans)
     text_deinit(&group);
     text_deinit(&scope);
     static const uint32_t way[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,
-                                   SCOPE_SPANS_SPANS};
-    return finish(&out, spans, spans, way, 3);
+                                   SCOPE_SPANS_SPANS, SPAN_TRACE_ID, 0};
+    return payload_finish(&out, SIGNAL_TRACES, spans, spans, way);
 }
 
 /* ---- profiles ---- */
@@ -279,7 +202,7 @@ static void put_sample(struct text *profile, uint32_t stack, uint32_t link, uint
     uint8_t *end = wire_write_varint(value, 10000000);
     text_append_slice(&packed, slice_of(value, (size_t)(end - value)));
     put_message(&sample, SAMPLE_VALUES, &packed);
-    uint64_t time = START_NS + pick(random, 1000000000);
+    uint64_t time = PAYLOAD_START_NS + pick(random, 1000000000);
     text_append_slice(&packed, slice_of((uint8_t *)&time, sizeof time));
     put_message(&sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &packed);
     put_message(profile, PROFILE_SAMPLES, &sample);
@@ -293,7 +216,7 @@ static void put_profile(struct text *scope, uint32_t samples, uint32_t links, ui
     put_value_type(&profile, PROFILE_SAMPLE_TYPE);
     for (uint32_t i = 0; i < samples; i++)
         put_sample(&profile, 1 + i, 1 + pick(random, links), random);
-    put_fixed64(&profile, PROFILE_TIME_UNIX_NANO, START_NS);
+    put_fixed64(&profile, PROFILE_TIME_UNIX_NANO, PAYLOAD_START_NS);
     put_varint(&profile, PROFILE_DURATION_NANO, 10000000000);
     put_value_type(&profile, PROFILE_PERIOD_TYPE);
     put_varint(&profile, PROFILE_PERIOD, 10000000);
@@ -318,8 +241,8 @@ struct payload payload_profiles(uint32_t samples, uint32_t links)
     text_deinit(&group);
     text_deinit(&scope);
     text_deinit(&dictionary);
-    static const uint32_t way[] = {PROFILES_DICTIONARY, DICTIONARY_LINK_TABLE};
-    return finish(&out, samples, links, way, 2);
+    static const uint32_t way[] = {PROFILES_DICTIONARY, DICTIONARY_LINK_TABLE, LINK_TRACE_ID, 0};
+    return payload_finish(&out, SIGNAL_PROFILES, samples, links, way);
 }
 
 /* ---- using ---- */
@@ -357,27 +280,43 @@ void payload_stamp(struct payload *payload, uint64_t request)
     }
 }
 
-static bool count_below(struct slice bytes, const uint32_t *way, size_t depth, size_t *count)
+/* Any of a metric's five kinds of data. */
+#define METRIC_DATA UINT32_MAX
+
+static bool is_next(uint32_t wanted, const struct wire_field *field)
+{
+    if (field->type != WIRE_BYTES)
+        return false;
+    if (wanted != METRIC_DATA)
+        return field->number == wanted;
+    return field->number == METRIC_GAUGE || field->number == METRIC_SUM ||
+           field->number == METRIC_HISTOGRAM || field->number == METRIC_EXPONENTIAL_HISTOGRAM ||
+           field->number == METRIC_SUMMARY;
+}
+
+static bool count_below(struct slice bytes, const uint32_t *way, size_t *count)
 {
     struct wire_cursor cursor = wire_cursor(bytes);
     struct wire_field field;
     while (wire_next(&cursor, &field)) {
-        if (field.number != way[0] || field.type != WIRE_BYTES)
+        if (!is_next(way[0], &field))
             continue;
-        if (depth == 1)
+        if (way[1] == 0)
             ++*count;
-        else if (!count_below(field.bytes, way + 1, depth - 1, count))
+        else if (!count_below(field.bytes, way + 1, count))
             return false;
     }
     return !cursor.broken;
 }
 
-size_t payload_count_items(struct slice request, bool profiles)
+size_t payload_count_items(struct slice request, enum signal signal)
 {
-    static const uint32_t ways[2][4] = {
-        {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS, SCOPE_SPANS_SPANS},
-        {PROFILES_RESOURCE_PROFILES, RESOURCE_PROFILES_SCOPE_PROFILES, SCOPE_PROFILES_PROFILES,
-         PROFILE_SAMPLES}};
+    static const uint32_t ways[SIGNAL_COUNT][6] = {
+        [SIGNAL_TRACES] = {REQUEST_GROUPS, GROUP_SCOPES, SCOPE_ITEMS},
+        [SIGNAL_PROFILES] = {REQUEST_GROUPS, GROUP_SCOPES, SCOPE_ITEMS, PROFILE_SAMPLES},
+        [SIGNAL_METRICS] = {REQUEST_GROUPS, GROUP_SCOPES, SCOPE_ITEMS, METRIC_DATA,
+                            METRIC_DATA_DATA_POINTS},
+        [SIGNAL_LOGS] = {REQUEST_GROUPS, GROUP_SCOPES, SCOPE_ITEMS}};
     size_t count = 0;
-    return count_below(request, ways[profiles], profiles ? 4 : 3, &count) ? count : SIZE_MAX;
+    return count_below(request, ways[signal], &count) ? count : SIZE_MAX;
 }

@@ -76,6 +76,9 @@ def ratio_rows(results):
     relay, profcol = results.median("relay", "relay", "cpu_gb"), results.median("traces", "profcol", "cpu_gb")
     yield Row("the same: CPU per GB, profcol / a bare relay", show(profcol, " s"), show(relay, " s"), divide(profcol, relay), 2, False,
               spread=results.spread_of(("traces", "profcol", "cpu_gb"), ("relay", "relay", "cpu_gb")))
+    for run, items in (("metrics", "data points"), ("logs", "log records")):
+        yield row(f"{run} through, likewise: CPU per million {items}", run, 10)
+        yield per_gb_row(results, run)
     yield row("profiles through, not batched: CPU per million samples", "profiles", 10)
     yield row("the same, 5,000 samples a request", "profiles of 5,000", 10)
     yield row("profiles batched (8,192 samples, dictionaries merged): CPU per million samples", "profiles batched", 12)
@@ -93,6 +96,13 @@ def ratio_rows(results):
               spread=results.spread_of(("traces", "profcol", "cpu"), ("one worker", "profcol", "cpu")))
     yield from latency_rows(results)
     yield row("peak RSS at full speed", "traces", 4, "rss", " MiB")
+
+
+def per_gb_row(results, run):
+    """What a relayed signal costs beside traces, in profcol."""
+    relayed, traces = results.median(run, "profcol", "cpu_gb"), results.median("traces", "profcol", "cpu_gb")
+    return Row(f"the same: CPU per GB, {run} / traces", show(relayed, " s"), show(traces, " s (traces)"), divide(relayed, traces), 1, False,
+               spread=results.spread_of((run, "profcol", "cpu_gb"), ("traces", "profcol", "cpu_gb")))
 
 
 def latency_rows(results):

@@ -4,13 +4,15 @@
  *     bench_sink [--count]     prints the port it listens on; with SIGUSR1 what it has got so far,
  *                              one JSON line; ends with SIGTERM, printing it again
  *
- * --count looks into the (uncompressed) requests and counts spans and samples, until SIGUSR2;
+ * --count looks into the (uncompressed) requests and counts spans, samples, data points and
+ * log records, until SIGUSR2;
  * otherwise bodies of HTTP/1.1 are thrown away without being copied out of the kernel.
  */
 #include "bench/payload.h"
 #include "bench/sockets.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
+#include "core/data/signals.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +29,7 @@
 enum { BUFFER_BYTES = 1024 * 1024, HEAD_MAX = 16 * 1024, WINDOW_BYTES = 64 * 1024 * 1024 };
 
 static struct {
-    uint64_t requests, bytes, spans, samples, errors;
+    uint64_t requests, bytes, items[SIGNAL_COUNT], errors;
 } totals;
 static bool counting;
 static int poll_fd;
@@ -42,27 +44,39 @@ struct connection {
     bool waits_for_room;
     uint64_t body_left; /* HTTP/1.1 */
     bool in_body;
-    bool profiles;
+    enum signal signal;
 };
 
 struct stream {
     struct text body;
-    bool profiles;
+    enum signal signal;
 };
 
-static void take_body(const struct text *body, size_t skip, bool profiles)
+/* "/v1/logs" and "/opentelemetry.proto.collector.logs.v1.LogsService/Export" have the signal's
+ * name; what has none is taken for traces. */
+static enum signal signal_of_path(const char *path, size_t size)
+{
+    for (unsigned i = 0; i < SIGNAL_COUNT; i++) {
+        const char *name = signal_traits((enum signal)i)->name;
+        if (memmem(path, size, name, strlen(name)))
+            return (enum signal)i;
+    }
+    return SIGNAL_TRACES;
+}
+
+static void take_body(const struct text *body, size_t skip, enum signal signal)
 {
     size_t items = 0;
     if (counting) {
         if (body->size < skip)
             items = SIZE_MAX;
         else
-            items = payload_count_items(slice_of(body->data + skip, body->size - skip), profiles);
+            items = payload_count_items(slice_of(body->data + skip, body->size - skip), signal);
     }
     if (items == SIZE_MAX)
         totals.errors++;
     else
-        *(profiles ? &totals.samples : &totals.spans) += items;
+        totals.items[signal] += items;
     totals.requests++;
 }
 
@@ -98,7 +112,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void)flags, (void)context;
     struct stream *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (stream && name_size == 5 && memcmp(name, ":path", 5) == 0)
-        stream->profiles = memmem(value, value_size, "profiles", 8) != NULL;
+        stream->signal = signal_of_path((const char *)value, value_size);
     return 0;
 }
 
@@ -136,7 +150,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
         return 0;
     struct stream *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    take_body(&stream->body, 5, stream->profiles);
+    take_body(&stream->body, 5, stream->signal);
     static const nghttp2_nv headers[] = {HEADER(":status", "200"),
                                          HEADER("content-type", "application/grpc")};
     nghttp2_data_provider provider = {.read_callback = read_answer};
@@ -184,7 +198,7 @@ static bool take_h2(struct connection *connection, size_t size)
 
 static void answer_h1(struct connection *connection)
 {
-    take_body(&connection->input, 0, connection->profiles);
+    take_body(&connection->input, 0, connection->signal);
     connection->in_body = false;
     text_clear(&connection->input);
     text_append(
@@ -220,7 +234,8 @@ static bool take_h1(struct connection *connection, const uint8_t *data, size_t s
     if (!length)
         return false;
     connection->body_left = strtoull(length + strlen("\r\nContent-Length:"), NULL, 10);
-    connection->profiles = strstr(connection->input.data, "profiles HTTP/1.1") != NULL;
+    connection->signal =
+        signal_of_path(connection->input.data, strcspn(connection->input.data, "\r"));
     connection->in_body = true;
     size_t head = (size_t)(end + 4 - connection->input.data);
     size_t rest = connection->input.size - head;
@@ -274,8 +289,11 @@ static void close_connection(struct connection *connection)
 static void print_totals(void)
 {
     printf("{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"spans\": %" PRIu64
-           ", \"samples\": %" PRIu64 ", \"errors\": %" PRIu64 "}\n",
-           totals.requests, totals.bytes, totals.spans, totals.samples, totals.errors);
+           ", \"samples\": %" PRIu64 ", \"points\": %" PRIu64 ", \"records\": %" PRIu64
+           ", \"errors\": %" PRIu64 "}\n",
+           totals.requests, totals.bytes, totals.items[SIGNAL_TRACES],
+           totals.items[SIGNAL_PROFILES], totals.items[SIGNAL_METRICS], totals.items[SIGNAL_LOGS],
+           totals.errors);
     fflush(stdout);
 }
 

@@ -88,8 +88,11 @@ enum {
 enum { GROUP_RESOURCE = 1, GROUP_SCOPES = 2, GROUP_SCHEMA_URL = 3 };
 enum { SCOPE_ITEMS = 2 }; /* spans, profiles, metrics, log_records */
 
-/* opentelemetry.proto.metrics.v1, as far as data points are counted */
+/* opentelemetry.proto.metrics.v1, as far as data points are checked and counted */
 enum {
+    METRIC_NAME = 1,
+    METRIC_DESCRIPTION = 2,
+    METRIC_UNIT = 3,
     METRIC_GAUGE = 5,
     METRIC_SUM = 7,
     METRIC_HISTOGRAM = 9,
@@ -98,9 +101,14 @@ enum {
 };
 enum { METRIC_DATA_DATA_POINTS = 1 }; /* of all five */
 enum {
+    METRIC_DATA_AGGREGATION_TEMPORALITY = 2, /* of sums and both kinds of histograms */
+    SUM_IS_MONOTONIC = 3,
+};
+enum {
     NUMBER_POINT_START_TIME_UNIX_NANO = 2,
     NUMBER_POINT_TIME_UNIX_NANO = 3,
     NUMBER_POINT_AS_DOUBLE = 4,
+    NUMBER_POINT_EXEMPLARS = 5,
     NUMBER_POINT_AS_INT = 6,
     NUMBER_POINT_ATTRIBUTES = 7,
     NUMBER_POINT_FLAGS = 8,
@@ -112,10 +120,19 @@ enum {
     HISTOGRAM_POINT_SUM = 5,
     HISTOGRAM_POINT_BUCKET_COUNTS = 6,
     HISTOGRAM_POINT_EXPLICIT_BOUNDS = 7,
+    HISTOGRAM_POINT_EXEMPLARS = 8,
     HISTOGRAM_POINT_ATTRIBUTES = 9,
     HISTOGRAM_POINT_FLAGS = 10,
     HISTOGRAM_POINT_MIN = 11,
     HISTOGRAM_POINT_MAX = 12,
+};
+enum {
+    EXEMPLAR_TIME_UNIX_NANO = 2,
+    EXEMPLAR_AS_DOUBLE = 3,
+    EXEMPLAR_SPAN_ID = 4,
+    EXEMPLAR_TRACE_ID = 5,
+    EXEMPLAR_AS_INT = 6,
+    EXEMPLAR_FILTERED_ATTRIBUTES = 7,
 };
 
 /* opentelemetry.proto.logs.v1 */

@@ -322,43 +322,66 @@ static bool is_number(const uint8_t *p, size_t size)
     return size > 0 && size <= SCAN_NUMBER_SIZE_MAX && i + 1 == size && p[i] < 0x80;
 }
 
-static bool is_small_number(uint32_t header, size_t value_size, const uint8_t *number)
+/* `upper`: the uppermost bits of all bytes of the attribute; `at`: index of the first byte of the
+ * number. All bytes of a varint but the last have the bit. */
+static inline __attribute__((always_inline)) bool
+is_small_number(uint32_t header, size_t value_size, uint64_t upper, size_t at)
 {
+    size_t size = value_size - 1;
+
     switch ((header & 0xffffff) - (uint32_t)value_size * 0x100u) {
     case VALUE_HEADER(TAG(ANY_VALUE_BOOL, WIRE_VARINT)):
     case VALUE_HEADER(TAG(ANY_VALUE_INT, WIRE_VARINT)):
-        return is_number(number, value_size - 1);
+        return size - 1 < SCAN_NUMBER_SIZE_MAX &&
+               upper == (UINT64_C(1) << (at + size - 1)) - (UINT64_C(1) << at);
     case VALUE_HEADER(TAG(ANY_VALUE_DOUBLE, WIRE_FIXED64)):
-        return value_size == 1 + 8;
+        return size == 8 && (upper & ~(UINT64_C(0xff) << at)) == 0;
     default:
         return false;
     }
 }
 
-/* Whether there is a plain KeyValue of 6 to 63 bytes at `p`; may read further. The Collector writes
- * the value first. */
-static inline bool is_small_attribute(const uint8_t *p, size_t size)
+/* Returns the uppermost bits of the first `size` bytes, which are at most 63. */
+static inline uint64_t upper_of(uint64_t upper, size_t size)
+{
+    return upper & ((UINT64_C(1) << size) - 1);
+}
+
+/* Whether there is a plain KeyValue of 6 to 63 bytes at `p` whose value follows the key; may read
+ * further. Always inlined, as most of the scan's time is spent here. */
+static inline __attribute__((always_inline)) bool is_small_attribute(const uint8_t *p, size_t size)
 {
     uint64_t upper = upper_64(p);
-    bool key_first = p[0] == TAG(KEY_VALUE_KEY, WIRE_BYTES);
-    size_t first_size = p[1];
-    size_t second_size = size - 4 - first_size;
-    const uint8_t *second = p + 2 + first_size;
-    const uint8_t *key = key_first ? p : second;
-    const uint8_t *value = key_first ? second : p;
-    size_t key_size = key_first ? first_size : second_size;
-    size_t value_size = key_first ? second_size : first_size;
+    size_t key_size = p[1];
+    size_t value_size = size - 4 - key_size;
     uint32_t header;
 
-    if (first_size > size - 4 || value_size < 2 || key[0] != TAG(KEY_VALUE_KEY, WIRE_BYTES) ||
-        key[1] != key_size)
+    if (p[0] != TAG(KEY_VALUE_KEY, WIRE_BYTES) || key_size > size - 6)
         return false;
-    memcpy(&header, value, sizeof header);
+    memcpy(&header, p + 2 + key_size, sizeof header);
     header = le32toh(header);
     if (header == text_header((uint32_t)value_size))
         return upper << (64 - size) == 0;
-    return are_none_upper(upper >> (key - p), 2 + key_size) &&
-           is_small_number(header, value_size, value + 3);
+    return is_small_number(header, value_size, upper_of(upper, size), 2 + key_size + 3);
+}
+
+/* The same for a value that precedes the key, as the Collector writes it. */
+static bool is_small_attribute_reversed(const uint8_t *p, size_t size)
+{
+    uint64_t upper = upper_64(p);
+    size_t value_size = p[1];
+    size_t key_size = size - 4 - value_size;
+    const uint8_t *key = p + 2 + value_size;
+    uint32_t header;
+
+    if (value_size < 2 || value_size > size - 4 || key[0] != TAG(KEY_VALUE_KEY, WIRE_BYTES) ||
+        key[1] != key_size)
+        return false;
+    memcpy(&header, p, sizeof header);
+    header = le32toh(header);
+    if (header == text_header((uint32_t)value_size))
+        return upper << (64 - size) == 0;
+    return is_small_number(header, value_size, upper_of(upper, size), 3);
 }
 
 static bool is_plain_value(const uint8_t *p, size_t size)
@@ -429,14 +452,15 @@ static bool is_other_attribute(const uint8_t *p, const uint8_t *end)
 }
 
 /* Takes attributes as long as they are plain. */
-static inline const uint8_t *take_attributes(uint32_t *elements, const uint8_t *p,
-                                             const uint8_t *end, unsigned tag)
+static __attribute__((noinline)) const uint8_t *
+take_attributes(uint32_t *elements, const uint8_t *p, const uint8_t *end, unsigned tag)
 {
     while (stands_at(p, end, tag)) {
         const uint8_t *key_value = p + 2;
         size_t size = p[1];
 
-        if (size - 6 >= 64 - 6 || !is_small_attribute(key_value, size)) {
+        if (size - 6 >= 64 - 6 || (!is_small_attribute(key_value, size) &&
+                                   !is_small_attribute_reversed(key_value, size))) {
             key_value = open_payload(p, end, &size);
             if (key_value > end || !is_other_attribute(key_value, key_value + size))
                 break;
@@ -543,6 +567,37 @@ static inline bool is_plain_span(struct scan_found *found, const uint8_t *p, con
     return true;
 }
 
+static bool is_plain_exemplar(uint32_t *elements, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_fixed64(p, end, TAG(EXEMPLAR_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(EXEMPLAR_AS_DOUBLE, WIRE_FIXED64));
+        p = take_id(p, end, TAG(EXEMPLAR_SPAN_ID, WIRE_BYTES), SPAN_ID_SIZE);
+        p = take_id(p, end, TAG(EXEMPLAR_TRACE_ID, WIRE_BYTES), TRACE_ID_SIZE);
+        p = take_fixed64(p, end, TAG(EXEMPLAR_AS_INT, WIRE_FIXED64));
+        p = take_attributes(elements, p, end, TAG(EXEMPLAR_FILTERED_ATTRIBUTES, WIRE_BYTES));
+    } while (p != start && p < end);
+    return p == end;
+}
+
+static inline const uint8_t *take_exemplars(uint32_t *elements, const uint8_t *p,
+                                            const uint8_t *end, unsigned tag)
+{
+    while (stands_at(p, end, tag)) {
+        size_t size;
+        const uint8_t *exemplar = open_payload(p, end, &size);
+
+        if (exemplar > end || !is_plain_exemplar(elements, exemplar, exemplar + size))
+            return not_plain(end);
+        ++*elements;
+        p = exemplar + size;
+    }
+    return p;
+}
+
 static inline bool is_plain_number_point(struct scan_found *found, const uint8_t *p,
                                          const uint8_t *end)
 {
@@ -554,7 +609,9 @@ static inline bool is_plain_number_point(struct scan_found *found, const uint8_t
         p = take_fixed64(p, end, TAG(NUMBER_POINT_START_TIME_UNIX_NANO, WIRE_FIXED64));
         p = take_fixed64(p, end, TAG(NUMBER_POINT_TIME_UNIX_NANO, WIRE_FIXED64));
         p = take_fixed64(p, end, TAG(NUMBER_POINT_AS_DOUBLE, WIRE_FIXED64));
+        p = take_exemplars(&elements, p, end, TAG(NUMBER_POINT_EXEMPLARS, WIRE_BYTES));
         p = take_fixed64(p, end, TAG(NUMBER_POINT_AS_INT, WIRE_FIXED64));
+        p = take_exemplars(&elements, p, end, TAG(NUMBER_POINT_EXEMPLARS, WIRE_BYTES));
         p = take_attributes(&elements, p, end, TAG(NUMBER_POINT_ATTRIBUTES, WIRE_BYTES));
         p = take_number(p, end, TAG(NUMBER_POINT_FLAGS, WIRE_VARINT));
     } while (p != start && p < end);
@@ -564,6 +621,7 @@ static inline bool is_plain_number_point(struct scan_found *found, const uint8_t
     return true;
 }
 
+/* Java's SDK writes min and max after the sum. */
 static inline bool is_plain_histogram_point(struct scan_found *found, const uint8_t *p,
                                             const uint8_t *end)
 {
@@ -577,8 +635,11 @@ static inline bool is_plain_histogram_point(struct scan_found *found, const uint
         p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_TIME_UNIX_NANO, WIRE_FIXED64));
         p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_COUNT, WIRE_FIXED64));
         p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_SUM, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_MIN, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_MAX, WIRE_FIXED64));
         p = take_fixed64s(&numbers, p, end, TAG(HISTOGRAM_POINT_BUCKET_COUNTS, WIRE_BYTES));
         p = take_fixed64s(&numbers, p, end, TAG(HISTOGRAM_POINT_EXPLICIT_BOUNDS, WIRE_BYTES));
+        p = take_exemplars(&elements, p, end, TAG(HISTOGRAM_POINT_EXEMPLARS, WIRE_BYTES));
         p = take_attributes(&elements, p, end, TAG(HISTOGRAM_POINT_ATTRIBUTES, WIRE_BYTES));
         p = take_number(p, end, TAG(HISTOGRAM_POINT_FLAGS, WIRE_VARINT));
         p = take_fixed64(p, end, TAG(HISTOGRAM_POINT_MIN, WIRE_FIXED64));
@@ -590,6 +651,15 @@ static inline bool is_plain_histogram_point(struct scan_found *found, const uint
     return true;
 }
 
+/* Whether the body at `p` is a text of at most 125 bytes in ASCII. */
+static inline bool is_small_body(const uint8_t *p)
+{
+    size_t text_size = p[3];
+
+    return text_size < 0x7e && p[1] == text_size + 2 && p[2] == TAG(ANY_VALUE_STRING, WIRE_BYTES) &&
+           is_ascii(p + 4, text_size);
+}
+
 /* Takes the body of a log record, of which there may be one. */
 static inline const uint8_t *take_body(uint32_t *bodies, const uint8_t *p, const uint8_t *end)
 {
@@ -598,13 +668,15 @@ static inline const uint8_t *take_body(uint32_t *bodies, const uint8_t *p, const
 
     if (!stands_at(p, end, TAG(LOG_RECORD_BODY, WIRE_BYTES)))
         return p;
-    body = open_payload(p, end, &size);
-    if (*bodies > 0 || body > end || !is_plain_value(body, size))
+    if (++*bodies > 1)
         return not_plain(end);
-    ++*bodies;
-    return body + size;
+    if (is_small_body(p))
+        return p + 2 + p[1];
+    body = open_payload(p, end, &size);
+    return body <= end && is_plain_value(body, size) ? body + size : not_plain(end);
 }
 
+/* Java's SDK writes the observed time after the time. */
 static inline bool is_plain_log_record(struct scan_found *found, const uint8_t *p,
                                        const uint8_t *end)
 {
@@ -615,6 +687,7 @@ static inline bool is_plain_log_record(struct scan_found *found, const uint8_t *
     do {
         start = p;
         p = take_fixed64(p, end, TAG(LOG_RECORD_TIME_UNIX_NANO, WIRE_FIXED64));
+        p = take_fixed64(p, end, TAG(LOG_RECORD_OBSERVED_TIME_UNIX_NANO, WIRE_FIXED64));
         p = take_number(p, end, TAG(LOG_RECORD_SEVERITY_NUMBER, WIRE_VARINT));
         p = take_text(p, end, TAG(LOG_RECORD_SEVERITY_TEXT, WIRE_BYTES));
         p = take_body(&bodies, p, end);
@@ -793,6 +866,95 @@ take_messages(struct scan_found *found, const uint8_t *p, const uint8_t *end,
     return p;
 }
 
+/* ---- metrics: messages that contain runs ---- */
+
+static inline __attribute__((always_inline)) bool is_plain_data(struct scan_found *found,
+                                                                const uint8_t *p,
+                                                                const uint8_t *end,
+                                                                is_plain_message *is_plain_point)
+{
+    const uint8_t *start;
+
+    do {
+        start = p;
+        if (stands_at(p, end, TAG(METRIC_DATA_DATA_POINTS, WIRE_BYTES)))
+            p = take_messages(found, p, end, is_plain_point, SCAN_COUNT_ITEMS);
+        p = take_number(p, end, TAG(METRIC_DATA_AGGREGATION_TEMPORALITY, WIRE_VARINT));
+        p = take_number(p, end, TAG(SUM_IS_MONOTONIC, WIRE_VARINT));
+    } while (p != start && p < end);
+    return p == end;
+}
+
+/* Also takes a sum's fields in a gauge, where the slow path takes them as unknown fields. */
+static bool is_plain_gauge_or_sum(struct scan_found *found, const uint8_t *p, const uint8_t *end)
+{
+    return is_plain_data(found, p, end, is_plain_number_point);
+}
+
+static bool is_plain_histogram(struct scan_found *found, const uint8_t *p, const uint8_t *end)
+{
+    return is_plain_data(found, p, end, is_plain_histogram_point);
+}
+
+/* Takes the data of a metric, of which there may be one. */
+static inline const uint8_t *take_data(struct scan_found *found, uint32_t *data_count,
+                                       const uint8_t *p, const uint8_t *end, unsigned number,
+                                       is_plain_message *is_plain)
+{
+    const uint8_t *data;
+    size_t size;
+
+    if (!stands_at(p, end, TAG(number, WIRE_BYTES)))
+        return p;
+    data = open_payload(p, end, &size);
+    if (++*data_count > 1 || data > end || !is_plain(found, data, data + size))
+        return not_plain(end);
+    return data + size;
+}
+
+/* A metric that is not plain leaves the counts as they were, and its points are read again. */
+static inline bool is_plain_metric(struct scan_found *found, const uint8_t *p, const uint8_t *end)
+{
+    uint32_t elements_before = found->elements;
+    uint32_t items_before = found->counts[SCAN_COUNT_ITEMS];
+    uint32_t data_count = 0;
+    const uint8_t *start;
+
+    do {
+        start = p;
+        p = take_text(p, end, TAG(METRIC_NAME, WIRE_BYTES));
+        p = take_text(p, end, TAG(METRIC_DESCRIPTION, WIRE_BYTES));
+        p = take_text(p, end, TAG(METRIC_UNIT, WIRE_BYTES));
+        p = take_data(found, &data_count, p, end, METRIC_GAUGE, is_plain_gauge_or_sum);
+        p = take_data(found, &data_count, p, end, METRIC_SUM, is_plain_gauge_or_sum);
+        p = take_data(found, &data_count, p, end, METRIC_HISTOGRAM, is_plain_histogram);
+    } while (p != start && p < end);
+    found->elements = p == end ? found->elements + data_count : elements_before;
+    if (p != end)
+        found->counts[SCAN_COUNT_ITEMS] = items_before;
+    return p == end;
+}
+
+/* The actions that occur only in relayed signals. Not inlined, because scan_run would become so
+ * large that the compiler would no longer inline the functions for spans and samples. */
+static __attribute__((noinline)) const uint8_t *take_relayed(enum scan_action action,
+                                                             struct scan_found *found,
+                                                             const uint8_t *p, const uint8_t *end)
+{
+    switch (action) {
+    case SCAN_NUMBER_POINT:
+        return take_messages(found, p, end, is_plain_number_point, SCAN_COUNT_ITEMS);
+    case SCAN_HISTOGRAM_POINT:
+        return take_messages(found, p, end, is_plain_histogram_point, SCAN_COUNT_ITEMS);
+    case SCAN_METRIC:
+        return take_messages(found, p, end, is_plain_metric, SCAN_COUNT_OTHER);
+    case SCAN_LOG_RECORD:
+        return take_messages(found, p, end, is_plain_log_record, SCAN_COUNT_ITEMS);
+    default:
+        return p;
+    }
+}
+
 const uint8_t *scan_run(enum scan_action action, struct scan_found *found, const uint8_t *p,
                         const uint8_t *end, const uint8_t *request_end)
 {
@@ -822,16 +984,10 @@ const uint8_t *scan_run(enum scan_action action, struct scan_found *found, const
     case SCAN_ATTRIBUTE_ENTRY:
         return take_messages(found, p, end, is_plain_entry,
                              SCAN_COUNT_ENTRIES + DICTIONARY_ATTRIBUTE_TABLE);
-    case SCAN_NUMBER_POINT:
-        return take_messages(found, p, end, is_plain_number_point, SCAN_COUNT_ITEMS);
-    case SCAN_HISTOGRAM_POINT:
-        return take_messages(found, p, end, is_plain_histogram_point, SCAN_COUNT_ITEMS);
-    case SCAN_LOG_RECORD:
-        return take_messages(found, p, end, is_plain_log_record, SCAN_COUNT_ITEMS);
     case SCAN_STACK:
         return take_messages(found, p, end, is_plain_stack,
                              SCAN_COUNT_ENTRIES + DICTIONARY_STACK_TABLE);
     default:
-        return p;
+        return take_relayed(action, found, p, end);
     }
 }

@@ -103,6 +103,8 @@ static enum scan_action run_of(const ProtobufCMessageDescriptor *message, enum s
         return SCAN_SPAN;
     if (message_is(message, "Sample") && flavour == SCAN_PROFILES)
         return SCAN_SAMPLE;
+    if (message_is(message, "Metric"))
+        return SCAN_METRIC;
     if (message_is(message, "NumberDataPoint"))
         return SCAN_NUMBER_POINT;
     if (message_is(message, "HistogramDataPoint"))

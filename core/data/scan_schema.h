@@ -56,6 +56,7 @@ enum scan_action {
     SCAN_NUMBER_POINT,
     SCAN_HISTOGRAM_POINT,
     SCAN_LOG_RECORD,
+    SCAN_METRIC,
     SCAN_MESSAGE, /* any other message */
 };
 #define SCAN_FIRST_BYTES SCAN_SKIP_BYTES

@@ -156,7 +156,14 @@ static const struct scan_case field_cases[] = {
     {VALUE("1\"text\""), ACCEPTED},
     {VALUE("2=1"), ACCEPTED},
     {VALUE("3=-1"), ACCEPTED},
+    {VALUE("3=300"), ACCEPTED},
     {VALUE("4#1"), ACCEPTED},
+    {VALUE("!21ffffffffffffffff"), ACCEPTED},
+    {VALUE("!187f00"), THE_SPAN ".attributes[0].value: a field has the number 0"},
+    {SPAN("9{2{3=300} 1\"k\"}"), ACCEPTED}, /* the value first */
+    {SPAN("9{2{!21ffffffffffffffff} 1\"k\"}"), ACCEPTED},
+    {SPAN("9{2{3=300} 1xff}"), THE_SPAN ".attributes[0].key: is not valid UTF-8"},
+    {SPAN("9{1xff 2{3=300}}"), THE_SPAN ".attributes[0].key: is not valid UTF-8"},
     {VALUE("5{1{1\"a\"} 1{2=1}}"), ACCEPTED},
     {VALUE("6{1{1\"a\" 2{1\"b\"}}}"), ACCEPTED},
     {VALUE("7xff"), ACCEPTED},
@@ -218,8 +225,21 @@ static const struct scan_case metrics_cases[] = {
     {POINT("7", "5{2#1 4" SPAN_ID " 5" TRACE_ID " 6#1} 6#4"), ACCEPTED},
     {POINT("5", "5{4x01}"), THE_METRIC ".gauge.data_points[0].exemplars[0].span_id: has 1 bytes, "
                                        "must have 8 or none"},
+    {METRIC("1\"n\" 7{1{6#1} 1{5{3#1} 6#2} 2=2 3=1}"), ACCEPTED},
+    {METRIC("7{2=2 1{6#1}} 1\"n\""), ACCEPTED},
+    {METRIC("7{1{}} 5{1{}}"), ACCEPTED},
+    {METRIC("9{1{} 1{}} 12{1\"k\"}"), ACCEPTED},
+    {METRIC("5{1{7{1\"k\" 2{1\"v\"}}} 1{7{1xff}} 1{}}"),
+     THE_METRIC ".gauge.data_points[1].attributes[0].key: is not valid UTF-8"},
+    {METRIC("5{1{}} 5{1{}}"), THE_METRIC ".gauge: must not appear more than once"},
+    {METRIC("7{1{} 2#2}"), THE_METRIC ".sum.aggregation_temporality: has the wrong wire type: 1"},
     {METRIC("5{} 5{}"), THE_METRIC ".gauge: must not appear more than once"},
     {POINT("9", "6[#1 2] 7[#3]"), ACCEPTED},
+    {POINT("9", "2#1 3#2 4#3 5#4 11#5 12#6 6[#1 2] 7[#3] 8{2#1 3#2 4" SPAN_ID " 5" TRACE_ID
+                "} 8{7{1\"k\" 2{3=1}}} 9{1\"k\" 2{1\"v\"}} 10=1"),
+     ACCEPTED},
+    {POINT("9", "8{} 8{5x01}"), THE_METRIC ".histogram.data_points[0].exemplars[1].trace_id: has 1 "
+                                           "bytes, must have 16 or none"},
     {POINT("9", "6#1 6#2 7#3"), ACCEPTED}, /* not packed */
     {POINT("9", "6x00"),
      THE_METRIC ".histogram.data_points[0].bucket_counts[0]: the packed numbers "
@@ -250,6 +270,14 @@ static const struct scan_case logs_cases[] = {
     {RECORD("5{6{1{1\"k\" 2{5{1{1xff}}}}}}"), THE_RECORD
      ".body.kvlist_value.values[0].value.array_value.values[0].string_value: is not valid "
      "UTF-8"},
+    {RECORD("1#1 11#2 5{1\"\xc3\xa4\"} 11#3"), ACCEPTED},
+    {RECORD("5{1\"\"}"), ACCEPTED},
+    {RECORD("5{1\"a\" 2=1}"), ACCEPTED},
+    {RECORD("5{1xff}"), THE_RECORD ".body.string_value: is not valid UTF-8"},
+    {RECORD("5{1\"a\"} 5{1\"a\"}"), THE_RECORD ".body: must not appear more than once"},
+    {RECORD("!2a040a036162"),
+     THE_RECORD ".body.string_value: 3 bytes do not fit into the enclosing message"},
+    {RECORD("!2a040a0361"), THE_RECORD ".body: 4 bytes do not fit into the enclosing message"},
     {RECORD("9x00"), THE_RECORD ".trace_id: has 1 bytes, must have 16 or none"},
     {RECORD("8=1"), THE_RECORD ".flags: has the wrong wire type: 0"},
 };
