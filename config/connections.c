@@ -29,6 +29,7 @@ static bool has(const struct config_pipeline *pipeline, enum side side,
 static bool leads_by(const struct config_component *connector, const struct config_pipeline *from,
                      const struct config_pipeline *to)
 {
+    assert(connector->type);
     return has(from, AS_EXPORTER, connector) && has(to, AS_RECEIVER, connector) &&
            config_connector_emits(connector->type, from->signal) == to->signal;
 }
@@ -110,6 +111,7 @@ static void check_connector(struct config_check *check, const struct config_comp
     for (int side = CONFIG_RECEIVERS; side <= CONFIG_EXPORTERS; side++)
         if (side != CONFIG_PROCESSORS && is_ambiguous(check, &path, connector, side))
             return;
+    assert(connector->type->section == CONFIG_CONNECTORS);
     bool receives = is_used_as(check->config, connector, AS_RECEIVER);
     bool exports = is_used_as(check->config, connector, AS_EXPORTER);
     if (receives != exports) {
@@ -143,6 +145,7 @@ static void report_cycle(const struct search *search, const struct config_compon
 static void visit(const struct search *search, size_t index)
 {
     const struct config *config = search->check->config;
+    assert(index < config->pipeline_count && search->states[index] == NOT_SEEN);
     search->states[index] = ON_THE_WAY;
     for (size_t i = 0; i < config->pipeline_count; i++) {
         const struct config_component *connector =

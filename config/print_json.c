@@ -2,6 +2,7 @@
 #include "config/loading.h"
 #include "config/yaml_tree.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 /* The printed YAML is read again, so that both forms agree, above all in what they mask. */
@@ -80,6 +81,7 @@ static void append_node(struct text *out, const struct config_node *node)
         append_scalar(out, node);
         return;
     }
+    assert(is_map || node->kind == CONFIG_NODE_LIST);
     text_append_char(out, is_map ? '{' : '[');
     for (size_t i = 0; i < node->count; i++) {
         if (i > 0)

@@ -198,6 +198,7 @@ static void on_change(struct watched_file *file, char *contents, size_t size)
     read_lines(&values, settings_of(node)->scheme, contents);
     explicit_bzero(contents, size);
     free(contents);
+    assert((values.first != NULL) == (values.count > 0));
     if (values.count == 0)
         log_warn(file->label,
                  "%s: there is no token in the file; requests are refused, and data "
@@ -228,6 +229,8 @@ static bool bearer_node_start(struct node *node, struct error *err)
     struct bearer_node *self = node_of(node);
     const struct bearer_settings *settings = settings_of(self);
     const struct config_strings *tokens = &settings->tokens;
+    assert(!bearer_of(node->component)->nodes[node->worker->index]);
+    assert(tokens->count > 0 || is_given(settings->filename) || is_given(settings->token));
     if (tokens->count == 0 && is_given(settings->filename)) {
         if (!start_file(self, err))
             return false;
@@ -244,6 +247,7 @@ static bool bearer_node_start(struct node *node, struct error *err)
 static void bearer_node_stop(struct node *node)
 {
     struct bearer_node *self = node_of(node);
+    assert(bearer_of(node->component)->nodes[node->worker->index] == self);
     bearer_of(node->component)->nodes[node->worker->index] = NULL;
     watched_file_stop(&self->file);
     arena_deinit(&self->values.arena);
@@ -260,6 +264,7 @@ static unsigned roles(const void *settings)
 static const char *challenge(const struct component *extension)
 {
     const struct bearer_settings *settings = extension->settings;
+    assert(settings->header_lower); /* check_bearer */
     bool is_bearer = strcmp(settings->header_lower, "authorization") == 0 && settings->scheme &&
                      strcasecmp(settings->scheme, "bearer") == 0;
     return is_bearer ? "Bearer realm=\"profcol\"" : NULL;

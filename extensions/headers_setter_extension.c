@@ -184,6 +184,7 @@ static bool start_file(struct setter_node *node, struct value_file *self, const 
                        struct error *err)
 {
     size_t size;
+    assert(!self->value && !self->file.worker);
     char *contents = watched_file_read(path, &size, err);
     if (!contents)
         return error_prefix(err, "value_file");
@@ -199,6 +200,7 @@ static bool setter_node_start(struct node *node, struct error *err)
     struct setter_node *self = node_of(node);
     size_t count;
     const struct header_setting *headers = headers_of(node->component, &count);
+    assert(!self->files && !setter_of(node->component)->nodes[node->worker->index]);
     self->files = memory_zalloc(count * sizeof *self->files);
     for (size_t i = 0; i < count; i++)
         if (headers[i].value_file && headers[i].value_file[0] &&
@@ -212,6 +214,7 @@ static bool setter_node_start(struct node *node, struct error *err)
 
 static void setter_node_stop(struct node *node)
 {
+    assert(setter_of(node->component)->nodes[node->worker->index] == node_of(node));
     setter_of(node->component)->nodes[node->worker->index] = NULL;
     free_files(node_of(node));
 }
@@ -241,6 +244,7 @@ static const char *or_default(const char *value, const struct header_setting *he
 static const char *context_value(const struct header_setting *header, const struct context *context)
 {
     const char *found = NULL;
+    assert(header->lower_context);
     for (size_t i = 0; context && i < context->entry_count; i++) {
         if (strcmp(context->entries[i].name, header->lower_context) != 0)
             continue;
@@ -269,12 +273,14 @@ static const char *value_of(const struct setter_node *node, size_t i,
         return value_of_request(header, context);
     if (header->value)
         return header->value;
+    assert(node->files && !header->from_context && !header->from_attribute);
     return node->files[i].value ? node->files[i].value : "";
 }
 
 static bool apply(const struct setter_node *node, size_t i, const struct header_setting *header,
                   const struct context *context, struct auth_headers *headers, struct verdict *why)
 {
+    assert(header->lower_key); /* check_header */
     bool exists = auth_headers_get(headers, header->lower_key).size > 0;
     if (header->action == ACTION_DELETE)
         auth_headers_remove(headers, header->lower_key);
@@ -284,6 +290,7 @@ static bool apply(const struct setter_node *node, size_t i, const struct header_
     const char *value = value_of(node, i, header, context);
     if (value)
         return auth_headers_set(headers, header->lower_key, value, why);
+    assert(header->lower_context); /* everything else has a default */
     *why = verdict_of(GRPC_INVALID_ARGUMENT,
                       "the request had several headers %s, it cannot be decided which one to use",
                       header->from_context);
@@ -301,6 +308,7 @@ static bool set_headers(struct component *extension, const struct worker *worker
         return false;
     if (additional(settings)) {
         struct component *other = auth_find(extension->process, additional(settings));
+        assert(other != extension && other->type->authenticator); /* auth_check */
         if (!other->type->authenticator->set_headers(other, worker, context, headers, why))
             return false;
     }

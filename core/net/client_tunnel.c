@@ -58,6 +58,7 @@ static void print_reason(const struct text *head, char *out)
         bool is_printable = head->data[i] >= ' ' && head->data[i] <= '~';
         out[size++] = (char)(is_printable ? head->data[i] : '?');
     }
+    assert(size <= REASON_MAX);
     out[size] = '\0';
 }
 
@@ -71,6 +72,7 @@ static enum client_tunnel_result judge(const struct text *head, char *why, size_
         snprintf(why, why_size, "the proxy's answer to CONNECT is not HTTP/1.1");
         return TUNNEL_REFUSED;
     }
+    assert(status < 1000 && head->size >= STATUS_OFFSET + 3);
     print_reason(head, reason);
     snprintf(why, why_size, "the proxy answered CONNECT with status %d%s%s", status, reason,
              client_tunnel_advice(status));
@@ -88,6 +90,7 @@ enum client_tunnel_result client_tunnel_feed(struct client_tunnel *tunnel, struc
     text_append_slice(head, slice_of(bytes.data, taken));
     size_t end = find_end(head, before);
     if (end > 0) {
+        assert(end > before && end - before <= taken);
         *rest_out = slice_of(bytes.data + (end - before), bytes.size - (end - before));
         return judge(head, why, why_size);
     }

@@ -193,6 +193,7 @@ void cookie_jar_store(struct cookie_jar *jar, struct slice set_cookie, const cha
         return;
     if (jar->count == COOKIES_MAX)
         remove_cookie(jar, 0);
+    assert(jar->count < COOKIES_MAX);
     jar->items[jar->count++] = (struct cookie){.name = copy(name),
                                                .value = copy(value),
                                                .path = copy(attributes.path),
@@ -221,6 +222,7 @@ void cookie_jar_print(const struct cookie_jar *jar, const char *path, bool is_tl
             continue;
         text_printf(out, "%s%s=%s", out->size > begin ? "; " : "", cookie->name, cookie->value);
     }
+    assert(out->size - begin <= COOKIE_HEADER_MAX);
 }
 
 void cookie_jar_deinit(struct cookie_jar *jar)

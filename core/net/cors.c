@@ -128,6 +128,7 @@ static void set_allowed_headers(struct cors *cors)
         else
             cors->allowed_headers[cors->allowed_count++] = name;
     }
+    assert(cors->allowed_count > 0 && cors->allowed_count <= names->count);
 }
 
 /* "x-request-id" becomes "X-Request-Id", as by http.CanonicalHeaderKey. */
@@ -240,6 +241,7 @@ static struct slice trim(struct slice name)
 
 static struct slice take_name(struct slice *rest)
 {
+    assert(rest->size > 0);
     const uint8_t *comma = memchr(rest->data, ',', rest->size);
     size_t size = comma ? (size_t)(comma - rest->data) : rest->size;
     struct slice name = slice_of(rest->data, size);
@@ -268,6 +270,7 @@ static bool allows_list(const struct cors *cors, struct name_reader *reader, str
         size_t position = find_name(cors, name);
         if (position <= reader->last)
             return false;
+        assert(position <= cors->allowed_count);
         reader->last = position;
     }
     return true;

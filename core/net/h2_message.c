@@ -105,6 +105,7 @@ static int64_t parse_length(struct slice value)
 
 static bool take_known(struct h2_message *message, enum field_id id, struct slice value)
 {
+    assert(id < FIELD_OTHER);
     const unsigned bit = 1u << id;
     switch (id) {
     case FIELD_OF_A_CONNECTION:
@@ -124,6 +125,7 @@ static bool take_known(struct h2_message *message, enum field_id id, struct slic
         message->is_http = slice_is(value, "http") || slice_is(value, "https");
         break;
     case FIELD_PATH:
+        assert(value.size > 0); /* is_good_value */
         message->path_start = (char)value.data[0];
         if (value.data[0] == '*' && value.size > 1)
             message->path_start = '\0';
@@ -164,6 +166,7 @@ enum h2_field_verdict h2_message_field(struct h2_message *message, struct slice 
 bool h2_message_is_complete(const struct h2_message *message)
 {
     const unsigned target = 1u << FIELD_SCHEME | 1u << FIELD_PATH;
+    assert(!message->is_trailers);
     if (!(message->seen & 1u << FIELD_METHOD))
         return false;
     if (message->is_connect)

@@ -69,6 +69,7 @@ bool http_path_redirect(struct slice path, struct slice query, char out[HTTP_PAT
         memcpy(out + size, query.data, query.size);
         size += query.size;
     }
+    assert(size <= HTTP_PATH_MAX_BYTES);
     *location_out = slice_of(out, size);
     return true;
 }

@@ -2,6 +2,7 @@
 
 #include "core/base/saturate.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
@@ -38,6 +39,7 @@ static bool is_name_char(uint8_t c)
 /* Returns the length of "[" IP-literal "]"; 0 if it is not one. */
 static size_t literal_size(struct slice text)
 {
+    assert(text.size > 0 && text.data[0] == '[');
     size_t i = 1;
     while (i < text.size && (is_name_char(text.data[i]) || text.data[i] == ':'))
         i++;

@@ -60,6 +60,7 @@ static bool set_authorization(struct arena *arena, struct slice user_info, struc
     if (colon &&
         !decode_percent(slice_of(colon + 1, user_info.size - name_size - 1), plain + size, &more))
         return false;
+    assert(size + more <= CREDENTIALS_MAX);
     EVP_EncodeBlock((unsigned char *)encoded, (const unsigned char *)plain, (int)(size + more));
     out->authorization = arena_printf(arena, "Basic %s", encoded);
     return true;
@@ -212,6 +213,7 @@ static bool match_domain(const char *entry, const char *host)
 static bool match_entry(const char *entry, const struct destination *to)
 {
     bool matches = false;
+    assert(strlen(entry) < ENTRY_MAX); /* so that copies are complete */
     if (strcmp(entry, "*") == 0)
         return true;
     if (match_network(entry, to, &matches))

@@ -18,6 +18,7 @@ static struct slice take_until(struct slice *rest, char end)
 /* Decodes the character at *at and moves past it. */
 static uint8_t decode_one(struct slice text, size_t *at)
 {
+    assert(*at < text.size);
     uint8_t c = text.data[(*at)++];
     if (c == '+')
         return ' ';
@@ -39,6 +40,7 @@ static bool decode(struct slice text, char *out, size_t size)
             return false;
         out[written++] = (char)c;
     }
+    assert(written < size);
     out[written] = '\0';
     return true;
 }

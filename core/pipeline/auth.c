@@ -115,7 +115,10 @@ static enum server_auth_result begin(const struct server_auth *auth, struct exch
                                      struct verdict *why)
 {
     struct component *extension = auth->context;
-    return extension->type->authenticator->authenticate(extension, auth, exchange, why);
+    const struct authenticator *authenticator = extension->type->authenticator;
+    enum server_auth_result result = authenticator->authenticate(extension, auth, exchange, why);
+    assert(result != SERVER_AUTH_LATER || authenticator->cancel);
+    return result;
 }
 
 static void cancel(const struct server_auth *auth, struct exchange *exchange)
@@ -136,6 +139,7 @@ struct server_auth auth_server(const struct process *process, const char *id,
         return (struct server_auth){0};
     struct component *extension = auth_find(process, id);
     const struct authenticator *authenticator = extension->type->authenticator;
+    assert(authenticator && authenticator->authenticate); /* auth_check */
     return (struct server_auth){
         .context = extension,
         .request_params = request_params,
@@ -175,6 +179,7 @@ static size_t decode_part(struct slice text, char room[AUTH_PARAM_MAX])
         }
         memcpy(room + size++, &c, 1);
     }
+    assert(size < AUTH_PARAM_MAX);
     return size;
 }
 
@@ -231,6 +236,7 @@ bool auth_header_is_allowed(const char *name)
 
 void auth_headers_copy(struct auth_headers *headers, const struct http_header *items, size_t count)
 {
+    assert(count == 0 || items != headers->items);
     auth_headers_deinit(headers);
     arena_init(&headers->arena, NULL);
     headers->items = arena_array(&headers->arena, count + 4, sizeof *headers->items);
@@ -259,6 +265,7 @@ bool auth_headers_set(struct auth_headers *headers, const char *name, const char
     auth_headers_remove(headers, name);
     headers->items = arena_grow(&headers->arena, headers->items, headers->count, &headers->capacity,
                                 sizeof *headers->items);
+    assert(headers->count < headers->capacity);
     headers->items[headers->count++] =
         (struct http_header){slice_of_string(name), arena_copy(&headers->arena, text)};
     return true;
@@ -284,6 +291,7 @@ bool auth_apply(struct component *extension, const struct worker *worker,
                 const struct context *context, const struct http_header *items, size_t count,
                 struct auth_headers *headers, struct verdict *why)
 {
+    assert(worker_is_current(worker));
     auth_headers_copy(headers, items, count);
     if (!extension ||
         extension->type->authenticator->set_headers(extension, worker, context, headers, why))

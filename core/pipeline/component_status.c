@@ -69,6 +69,7 @@ static bool concerns(const struct status_source *source, int signal)
 
 static void take_worst(const struct component_status *status, int signal, struct status_event *out)
 {
+    assert(out->status == STATUS_OK); /* while the component starts or stops, that counts */
     for (struct list_link *link = status->sources.first; link; link = link->next) {
         const struct status_source *source = container_of(link, struct status_source, link);
         if (!concerns(source, signal) || !outranks(source, out))
@@ -101,6 +102,7 @@ uint64_t component_status_last_error(struct component_status *status, int signal
         if (!concerns(source, signal) || source->failed_ns <= failed_ns)
             continue;
         failed_ns = source->failed_ns;
+        assert(source->error);
         snprintf(out, STATUS_ERROR_MAX, "%s", source->error);
     }
     pthread_mutex_unlock(&status->lock);
@@ -146,6 +148,7 @@ static void remember(struct status_source *source, const char *error)
 /* With the lock. */
 static void set_status(struct status_source *source, enum status_kind status)
 {
+    assert(source->owner && (status == STATUS_OK || status_is_error(status)));
     if (status_of(source) == status)
         return;
     source->since_ns = clock_wall_ns();

@@ -130,6 +130,7 @@ static struct health read_extensions(const struct reading *reading, const struct
     group.children = arena_array(reading->arena, config->extension_count, sizeof *group.children);
     add_components(reading, &group, config->extensions, config->extension_count,
                    STATUS_ALL_SIGNALS);
+    assert(group.child_count == config->extension_count);
     combine(&group, reading->is_recoverable_first);
     return group;
 }
@@ -147,6 +148,7 @@ struct health *health_read(struct arena *arena, const struct process *process,
         whole->children[whole->child_count++] = read_extensions(&reading, config);
     for (size_t i = 0; i < config->pipeline_count; i++)
         whole->children[whole->child_count++] = read_pipeline(&reading, &config->pipelines[i]);
+    assert(whole->child_count == config->pipeline_count + (config->extension_count > 0));
     combine(whole, is_recoverable_first);
     return whole;
 }

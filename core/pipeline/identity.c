@@ -26,8 +26,10 @@ struct identity *identity_new(const struct identity_attribute *attributes, size_
 
 struct identity *identity_ref(struct identity *identity)
 {
-    if (identity)
-        atomic_fetch_add_explicit(&identity->references, 1, memory_order_relaxed);
+    if (!identity)
+        return NULL;
+    unsigned before = atomic_fetch_add_explicit(&identity->references, 1, memory_order_relaxed);
+    assert(before > 0);
     return identity;
 }
 

@@ -30,6 +30,7 @@ static void forward(const struct large_batches *batches, struct batch *batch, ui
 static void run_in_job(struct queued_job *queued)
 {
     struct waiting_batch *waiting = container_of(queued, struct waiting_batch, queued);
+    assert(queued->is_large && !waiting->batch->owner);
     waiting->result = waiting->batches->work->work(waiting->batches->node, waiting->batch);
     batch_flatten(waiting->batch);
 }
@@ -40,6 +41,7 @@ static void run_on_loop(struct queued_job *queued)
     struct waiting_batch *waiting = container_of(queued, struct waiting_batch, queued);
     struct node *node = waiting->batches->node;
     struct worker_piece piece;
+    assert(!queued->is_large && worker_is_current(node->worker));
     node_begin_piece(node, waiting->batch, &piece);
     waiting->result = waiting->batches->work->work(node, waiting->batch);
     worker_end_piece(node->worker, &piece);
@@ -63,6 +65,7 @@ static void on_done(struct queued_job *queued, bool did_run)
     struct waiting_batch *waiting = container_of(queued, struct waiting_batch, queued);
     struct node *node = waiting->batches->node;
     struct batch *batch = waiting->batch;
+    assert(worker_is_current(node->worker));
     batch_take_back(batch, node->worker);
     if (receipt_is_abandoned(batch->receipt))
         batch_drop(batch, &verdict_sender_is_gone);

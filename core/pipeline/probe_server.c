@@ -33,6 +33,7 @@ bool probe_server_open(struct probe_server *probe, const struct component *compo
     if (own.max_body_bytes > 1024)
         own.max_body_bytes = 1024;
     assert(!probe->server);
+    assert(options->accept_http != options->accept_grpc); /* the protocol has one name */
     probe->endpoint = options->endpoint;
     probe->protocol = options->accept_grpc ? "GRPC" : "HTTP";
     probe->server =
@@ -65,6 +66,7 @@ void probe_server_start(struct probe_server *probe, const struct node *node)
 
 void probe_server_stop(struct probe_server *probe, const struct node *node)
 {
+    assert(probe->server || !probe->is_started);
     if (probe->is_started)
         server_stop(probe->server, node->worker);
 }

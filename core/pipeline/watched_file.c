@@ -69,6 +69,7 @@ static void on_settled(struct timer *timer)
         worker_set_timer(file->worker, &file->settle, SETTLE_NS);
         return;
     }
+    assert(worker_is_current(file->worker) && !file->contents);
     file->is_reading = true;
     file->job = (struct job){.run = run_reading, .on_done = on_read};
     job_start(file->worker, &file->job);
@@ -113,6 +114,7 @@ void watched_file_stop(struct watched_file *file)
 {
     if (!file->worker)
         return;
+    assert(worker_is_current(file->worker));
     if (file->status) {
         file->status->file = NULL;
         uv_close((uv_handle_t *)&file->status->poll, on_closed);

@@ -42,6 +42,7 @@ static struct slice find_segment(struct slice item, struct slice attribute)
 static uint32_t find_group(struct file_division *division, struct slice segment)
 {
     uint32_t hash = (uint32_t)hash_bytes(segment), i;
+    assert(segment.size > 0);
     if (division->count > 0) {
         struct index_probe probe = index_table_probe(&division->by_segment, hash);
         while (index_table_next(&division->by_segment, &probe, &i))
@@ -64,6 +65,7 @@ static void add_resource(struct file_division *division, const struct wire_field
     division->places = arena_grow(&division->arena, division->places, division->place_count,
                                   &division->place_capacity, sizeof *division->places);
     division->places[division->place_count++] = group;
+    assert(group == UINT32_MAX || group < division->count);
     if (group == UINT32_MAX)
         division->left_out++;
     else
@@ -88,6 +90,7 @@ bool file_division_init(struct file_division *division, const struct batch *batc
         }
         assert(!cursor.broken); /* the request was scanned */
     }
+    assert(division->left_out <= division->place_count);
     if (division->count < 2 ||
         division->common_size <= (REPEATED_TIMES * size + REPEATED_MORE) / (division->count - 1))
         return true;
@@ -115,10 +118,12 @@ static uint32_t join_part(const struct file_division *division, struct slice byt
                 append(out[group], &field);
             continue;
         }
+        assert(place < division->place_count);
         uint32_t group = division->places[place++];
         if (group != UINT32_MAX)
             append(out[group], &field);
     }
+    assert(!cursor.broken);
     return place;
 }
 
@@ -132,6 +137,8 @@ void file_division_join(const struct file_division *division, const struct batch
     for (size_t i = 0; i < batch->part_count; i++)
         place = join_part(division, buffer_slice(batch->parts[i].buffer), place, out);
     assert(place == division->place_count);
+    for (uint32_t group = 0; group < division->count; group++)
+        assert(out[group]->size == division->groups[group].size + division->common_size);
 }
 
 void file_division_deinit(struct file_division *division)

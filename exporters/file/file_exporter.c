@@ -278,6 +278,7 @@ static void encode_groups(struct file_export *export, const struct file_settings
 {
     struct file_division division;
     const struct batch *batch = export->batch;
+    assert(!export->pieces && export->piece_count == 0);
     export->verdict = verdict_ok;
     if (!file_division_init(&division, batch, settings->group_by.resource_attribute)) {
         export->verdict =
@@ -416,6 +417,7 @@ static void hand_over_pieces(struct file_export *export)
         end_export(export, &verdict);
         return;
     }
+    assert(groups && export->pieces_left == 0);
     export->pieces_left = export->piece_count;
     for (size_t i = 0; i < export->piece_count; i++)
         file_groups_write(groups, &export->pieces[i].grouped);
@@ -438,6 +440,7 @@ static void hand_over(struct file_export *export)
 static void on_encoded(struct queued_job *encoding, bool did_run)
 {
     struct file_export *export = container_of(encoding, struct file_export, encoding);
+    assert(export->batch && export->pieces_left == 0);
     if (did_run) {
         hand_over(export);
         return;
@@ -464,6 +467,7 @@ static bool takes_long(const struct file_settings *settings, size_t size_bytes)
 static void file_consume(struct node *node, struct batch *batch)
 {
     assert(batch->signal == node->signal);
+    assert(batch->owner == node->worker);
     struct file_export *export = memory_zalloc(sizeof *export);
     batch_flatten(batch);
     size_t size = encoded_size(batch);

@@ -131,6 +131,7 @@ static struct grouped_file *open_file(struct file_groups *groups, char *path, ui
     }
     if (groups->files.count >= groups->options.max_open_files)
         close_file(groups, file_of_link(groups->files.last));
+    assert(groups->files.count < groups->options.max_open_files);
     list_prepend(&groups->files, &file->link);
     return file;
 }
@@ -211,6 +212,7 @@ void file_groups_unref(struct file_groups *groups)
 void file_groups_write(struct file_groups *groups, struct grouped_record *record)
 {
     assert(worker_is_current(record->record.home) && record->record.on_written);
+    assert(file_segment_is_valid(slice_of_string(record->segment)));
     atomic_fetch_add_explicit(&groups->references, 1, memory_order_relaxed);
     record->groups = groups;
     record->record.post = (struct post){.on_post = on_record};

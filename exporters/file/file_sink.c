@@ -232,6 +232,7 @@ static struct file_record *write_some(struct file_sink *sink, struct file_record
         first->verdict = verdict_try_later(GRPC_UNAVAILABLE, RETRY_AFTER_NS, "%s", err.text);
         return first->next;
     }
+    assert(sink->fd >= 0); /* make_room */
     for (int n = 0; end && n < RECORDS_PER_WRITE; n++, end = end->next) {
         size_t size = file_record_size(end);
         if (end != first && sink->size_bytes + total + size > sink->rotate_at_bytes)
@@ -239,6 +240,7 @@ static struct file_record *write_some(struct file_sink *sink, struct file_record
         count += add_vectors(vectors + count, end);
         total += size;
     }
+    assert(end != first && count <= RECORDS_PER_WRITE * 2);
     size_t written = write_vectors(sink->fd, vectors, count);
     judge(sink, first, end, written, written < total ? errno : 0);
     return end;
@@ -323,6 +325,7 @@ static void on_flush(struct timer *timer)
         return;
     }
     sink->being_written = take_all(&sink->pending);
+    assert(sink->being_written.first && !sink->pending.first);
     sink->is_written = false;
     sink->job = (struct job){.run = write_beside_loop, .on_done = on_job_done};
     job_start(sink->options.owner, &sink->job);

@@ -208,6 +208,7 @@ static const char *or_empty(const char *text)
 static bool make_authorization(struct basicauth_node *node, struct error *err)
 {
     const struct client_auth_settings *client = &settings_of(node)->client_auth;
+    assert(client->enabled);
     const char *username = node->username ? node->username : or_empty(client->username);
     const char *password = node->password ? node->password : or_empty(client->password);
     if (strchr(username, ':'))
@@ -240,6 +241,7 @@ static void on_change(struct watched_file *file, char *contents, size_t size)
 {
     struct basicauth_node *node = file->context;
     struct error err;
+    assert(file == &node->username_file || file == &node->password_file);
     (void)size;
     set_value(file == &node->username_file ? &node->username : &node->password, contents);
     if (!make_authorization(node, &err))
@@ -273,6 +275,7 @@ static void stop_client(struct basicauth_node *node)
 
 static void free_client(struct basicauth_node *node)
 {
+    assert(!node->username_file.worker && !node->password_file.worker); /* they are stopped */
     if (node->password)
         explicit_bzero(node->password, strlen(node->password));
     free(node->username);
@@ -302,6 +305,8 @@ static bool basicauth_node_start(struct node *node, struct error *err)
 {
     struct basicauth_node *self = node_of(node);
     struct basicauth *basicauth = basicauth_of(node->component);
+    assert(!basicauth->nodes[node->worker->index]);
+    assert(settings_of(self)->htpasswd.enabled != settings_of(self)->client_auth.enabled);
     if (settings_of(self)->htpasswd.enabled)
         password_checks_init(&self->checks, node->worker, &basicauth->table);
     else if (!start_client(self, err))
@@ -314,6 +319,7 @@ static bool basicauth_node_start(struct node *node, struct error *err)
 static void basicauth_node_stop(struct node *node)
 {
     struct basicauth_node *self = node_of(node);
+    assert(basicauth_of(node->component)->nodes[node->worker->index] == self);
     basicauth_of(node->component)->nodes[node->worker->index] = NULL;
     if (settings_of(self)->htpasswd.enabled) {
         password_checks_stop(&self->checks);
@@ -347,6 +353,7 @@ static enum server_auth_result authenticate(struct component *extension,
     char param[AUTH_PARAM_MAX];
     uint8_t room[BASIC_ROOM_BYTES];
     struct basic_credentials credentials;
+    assert(!node || node->checks.table == &basicauth_of(extension)->table);
     struct slice header = auth_credential(auth, exchange, "authorization", param);
     const char *wrong = basic_credentials_read(header, room, &credentials);
     if (!wrong && node)
@@ -368,6 +375,7 @@ static bool set_headers(struct component *extension, const struct worker *worker
 {
     const struct basicauth_node *node = basicauth_of(extension)->nodes[worker->index];
     (void)context;
+    assert(!node || node->authorization); /* a failing change keeps the last one */
     *why = verdict_shutting_down;
     return node && auth_headers_set(headers, "authorization", node->authorization, why);
 }

@@ -22,6 +22,7 @@ static struct slice trim(struct slice text)
 
 static struct slice take_line(struct slice *text)
 {
+    assert(text->size > 0);
     const uint8_t *end = memchr(text->data, '\n', text->size);
     struct slice line = slice_of(text->data, end ? (size_t)(end - text->data) : text->size);
     size_t taken = line.size + (end ? 1 : 0);
@@ -52,6 +53,7 @@ static bool add_line(struct htpasswd *table, struct slice line, uint32_t number,
         return true;
     }
     size_t name_size = (size_t)(colon - line.data);
+    assert(name_size > 0 && name_size + 1 < line.size);
     struct htpasswd_user user = {
         .name = arena_string(arena, slice_of(line.data, name_size)),
         .hash = arena_string(arena, slice_of(colon + 1, line.size - name_size - 1)),
@@ -95,6 +97,7 @@ void htpasswd_finish(struct htpasswd *table)
         if (!is_replaced)
             table->users[kept++] = table->users[i];
     }
+    assert((kept > 0) == (table->count > 0)); /* the last of each name stays */
     table->count = kept;
 }
 

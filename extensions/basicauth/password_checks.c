@@ -114,6 +114,7 @@ static void settle(struct password_check *check, const struct verdict *verdict)
 static void finish(struct password_check *check)
 {
     struct known_password *known = &check->checks->known[check->user];
+    assert(check->checks->running != check && check->user < check->checks->table->count);
     if (check->matches && !known->identity) {
         known->identity = identity_ref(check->identity);
         memcpy(known->digest, check->digest, sizeof known->digest);
@@ -162,6 +163,7 @@ static void start_next(struct password_checks *checks)
 
 static void add_waiter(struct password_check *check, struct exchange *exchange)
 {
+    assert(!exchange_identity(exchange)); /* one credential for each exchange */
     struct waiter *waiter = memory_zalloc(sizeof *waiter);
     waiter->check = check;
     waiter->exchange = exchange;
@@ -196,6 +198,7 @@ static struct password_check *new_check(struct password_checks *checks, size_t u
                                         const uint8_t *digest,
                                         const struct basic_credentials *credentials)
 {
+    assert(user < checks->table->count && checks->waiting.count < PASSWORD_CHECKS_MAX);
     struct password_check *check = memory_zalloc(sizeof *check);
     check->checks = checks;
     check->user = user;
@@ -238,6 +241,7 @@ static bool check_now(struct password_checks *checks, size_t user, const uint8_t
                       const struct basic_credentials *credentials)
 {
     struct known_password *known = &checks->known[user];
+    assert(!known->identity && !password_hash_is_slow(checks->table->users[user].hash));
     if (!password_hash_matches(checks->table->users[user].hash, credentials->password))
         return false;
     known->identity = make_identity(credentials);
@@ -252,6 +256,7 @@ enum server_auth_result password_checks_begin(struct password_checks *checks,
 {
     uint8_t digest[PASSWORD_DIGEST_BYTES];
     long user = htpasswd_find(checks->table, credentials->username);
+    assert(worker_is_current(checks->worker) && user < (long)checks->table->count);
     *why = wrong;
     if (checks->stopped) {
         *why = verdict_shutting_down;
@@ -274,17 +279,20 @@ enum server_auth_result password_checks_begin(struct password_checks *checks,
 void password_checks_cancel(struct password_checks *checks, struct exchange *exchange)
 {
     struct waiter *waiter = exchange_identity(exchange);
+    assert(worker_is_current(checks->worker) && waiter->exchange == exchange);
     struct password_check *check = waiter->check;
     list_remove(&check->waiters, &waiter->link);
     free(waiter);
     if (check->waiters.count > 0 || check == checks->running)
         return;
+    assert(check->link.list == &checks->waiting);
     list_remove(&checks->waiting, &check->link);
     free_check(check);
 }
 
 void password_checks_stop(struct password_checks *checks)
 {
+    assert(worker_is_current(checks->worker) && !checks->stopped);
     checks->stopped = true;
     if (checks->running)
         job_cancel(&checks->running->job);

@@ -51,6 +51,7 @@ static bool is_sha(const char *hash)
 /* Returns the size of the digest and the salt after it; 0 if the text is malformed. */
 static size_t decode_sha(const char *hash, uint8_t out[SHA1_BYTES + SALT_MAX_BYTES + 3])
 {
+    assert(is_sha(hash));
     const char *text = strchr(hash, '}') + 1;
     size_t size = strlen(text), padding = strcspn(text, "=");
     if (size == 0 || size % 4 != 0 || size / 4 * 3 > SHA1_BYTES + SALT_MAX_BYTES + 3 ||
@@ -76,6 +77,7 @@ static bool sha_matches(const char *hash, struct slice password)
     uint8_t text[PASSWORD_MAX_BYTES + SALT_MAX_BYTES + 3], digest[SHA1_BYTES];
     size_t size = decode_sha(hash, decoded);
     assert(size >= SHA1_BYTES && size <= sizeof decoded);
+    assert(password.size <= PASSWORD_MAX_BYTES);
     memcpy(text, password.data, password.size);
     memcpy(text + password.size, decoded + SHA1_BYTES, size - SHA1_BYTES);
     int ok = EVP_Digest(text, password.size + size - SHA1_BYTES, digest, NULL, EVP_sha1(), NULL);
@@ -151,18 +153,21 @@ static char *print_digits(char *out, unsigned value, unsigned count)
 /* Writes the 22 digits of a digest, in the order of crypt. */
 static void print_md5(char *out, const uint8_t digest[MD5_BYTES])
 {
+    const char *begin = out;
     for (unsigned i = 0; i < 5; i++) {
         unsigned last = i == 4 ? 5 : i + 12;
         out = print_digits(
             out, (unsigned)digest[i] << 16 | (unsigned)digest[i + 6] << 8 | digest[last], 4);
     }
     out = print_digits(out, digest[11], 2);
+    assert(out == begin + 22);
     *out = '\0';
 }
 
 /* Returns the salt; *digits_out is what follows it, NULL if nothing does. */
 static struct slice apr1_salt(const char *hash, const char **digits_out)
 {
+    assert(is_apr1(hash));
     const char *salt = hash + strlen("$apr1$");
     const char *end = strchr(salt, '$');
     *digits_out = end ? end + 1 : NULL;
@@ -185,6 +190,7 @@ static bool apr1_matches(const char *hash, struct slice password)
     char digits[23];
     EVP_MD_CTX *md5 = EVP_MD_CTX_new();
     assert(md5 && wanted);
+    assert(salt.size <= APR1_SALT_MAX && strlen(wanted) == 22); /* password_hash_check */
     apr1_first(md5, password, salt, digest);
     for (unsigned i = 0; i < 1000; i++)
         apr1_round(md5, i, password, salt, digest);
@@ -199,6 +205,7 @@ static bool crypt_matches(const char *hash, struct slice password)
 {
     struct crypt_data *data = memory_zalloc(sizeof *data);
     char *text = memory_strndup(password.data, password.size);
+    assert(password.size <= PASSWORD_MAX_BYTES && is_crypt(hash));
     const char *made = crypt_r(text, hash, data);
     size_t size = strlen(hash);
     bool fine =
@@ -231,6 +238,7 @@ static bool check_cost(const char *hash, struct error *err)
 
 static bool crypt_is_valid(const char *hash)
 {
+    assert(is_crypt(hash));
     const char *digits = strrchr(hash, '$') + 1;
     int setting = crypt_checksalt(hash);
     return setting != CRYPT_SALT_INVALID && setting != CRYPT_SALT_METHOD_DISABLED &&

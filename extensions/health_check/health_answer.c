@@ -15,6 +15,7 @@ static bool is_healthy(const struct health *health,
 {
     if (!settings->enabled)
         return true;
+    assert(settings->recovery_duration >= 0);
     if (health->status == STATUS_PERMANENT_ERROR)
         return !settings->include_permanent_errors;
     if (health->status == STATUS_RECOVERABLE_ERROR && settings->include_recoverable_errors)

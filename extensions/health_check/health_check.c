@@ -114,6 +114,7 @@ static const struct server_handler handler_v1 = {.on_head = on_head_v1,
 static const struct health *read_health(const struct health_check *health, struct arena *arena)
 {
     const struct component_health_settings *counts = &settings_of(health)->component_health;
+    assert(health_check_is_v2(settings_of(health)));
     return health_read(arena, health->component.process,
                        counts->include_recoverable_errors && !counts->include_permanent_errors);
 }
@@ -177,6 +178,8 @@ static void on_request_v2(void *context, struct exchange *exchange)
 {
     const struct health_check *health = context;
     buffer_unref(exchange_take_body(exchange));
+    assert(is_page(&settings_of(health)->http.status, exchange) ||
+           is_page(&settings_of(health)->http.config, exchange)); /* on_head_v2 */
     if (is_page(&settings_of(health)->http.status, exchange))
         find_and_answer(health, exchange);
     else
@@ -255,6 +258,7 @@ static bool open_http(struct health_check *health, struct error *err)
     const struct health_http_settings *http = &settings_of(health)->http;
     struct server_options options =
         http_server_options(&http->server, http->endpoint, component->process, component->label);
+    assert(health->config.size == 0);
     if (http->config.enabled && !config_print_json(component->process->config, &health->config))
         return error_set(err, "http::config: the configuration is too large to be shown");
     probe_server_host(&options, health->host, sizeof health->host);
@@ -283,6 +287,7 @@ static bool health_check_init(struct component *component, struct error *err)
     const struct health_check_settings *settings = settings_of(health);
     if (!health_check_is_v2(settings))
         return open_v1(health, err);
+    assert(settings->http.enabled || settings->grpc.enabled); /* health_check_check */
     if ((!settings->http.enabled || open_http(health, err)) &&
         (!settings->grpc.enabled || open_grpc(health, err)))
         return true;

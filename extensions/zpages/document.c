@@ -61,6 +61,7 @@ void document_escape(struct text *out, struct slice bytes)
     for (size_t at = 0; at < bytes.size;) {
         const uint8_t *c = bytes.data + at;
         size_t length = text_utf8_length(c, bytes.size - at);
+        assert(length <= bytes.size - at);
         bool is_control = length == 2 && c[0] == 0xc2 && c[1] < 0xa0; /* C1 */
         const char *entity = length == 1                 ? entity_of(*c)
                              : length == 0 || is_control ? "\xef\xbf\xbd"
@@ -89,6 +90,7 @@ void document_print_count(struct text *out, double value)
 {
     char digits[64];
     int size = snprintf(digits, sizeof digits, "%.0f", value);
+    assert(size > 0 && (size_t)size < sizeof digits);
     for (int i = 0; i < size; i++) {
         if (i > 0 && (size - i) % 3 == 0 && digits[i - 1] != '-')
             text_append_char(out, ',');
@@ -172,6 +174,7 @@ void document_begin_fields(struct document *document, const char *key, const cha
 
 void document_end_fields(struct document *document)
 {
+    assert(!document->is_table);
     text_append(document->out, document->is_json ? "}" : "</dl>\n");
 }
 
@@ -210,6 +213,7 @@ void document_row(struct document *document)
 
 void document_end_table(struct document *document)
 {
+    assert(document->is_table);
     end_row(document);
     if (document->is_json)
         text_append_char(document->out, ']');
@@ -230,6 +234,7 @@ static struct text *begin_cell(struct document *document, const char *key, const
 {
     struct text *out = document->is_table ? &document->body : document->out;
     assert(!document->is_table || document->rows > 0);
+    assert(!document->is_json || key[0]);
     if (document->is_json) {
         text_append(document->out, document->cells++ ? "," : "");
         append_json(document->out, key);
@@ -274,6 +279,7 @@ void document_number(struct document *document, const char *key, const char *tit
 void document_seconds(struct document *document, const char *key, const char *title, double value)
 {
     struct text *out = begin_cell(document, key, title, "n");
+    assert(value >= 0);
     if (document->is_json)
         text_printf(out, "%.3f", value);
     else
@@ -345,6 +351,7 @@ void document_time(struct document *document, const char *key, const char *title
 
 static const char *class_of(enum status_kind status)
 {
+    assert(status < STATUS_KIND_COUNT);
     if (status == STATUS_OK)
         return "ok";
     return status == STATUS_PERMANENT_ERROR || status == STATUS_FATAL_ERROR ? "bad" : "warn";
@@ -407,6 +414,7 @@ void document_verbatim(struct document *document, const char *key, const char *v
 {
     begin_section(document, key, NULL);
     if (document->is_json) {
+        assert(json.size > 0); /* at least "null" */
         text_append_slice(document->out, json);
         return;
     }

@@ -32,6 +32,7 @@ static enum config_section section_of(const struct component *component)
  * otelcol_receiver_accepted_spans. */
 static double count_of(const struct place *place, const char *what)
 {
+    assert(place->section == CONFIG_RECEIVERS || place->section == CONFIG_EXPORTERS);
     struct text name = {0}, label = {0};
     text_printf(&name, METRICS_COLLECTOR "%s_%s", what, signal_item_name(place->signal));
     metrics_label(&label, config_section_kinds[place->section], place->component->id);
@@ -70,6 +71,7 @@ static struct figures read_figures(const struct page_source *source, const struc
 static const char *describe_figures(const struct page_source *source, const struct figures *figures)
 {
     struct text text = {0};
+    assert(figures->lost == 0 || figures->lost_name);
     document_print_count(&text, figures->in);
     text_append(&text, " in, ");
     document_print_count(&text, figures->out);
@@ -86,6 +88,7 @@ static const char *describe_figures(const struct page_source *source, const stru
 
 static struct place place_of(const struct config_pipeline *pipeline, const struct health *health)
 {
+    assert(health->component); /* it is no group */
     return (struct place){.health = health,
                           .component = health->component,
                           .section = section_of(health->component),
@@ -99,6 +102,7 @@ static void print_chain(const struct page_source *source, struct document *docum
                         const struct config_pipeline *pipeline, const struct health *health)
 {
     const size_t exporters = pipeline->receiver_count + pipeline->processor_count;
+    assert(health->child_count == exporters + pipeline->exporter_count);
     document_begin_chain(document, pipeline->id);
     for (size_t i = 0; i < health->child_count; i++) {
         struct place place = place_of(pipeline, &health->children[i]);
@@ -252,6 +256,7 @@ static void print_records(struct document *document, size_t max)
 {
     struct log_record *records = memory_array(LOG_RECENT_MAX, sizeof *records);
     size_t count = log_recent(records);
+    assert(count <= LOG_RECENT_MAX);
     document_begin_table(document, "errors", "Recent errors and warnings");
     for (size_t i = 0; i < count && i < max; i++) {
         document_row(document);
@@ -321,6 +326,7 @@ static void print_extensions(const struct page_source *source, struct document *
     document_begin_table(document, "extensions", NULL);
     for (size_t i = 0; extensions && i < extensions->child_count; i++) {
         const struct health *extension = &extensions->children[i];
+        assert(extension->component && extension->child_count == 0);
         document_row(document);
         document_text(document, "id", "Extension", extension->component->id);
         document_status(document, "status", "Status", extension->status);

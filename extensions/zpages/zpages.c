@@ -117,6 +117,8 @@ static void on_request(void *context, struct exchange *exchange)
     char format[8];
     struct text out = {0};
     struct arena arena;
+    assert(page_of(zpages, exchange)); /* on_head has found it */
+    assert(zpages->config_json.size > 0);
     arena_init(&arena, NULL);
     url_query_get(exchange_query(exchange), "format", format, sizeof format);
     bool is_json = strcmp(format, "json") == 0;

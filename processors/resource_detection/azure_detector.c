@@ -27,6 +27,7 @@ static void on_answer(struct metadata_client *client, const struct metadata_answ
     struct azure_state *state = container_of(client, struct azure_state, client);
     struct detector_run *run = state->run;
     struct error err;
+    assert(run->state == state && run->outcome == DETECTOR_PENDING);
     if (answer->status != 200) {
         detector_is_absent(run, answer->problem);
         return;

@@ -17,7 +17,8 @@ struct detected *detected_new(void)
 
 struct detected *detected_ref(struct detected *detected)
 {
-    atomic_fetch_add_explicit(&detected->references, 1, memory_order_relaxed);
+    unsigned before = atomic_fetch_add_explicit(&detected->references, 1, memory_order_relaxed);
+    assert(before > 0);
     return detected;
 }
 
@@ -107,6 +108,7 @@ void detected_add_texts(struct detected *detected, struct slice key, const struc
 
 void detected_merge(struct detected *detected, const struct detected *from)
 {
+    assert(detected != from);
     for (uint32_t i = 0; i < from->count; i++)
         add(detected, from->items[i].key, from->items[i].value);
     detected->left_out += from->left_out;
@@ -118,6 +120,7 @@ void detected_encode(struct detected *detected)
     struct arena scratch = {0};
     struct wire_writer writer = {0};
     size_t sizes[DETECTED_MAX] = {0}, pair_sizes[DETECTED_MAX] = {0};
+    assert(!detected->fields.data && detected->count <= DETECTED_MAX);
     for (uint32_t i = 0; i < detected->count; i++) {
         const struct detected_attribute *attribute = &detected->items[i];
         struct slice pair = key_value_encode(&scratch, attribute->key, attribute->value);
@@ -133,6 +136,7 @@ void detected_encode(struct detected *detected)
         end += sizes[i];
         detected->items[i].pair = slice_of(end - pair_sizes[i], pair_sizes[i]);
     }
+    assert((size_t)(end - detected->fields.data) == detected->fields.size);
     wire_writer_deinit(&writer);
     arena_deinit(&scratch);
 }

@@ -29,6 +29,7 @@ bool detector_wants(const struct detector_run *run, const char *name)
 {
     const char *switches = (const char *)run->settings + run->type->switches_offset;
     assert(run->type->attributes);
+    assert(run->outcome == DETECTOR_PENDING && run->found);
     return attribute_is_enabled(run->type->attributes, (const void *)switches, name);
 }
 
@@ -48,6 +49,7 @@ void detector_set_given(struct detector_run *run, const char *name, struct slice
 
 static void merge(struct detection *detection)
 {
+    assert(!detection->detected);
     struct detected *detected = detected_new();
     for (size_t i = 0; i < detection->count; i++)
         if (detection->runs[i].outcome == DETECTOR_SUCCEEDED)
@@ -155,6 +157,7 @@ void detector_is_absent(struct detector_run *run, const char *why)
 
 static void note_failure(struct detector_run *run, const struct error *err)
 {
+    assert(err->text[0]); /* time_out sees by it that an attempt has failed */
     if (err != &run->err)
         run->err = *err;
     log_warn(run->label, "failed to detect resource: detector %s: %s", run->type->name,
@@ -163,6 +166,7 @@ static void note_failure(struct detector_run *run, const struct error *err)
 
 void detector_failed(struct detector_run *run, const struct error *err)
 {
+    assert(run->outcome == DETECTOR_PENDING && run->backoff_ns >= DETECTION_RETRY_NS);
     note_failure(run, err);
     free_attempt(run);
     worker_set_timer(run->worker, &run->retry, run->backoff_ns);
@@ -195,6 +199,7 @@ static void time_out(struct detector_run *run)
 static void on_deadline(struct timer *timer)
 {
     struct detection *detection = container_of(timer, struct detection, deadline);
+    assert(!detection->is_done && detection->pending > 0);
     detection->is_starting = true; /* the last one does not end it yet */
     for (size_t i = 0; i < detection->count; i++)
         if (detection->runs[i].outcome == DETECTOR_PENDING)
@@ -207,6 +212,7 @@ static void on_deadline(struct timer *timer)
 
 static void add_run(struct detection *detection, const struct detector_type *type)
 {
+    assert(detection->count < detection->settings->detectors.count);
     struct detector_run *run = &detection->runs[detection->count++];
     *run = (struct detector_run){
         .type = type,
@@ -246,6 +252,7 @@ void detection_stop(struct detection *detection)
 {
     if (!detection->runs)
         return;
+    assert(worker_is_current(detection->worker));
     worker_cancel_timer(detection->worker, &detection->deadline);
     for (size_t i = 0; i < detection->count; i++) {
         if (detection->runs[i].outcome == DETECTOR_PENDING)

@@ -12,6 +12,7 @@
 #include "processors/resource_detection/metadata_answers.h"
 #include "processors/resource_detection/metadata_client.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static bool ask_container(struct docker_state *state, struct error *err)
     if (gethostname(host, sizeof host) != 0 || !metadata_is_plain_name(slice_of_string(host)))
         return error_set(err, "the host name is not a container's id");
     snprintf(path, sizeof path, "/containers/%s/json", host);
+    assert(!state->asked_container);
     state->asked_container = true;
     metadata_client_send(&state->client, "GET", path);
     return true;
@@ -43,6 +45,7 @@ static void on_answer(struct metadata_client *client, const struct metadata_answ
     struct detector_run *run = state->run;
     struct error err = {0};
     run->has_answered = run->has_answered || answer->status > 0;
+    assert(run->state == state && run->outcome == DETECTOR_PENDING);
     bool was_container = state->asked_container;
     bool fine = !answer->problem[0] || error_set(&err, "%s", answer->problem);
     if (fine)

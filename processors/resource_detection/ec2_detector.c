@@ -64,6 +64,7 @@ static void append_encoded(struct text *path, struct slice key)
 static bool ask_next_tag(struct ec2_state *state)
 {
     struct text path = {0};
+    assert(state->tag_at <= state->tag_count);
     if (state->tag_at == state->tag_count)
         return false;
     text_append(&path, "/latest/meta-data/tags/instance/");
@@ -76,6 +77,7 @@ static bool ask_next_tag(struct ec2_state *state)
 static bool take_tag_keys(struct ec2_state *state, struct slice body)
 {
     struct slice rest = body, key;
+    assert(state->step == EC2_TAG_KEYS && state->tag_count == 0);
     while (state->tag_count < TAGS_MAX && metadata_next_line(&rest, &key))
         if (key.size < DETECTED_KEY_MAX - sizeof "ec2.tag." && utf8_is_valid(key) &&
             key_patterns_match(state->patterns, key))
@@ -89,6 +91,7 @@ static bool take_tag(struct ec2_state *state, struct slice value)
     assert(state->tag_at < state->tag_count);
     struct slice tag = state->tags[state->tag_at++];
     int size = snprintf(key, sizeof key, "ec2.tag.%.*s", SLICE_ARG(tag));
+    assert(size > 0 && (size_t)size < sizeof key); /* take_tag_keys */
     detected_add_text(state->run->found, slice_of(key, (size_t)size), value);
     return ask_next_tag(state);
 }
@@ -105,6 +108,7 @@ static bool is_token(struct slice text)
 
 static bool take_token(struct ec2_state *state, struct slice body)
 {
+    assert(state->step == EC2_TOKEN);
     struct slice token = metadata_trim(body);
     state->client.header_count = 0;
     if (is_token(token)) {
@@ -166,6 +170,7 @@ static void on_answer(struct metadata_client *client, const struct metadata_answ
     struct ec2_state *state = container_of(client, struct ec2_state, client);
     struct detector_run *run = state->run;
     struct error err = {0};
+    assert(run->state == state && run->outcome == DETECTOR_PENDING);
     if (state->step == EC2_TOKEN && (!answer->problem[0] || has_no_tokens(answer->status))) {
         take_token(state, answer->problem[0] ? (struct slice){0} : answer->body);
         return;

@@ -17,6 +17,7 @@
 #include "processors/resource_detection/metadata_answers.h"
 #include "processors/resource_detection/metadata_client.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 struct gcp_state;
@@ -212,7 +213,9 @@ static void set_platform(struct detector_run *run, const struct gcp_platform *pl
 static void ask(struct gcp_state *state)
 {
     char path[100];
-    snprintf(path, sizeof path, "/computeMetadata/v1/%s", state->step->path);
+    assert(state->step->path);
+    int size = snprintf(path, sizeof path, "/computeMetadata/v1/%s", state->step->path);
+    assert(size > 0 && (size_t)size < sizeof path);
     metadata_client_send(&state->client, "GET", path);
 }
 
@@ -261,6 +264,7 @@ static void on_answer(struct metadata_client *client, const struct metadata_answ
 {
     struct gcp_state *state = container_of(client, struct gcp_state, client);
     struct detector_run *run = state->run;
+    assert(run->state == state && run->outcome == DETECTOR_PENDING);
     if (state->step != probe_steps) {
         on_value(state, answer);
         return;

@@ -5,6 +5,7 @@
 #include "processors/resource_detection/metadata_client.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -32,6 +33,7 @@ static void read_file(const char *path, struct file_text *out)
         size += (size_t)got;
     if (file >= 0)
         close(file);
+    assert(size <= sizeof out->bytes);
     out->text = slice_of(out->bytes, size);
 }
 
@@ -152,6 +154,7 @@ struct network {
 
 static void add_item(struct network *list)
 {
+    assert(list->count < LIST_MAX);
     struct slice text = slice_of_string(list->texts[list->count]);
     for (size_t i = 0; i < list->count; i++)
         if (slice_equal(list->items[i], text))

@@ -68,6 +68,7 @@ static void on_retry(struct timer *timer)
 
 static uint64_t backoff_ns(const struct metadata_client *client)
 {
+    assert(client->attempts > 0);
     unsigned doublings = client->attempts < 10 ? client->attempts - 1 : 9;
     uint64_t backoff = FIRST_BACKOFF_NS << doublings;
     return backoff < client->max_backoff_ns ? backoff : client->max_backoff_ns;
@@ -141,6 +142,8 @@ void metadata_client_deinit(struct metadata_client *client)
 void metadata_client_send(struct metadata_client *client, const char *method, const char *path)
 {
     assert(!client->is_sent && path[0] == '/');
+    assert(client->header_count <= sizeof client->headers / sizeof client->headers[0]);
+    assert(!timer_is_set(&client->retry));
     client->request = (struct client_request){
         .method = method,
         .path = arena_printf(&client->arena, "%s%s", client->base, path),

@@ -19,6 +19,8 @@
 #include "processors/resource_detection/detection.h"
 #include "processors/resource_detection/resource_edit.h"
 
+#include <assert.h>
+
 struct resource_detection {
     struct component component;
     pthread_mutex_t lock;
@@ -59,6 +61,7 @@ static void publish(struct resource_detection *component, struct detected *detec
 {
     pthread_mutex_lock(&component->lock);
     struct detected *before = component->newest;
+    assert(detected->fields.data || detected->count == 0); /* it is encoded */
     bool is_same = before && detected_equal(before, detected);
     if (!is_same) {
         component->newest = detected_ref(detected);
@@ -74,6 +77,7 @@ static void take_newest(struct resource_detection_node *node)
     struct resource_detection *component = component_of(node->node.component);
     struct detected *before = node->detected;
     pthread_mutex_lock(&component->lock);
+    assert(component->newest); /* since init */
     node->detected = detected_ref(component->newest);
     node->version = atomic_load_explicit(&component->version, memory_order_relaxed);
     pthread_mutex_unlock(&component->lock);
@@ -138,6 +142,7 @@ static bool resource_detection_init(struct component *component, struct error *e
     uv_sem_init(&first.done, 0);
     log_info(component->label, "began detecting resource information");
     detect(&first);
+    assert(first.detection.is_done && first.detection.detected);
     bool fine = !first.detection.must_fail;
     if (fine)
         publish(self, first.detection.detected);
@@ -172,6 +177,7 @@ static void on_refreshed(struct detection *detection)
     struct resource_detection_node *node =
         container_of(detection, struct resource_detection_node, detection);
     struct resource_detection *component = component_of(node->node.component);
+    assert(component->refreshing == &node->node && worker_is_current(node->node.worker));
     if (detection->has_failed && component->newest->count > 0)
         log_warn(component->component.label,
                  "resource refresh failed; keeping previous snapshot: %s", detection->err.text);

@@ -75,6 +75,7 @@ static struct slice whole_resource(struct resource_edit *edit)
     struct slice fields = edit->detected->fields;
     if (edit->whole.data)
         return edit->whole;
+    assert(fields.size > 0);
     uint8_t *field = arena_alloc(edit->arena, wire_size_bytes(GROUP_RESOURCE, fields.size));
     uint8_t *payload = wire_write_header(field, GROUP_RESOURCE, fields.size);
     memcpy(payload, fields.data, fields.size);

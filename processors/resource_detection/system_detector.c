@@ -61,6 +61,7 @@ static void end_look_up(struct look_up *look_up, const char *name)
     char copy[NI_MAXHOST];
     struct detector_run *run = look_up->run;
     size_t source = look_up->source;
+    assert(!run || run->state == look_up);
     snprintf(copy, sizeof copy, "%s", name ? name : "");
     worker_cancel_timer(look_up->worker, &look_up->limit);
     uv_freeaddrinfo(look_up->list);
@@ -84,6 +85,7 @@ static void on_name(uv_getnameinfo_t *request, int status, const char *name, con
         end_look_up(look_up, status == 0 ? name : NULL);
         return;
     }
+    assert(look_up->at && look_up->by_address);
     look_up->at = look_up->at->ai_next;
     look_up_next_name(look_up);
 }
@@ -112,6 +114,7 @@ static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo 
 static void abandon(struct look_up *look_up)
 {
     worker_cancel_timer(look_up->worker, &look_up->limit);
+    assert(look_up->run && look_up->run->state == look_up);
     look_up->run->state = NULL;
     look_up->run = NULL;
 }
@@ -130,6 +133,7 @@ static void start_look_up(struct detector_run *run, size_t source, const char *h
     static const struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_CANONNAME};
     struct look_up *look_up = memory_zalloc(sizeof *look_up);
+    assert(source < sources_of(run).count && strlen(host) < sizeof look_up->host);
     look_up->run = run;
     look_up->worker = run->worker;
     look_up->limit.on_timer = on_limit;
