@@ -102,7 +102,8 @@ class RelayedTest(unittest.TestCase):
                         self.assertEqual((answer.status, answer.body), (200, b'{"partialSuccess":{}}'))
                         self.check_arrived(target, signal, [message] * 3)
                         self.assertEqual(process.metric(f"otelcol_receiver_accepted_{ITEMS[signal]}", transport="http"), 28)
-                        self.assertEqual(process.metric(f"otelcol_exporter_sent_{ITEMS[signal]}"), 42)
+                        server.wait_until(lambda signal=signal: process.metric(f"otelcol_exporter_sent_{ITEMS[signal]}") == 42,
+                                          what="the count of what was sent")
 
     def test_recordings(self):
         """Relays requests that SDKs sent to a Collector."""
