@@ -26,12 +26,14 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
+static char *no_names[] = {NULL};
+
 static struct {
     int tries;
     uint64_t try_ns;
     uint64_t spans; /* in the index */
     char **names;
-} options = {.tries = 5, .try_ns = SECOND_NS / 2, .spans = 10000000};
+} options = {.tries = 5, .try_ns = SECOND_NS / 2, .spans = 10000000, .names = no_names};
 
 static struct payload traces, profiles, metrics, logs;
 
@@ -101,7 +103,7 @@ static size_t walk(struct slice bytes, const uint32_t *way, size_t depth)
     size_t fields = 0;
     while (wire_next(&cursor, &field)) {
         fields++;
-        if (depth > 0 && field.number == way[0])
+        if (depth > 0 && field.number == way[0] && field.type == WIRE_BYTES)
             fields += walk(field.bytes, way + 1, depth - 1);
     }
     return fields;
@@ -438,7 +440,8 @@ static void measure_pipeline(void)
 
 int main(int argc, char **argv)
 {
-    options.names = argv + 1;
+    if (argc > 1)
+        options.names = argv + 1;
     if (argc > 1 && strcmp(argv[1], "--quick") == 0) {
         options.names++;
         options.tries = 3;
