@@ -15,7 +15,7 @@ const char *const config_signal_names[] = {"traces", "profiles", "metrics", "log
 
 /* ---- types ---- */
 
-static const struct config_type *find_type(const struct config_type *const *types,
+const struct config_type *config_find_type(const struct config_type *const *types,
                                            enum config_section section, const char *name)
 {
     for (; *types; types++)
@@ -92,7 +92,7 @@ const char *config_suggest_component(const struct config_check *check, enum conf
     const char *near = config_suggest(id->text, names, count);
     /* Otherwise suggest another component of the same type: with the alias, or with another
      * name. */
-    const struct config_type *type = find_type(check->types, section, id->type);
+    const struct config_type *type = config_find_type(check->types, section, id->type);
     for (size_t i = 0; i < count && !near && type; i++)
         if (components[i].type == type)
             near = components[i].id;
@@ -126,7 +126,7 @@ static void decode_component(struct config_check *check, enum config_section sec
         return;
     }
     struct config_path path = {.parent = section_path, .name = id.text};
-    const struct config_type *type = find_type(check->types, section, id.type);
+    const struct config_type *type = config_find_type(check->types, section, id.type);
     assert(config->component_count[section] < COMPONENTS_MAX);
     struct config_component *component =
         &config->components[section][config->component_count[section]++];
