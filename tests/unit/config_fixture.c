@@ -110,7 +110,7 @@ TYPE(otlp_grpc, "otlp_grpc", CONFIG_EXPORTERS, STABILITY_STABLE, STABILITY_ALPHA
 TYPE(forward, "forward", CONFIG_CONNECTORS, STABILITY_BETA, STABILITY_ALPHA, NULL, empty_settings,
      .alias = NULL);
 TYPE(health_check, "health_check", CONFIG_EXTENSIONS, STABILITY_NONE, STABILITY_NONE, NULL,
-     empty_settings, .alias = NULL);
+     empty_settings, .alias = "healthcheck");
 
 const struct config_type *const fixture_types[] = {
     &otlp_receiver, &kinds, &batch, &nop, &debug, &otlp_grpc, &forward, &health_check, NULL,

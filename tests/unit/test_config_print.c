@@ -195,9 +195,9 @@ static void the_reference_has_every_field(void **state)
     expect_line(
         &out,
         "\n| `unused` | number | `1` |  | Not used. Accepted, but has no effect in profcol. |\n");
-    expect_line(
-        &out,
-        "\n## Extensions\n\n### health_check\n\nIt is health_check.\n\nIt has no settings.\n");
+    expect_line(&out,
+                "\n## Extensions\n\n### health_check\n\nIt is health_check.\n\nThe deprecated name "
+                "`healthcheck` still works.\n\nIt has no settings.\n");
     expect_line(&out, "\n| `metrics.readers[].pull.exporter.prometheus.port` | number | `8888` | "
                       "`0` to `65535` |");
     assert_null(strstr(out.data, "squashed.squashed_number"));
