@@ -68,6 +68,7 @@ static void append_kind(struct text *out, const struct field *field)
         [FIELD_KIND_BLOCK] = "block",
         [FIELD_KIND_OPTIONAL] = "optional block",
         [FIELD_KIND_LIST] = "list of blocks",
+        [FIELD_KIND_MAP] = "map of blocks",
         [FIELD_KIND_NODE] = "see the text",
     };
     if (field->kind != FIELD_KIND_ENUM) {
@@ -157,7 +158,9 @@ static void append_rows(struct text *out, const char *prefix, const struct field
             continue;
         struct text inner = {0};
         text_printf(&inner, "%s%s%s.", prefix, field->name,
-                    field->kind == FIELD_KIND_LIST ? "[]" : "");
+                    field->kind == FIELD_KIND_LIST  ? "[]"
+                    : field->kind == FIELD_KIND_MAP ? ".NAME"
+                                                    : "");
         append_rows(out, text_string(&inner), field->block);
         text_deinit(&inner);
     }
