@@ -37,6 +37,12 @@ static const struct field rule_fields[] = {
     FIELD_END,
 };
 
+static const struct field counter_fields[] = {
+    FIELD_UINT(counter_settings, step, "A step.", .fallback = "1", .min = "1"),
+    FIELD_LIST(counter_settings, rules, rule_settings, rule_fields, "Rules."),
+    FIELD_END,
+};
+
 const struct field kinds_fields[] = {
     FIELD_BOOL(kinds_settings, flag, "A flag.", .fallback = "true"),
     FIELD_UINT(kinds_settings, count, "A count.", .fallback = "5", .max = "1000"),
@@ -56,6 +62,7 @@ const struct field kinds_fields[] = {
     FIELD_BLOCK(kinds_settings, squashed, kinds_block, squashed_fields, "Inlined.",
                 .inlined = true),
     FIELD_LIST(kinds_settings, rules, rule_settings, rule_fields, "Rules."),
+    FIELD_MAP(kinds_settings, counters, counter_settings, counter_fields, "Counters."),
     FIELD_NODE(kinds_settings, raw, "Anything."),
     FIELD_UINT(kinds_settings, old_count, "The old count.", .replaced_by = "count"),
     FIELD_UINT(kinds_settings, unused, "Not used.", .fallback = "1", .ignored = true),
