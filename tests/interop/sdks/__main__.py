@@ -17,7 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), os.environ["PROFCOL_SOURCE"]]
 
 import forms  # noqa: E402
 import programs  # noqa: E402
-from tests.oracle import backend, make, server, testing  # noqa: E402
+from tests.oracle import backend, canonical, make, server, testing  # noqa: E402
 
 CONFIGURATION = """
 extensions:
@@ -149,6 +149,22 @@ class SelfTest(unittest.TestCase):
         self.assertEqual(forms.difference(rows(*renamed), want), "")
         for changed in ([parent], [parent, child, child], [parent, {**child, "attributes": {"k": 1}}], [parent, {**child, "parent_span_id": "0" * 16}]):
             self.assertNotEqual(forms.difference(rows(*changed), want), "")
+
+
+    def test_a_change_is_reported(self):
+        """In one of the three backends, in one of the two runs; a value of the program's own metrics."""
+        def arrived(way="", value=1):
+            message = canonical.MESSAGES["metrics"]()
+            metric = message.resource_metrics.add().scope_metrics.add().metrics.add(name="interop.requests")
+            metric.sum.data_points.add(as_int=1)
+            changed = canonical.MESSAGES["metrics"].FromString(message.SerializeToString())
+            changed.resource_metrics[0].scope_metrics[0].metrics[0].sum.data_points[0].as_int = value
+            requests = {name: forms.Forms({"metrics": [changed if way in (name, "all") else message]}) for name in ("grpc", "http", "json")}
+            return Arrived([], "", programs.PROGRAMS["go"], requests)
+
+        self.assertEqual(arrived().differences(arrived("all")), [])
+        for ours in (arrived("json", 2), arrived("http", 2), arrived("all", 2)):
+            self.assertNotEqual(ours.differences(arrived()), [])
 
 
 if __name__ == "__main__":

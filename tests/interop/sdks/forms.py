@@ -6,7 +6,8 @@
     difference(have, want)              what one of two lists of rows has and the other has not, or ""
 
 Not part of the form: which request, resource group or scope group a row came in, the order of attributes, whether an empty message is
-sent or left out. Replaced, because each run has its own: times (by whether they are set), ids (by the names of the spans), process ids,
+sent or left out, whether an id is missing or all zeros (the Go SDK sends such ids in a link to no span: the Collector drops them, profcol
+passes them on). Replaced, because each run has its own: times (by whether they are set), ids (by the names of the spans), process ids,
 ports, the values and spans of exemplars (which are picked at random), and the values of metrics that are not the program's own.
 """
 
@@ -22,6 +23,7 @@ GROUPS = {"traces": ("resource_spans", "scope_spans", "spans"), "metrics": ("res
 VARYING = re.compile(r"^(process\.pid|service\.instance\.id|thread\.id|(server|client|network\.peer|network\.local)\.port)$")
 VARYING_TEXT = [(re.compile(r"(127\.0\.0\.1|localhost):\d+"), r"\1:PORT"), (re.compile(r"0x[0-9a-f]{6,}|Lambda\$\d+"), "ADDRESS")]
 OWN_METRICS = "interop."
+IDS = ("trace_id", "span_id", "parent_span_id")
 BY_CHANCE = re.compile(r"^(io\.opentelemetry\.(sdk|exporters)\..*|.* (jvm\.gc\.duration|jvm\.thread\.count))$")    # "scope metric"
 
 
@@ -79,7 +81,7 @@ class Forms:
             if field.name == without:
                 continue
             plain = self._field(field, value)
-            if plain != {} or field.containing_oneof:
+            if field.containing_oneof or plain != {} and not (field.name in IDS and plain == ""):
                 out[field.name] = plain
         unknown = [[row.field_number, str(row.data)] for row in unknown_fields.UnknownFieldSet(message)]
         return {**out, "unknown": unknown} if unknown else out
@@ -94,7 +96,7 @@ class Forms:
             return [self._plain(item) for item in value] if field.is_repeated else self._plain(value)
         if field.name.endswith("_unix_nano"):
             return "TIME"
-        if field.name in ("span_id", "parent_span_id", "trace_id"):
+        if field.name in IDS:
             return self._name(value) if field.name != "trace_id" else "TRACE" if any(value) else ""
         if field.is_repeated:
             return list(value)
