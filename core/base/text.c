@@ -50,6 +50,17 @@ void text_append_char(struct text *text, char c)
     text->size++;
 }
 
+void text_append_u64(struct text *text, uint64_t number)
+{
+    char digits[20];
+    char *to = digits + sizeof digits;
+    do {
+        *--to = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    text_append_slice(text, slice_of(to, (size_t)(digits + sizeof digits - to)));
+}
+
 void text_vprintf(struct text *text, const char *format, va_list args)
 {
     enum { USUAL_SIZE = 64 }; /* enough for most texts; longer ones are printed twice */
