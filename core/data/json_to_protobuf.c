@@ -233,6 +233,7 @@ static bool parse_double(struct slice text, double *out)
 {
     char small[64];
     char *copy = small;
+    assert(text.size > 0); /* json_is_number */
     if (text.size < sizeof small) {
         memcpy(small, text.data, text.size);
         small[text.size] = '\0';
