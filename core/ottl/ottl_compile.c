@@ -305,7 +305,7 @@ static bool compile_pattern(struct compiler *c, const struct ottl_ast *call, uin
             SLICE_ARG(call->text), (int)text_utf8_cut(text->constant.bytes, 200),
             (const char *)text->constant.bytes.data, why.text);
     program->regexes = arena_grow(&program->arena, program->regexes, program->regex_count,
-                                  &program->regex_capacity, sizeof *program->regexes);
+                                  &program->regex_capacity, sizeof(struct ottl_regex *));
     program->regexes[program->regex_count++] = node->regex;
     return true;
 }

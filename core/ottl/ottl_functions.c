@@ -6,7 +6,7 @@
 
 static const struct ottl_function *const tables[] = {ottl_type_functions, ottl_text_functions};
 
-enum { TABLES = sizeof tables / sizeof *tables, NAMES_MAX = 100 };
+enum { TABLES = sizeof tables / sizeof(const struct ottl_function *), NAMES_MAX = 100 };
 
 const struct ottl_function *ottl_function_find(struct slice name)
 {

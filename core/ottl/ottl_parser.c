@@ -197,7 +197,7 @@ static struct ottl_part *add_part(struct parser *p, struct ottl_ast *ast, struct
 static void add_key(struct parser *p, struct ottl_keys *keys, struct ottl_ast *key)
 {
     keys->items =
-        arena_grow(p->arena, keys->items, keys->count, &keys->capacity, sizeof *keys->items);
+        arena_grow(p->arena, keys->items, keys->count, &keys->capacity, sizeof(struct ottl_ast *));
     keys->items[keys->count++] = key;
 }
 

@@ -82,8 +82,8 @@ static void print_base64(struct slice bytes, struct text *out)
                          (left > 2 ? bytes.data[i + 2] : 0);
         text_append_char(out, digits[group >> 18]);
         text_append_char(out, digits[group >> 12 & 63]);
-        text_append_char(out, left > 1 ? digits[group >> 6 & 63] : '=');
-        text_append_char(out, left > 2 ? digits[group & 63] : '=');
+        text_append_char(out, (char)(left > 1 ? digits[group >> 6 & 63] : '='));
+        text_append_char(out, (char)(left > 2 ? digits[group & 63] : '='));
     }
 }
 

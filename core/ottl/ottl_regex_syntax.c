@@ -200,7 +200,7 @@ static bool take_class_character(struct reader *r, size_t from, uint32_t *out)
 
 static bool put_range(struct reader *r, size_t from)
 {
-    uint32_t low, high;
+    uint32_t low = 0, high = 0;
     size_t start = r->at;
     if (!take_class_character(r, from, &low))
         return false;
@@ -413,7 +413,7 @@ static bool put_quoted(struct reader *r)
 /* After the backslash. */
 static bool put_escape(struct reader *r)
 {
-    uint32_t character;
+    uint32_t character = 0;
     uint8_t c = peek(r, 0);
     if (c == 'A' || c == 'b' || c == 'B' || c == 'z') {
         r->at++;

@@ -276,8 +276,8 @@ static bool divide_duration(struct ottl_evaluation *evaluation, const struct ott
     if (!argument_duration(evaluation, node, &ns))
         return false;
     /* As Go: the whole units, and the rest as a fraction. */
-    double whole = (double)(ns / unit), rest = (double)(ns % unit);
-    *out = is_float ? ottl_float(whole + rest / (double)unit) : ottl_int(ns / unit);
+    int64_t whole = ns / unit, rest = ns % unit;
+    *out = is_float ? ottl_float((double)whole + (double)rest / (double)unit) : ottl_int(whole);
     return true;
 }
 
