@@ -435,6 +435,17 @@ static const struct ottl_function *find_function(struct compiler *c, const struc
     return function;
 }
 
+static bool check_literal(struct compiler *c, const struct ottl_ast *call,
+                          const struct ottl_node *node)
+{
+    struct ottl_value value;
+    struct error why;
+    if (!node->function->checks_literals || node->operands[0]->code != OTTL_CONSTANT ||
+        ottl_node_fold(node, &c->program->arena, &value, &why))
+        return true;
+    return fail_argument(c, call, 0, why.text) != NULL;
+}
+
 static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast *call)
 {
     const struct ottl_function *function = find_function(c, call);
@@ -444,7 +455,7 @@ static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast 
     node->function = function;
     depend_on(node, function->level);
     if (!compile_arguments(c, call, node) || !check_given(c, call, node) ||
-        !compile_keys(c, &call->keys, node))
+        !check_literal(c, call, node) || !compile_keys(c, &call->keys, node))
         return NULL;
     return fold(c, node);
 }

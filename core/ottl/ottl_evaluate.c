@@ -200,11 +200,16 @@ static bool enter_trace_state(struct ottl_evaluation *evaluation, const struct o
                               struct ottl_value *value)
 {
     struct ottl_value key;
+    struct slice member;
     if (!ottl_node_evaluate(evaluation, node->keys[0], &key))
         return false;
-    if (key.kind != OTTL_STRING)
+    bool is_text = key.kind == OTTL_STRING;
+    if (!ottl_trace_state_get(value->bytes, is_text ? key.bytes : (struct slice){0}, &member))
+        *value = (struct ottl_value){.kind = OTTL_NIL};
+    else if (is_text)
+        *value = ottl_string(member);
+    else
         return fail(evaluation, "trace_state indexing type must be a string");
-    *value = ottl_string(ottl_trace_state_get(value->bytes, key.bytes));
     return true;
 }
 

@@ -39,6 +39,8 @@ struct ottl_function {
                  struct ottl_value *out);
     enum ottl_level level;     /* that it has even with constant arguments */
     enum ottl_context context; /* the first one that has it */
+    /* A literal argument that cannot be converted is an error at start. */
+    bool checks_literals;
 };
 
 /* Returns the converter of this name; NULL: there is none. */

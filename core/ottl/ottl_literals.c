@@ -1,11 +1,11 @@
 #include "core/ottl/ottl_literals.h"
 
 #include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "core/base/text.h"
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- strings ---- */
 
@@ -132,7 +132,7 @@ bool ottl_read_int(struct slice digits, int64_t *out)
 
 bool ottl_read_float(struct slice text, double *out)
 {
-    char *copy = strndup((const char *)text.data, text.size);
+    char *copy = memory_strndup(text.data, text.size);
     *out = strtod(copy, NULL);
     free(copy);
     return isfinite(*out);

@@ -36,7 +36,8 @@ const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct sli
 const char *ottl_path_suggest(enum ottl_context context, const char *name);
 /* Finds the value of an enum, which only spans have. */
 bool ottl_enum_find(struct slice symbol, int64_t *out);
-/* Returns the member of a trace state with this key; empty if there is none. */
-struct slice ottl_trace_state_get(struct slice trace_state, struct slice key);
+/* Finds the value of a trace state's member, an empty one if there is none. Returns false if the
+ * trace state does not have the form of W3C Trace Context. */
+bool ottl_trace_state_get(struct slice trace_state, struct slice key, struct slice *out);
 
 #endif

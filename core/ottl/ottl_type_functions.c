@@ -374,14 +374,14 @@ FUNCTION(is_root_span)
     }
 
 const struct ottl_function ottl_type_functions[] = {
-    {.name = "Bool", .parameters = TARGET(ANY), .call = to_bool},
+    {.name = "Bool", .parameters = TARGET(ANY), .call = to_bool, .checks_literals = true},
     {.name = "Coalesce", .parameters = {{"values", OTTL_PARAMETER_LIST, false}}, .call = coalesce},
-    {.name = "Double", .parameters = TARGET(ANY), .call = to_double},
+    {.name = "Double", .parameters = TARGET(ANY), .call = to_double, .checks_literals = true},
     {.name = "Duration",
      .parameters = {{"duration", OTTL_PARAMETER_STRING, false}},
      .call = to_duration},
     {.name = "Hours", .parameters = OF_DURATION, .call = hours},
-    {.name = "Int", .parameters = TARGET(ANY), .call = to_int},
+    {.name = "Int", .parameters = TARGET(ANY), .call = to_int, .checks_literals = true},
     {.name = "IsBool", .parameters = TARGET(ANY), .call = is_bool},
     {.name = "IsDouble", .parameters = TARGET(ANY), .call = is_double},
     {.name = "IsEmpty", .parameters = TARGET(ANY), .call = is_empty},

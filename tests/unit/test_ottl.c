@@ -13,56 +13,65 @@
 #define TEXT(key, text) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" text "\"}}"
 #define VALUE(key, value) "{\"key\":\"" key "\",\"value\":{" value "}}"
 
-static const char
-    request_json[] = "{\"resourceSpans\":[{\"schemaUrl\":\"https://"
-                     "r\",\"resource\":{\"droppedAttributesCount\":7,"
-                     "\"attributes\":[" TEXT("service.name", "shop") "," VALUE(
-                         "replicas",
-                         "\"intValue\":\"3\"") "]},\"scopeSpans\":[{\"schemaUrl\":\"https://"
-                                               "s\",\"scope\":{\"name\":\"lib\",\"version\":\"1\","
-                                               "\"droppedAttributesCount\":8,\"attributes\":[" TEXT(
-                                                   "a", "in scope") "]},\"spans\":[{"
-                                                                    "\"traceId\":"
-                                                                    "\"0102030405060708090a0b0c0d0e"
-                                                                    "0f10\",\"spanId\":"
-                                                                    "\"a1a2a3a4a5a6a7a8\","
-                                                                    "\"traceState\":\"k=v, "
-                                                                    "other=x=y\",\"name\":\"GET "
-                                                                    "/cart\",\"kind\":2,"
-                                                                    "\"startTimeUnixNano\":"
-                                                                    "\"1000000000\","
-                                                                    "\"endTimeUnixNano\":"
-                                                                    "\"3500000000\","
-                                                                    "\"droppedAttributesCount\":1,"
-                                                                    "\"droppedEventsCount\":2,"
-                                                                    "\"droppedLinksCount\":3,"
-                                                                    "\"flags\":257,"
-                                                                    "\"events\":[{\"name\":\"e\"},{"
-                                                                    "\"name\":\"f\"}],\"links\":[],"
-                                                                    "\"status\":{\"code\":2,"
-                                                                    "\"message\":\"bad\"},"
-                                                                    "\"attributes\":[" TEXT("s", "t"
-                                                                                                 "e"
-                                                                                                 "x"
-                                                                                                 "t") "," TEXT("empty", "") "," VALUE("i", "\"intValue\":\"5\"") "," VALUE(
-                                                                        "big", "\"intValue\":"
-                                                                               "\"9007199254740993"
-                                                                               "\"") "," VALUE("d",
-                                                                                               "\"d"
-                                                                                               "oub"
-                                                                                               "leV"
-                                                                                               "alu"
-                                                                                               "e\""
-                                                                                               ":1."
-                                                                                               "5") "," VALUE("t",
-                                                                                                              "\"boolValue\":true") "," VALUE("f", "\"boolValue\":false") "," VALUE("bytes", "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
-                                                                                                                                                                                                                                                                    "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE(
-                                                                                                                                                                                                                                                                        "maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a", "\"intValue\":\"1\"") "]}}]}") "," VALUE("map", "\"kvlistValue\":{\"values\":[" VALUE("b",
-                                                                                                                                                                                                                                                                                                                                                                                                                                              "\"doubleValue\":2") "," TEXT("a",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                            "<&>") "," VALUE("in", "\"kvlistValue\":{\"values\":[" TEXT("deep", "yes") "]}") "]}") "," TEXT("twice",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            "first") "," TEXT("twice",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              "second") "," TEXT("key", "s") "," TEXT("umlaut", "\xc3\x84rger") "," VALUE("min",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
+static const char request_json[] =
+    "{\"resourceSpans\":[{\"schemaUrl\":\"https://"
+    "r\",\"resource\":{\"droppedAttributesCount\":7,"
+    "\"attributes\":[" TEXT("service.name", "shop") "," VALUE(
+        "replicas",
+        "\"intValue\":\"3\"") "]},\"scopeSpans\":[{\"schemaUrl\":\"https://"
+                              "s\",\"scope\":{\"name\":\"lib\",\"version\":\"1\","
+                              "\"droppedAttributesCount\":8,\"attributes\":[" TEXT(
+                                  "a", "in scope") "]},\"spans\":[{"
+                                                   "\"traceId\":"
+                                                   "\"0102030405060708090a0b0c0d0e"
+                                                   "0f10\",\"spanId\":"
+                                                   "\"a1a2a3a4a5a6a7a8\","
+                                                   "\"traceState\":\"k=v, "
+                                                   "other=x-y\",\"name\":\"GET "
+                                                   "/cart\",\"kind\":2,"
+                                                   "\"startTimeUnixNano\":"
+                                                   "\"1000000000\","
+                                                   "\"endTimeUnixNano\":"
+                                                   "\"3500000000\","
+                                                   "\"droppedAttributesCount\":1,"
+                                                   "\"droppedEventsCount\":2,"
+                                                   "\"droppedLinksCount\":3,"
+                                                   "\"flags\":257,"
+                                                   "\"events\":[{\"name\":\"e\"},{"
+                                                   "\"name\":\"f\"}],\"links\":[],"
+                                                   "\"status\":{\"code\":2,"
+                                                   "\"message\":\"bad\"},"
+                                                   "\"attributes\":[" TEXT(
+                                                       "s",
+                                                       "t"
+                                                       "e"
+                                                       "x"
+                                                       "t") "," TEXT("empty",
+                                                                     "") "," VALUE("i",
+                                                                                   "\"intValue\":"
+                                                                                   "\"5\"") "," VALUE("big",
+                                                                                                      "\"intValue\":"
+                                                                                                      "\"9007199254740993"
+                                                                                                      "\"") "," VALUE("d",
+                                                                                                                      "\"d"
+                                                                                                                      "oub"
+                                                                                                                      "leV"
+                                                                                                                      "alu"
+                                                                                                                      "e\""
+                                                                                                                      ":1."
+                                                                                                                      "5") "," VALUE("t",
+                                                                                                                                     "\"boolValue\":true") "," VALUE("f",
+                                                                                                                                                                     "\"boolValue\":false") "," VALUE("bytes",
+                                                                                                                                                                                                      "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
+                                                                                                                                                                                                                                                                             "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE("maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a", "\"intValue\":\"1\"") "]}}]}") "," VALUE("map",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "\"kvlistValue\":{\"values\":[" VALUE("b", "\"doubleValue\":2") "," TEXT("a", "<&>") "," VALUE(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "in", "\"kvlistValue\":{\"values\":[" TEXT(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "deep",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "yes") "]}") "]}") "," TEXT("twice",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            "first") "," TEXT("twice", "second") "," TEXT("key",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "s") "," TEXT("umlaut",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "\xc3\x84rger") "," VALUE("min",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
 
 /* The request, as far as its only span. */
 struct sample {
@@ -231,7 +240,7 @@ static const struct row paths[] = {
     {"trace_id.string == \"0102030405060708090a0b0c0d0e0f10\"", "true"},
     {"span_id.string == \"a1a2a3a4a5a6a7a8\" and parent_span_id.string == \"0000000000000000\"",
      "true"},
-    {"trace_state == \"k=v, other=x=y\" and trace_state[\"other\"] == \"x=y\"", "true"},
+    {"trace_state == \"k=v, other=x-y\" and trace_state[\"other\"] == \"x-y\"", "true"},
     {"trace_state[\"k\"] == \"v\" and trace_state[\"gone\"] == \"\"", "true"},
     {"name == \"GET /cart\" and span.name == name", "true"},
     {"kind == SPAN_KIND_SERVER and kind == 2 and kind.string == \"Server\"", "true"},
@@ -344,12 +353,20 @@ static const struct row functions[] = {
     {"Len(Split(\"\", \"\")) == 0 and Split(\"a\xc3\xa4\", \"\")[1] == \"\xc3\xa4\"", "true"},
     {"Int(\"12\") == 12 and Int(2.9) == 2 and Int(true) == 1 and Int(nil) == nil", "true"},
     {"Int(\"-5\") == -5 and Int(\"+5\") == 5 and Int(attributes[\"d\"]) == 1", "true"},
-    {"Int(\"12x\") == nil", "? could not convert to an integer"},
+    {"Int(\"12x\") == nil",
+     "! unable to parse OTTL condition \"Int(\"12x\") == nil\": 1:5: error while parsing arguments "
+     "for call to "
+     "\"Int\": invalid argument at position 0: could not convert to an integer"},
     {"Int(attributes[\"map\"]) == nil", "? unsupported type: pcommon.Map"},
     {"Double(\"1.5\") == 1.5 and Double(1) == 1.0 and Double(false) == 0.0", "true"},
-    {"Double(\"1.5 \") == 1.5", "? could not convert to a float"},
+    {"Double(\"1.5 \") == 1.5",
+     "! unable to parse OTTL condition \"Double(\"1.5 \") == 1.5\": 1:8: error while parsing "
+     "arguments for call to "
+     "\"Double\": invalid argument at position 0: could not convert to a float"},
     {"Bool(\"true\") and Bool(1) and not Bool(0.0) and not Bool(\"F\")", "true"},
-    {"Bool(\"yes\")", "? could not convert to a bool"},
+    {"Bool(\"yes\")", "! unable to parse OTTL condition \"Bool(\"yes\")\": 1:6: error while "
+                      "parsing arguments for call to "
+                      "\"Bool\": invalid argument at position 0: could not convert to a bool"},
     {"Bool(nil)",
      "? value returned from Converter in constant expression must be bool but got <nil>"},
     {"Len(name)",
