@@ -32,7 +32,7 @@ static bool print_float(double value, struct text *out, struct error *err)
     int power = atoi(exponent + 1);
     if (size != 0 && (size < 1e-6 || size >= 1e21)) {
         *exponent = '\0';
-        text_printf(out, power < 0 ? "%se-%d" : "%se+%d", buffer, power < 0 ? -power : power);
+        text_printf(out, power < 0 ? "%se-%02d" : "%se+%02d", buffer, power < 0 ? -power : power);
         return true;
     }
     int digits = (int)(exponent - buffer) - (buffer[0] == '-') - 1; /* with the dot, if any */
@@ -85,6 +85,29 @@ static void print_base64(struct slice bytes, struct text *out)
         text_append_char(out, (char)(left > 1 ? digits[group >> 6 & 63] : '='));
         text_append_char(out, (char)(left > 2 ? digits[group & 63] : '='));
     }
+}
+
+/* In quotes, in UTC, without zeros at the end of the fraction. */
+static void print_time(int64_t ns, struct text *out)
+{
+    struct text utc = {0};
+    text_append_utc(&utc, (uint64_t)ns);
+    size_t size = utc.size - 1; /* the Z */
+    while (size > 0 && utc.data[size - 1] == '0')
+        size--;
+    size -= size > 0 && utc.data[size - 1] == '.';
+    text_printf(out, "\"%.*sZ\"", (int)size, utc.data);
+    text_deinit(&utc);
+}
+
+/* A list of the bytes, as Go writes an array. */
+static void print_id(const struct ottl_value *id, struct text *out)
+{
+    size_t size = id->kind == OTTL_TRACE_ID ? TRACE_ID_SIZE : SPAN_ID_SIZE;
+    for (size_t i = 0; i < size; i++)
+        text_printf(out, "%c%u", i == 0 ? '[' : ',',
+                    id->bytes.size > 0 ? (unsigned)id->bytes.data[i] : 0);
+    text_append_char(out, ']');
 }
 
 static bool print_json(const struct ottl_value *value, struct text *out, struct error *err);
@@ -162,7 +185,15 @@ static bool print_json(const struct ottl_value *value, struct text *out, struct 
     case OTTL_BOOL:
         text_append(out, value->truth ? "true" : "false");
         return true;
+    case OTTL_TIME:
+        print_time(value->integer, out);
+        return true;
+    case OTTL_TRACE_ID:
+    case OTTL_SPAN_ID:
+        print_id(value, out);
+        return true;
     case OTTL_INT:
+    case OTTL_DURATION:
         text_printf(out, "%" PRId64, value->integer);
         return true;
     case OTTL_FLOAT:
@@ -194,7 +225,5 @@ bool ottl_print(const struct ottl_value *value, struct text *out, struct error *
         text_append_hex(out, value->bytes);
         return true;
     }
-    if (value->kind == OTTL_TIME || value->kind == OTTL_DURATION)
-        return error_set(err, "unsupported type: %s", ottl_type_name(value));
     return print_json(value, out, err);
 }

@@ -21,57 +21,56 @@ static const char request_json[] =
         "\"intValue\":\"3\"") "]},\"scopeSpans\":[{\"schemaUrl\":\"https://"
                               "s\",\"scope\":{\"name\":\"lib\",\"version\":\"1\","
                               "\"droppedAttributesCount\":8,\"attributes\":[" TEXT(
-                                  "a", "in scope") "]},\"spans\":[{"
-                                                   "\"traceId\":"
-                                                   "\"0102030405060708090a0b0c0d0e"
-                                                   "0f10\",\"spanId\":"
-                                                   "\"a1a2a3a4a5a6a7a8\","
-                                                   "\"traceState\":\"k=v, "
-                                                   "other=x-y\",\"name\":\"GET "
-                                                   "/cart\",\"kind\":2,"
-                                                   "\"startTimeUnixNano\":"
-                                                   "\"1000000000\","
-                                                   "\"endTimeUnixNano\":"
-                                                   "\"3500000000\","
-                                                   "\"droppedAttributesCount\":1,"
-                                                   "\"droppedEventsCount\":2,"
-                                                   "\"droppedLinksCount\":3,"
-                                                   "\"flags\":257,"
-                                                   "\"events\":[{\"name\":\"e\"},{"
-                                                   "\"name\":\"f\"}],\"links\":[],"
-                                                   "\"status\":{\"code\":2,"
-                                                   "\"message\":\"bad\"},"
-                                                   "\"attributes\":[" TEXT(
-                                                       "s",
-                                                       "t"
-                                                       "e"
-                                                       "x"
-                                                       "t") "," TEXT("empty",
-                                                                     "") "," VALUE("i",
-                                                                                   "\"intValue\":"
-                                                                                   "\"5\"") "," VALUE("big",
-                                                                                                      "\"intValue\":"
-                                                                                                      "\"9007199254740993"
-                                                                                                      "\"") "," VALUE("d",
-                                                                                                                      "\"d"
-                                                                                                                      "oub"
-                                                                                                                      "leV"
-                                                                                                                      "alu"
-                                                                                                                      "e\""
-                                                                                                                      ":1."
-                                                                                                                      "5") "," VALUE("t",
-                                                                                                                                     "\"boolValue\":true") "," VALUE("f",
-                                                                                                                                                                     "\"boolValue\":false") "," VALUE("bytes",
-                                                                                                                                                                                                      "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
-                                                                                                                                                                                                                                                                             "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE("maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a", "\"intValue\":\"1\"") "]}}]}") "," VALUE("map",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "\"kvlistValue\":{\"values\":[" VALUE("b", "\"doubleValue\":2") "," TEXT("a", "<&>") "," VALUE(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "in", "\"kvlistValue\":{\"values\":[" TEXT(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "deep",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "yes") "]}") "]}") "," TEXT("twice",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            "first") "," TEXT("twice", "second") "," TEXT("key",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "s") "," TEXT("umlaut",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "\xc3\x84rger") "," VALUE("min",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
+                                  "a",
+                                  "in scope") "]},\"spans\":[{"
+                                              "\"traceId\":"
+                                              "\"0102030405060708090a0b0c0d0e"
+                                              "0f10\",\"spanId\":"
+                                              "\"a1a2a3a4a5a6a7a8\","
+                                              "\"traceState\":\"k=v, "
+                                              "other=x-y\",\"name\":\"GET "
+                                              "/cart\",\"kind\":2,"
+                                              "\"startTimeUnixNano\":"
+                                              "\"1000000000\","
+                                              "\"endTimeUnixNano\":"
+                                              "\"3500000000\","
+                                              "\"droppedAttributesCount\":1,"
+                                              "\"droppedEventsCount\":2,"
+                                              "\"droppedLinksCount\":3,"
+                                              "\"flags\":257,"
+                                              "\"events\":[{\"name\":\"e\"},{"
+                                              "\"name\":\"f\"}],\"links\":[],"
+                                              "\"status\":{\"code\":2,"
+                                              "\"message\":\"bad\"},"
+                                              "\"attributes\":[" TEXT(
+                                                  "s",
+                                                  "t"
+                                                  "e"
+                                                  "x"
+                                                  "t") "," TEXT("empty",
+                                                                "") "," VALUE("i",
+                                                                              "\"intValue\":"
+                                                                              "\"5\"") "," VALUE("b"
+                                                                                                 "i"
+                                                                                                 "g",
+                                                                                                 "\"intValue\":"
+                                                                                                 "\"9007199254740993"
+                                                                                                 "\"") "," VALUE("d",
+                                                                                                                 "\"d"
+                                                                                                                 "oub"
+                                                                                                                 "leV"
+                                                                                                                 "alu"
+                                                                                                                 "e\""
+                                                                                                                 ":1."
+                                                                                                                 "5") "," VALUE("t", "\"boolValue\":true") "," VALUE("f", "\"boolValue\":false") "," VALUE("bytes",
+                                                                                                                                                                                                           "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
+                                                                                                                                                                                                                                                                                  "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE("maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "\"intValue\":\"1\"") "]}}]}") "," VALUE("map", "\"kvlistValue\":{\"values\":[" VALUE("b", "\"doubleValue\":2") "," TEXT("a", "<&>") "," VALUE("in", "\"kvlistValue\":{\"values\":[" TEXT("deep",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   "yes") "]}") "]}") "," TEXT("twice", "first") "," TEXT("twice",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "second") "," TEXT("key",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                             "s") "," TEXT("umlaut",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "\xc3\x84rger") "," VALUE("min",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
 
 /* The request, as far as its only span. */
 struct sample {
@@ -331,11 +330,15 @@ static const struct row functions[] = {
      "true"},
     {"String(attributes[\"list\"]) == \"[1,\\\"x\\\"]\"", "true"},
     {"String([1.5, .000001, .0000001, 1000000000000000000000.0, nil, 0x01]) == "
-     "\"[1.5,0.000001,1e-7,1e+21,null,\\\"AQ==\\\"]\"",
+     "\"[1.5,0.000001,1e-07,1e+21,null,\\\"AQ==\\\"]\"",
      "true"},
     {"String(nil) == nil", "true"},
     {"String(attributes[\"nan\"]) == \"\"", "? json: unsupported value: NaN"},
-    {"String(start_time) == \"\"", "? unsupported type: time.Time"},
+    {"String(start_time) == \"\\\"1970-01-01T00:00:01Z\\\"\" and String(Duration(\"1s\")) == "
+     "\"1000000000\"",
+     "true"},
+    {"String(span_id) == \"[161,162,163,164,165,166,167,168]\"", "true"},
+    {"String(status) == \"\"", "? unsupported type: ptrace.Status"},
     {"IsString(name) and IsInt(attributes[\"i\"]) and IsDouble(attributes[\"d\"])", "true"},
     {"IsBool(attributes[\"f\"]) and IsMap(attributes) and IsList(attributes[\"list\"])", "true"},
     {"IsString(nil) or IsMap(nil) or IsString(attributes[\"i\"]) or IsInt(1.0)", "false"},
