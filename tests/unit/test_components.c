@@ -43,7 +43,7 @@ static const struct {
     {CONFIG_CONNECTORS, "forward", ""},
     {CONFIG_CONNECTORS, "routing",
      "{table: [{condition: 'resource.attributes[\"a\"] == 1', "
-     "pipelines: [traces/behind, profiles/behind, metrics/behind, logs/behind]}]}"},
+     "pipelines: [traces/traces, profiles/profiles, metrics/metrics, logs/logs]}]}"},
     {CONFIG_EXTENSIONS, "basicauth", "{htpasswd: {inline: 'a:b'}}"},
     {CONFIG_EXTENSIONS, "bearertokenauth", "{token: t}"},
     {CONFIG_EXTENSIONS, "headers_setter", "{headers: [{key: a, value: b, action: upsert}]}"},
