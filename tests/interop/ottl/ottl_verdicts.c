@@ -36,8 +36,8 @@ static struct buffer *read_request(const char *path)
 static void print_verdict(const char *condition, const struct ottl_item *item)
 {
     struct error err;
-    struct ottl_program *program = ottl_compile_condition(OTTL_SPAN, slice_of_string(condition),
-                                                          OTTL_PREFIX_OPTIONAL, &err);
+    struct ottl_program *program =
+        ottl_compile_condition(OTTL_SPAN, slice_of_string(condition), OTTL_PREFIX_OPTIONAL, &err);
     if (!program) {
         printf("invalid: %s\n", err.text);
         return;
