@@ -84,7 +84,7 @@ static bool split_next(struct ottl_cursor *cursor, struct ottl_entry *out)
         rest = slice_of(split->text.data + cursor->next, split->text.size - cursor->next);
     if (cursor->is_ended || (split->separator.size == 0 && rest.size == 0))
         return false;
-    size_t size = rest.size;
+    size_t size;
     if (split->separator.size == 0) {
         size = text_utf8_length(rest.data, rest.size);
         size = size > 0 ? size : 1;
