@@ -2,9 +2,10 @@
  * ottl: conditions of the OpenTelemetry Transformation Language, compiled at start and evaluated
  * for resources, scopes and spans.
  *
- *     struct ottl_program *program =
- *         ottl_compile_condition(OTTL_SPAN, text, OTTL_PREFIX_OPTIONAL, &err);  // at start, on
- * main struct ottl_evaluator *evaluator = ottl_evaluator_new(program);           // one a worker
+ * At start, on main:
+ *     program = ottl_compile_condition(OTTL_SPAN, text, OTTL_PREFIX_OPTIONAL, &err);
+ * On each worker:
+ *     evaluator = ottl_evaluator_new(program);
  *
  *     struct ottl_item item;
  *     ottl_item_begin(&item);                        // for each batch
