@@ -155,10 +155,23 @@ void batch_append(struct batch *batch, struct batch *other)
     batch_free(other);
 }
 
+void batch_set_branch(struct batch *batch, struct branch *branch, size_t *users)
+{
+    assert(!branch == !users);
+    if (users)
+        ++*users;
+    if (batch->branch_users) {
+        assert(*batch->branch_users > 0);
+        --*batch->branch_users;
+    }
+    batch->branch = branch;
+    batch->branch_users = users;
+}
+
 void batch_copy_way(struct batch *to, const struct batch *from)
 {
     to->acknowledged = from->acknowledged;
-    to->branch = from->branch;
+    batch_set_branch(to, from->branch, from->branch_users);
     to->refused_ns = from->refused_ns;
     to->backoff_ns = from->backoff_ns;
 }
@@ -189,6 +202,7 @@ void batch_settle(struct batch *batch, const struct verdict *verdict)
     assert(worker_is_current(batch->owner)); /* the receipt is of the same worker */
     struct receipt *receipt = batch->receipt;
     batch->receipt = NULL;
+    batch_set_branch(batch, NULL, NULL);
     if (receipt)
         receipt_settle(receipt, verdict);
 }
@@ -197,6 +211,7 @@ void batch_free(struct batch *batch)
 {
     assert(!batch->receipt);
     assert(worker_is_current(batch->owner));
+    batch_set_branch(batch, NULL, NULL);
     for (size_t i = 0; i < batch->part_count; i++)
         buffer_unref(batch->parts[i].buffer);
     free(batch->parts);

@@ -71,7 +71,9 @@ struct batch {
     struct batch *next;            /* for whoever holds it in a list */
     bool acknowledged;             /* its sender was told success, so nobody sends it again */
     /* The outlet's (node.h): */
-    struct branch *branch;           /* by which it came last */
+    struct branch *branch;           /* by which it came last; NULL: none, or it cannot go back,
+                                        because its receipt is settled */
+    size_t *branch_users;            /* the branch's count of such batches; NULL without a branch */
     struct reservation *reservation; /* of room for it behind that; one reference, or NULL */
     uint64_t refused_ns;             /* when it was handed back first; 0: never */
     int64_t backoff_ns;              /* of the next time */
@@ -93,6 +95,8 @@ void batch_compact(struct batch *batch);
 /* Appends the parts of `other`, which is not of profiles, and frees it (its receipt must be settled
  * or NULL). If the peers differ, the batch has none. */
 void batch_append(struct batch *batch, struct batch *other);
+/* Sets the branch by which the batch came, and counts it in *users. NULL, NULL: none. */
+void batch_set_branch(struct batch *batch, struct branch *branch, size_t *users);
 /* Copies what the outlet knows of a batch to one that is made of it. */
 void batch_copy_way(struct batch *to, const struct batch *from);
 /* Whether something in the batch was changed since it was made or flattened. */
@@ -103,7 +107,7 @@ bool batch_is_changed(const struct batch *batch);
 void batch_lend(struct batch *batch);
 void batch_take_back(struct batch *batch, struct worker *owner);
 
-/* Settles its part of the receipt, if it still has one. */
+/* Settles its part of the receipt, if it still has one. Afterwards nobody can hand it back. */
 void batch_settle(struct batch *batch, const struct verdict *verdict);
 /* Asserts that the receipt is settled. */
 void batch_free(struct batch *batch);

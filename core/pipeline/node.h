@@ -81,6 +81,7 @@ struct component {
 struct branch {
     struct outlet *outlet;
     struct node *to;
+    size_t users;           /* batches that it may get back, and fan-outs with a part for it */
     struct pace pace;       /* of `ready` */
     struct list ready;      /* kept batches, offered in this order */
     struct list later;      /* kept batches, each with a timer of its own */
@@ -97,6 +98,9 @@ struct outlet {
     enum signal signal;
     struct branch **branches;
     size_t count;
+    /* Branches that a reload has ended, for the batches on their way: nothing new enters them. */
+    struct branch **past;
+    size_t past_count;
     bool blocks;            /* a queue behind it has block_on_overflow */
     struct pace rooms;      /* of `waiting` */
     struct list waiting;    /* kept batches that wait for room in all branches, in order */
@@ -120,7 +124,7 @@ struct node {
     struct delivery *delivery; /* of an exporter that has one */
     struct queue *queue;       /* that of its delivery */
     _Atomic uint64_t items;    /* offered to it and not refused; as in struct outlet */
-    bool draining;
+    bool draining; /* at the end of the process, or because a reload has retired it */
     bool drained;
     bool stopped;
 };

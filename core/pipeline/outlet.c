@@ -38,11 +38,18 @@ void outlet_forward_now(struct outlet *outlet, struct batch *batch)
     forward_to(outlet, batch, outlet->branches, outlet->count);
 }
 
+/* For a request that arrived before a reload removed the pipelines of its signal. */
+static const struct verdict no_pipeline = {.code = GRPC_UNAVAILABLE,
+                                           .retry_after_ns = -1,
+                                           .text = "no pipeline takes this signal any more"};
+
 static void forward(struct outlet *outlet, struct batch *batch)
 {
-    assert(outlet->count > 0 && batch->owner == outlet_worker(outlet));
+    assert(batch->owner == outlet_worker(outlet));
     if (outlet->stopped)
         batch_drop(batch, &verdict_shutting_down);
+    else if (outlet->count == 0)
+        batch_drop(batch, &no_pipeline);
     else if (!outlet->blocks || batch->reservation)
         outlet_forward_now(outlet, batch);
     else
@@ -77,15 +84,25 @@ void outlet_init(struct outlet *outlet, struct node *from, enum signal signal)
     pace_init(&outlet->rooms, from->worker, outlet_forward_waiting);
 }
 
-void outlet_add(struct outlet *outlet, struct node *to)
+static struct branch *branch_new(struct outlet *outlet, struct node *to)
 {
     struct branch *branch = memory_zalloc(sizeof *branch);
     branch->outlet = outlet;
     branch->to = to;
     branch->refusal = outlet_no_room;
     pace_init(&branch->pace, outlet->from->worker, branch_offer_next);
-    outlet->branches = memory_grow(outlet->branches, outlet->count + 1, sizeof(struct branch *));
-    outlet->branches[outlet->count++] = branch;
+    return branch;
+}
+
+static void append(struct branch ***list, size_t *count, struct branch *branch)
+{
+    *list = memory_grow(*list, *count + 1, sizeof(struct branch *));
+    (*list)[(*count)++] = branch;
+}
+
+void outlet_add(struct outlet *outlet, struct node *to)
+{
+    append(&outlet->branches, &outlet->count, branch_new(outlet, to));
 }
 
 static void make_metrics(struct branch *branch)
@@ -118,21 +135,34 @@ void outlet_start(struct outlet *outlet)
         make_metrics(outlet->branches[i]);
 }
 
+static void drain_branch(struct branch *branch)
+{
+    for (struct list_link *link = branch->later.first; link; link = link->next)
+        worker_set_timer(outlet_worker(branch->outlet),
+                         &container_of(link, struct kept, link)->timer, 0);
+}
+
 void outlet_drain(struct outlet *outlet)
 {
     outlet->draining = true;
-    for (size_t i = 0; i < outlet->count; i++) {
-        struct branch *branch = outlet->branches[i];
-        for (struct list_link *link = branch->later.first; link; link = link->next)
-            worker_set_timer(outlet_worker(outlet), &container_of(link, struct kept, link)->timer,
-                             0);
-    }
+    for (size_t i = 0; i < outlet->count; i++)
+        drain_branch(outlet->branches[i]);
+    for (size_t i = 0; i < outlet->past_count; i++)
+        drain_branch(outlet->past[i]);
+}
+
+static bool keeps_batches(const struct branch *branch)
+{
+    return branch->ready.count > 0 || branch->later.count > 0;
 }
 
 bool outlet_is_idle(const struct outlet *outlet)
 {
     for (size_t i = 0; i < outlet->count; i++)
-        if (outlet->branches[i]->ready.count > 0 || outlet->branches[i]->later.count > 0)
+        if (keeps_batches(outlet->branches[i]))
+            return false;
+    for (size_t i = 0; i < outlet->past_count; i++)
+        if (keeps_batches(outlet->past[i]))
             return false;
     return outlet->waiting.count == 0 && outlet->fanouts == 0;
 }
@@ -166,6 +196,8 @@ void outlet_stop(struct outlet *outlet)
     give_up_list(outlet, &outlet->waiting);
     for (size_t i = 0; i < outlet->count; i++)
         stop_branch(outlet->branches[i]);
+    for (size_t i = 0; i < outlet->past_count; i++)
+        stop_branch(outlet->past[i]);
     pace_stop(&outlet->rooms);
 }
 
@@ -174,5 +206,105 @@ void outlet_deinit(struct outlet *outlet)
     assert(outlet->fanouts == 0 && outlet->waiting.count == 0);
     for (size_t i = 0; i < outlet->count; i++)
         free(outlet->branches[i]);
+    for (size_t i = 0; i < outlet->past_count; i++)
+        free(outlet->past[i]);
     free(outlet->branches);
+    free(outlet->past);
+}
+
+/* ---- reload ---- */
+
+/* Removes a branch to the node from a list and returns it; NULL if there is none. */
+static struct branch *take(struct branch **list, size_t *count, const struct node *to)
+{
+    for (size_t i = 0; i < *count; i++) {
+        struct branch *branch = list[i];
+        if (branch->to != to)
+            continue;
+        memmove(list + i, list + i + 1, (--*count - i) * sizeof(struct branch *));
+        return branch;
+    }
+    return NULL;
+}
+
+static struct branch *branch_to(struct outlet *outlet, struct node *to)
+{
+    struct branch *branch = take(outlet->branches, &outlet->count, to);
+    if (!branch)
+        branch = take(outlet->past, &outlet->past_count, to);
+    if (branch)
+        return branch;
+    branch = branch_new(outlet, to);
+    make_metrics(branch);
+    return branch;
+}
+
+/* Those that wait for room do not count at a queue that may be gone soon; a reload is rare. */
+static void forget_full_queue(struct outlet *outlet)
+{
+    outlet->full = NULL;
+    for (struct list_link *link = outlet->waiting.first; link; link = link->next) {
+        struct kept *kept = container_of(link, struct kept, link);
+        if (kept->charged)
+            budget_release(kept->charged, kept->charged_bytes);
+        kept->charged = NULL;
+    }
+}
+
+void outlet_reconnect(struct outlet *outlet, struct node *const *to, size_t count)
+{
+    assert(worker_is_current(outlet_worker(outlet)) && !outlet->stopped);
+    struct branch **fresh = NULL;
+    size_t fresh_count = 0;
+    for (size_t i = 0; i < count; i++)
+        append(&fresh, &fresh_count, branch_to(outlet, to[i]));
+    for (size_t i = 0; i < outlet->count; i++)
+        append(&outlet->past, &outlet->past_count, outlet->branches[i]);
+    free(outlet->branches);
+    outlet->branches = fresh;
+    outlet->count = fresh_count;
+    forget_full_queue(outlet);
+}
+
+void outlet_look_behind(struct outlet *outlet)
+{
+    outlet->blocks = queues_behind_block(outlet);
+}
+
+bool outlet_has_users(const struct outlet *outlet)
+{
+    for (size_t i = 0; i < outlet->count; i++)
+        if (outlet->branches[i]->users > 0)
+            return true;
+    for (size_t i = 0; i < outlet->past_count; i++)
+        if (outlet->past[i]->users > 0)
+            return true;
+    return false;
+}
+
+bool outlet_leads_to_draining(const struct outlet *outlet)
+{
+    for (size_t i = 0; i < outlet->past_count; i++) {
+        const struct branch *branch = outlet->past[i];
+        if (branch->to->draining && (branch->users > 0 || keeps_batches(branch)))
+            return true;
+    }
+    return false;
+}
+
+void outlet_forget_stopped(struct outlet *outlet)
+{
+    assert(worker_is_current(outlet_worker(outlet)));
+    size_t left = 0;
+    for (size_t i = 0; i < outlet->past_count; i++) {
+        struct branch *branch = outlet->past[i];
+        if (!branch->to->stopped) {
+            outlet->past[left++] = branch;
+            continue;
+        }
+        assert(branch->users == 0 && !keeps_batches(branch));
+        pace_stop(&branch->pace);
+        free(branch);
+    }
+    outlet->past_count = left;
 }

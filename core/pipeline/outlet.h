@@ -75,4 +75,18 @@ void outlet_stop(struct outlet *outlet);
 /* Frees the branches. The outlet must be stopped. */
 void outlet_deinit(struct outlet *outlet);
 
+/* ---- for a reload (docs/architecture.md) ---- */
+
+/* Gives the outlet other nodes that come next. Branches to nodes that stay are the same; those that
+ * end are past ones, which take back what is on its way. */
+void outlet_reconnect(struct outlet *outlet, struct node *const *to, size_t count);
+/* Learns whether a queue behind it has block_on_overflow. Call it when all are connected. */
+void outlet_look_behind(struct outlet *outlet);
+/* Whether batches that it passed on may come back to it. */
+bool outlet_has_users(const struct outlet *outlet);
+/* Whether a past branch has batches on their way to, or in, a node that drains. */
+bool outlet_leads_to_draining(const struct outlet *outlet);
+/* Frees past branches to nodes that are stopped. */
+void outlet_forget_stopped(struct outlet *outlet);
+
 #endif

@@ -134,7 +134,7 @@ static void offer(struct branch *branch, struct batch *batch)
 {
     struct node *to = branch->to;
     struct worker_piece piece;
-    batch->branch = branch;
+    batch_set_branch(batch, branch, &branch->users);
     node_count_items(&to->items, batch->items);
     if (to->stopped) {
         node_refuse(to, batch, REFUSED_FULL, &verdict_shutting_down);
@@ -208,9 +208,9 @@ static void take_back(struct branch *branch, struct batch *batch, enum refusal r
 bool node_refuse(struct node *node, struct batch *batch, enum refusal refusal,
                  const struct verdict *verdict)
 {
-    struct branch *branch = batch->branch;
+    struct branch *branch = batch->branch; /* NULL: the node itself had acknowledged it */
     assert(!verdict_is_ok(verdict));
-    if (branch && branch->to == node)
+    if (!branch || branch->to == node)
         node_count_items(&node->items, 0 - (uint64_t)batch->items);
     if (branch && branch->to == node && batch->acknowledged && batch->receipt &&
         verdict_is_retryable(verdict)) {

@@ -57,7 +57,7 @@ static void look_elsewhere(const struct receipt *receipt, void *context)
 static struct elsewhere elsewhere_of(const struct branch *branch, const struct batch *batch)
 {
     struct elsewhere elsewhere = {.outlet = branch->outlet,
-                                  .settled = branch->outlet->count > 1 && batch->receipt};
+                                  .settled = branch->outlet->fanouts > 0 && batch->receipt};
     if (elsewhere.settled)
         receipt_visit(batch->receipt, look_elsewhere, &elsewhere);
     return elsewhere;
@@ -101,6 +101,8 @@ static void fanout_release(struct fanout *fanout)
     if (!fanout->taken && !fanout->acknowledged)
         outlet_log_rejected(fanout->outlet, &fanout->refusal, fanout->items);
     fanout->outlet->fanouts--;
+    for (size_t i = 0; i < fanout->part_count; i++)
+        fanout->parts[i].branch->users--;
     free(fanout);
     if (outer)
         receipt_settle(outer, &verdict);
@@ -200,6 +202,7 @@ static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batc
         part->receipt.is_abandoned = is_fanout_abandoned;
         part->fanout = fanout;
         part->branch = branches[i];
+        part->branch->users++;
     }
     outlet->fanouts++;
     return fanout;

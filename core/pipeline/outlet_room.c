@@ -16,9 +16,10 @@ const struct verdict outlet_no_room = {
 static void refuse_waiting(struct kept *kept)
 {
     struct outlet *outlet = kept->outlet;
-    assert(!kept->branch && outlet->full); /* the queue without room */
+    assert(!kept->branch);
     struct batch *batch = kept_take(kept);
-    queue_count_overflow(outlet->full, outlet_worker(outlet)->index, batch->items);
+    if (outlet->full) /* the queue without room; a reload forgets it */
+        queue_count_overflow(outlet->full, outlet_worker(outlet)->index, batch->items);
     outlet_log_rejected(outlet, &outlet_no_room, batch->items);
     batch_drop(batch, &outlet_no_room);
 }
