@@ -2,6 +2,8 @@
 
 #include "config/diff.h"
 #include "core/base/clock.h"
+#include "core/base/container_of.h"
+#include "core/base/list.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/metrics.h"
@@ -11,14 +13,22 @@
 #include <string.h>
 
 #define WATCH_INTERVAL_NS UINT64_C(1000000000)
+#define DRAINING_INTERVAL_NS UINT64_C(50000000)
 
 enum outcome { APPLIED, UNCHANGED, REFUSED, FAILED, OUTCOME_COUNT };
 
+/* A configuration that a reload has loaded. It lives as long as a component that it made. */
+struct loaded {
+    struct list_link link;
+    struct config *config;
+};
+
 struct reload {
-    struct process *process;
-    struct graph *graph;
+    struct process *process; /* its graph is replaced */
     struct config_sources *sources;
     const struct config *config; /* of the graph */
+    struct list loaded;
+    bool is_draining; /* something is retired and not drained yet */
     bool watch;
     uint64_t looked_ns; /* for changed files */
     struct counter *counters[OUTCOME_COUNT];
@@ -114,6 +124,55 @@ static struct config *load(struct reload *reload)
 
 /* ---- applying ---- */
 
+static void log_changes(const struct config_diff *diff)
+{
+    size_t counts[CONFIG_FATE_COUNT] = {0};
+    for (size_t i = 0; i < diff->count; i++)
+        counts[diff->changes[i].fate]++;
+    log_info(NULL,
+             "The changed configuration is in use: %zu components go on, %zu are replaced, %zu are "
+             "new, %zu are gone",
+             counts[CONFIG_KEPT], counts[CONFIG_REPLACED], counts[CONFIG_ADDED],
+             counts[CONFIG_REMOVED]);
+    if (diff->telemetry_differs)
+        log_warn(NULL, "The changes of service::telemetry take effect when profcol is restarted");
+}
+
+static void fail(struct reload *reload, const struct error *err)
+{
+    struct text why = {0};
+    text_printf(&why, "the changed configuration cannot be applied: %s", err->text);
+    log_error(NULL,
+              "The changed configuration cannot be applied; profcol goes on with the old "
+              "one: %s",
+              err->text);
+    record(reload, FAILED, text_string(&why));
+    text_deinit(&why);
+}
+
+/* Takes over the configuration. */
+static void keep(struct reload *reload, struct config *config)
+{
+    struct loaded *loaded = memory_zalloc(sizeof *loaded);
+    loaded->config = config;
+    list_append(&reload->loaded, &loaded->link);
+    reload->config = config;
+}
+
+/* Returns whether the graph now has the configuration. */
+static bool apply_changes(struct reload *reload, const struct config_diff *diff)
+{
+    struct error err;
+    if (!graph_reload(reload->process->graph, diff, &err)) {
+        fail(reload, &err);
+        return false;
+    }
+    reload->is_draining = true;
+    log_changes(diff);
+    record(reload, APPLIED, NULL);
+    return true;
+}
+
 static void apply(struct reload *reload, struct config *config)
 {
     struct arena arena = {0};
@@ -121,13 +180,38 @@ static void apply(struct reload *reload, struct config *config)
     if (config_diff_is_empty(diff)) {
         log_info(NULL, "The configuration is unchanged");
         record(reload, UNCHANGED, NULL);
+        config_free(config);
+    } else if (apply_changes(reload, diff)) {
+        keep(reload, config);
     } else {
-        static const char why[] = "a changed configuration cannot be applied yet; restart profcol";
-        log_warn(NULL, "Reloading: %s", why);
-        record(reload, FAILED, why);
+        config_free(config);
     }
     arena_deinit(&arena);
-    config_free(config);
+}
+
+/* ---- what is retired ---- */
+
+static void free_unused(struct reload *reload)
+{
+    for (struct list_link *link = reload->loaded.first, *next; link; link = next) {
+        struct loaded *loaded = container_of(link, struct loaded, link);
+        next = link->next;
+        if (reload->process->graph && graph_uses(reload->process->graph, loaded->config))
+            continue;
+        list_remove(&reload->loaded, &loaded->link);
+        config_free(loaded->config);
+        free(loaded);
+    }
+}
+
+static void reap(struct reload *reload)
+{
+    if (!reload->is_draining)
+        return;
+    reload->is_draining = graph_reap(reload->process->graph);
+    free_unused(reload);
+    if (!reload->is_draining)
+        log_info(NULL, "What the reload replaced or removed is drained");
 }
 
 void reload_now(struct reload *reload)
@@ -138,7 +222,7 @@ void reload_now(struct reload *reload)
         apply(reload, config);
 }
 
-void reload_look(struct reload *reload)
+static void watch(struct reload *reload)
 {
     uint64_t now = clock_monotonic_ns();
     if (!reload->watch || now - reload->looked_ns < WATCH_INTERVAL_NS)
@@ -148,16 +232,21 @@ void reload_look(struct reload *reload)
         reload_now(reload);
 }
 
+uint64_t reload_look(struct reload *reload)
+{
+    reap(reload);
+    watch(reload);
+    return reload->is_draining ? DRAINING_INTERVAL_NS : WATCH_INTERVAL_NS;
+}
+
 /* ---- life ---- */
 
-struct reload *reload_new(struct process *process, struct graph *graph, const struct config *config,
-                          struct config_sources *sources, bool watch)
+struct reload *reload_new(struct process *process, struct config_sources *sources, bool watch)
 {
     struct reload *reload = memory_zalloc(sizeof *reload);
     *reload = (struct reload){.process = process,
-                              .graph = graph,
                               .sources = sources,
-                              .config = config,
+                              .config = process->config,
                               .watch = watch,
                               .looked_ns = clock_monotonic_ns()};
     make_metrics(reload);
@@ -168,5 +257,9 @@ struct reload *reload_new(struct process *process, struct graph *graph, const st
 
 void reload_free(struct reload *reload)
 {
+    if (!reload)
+        return;
+    assert(!reload->process->graph);
+    free_unused(reload);
     free(reload);
 }

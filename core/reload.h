@@ -13,17 +13,15 @@
 
 #include "core/config_sources.h"
 
-struct graph;
 struct process;
 struct reload;
 
-/* watch: reload_look also looks for changed files. config: what the graph was made from. */
-struct reload *reload_new(struct process *process, struct graph *graph, const struct config *config,
-                          struct config_sources *sources, bool watch);
+/* Call it when the process's graph runs. watch: reload_look also looks for changed files. */
+struct reload *reload_new(struct process *process, struct config_sources *sources, bool watch);
 /* Loads the configuration again and applies it, unless it has errors or changes nothing. */
 void reload_now(struct reload *reload);
-/* Call it now and then, at most a few seconds apart: does what has become due. */
-void reload_look(struct reload *reload);
+/* Does what has become due. Returns the nanoseconds after which it shall be called again. */
+uint64_t reload_look(struct reload *reload);
 /* Frees everything, after graph_free. NULL is allowed. */
 void reload_free(struct reload *reload);
 

@@ -231,8 +231,9 @@ int run(const struct config *config, struct config_sources *sources,
         self.process.running_since_ns = clock_monotonic_ns();
         atomic_store_explicit(&self.process.phase, PROCESS_RUNNING, memory_order_release);
         log_info(NULL, "Everything is ready. Begin running and processing data.");
-        self.reload = reload_new(&self.process, self.graph, config, sources, options->watch);
+        self.reload = reload_new(&self.process, sources, options->watch);
         wait_for_end(&signals, &kept, self.reload);
+        self.graph = self.process.graph;
         drain(&self, options->drain_timeout_ns);
     } else {
         fprintf(stderr, "Error: cannot start: %s\n", err.text);

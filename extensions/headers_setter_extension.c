@@ -140,6 +140,7 @@ struct setter_node {
 
 struct setter {
     struct component component;
+    struct component *additional; /* the extension that sets headers before; NULL: none */
     struct setter_node *nodes[WORKERS_MAX];
 };
 
@@ -304,13 +305,12 @@ static bool set_headers(struct component *extension, const struct worker *worker
                         const struct context *context, struct auth_headers *headers,
                         struct verdict *why)
 {
-    const struct setter_settings *settings = extension->settings;
     const struct setter_node *node = setter_of(extension)->nodes[worker->index];
     *why = verdict_shutting_down;
     if (!node)
         return false;
-    if (additional(settings)) {
-        struct component *other = auth_find(extension->process, additional(settings));
+    struct component *other = setter_of(extension)->additional;
+    if (other) {
         assert(other != extension && other->type->authenticator); /* auth_check */
         if (!other->type->authenticator->set_headers(other, worker, context, headers, why))
             return false;
@@ -332,16 +332,23 @@ static bool is_equal(const char *one, const char *other)
 static bool is_same(const struct component *extension, const struct context *one,
                     const struct context *other)
 {
-    const struct setter_settings *settings = extension->settings;
+    const struct setter *setter =
+        component_as(const struct setter, extension, &headers_setter_extension_type);
     size_t count;
     const struct header_setting *headers = headers_of(extension, &count);
     for (size_t i = 0; i < count; i++)
         if ((headers[i].attribute || headers[i].lower_context) &&
             !is_equal(value_of_request(&headers[i], one), value_of_request(&headers[i], other)))
             return false;
-    if (!additional(settings))
-        return true;
-    return auth_is_same(auth_find(extension->process, additional(settings)), one, other);
+    return auth_is_same(setter->additional, one, other);
+}
+
+static bool setter_init(struct component *component, struct error *err)
+{
+    (void)err;
+    const char *id = additional(component->settings);
+    setter_of(component)->additional = id ? auth_find(component->process, id) : NULL;
+    return true;
 }
 
 static const struct authenticator authenticator = {
@@ -359,6 +366,7 @@ const struct component_type headers_setter_extension_type = {
                .check = check_setter},
     .authenticator = &authenticator,
     .component_size = sizeof(struct setter),
+    .init = setter_init,
     .node_size = sizeof(struct setter_node),
     .node_start = setter_node_start,
     .node_stop = setter_node_stop,

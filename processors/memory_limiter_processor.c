@@ -140,12 +140,26 @@ static size_t requests_share(struct limits limits)
 /* The first limiter replaces the limits of the process; another one can only raise them. */
 static void limit_process(struct process *process, struct limits limits, size_t requests)
 {
+    if (atomic_load_explicit(&process->phase, memory_order_acquire) != PROCESS_STARTING)
+        return;
     bool is_first = !process->is_limited;
     if (is_first || limits.hard_bytes > process->memory_limit_bytes)
         process->memory_limit_bytes = limits.hard_bytes;
     if (is_first || requests > process->budget->limit_bytes)
         process->budget->limit_bytes = requests;
     process->is_limited = true;
+}
+
+/* All workers and jobs read the process's limit, so a reload does not change it: a lower one counts
+ * for the data that passes this limiter. */
+static void keep_below_process(struct memory_limiter *limiter)
+{
+    size_t most = limiter->component.process->budget->limit_bytes;
+    if (limiter->requests_bytes > most) {
+        log_warn(limiter->component.label,
+                 "The memory limit of the process stays as it is until profcol is restarted");
+        limiter->requests_bytes = most;
+    }
 }
 
 static void memory_limiter_prepare(struct component *component)
@@ -155,7 +169,7 @@ static void memory_limiter_prepare(struct component *component)
     struct limits limits = limits_of(component->settings, process->system_memory_bytes);
     limiter->requests_bytes = requests_share(limits);
     limit_process(process, limits, limiter->requests_bytes);
-    assert(process->budget->limit_bytes >= limiter->requests_bytes);
+    keep_below_process(limiter);
     log_info(component->label,
              "Memory limiter configured: limit_mib %zu, spike_limit_mib %zu; requests may use %zu "
              "MiB",
@@ -182,7 +196,6 @@ static bool memory_limiter_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct memory_limiter_node *limiter = node_of(node);
-    assert(node->component->process->is_limited); /* after `prepare` */
     limiter->accepted = make_counter(node, "accepted", "Items that passed.");
     limiter->refused =
         make_counter(node, "refused", "Items that were refused because memory was short.");

@@ -349,20 +349,38 @@ static void start_reading(struct otlp_request *request, struct exchange *exchang
     reading_start(&self->reading);
 }
 
+static void refuse_removed_signal(struct exchange *exchange, bool is_grpc)
+{
+    struct verdict verdict = verdict_of(GRPC_UNIMPLEMENTED, "no pipeline takes this signal");
+    if (is_grpc)
+        exchange_respond_grpc(exchange, &verdict, (struct slice){0});
+    else
+        respond_text(exchange, 404, "404 page not found\n");
+}
+
+static int signal_of(const struct otlp_receiver *receiver, const struct exchange *exchange)
+{
+    return exchange_dialect(exchange) == SERVER_GRPC
+               ? signal_of_grpc_path(receiver, exchange_path(exchange))
+               : signal_of_http_path(receiver, exchange_path(exchange));
+}
+
 static void on_request(void *context, struct exchange *exchange)
 {
     struct otlp_receiver *receiver = context;
     struct budget *budget = exchange_budget(exchange);
     bool is_grpc = exchange_dialect(exchange) == SERVER_GRPC;
+    if (signal_of(receiver, exchange) < 0) { /* a reload came between the head and the body */
+        refuse_removed_signal(exchange, is_grpc);
+        return;
+    }
     struct otlp_request *request = memory_zalloc(sizeof *request);
     *request = (struct otlp_request){
         .receiver = receiver,
         .transport = is_grpc ? TRANSPORT_GRPC : TRANSPORT_HTTP,
-        .signal = (enum signal)(is_grpc ? signal_of_grpc_path(receiver, exchange_path(exchange))
-                                        : signal_of_http_path(receiver, exchange_path(exchange))),
+        .signal = (enum signal)signal_of(receiver, exchange),
         .is_json = !is_grpc && is_json_request(exchange),
     };
-    assert((unsigned)request->signal < SIGNAL_COUNT); /* on_head refuses other paths */
     struct buffer *body = exchange_take_body(exchange);
     if (otlp_request_is_large(body->size, request->is_json)) {
         start_reading(request, exchange, body);
@@ -385,11 +403,18 @@ static bool open_server(struct otlp_receiver *receiver, enum transport transport
     struct process *process = receiver->component.process;
     receiver->servers[transport] =
         server_new(options, &handler, receiver, process->workers, process->worker_count, err);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
-        if (is_used(receiver, (enum signal)signal))
-            received_counters_init(&receiver->counters[transport][signal], &receiver->component,
-                                   transport_names[transport], (enum signal)signal);
     return receiver->servers[transport] != NULL;
+}
+
+/* Counters that exist already stay the same. */
+static void make_counters(struct component *component)
+{
+    struct otlp_receiver *receiver = receiver_of(component);
+    for (int transport = 0; transport < TRANSPORT_COUNT; transport++)
+        for (int signal = 0; receiver->servers[transport] && signal < SIGNAL_COUNT; signal++)
+            if (is_used(receiver, (enum signal)signal))
+                received_counters_init(&receiver->counters[transport][signal], component,
+                                       transport_names[transport], (enum signal)signal);
 }
 
 static void otlp_deinit(struct component *component)
@@ -412,7 +437,9 @@ static bool otlp_init(struct component *component, struct error *err)
                                    component->process, component->label);
     bool fine = (!protocols->grpc.enabled || open_server(receiver, TRANSPORT_GRPC, &grpc, err)) &&
                 (!protocols->http.enabled || open_server(receiver, TRANSPORT_HTTP, &http, err));
-    if (!fine)
+    if (fine)
+        make_counters(component);
+    else
         otlp_deinit(component);
     return fine;
 }
@@ -456,7 +483,7 @@ static void otlp_node_drain(struct node *node)
     for (int i = 0; i < TRANSPORT_COUNT; i++)
         if (receiver->servers[i]) {
             self->undrained_servers++;
-            server_drain(receiver->servers[i], node->worker, on_server_drained, self);
+            node_drain_server(node, receiver->servers[i], on_server_drained, self);
         }
     on_server_drained(self);
 }
@@ -503,6 +530,7 @@ const struct component_type otlp_receiver_type = {
     .component_size = sizeof(struct otlp_receiver),
     .init = otlp_init,
     .deinit = otlp_deinit,
+    .pipelines_changed = make_counters,
     .node_size = sizeof(struct otlp_node),
     .node_start = otlp_node_start,
     .node_drain = otlp_node_drain,

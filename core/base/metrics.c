@@ -26,9 +26,11 @@ struct gauge {
     _Atomic int64_t value;
 };
 
+/* During a reload, an old and a new component have the same gauge; the new one's counts. */
 struct gauge_from {
     double (*read)(void *context);
     void *context;
+    struct gauge_from *older; /* NULL: none */
 };
 
 /* Per worker: a count per bucket (the last is +Inf) and the sum, whose bits are stored in a
@@ -75,10 +77,24 @@ struct metrics *metrics_new(unsigned workers)
     return metrics;
 }
 
+/* Puts the older gauge in its place. Returns false if there is none. */
+static bool become_older(struct gauge_from *from)
+{
+    struct gauge_from *older = from->older;
+    if (!older)
+        return false;
+    *from = *older;
+    free(older);
+    return true;
+}
+
 static void series_free(struct series *series, enum metric_kind kind)
 {
     if (kind == METRIC_COUNTER)
         free(series->counter.cells);
+    else if (kind == METRIC_GAUGE_FROM)
+        while (series->from.older)
+            become_older(&series->from);
     else if (kind == METRIC_HISTOGRAM)
         free(series->histogram.cells);
     free(series->labels);
@@ -203,8 +219,25 @@ void metrics_gauge_from(struct metrics *metrics, const char *name, const char *h
     pthread_mutex_lock(&metrics->lock);
     struct series *series =
         get_series(get_family(metrics, name, help, METRIC_GAUGE_FROM), labels, &made);
-    series->from = (struct gauge_from){read, context};
+    struct gauge_from from = {.read = read, .context = context};
+    if (!made) {
+        from.older = memory_alloc(sizeof *from.older);
+        *from.older = series->from;
+    }
+    series->from = from;
     pthread_mutex_unlock(&metrics->lock);
+}
+
+static void forget_older(struct gauge_from *from, const void *context)
+{
+    for (struct gauge_from **link = &from->older; *link;) {
+        if ((*link)->context != context)
+            link = &(*link)->older;
+        else if (!become_older(*link)) {
+            free(*link);
+            *link = NULL;
+        }
+    }
 }
 
 void metrics_forget(struct metrics *metrics, const void *context)
@@ -216,7 +249,8 @@ void metrics_forget(struct metrics *metrics, const void *context)
             continue;
         for (struct series **link = &family->first; *link;) {
             struct series *series = *link;
-            if (series->from.context == context) {
+            forget_older(&series->from, context);
+            if (series->from.context == context && !become_older(&series->from)) {
                 *link = series->next;
                 series_free(series, family->kind);
             } else {

@@ -40,7 +40,8 @@ struct counter *metrics_counter(struct metrics *metrics, const char *name, const
 struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
                             const char *labels);
 /* Adds a gauge whose value `read` returns when metrics are printed, on the printing thread.
- * metrics_forget removes all gauges with this `context`. */
+ * metrics_forget removes all gauges with this `context`. If several have the same labels, the
+ * newest one counts. */
 void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
                         const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);

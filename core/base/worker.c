@@ -3,14 +3,17 @@
 #include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/base/metrics.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool worker_is_current(const struct worker *worker)
 {
-    return !atomic_load(&worker->running) || pthread_equal(worker->self, pthread_self());
+    return !atomic_load(&worker->running) || pthread_equal(worker->self, pthread_self()) ||
+           atomic_load(&worker->paused);
 }
 
 uint64_t worker_now(struct worker *worker)
@@ -308,6 +311,61 @@ void worker_call(struct worker *worker, void (*run)(void *context), void *contex
     worker_post(worker, &call.post);
     uv_sem_wait(&call.done);
     uv_sem_destroy(&call.done);
+}
+
+struct paused_worker {
+    struct post post;
+    struct worker *worker;
+    uv_sem_t waits;
+    uv_sem_t resumes;
+};
+
+struct workers_pause {
+    unsigned count;
+    struct paused_worker workers[];
+};
+
+static void on_pause(struct worker *worker, struct post *post)
+{
+    struct paused_worker *paused = container_of(post, struct paused_worker, post);
+    assert(paused->worker == worker);
+    uv_sem_post(&paused->waits);
+    uv_sem_wait(&paused->resumes);
+    atomic_store(&worker->paused, false);
+    uv_sem_post(&paused->waits); /* `paused` is invalid from here on */
+}
+
+struct workers_pause *workers_pause(struct worker *workers, unsigned count)
+{
+    struct workers_pause *pause =
+        memory_zalloc(sizeof *pause + count * sizeof(struct paused_worker));
+    for (unsigned i = 0; i < count; i++) {
+        if (worker_is_current(&workers[i]))
+            continue; /* nobody runs it */
+        struct paused_worker *paused = &pause->workers[pause->count++];
+        paused->post.on_post = on_pause;
+        paused->worker = &workers[i];
+        uv_sem_init(&paused->waits, 0);
+        uv_sem_init(&paused->resumes, 0);
+        worker_post(&workers[i], &paused->post);
+    }
+    for (unsigned i = 0; i < pause->count; i++) {
+        uv_sem_wait(&pause->workers[i].waits);
+        atomic_store(&pause->workers[i].worker->paused, true);
+    }
+    return pause;
+}
+
+void workers_resume(struct workers_pause *pause)
+{
+    for (unsigned i = 0; i < pause->count; i++)
+        uv_sem_post(&pause->workers[i].resumes);
+    for (unsigned i = 0; i < pause->count; i++) {
+        uv_sem_wait(&pause->workers[i].waits);
+        uv_sem_destroy(&pause->workers[i].waits);
+        uv_sem_destroy(&pause->workers[i].resumes);
+    }
+    free(pause);
 }
 
 void worker_set_timer(struct worker *worker, struct timer *timer, uint64_t delay_ns)

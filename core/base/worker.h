@@ -67,6 +67,7 @@ struct worker {
     pthread_t self;              /* set by the thread that runs the loop, for assertions */
     atomic_bool running;
     atomic_bool stopping;
+    atomic_bool paused; /* by workers_pause */
 };
 
 /* Initialises a worker and its loop. Returns false, with err set, if libuv cannot create the loop.
@@ -101,8 +102,15 @@ void worker_unpost(struct worker *worker, struct post *post);
  * directly if the caller may touch the worker's data (worker_is_current). */
 void worker_call(struct worker *worker, void (*run)(void *context), void *context);
 
+/* For main: makes all workers wait, between two callbacks of their loops, until workers_resume. In
+ * between, the caller may touch the data of all of them, but not call or post anything that waits
+ * for them. Jobs go on. */
+struct workers_pause;
+struct workers_pause *workers_pause(struct worker *workers, unsigned count);
+void workers_resume(struct workers_pause *pause);
+
 /* Whether the caller may touch the worker's data: it runs on the worker, or no thread does (before
- * the start, after the end, manual). */
+ * the start, after the end, manual, paused). */
 bool worker_is_current(const struct worker *worker);
 
 /* Reads the clock into worker->now_ns (except on a manual worker) and returns it. For I/O

@@ -222,6 +222,8 @@ static uint64_t head_deadline(const struct connection *connection)
 {
     const struct http1 *http1 = connection->session;
     const struct server_options *options = &connection->part->server->options;
+    if (http1->head_ns == 0 && connection->part->waits_until_ns > 0)
+        return connection->part->waits_until_ns;
     if (http1->head_ns == 0 && http1->idle_ns != 0)
         return http1->idle_ns + server_limit(options->idle_timeout_ns, KEEP_ALIVE_S);
     uint64_t since = http1->head_ns ? http1->head_ns : connection->opened_ns;
@@ -728,7 +730,9 @@ static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
 static void http1_drain(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
-    if (http1->state == HTTP1_HEAD && http1->pending.size == 0)
+    if (http1->state == HTTP1_HEAD && connection->part->waits_until_ns > 0)
+        server_connection_watch(connection, head_deadline(connection));
+    else if (http1->state == HTTP1_HEAD && http1->pending.size == 0)
         server_connection_finish(connection, CLOSE_SHUTDOWN, false);
     else if (is_skipping(http1))
         stop_skipping(connection, CLOSE_SHUTDOWN);

@@ -16,6 +16,7 @@ enum {
     DEFAULT_MAX_STREAMS = 100,
     DEFAULT_MAX_BODY_BYTES = 20 * 1024 * 1024,
     DEFAULT_MAX_MESSAGE_BYTES = 4 * 1024 * 1024,
+    RETIRED_WAIT_S = 5,
     DESCRIPTORS_KEPT = 64, /* reserved for everything else */
 };
 
@@ -284,7 +285,8 @@ static void drain_connection(struct connection *connection)
     switch ((enum connection_phase)connection->phase) {
     case CONNECTION_HANDSHAKE:
     case CONNECTION_DETECT:
-        server_connection_break(connection, CLOSE_SHUTDOWN);
+        if (connection->part->waits_until_ns == 0)
+            server_connection_break(connection, CLOSE_SHUTDOWN);
         break;
     case CONNECTION_OPEN:
         connection->protocol->drain(connection);
@@ -296,13 +298,14 @@ static void drain_connection(struct connection *connection)
     }
 }
 
-void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
-                  void *context)
+static void drain(struct server *server, struct worker *worker, uint64_t waits_until_ns,
+                  void (*on_drained)(void *context), void *context)
 {
     struct server_part *part = part_of(server, worker);
     assert(worker_is_current(worker));
     assert(!part->stopped && !part->draining);
     part->draining = true;
+    part->waits_until_ns = waits_until_ns;
     part->on_drained = on_drained;
     part->drained_context = context;
     if (is_first(part))
@@ -310,6 +313,18 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
     for (struct list_link *link = part->connections.first; link; link = link->next)
         drain_connection(connection_of_link(link));
     server_part_check_drained(part);
+}
+
+void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
+                  void *context)
+{
+    drain(server, worker, 0, on_drained, context);
+}
+
+void server_retire(struct server *server, struct worker *worker, void (*on_drained)(void *context),
+                   void *context)
+{
+    drain(server, worker, worker_now(worker) + RETIRED_WAIT_S * SECOND_NS, on_drained, context);
 }
 
 static void on_prepare_closed(uv_handle_t *handle)

@@ -109,6 +109,12 @@ struct server_handler {
 struct server *server_new(const struct server_options *options,
                           const struct server_handler *handler, void *context,
                           struct worker *workers, unsigned worker_count, struct error *err);
+/* For a reload: lets servers that are created from now on have the address of a server with this
+ * label, whose descriptor they share, so that no connection is refused when that one drains. Main.
+ */
+void server_offer_addresses(const char *label);
+/* Ends that for all addresses that nobody has taken. */
+void server_withdraw_addresses(void);
 /* Begins to accept connections. */
 void server_start(struct server *server);
 /* Returns the port that the server listens on; 0 for a Unix socket. */
@@ -118,6 +124,10 @@ uint16_t server_port(const struct server *server);
  * The first worker also closes the listener. */
 void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
                   void *context);
+/* The same while the process goes on: connections without a request wait up to 5 s for the next
+ * one, whose answer ends them, because a client may just be sending it. */
+void server_retire(struct server *server, struct worker *worker, void (*on_drained)(void *context),
+                   void *context);
 /* Closes all connections of that worker at once; unanswered exchanges end. After this has run on
  * every worker, call server_free on main (the loops free the memory that libuv still uses). */
 void server_stop(struct server *server, struct worker *worker);

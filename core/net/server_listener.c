@@ -35,6 +35,106 @@ struct bind_address {
     bool v6_only;
 };
 
+/* An address that servers are bound to: of one, or during a reload of an old and a new one, which
+ * then have duplicates of one descriptor. */
+struct bound_address {
+    struct list_link link; /* of all_bound */
+    struct bind_address address;
+    char *unix_path; /* a file to remove at the end; NULL: none */
+    struct list servers;
+    bool is_offered;
+};
+
+/* The addresses of this process. Servers are closed on workers. */
+static struct list all_bound;
+static pthread_mutex_t all_bound_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_same_address(const struct bind_address *one, const struct bind_address *other)
+{
+    return one->size == other->size && one->v6_only == other->v6_only &&
+           memcmp(&one->storage, &other->storage, one->size) == 0;
+}
+
+/* Gives the server a descriptor of an address that is offered. */
+static bool take_offered(struct server *server, const struct bind_address *address)
+{
+    bool is_taken = false;
+    pthread_mutex_lock(&all_bound_lock);
+    for (struct list_link *link = all_bound.first; link && !is_taken; link = link->next) {
+        struct bound_address *bound = container_of(link, struct bound_address, link);
+        if (!bound->is_offered || !is_same_address(&bound->address, address))
+            continue;
+        const struct server *other = container_of(bound->servers.first, struct server, bound_link);
+        server->listen_fd = fcntl(other->listen_fd, F_DUPFD_CLOEXEC, 0);
+        if (server->listen_fd < 0)
+            break; /* bind() then says what is wrong */
+        list_append(&bound->servers, &server->bound_link);
+        bound->is_offered = false;
+        server->bound = bound;
+        is_taken = true;
+    }
+    pthread_mutex_unlock(&all_bound_lock);
+    return is_taken;
+}
+
+static void add_bound(struct server *server, const struct bind_address *address)
+{
+    struct bound_address *bound = memory_zalloc(sizeof *bound);
+    const struct sockaddr_un *path = (const struct sockaddr_un *)&address->storage;
+    bound->address = *address;
+    if (address->family == AF_UNIX && path->sun_path[0])
+        bound->unix_path = memory_strdup(path->sun_path);
+    list_append(&bound->servers, &server->bound_link);
+    server->bound = bound;
+    pthread_mutex_lock(&all_bound_lock);
+    list_append(&all_bound, &bound->link);
+    pthread_mutex_unlock(&all_bound_lock);
+}
+
+static void bound_free(struct bound_address *bound)
+{
+    if (bound->unix_path)
+        unlink(bound->unix_path);
+    free(bound->unix_path);
+    free(bound);
+}
+
+static void leave_bound(struct server *server)
+{
+    struct bound_address *bound = server->bound;
+    server->bound = NULL;
+    if (!bound)
+        return;
+    pthread_mutex_lock(&all_bound_lock);
+    list_remove(&bound->servers, &server->bound_link);
+    bool is_last = bound->servers.count == 0;
+    if (is_last)
+        list_remove(&all_bound, &bound->link);
+    pthread_mutex_unlock(&all_bound_lock);
+    if (is_last)
+        bound_free(bound);
+}
+
+void server_offer_addresses(const char *label)
+{
+    pthread_mutex_lock(&all_bound_lock);
+    for (struct list_link *link = all_bound.first; link; link = link->next) {
+        struct bound_address *bound = container_of(link, struct bound_address, link);
+        for (struct list_link *each = bound->servers.first; each; each = each->next)
+            bound->is_offered |=
+                strcmp(container_of(each, struct server, bound_link)->label, label) == 0;
+    }
+    pthread_mutex_unlock(&all_bound_lock);
+}
+
+void server_withdraw_addresses(void)
+{
+    pthread_mutex_lock(&all_bound_lock);
+    for (struct list_link *link = all_bound.first; link; link = link->next)
+        container_of(link, struct bound_address, link)->is_offered = false;
+    pthread_mutex_unlock(&all_bound_lock);
+}
+
 static bool is_wildcard(const char *host)
 {
     return host[0] == '\0' || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
@@ -88,6 +188,8 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
 static bool try_bind(struct server *server, const struct bind_address *address, struct error *err)
 {
     assert(server->listen_fd < 0);
+    if (take_offered(server, address))
+        return true;
     int fd = socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return error_set_system(err, errno);
@@ -104,6 +206,7 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
         return error_set_system(err, why);
     }
     server->listen_fd = fd;
+    add_bound(server, address);
     return true;
 }
 
@@ -182,8 +285,7 @@ static bool open_unix(struct server *server, struct error *err)
         unlink(path.sun_path);
         ok = try_bind(server, &address, err);
     }
-    if (ok)
-        server->unix_path = memory_strdup(path.sun_path);
+    server->is_unix = ok;
     return ok;
 }
 
@@ -200,15 +302,12 @@ bool listener_open(struct server *server, struct error *err)
 
 void listener_close(struct server *server)
 {
+    leave_bound(server); /* first: another server may be about to duplicate the descriptor */
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     if (server->reserve_fd >= 0)
         close(server->reserve_fd);
     server->listen_fd = server->reserve_fd = -1;
-    if (server->unix_path && server->unix_path[0])
-        unlink(server->unix_path);
-    free(server->unix_path);
-    server->unix_path = NULL;
 }
 
 /* ---- accepting ---- */
@@ -285,7 +384,7 @@ static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *
         refuse_peer(server, fd, address);
         return;
     }
-    if (!server->unix_path)
+    if (!server->is_unix)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     atomic_fetch_add(&server->connections, 1);
     if (server->open_gauge)

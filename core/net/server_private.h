@@ -66,6 +66,7 @@ enum close_reason {
 };
 
 struct connection;
+struct bound_address;
 
 /* A growing buffer for bytes to send. */
 struct outgoing {
@@ -129,6 +130,7 @@ struct server_part {
     size_t live;      /* references from connections, exchanges and handles */
     bool started;
     bool draining;
+    uint64_t waits_until_ns; /* while draining, connections without a request may wait; 0: no */
     bool stopped;
     struct list connections;
     size_t connection_count; /* connections that server_drain waits for */
@@ -164,9 +166,11 @@ struct server {
     struct cors *cors; /* NULL: off */
 
     int listen_fd;
-    int descriptor_limit; /* connections get lower descriptors only */
-    int reserve_fd;       /* closed briefly to refuse a connection if no descriptors are left */
-    char *unix_path;      /* to remove at the end; "": no file; NULL: not a Unix socket */
+    struct bound_address *bound; /* of listen_fd; NULL: not bound */
+    struct list_link bound_link; /* of its servers */
+    int descriptor_limit;        /* connections get lower descriptors only */
+    int reserve_fd; /* closed briefly to refuse a connection if no descriptors are left */
+    bool is_unix;
     uint16_t port;
     uv_poll_t listen_poll;
     bool listening; /* listen_poll is open; first worker only */

@@ -11,7 +11,7 @@
  * Owner: the graph owns components and nodes; settings belong to the configuration and outlive
  * them.
  *
- * Thread: `init`, `deinit`, `start` on main while no worker runs nodes of it; everything with a
+ * Thread: `init` and `deinit` on main while no worker runs nodes of it; everything with a
  * node on the node's worker.
  */
 #ifndef PROFCOL_CORE_PIPELINE_COMPONENT_H
@@ -44,6 +44,9 @@ struct component_type {
      * set, on failure. May be NULL. */
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
+    /* A reload has changed pipeline_count of a receiver, which is carried over. Called on main
+     * while all workers wait. May be NULL. */
+    void (*pipelines_changed)(struct component *component);
 
     /* Size of the per-worker part: one per (worker, pipeline) for a processor, per (worker,
      * signal) for an exporter, per worker for a receiver (it forwards all its signals) and an

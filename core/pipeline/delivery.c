@@ -44,6 +44,12 @@ static struct counter *make_counter(struct delivery_shared *shared, enum signal 
     return metrics_counter(shared->metrics, name, full_help, labels);
 }
 
+void delivery_shared_limit(struct delivery_shared *shared)
+{
+    shared->queue.waiting.limit_bytes = shared->queue.held->limit_bytes / 4;
+    shared->encoding.limit_bytes = shared->queue.held->limit_bytes / 2;
+}
+
 void delivery_shared_init(struct delivery_shared *shared, struct component *component,
                           enum signal signal, const struct sending_queue_settings *queue,
                           const char *extra_labels)
@@ -56,8 +62,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     shared->queue.sizer = queue->enabled ? (enum queue_sizer)queue->sizer : QUEUE_SIZER_NONE;
     shared->queue.blocks = queue->enabled && queue->block_on_overflow;
     shared->queue.held = &component->held[signal];
-    shared->queue.waiting.limit_bytes = shared->queue.held->limit_bytes / 4;
-    shared->encoding.limit_bytes = shared->queue.held->limit_bytes / 2;
+    delivery_shared_limit(shared);
     metrics_label(&by_exporter, "exporter", component->id);
     text_append(&by_server, text_string(&by_exporter));
     text_printf(&by_server, "%s%s", extra_labels[0] ? "," : "", extra_labels);

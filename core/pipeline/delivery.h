@@ -48,6 +48,8 @@ struct delivery_shared {
 void delivery_shared_init(struct delivery_shared *shared, struct component *component,
                           enum signal signal, const struct sending_queue_settings *queue,
                           const char *extra_labels);
+/* Sets its limits after component->held got another one, while no worker runs. */
+void delivery_shared_limit(struct delivery_shared *shared);
 /* Does nothing if it was never initialised. */
 void delivery_shared_deinit(struct delivery_shared *shared);
 

@@ -1,4 +1,4 @@
-#include "core/pipeline/graph.h"
+#include "core/pipeline/graph_private.h"
 
 #include "config/connections.h"
 #include "core/base/clock.h"
@@ -13,51 +13,18 @@
 /* Interval at which a draining worker checks whether it is done. */
 #define DRAIN_POLL_NS UINT64_C(2000000)
 
-/* The nodes on one worker. They are in the order in which data passes: receivers, then for each
- * level of pipelines the processors by their position and the connectors, exporters, extensions.
- * They are started from the end. */
-struct worker_graph {
-    struct graph *graph;
-    struct worker *worker;
-    struct node **nodes;
-    size_t count;
-    size_t *stage; /* stage of each node, ascending */
-    struct timer drain_poll;
-};
-
-struct graph {
-    const struct config *config;
-    struct process *process;
-    size_t *levels; /* of each pipeline: how many pipelines in a row lead to it */
-    struct component **components;
-    size_t component_count;
-    bool components_ready; /* init was called for all components */
-    struct worker_graph *workers;
-    size_t started_workers;
-    pthread_mutex_t lock;
-    pthread_cond_t all_drained;
-    size_t undrained_workers;
-};
-
 /* ---- running a function on a worker ---- */
-
-struct call {
-    void (*run)(struct call *call);
-    struct worker_graph *target;
-    struct error err;
-    bool ok;
-};
 
 static void run_call(void *context)
 {
-    struct call *call = context;
+    struct graph_call *call = context;
     call->run(call);
 }
 
-static bool call_on_worker(struct worker_graph *target, void (*run)(struct call *call),
-                           struct error *err)
+bool graph_call_worker(struct worker_graph *target, void (*run)(struct graph_call *call),
+                       struct error *err)
 {
-    struct call call = {.run = run, .target = target, .ok = true};
+    struct graph_call call = {.run = run, .target = target, .ok = true};
     worker_call(target->worker, run_call, &call);
     if (!call.ok && err)
         *err = call.err;
@@ -66,11 +33,19 @@ static bool call_on_worker(struct worker_graph *target, void (*run)(struct call 
 
 /* ---- components ---- */
 
+/* Not by the settings: those of a component that is carried over are of an older configuration. */
+static bool is_configured_as(const struct component *component,
+                             const struct config_component *configured)
+{
+    return component->type->config.section == configured->type->section &&
+           strcmp(component->id, configured->id) == 0;
+}
+
 static struct component *find_component(const struct graph *graph,
                                         const struct config_component *configured)
 {
     for (size_t i = 0; i < graph->component_count; i++)
-        if (graph->components[i]->settings == configured->settings)
+        if (is_configured_as(graph->components[i], configured))
             return graph->components[i];
     return NULL;
 }
@@ -89,22 +64,34 @@ static void insert_component(struct graph *graph, struct component *component)
     graph->components[at] = component;
 }
 
+static struct component *new_component(struct graph *graph,
+                                       const struct config_component *configured)
+{
+    const struct component_type *type = component_type_of(configured->type);
+    assert(type->component_size == 0 || type->component_size >= sizeof(struct component));
+    struct component *component =
+        memory_zalloc(type->component_size ? type->component_size : sizeof *component);
+    component->type = type;
+    component->id = configured->id;
+    component->settings = configured->settings;
+    component->config = graph->config;
+    component->process = graph->process;
+    component_status_set(&component->status, STATUS_STARTING, NULL);
+    snprintf(component->label, sizeof component->label, "%s %s",
+             config_section_kinds[type->config.section], configured->id);
+    return component;
+}
+
 static struct component *add_component(struct graph *graph,
                                        const struct config_component *configured)
 {
     struct component *component = find_component(graph, configured);
     if (component)
         return component;
-    const struct component_type *type = component_type_of(configured->type);
-    assert(type->component_size == 0 || type->component_size >= sizeof(struct component));
-    component = memory_zalloc(type->component_size ? type->component_size : sizeof *component);
-    component->type = type;
-    component->id = configured->id;
-    component->settings = configured->settings;
-    component->process = graph->process;
-    component_status_set(&component->status, STATUS_STARTING, NULL);
-    snprintf(component->label, sizeof component->label, "%s %s",
-             config_section_kinds[type->config.section], configured->id);
+    component = graph_carried_component(graph, configured);
+    if (!component)
+        component = new_component(graph, configured);
+    memset(component->next_count, 0, sizeof component->next_count);
     insert_component(graph, component);
     return component;
 }
@@ -113,7 +100,17 @@ static void add_components(struct graph *graph, const struct config_component **
                            enum signal signal)
 {
     for (size_t i = 0; i < count; i++)
-        add_component(graph, list[i])->pipeline_count[signal]++;
+        add_component(graph, list[i])->next_count[signal]++;
+}
+
+bool graph_owns(const struct graph *graph, const struct component *component)
+{
+    return !graph->is_shared || graph_is_new(graph, component);
+}
+
+bool graph_is_new(const struct graph *graph, const struct component *component)
+{
+    return component->config == graph->config;
 }
 
 static enum signal signal_of(const struct config_pipeline *pipeline)
@@ -143,23 +140,39 @@ static void collect_components(struct graph *graph)
     size_t others = graph->component_count;
     for (size_t i = 0; i < config->extension_count; i++)
         add_component(graph, config->extensions[i]);
-    graph->process->extensions = graph->components; /* they come first; nothing is added later */
-    graph->process->extension_count = graph->component_count - others;
+    graph->extension_count = graph->component_count - others;
+    for (size_t i = 0; i < graph->component_count; i++) {
+        struct component *component = graph->components[i];
+        if (graph_is_new(graph, component))
+            memcpy(component->pipeline_count, component->next_count, sizeof component->next_count);
+    }
 }
 
+/* Only extensions are looked up, on main, by the components that are initialised. */
+void graph_show_extensions(const struct graph *graph)
+{
+    graph->process->extensions = graph->components; /* they come first; nothing is added later */
+    graph->process->extension_count = graph->extension_count;
+}
+
+/* Deinitialises the first `count` ones that belong to this graph. */
 static void deinit_components(struct graph *graph, size_t count)
 {
     assert(count <= graph->component_count);
-    while (count-- > 0)
-        if (graph->components[count]->type->deinit)
-            graph->components[count]->type->deinit(graph->components[count]);
+    while (count-- > 0) {
+        struct component *component = graph->components[count];
+        if (component->type->deinit && graph_owns(graph, component))
+            component->type->deinit(component);
+    }
 }
 
 static void prepare_components(struct graph *graph)
 {
-    for (size_t i = 0; i < graph->component_count; i++)
-        if (graph->components[i]->type->prepare)
-            graph->components[i]->type->prepare(graph->components[i]);
+    for (size_t i = 0; i < graph->component_count; i++) {
+        struct component *component = graph->components[i];
+        if (component->type->prepare && graph_is_new(graph, component))
+            component->type->prepare(component);
+    }
 }
 
 static bool init_components(struct graph *graph, struct error *err)
@@ -167,6 +180,8 @@ static bool init_components(struct graph *graph, struct error *err)
     assert(!graph->components_ready);
     for (size_t i = 0; i < graph->component_count; i++) {
         struct component *component = graph->components[i];
+        if (!graph_is_new(graph, component))
+            continue;
         if (component->type->init && !component->type->init(component, err)) {
             component_status_set(&component->status, STATUS_FATAL_ERROR, err->text);
             error_prefix(err, "%s", component->label);
@@ -182,7 +197,9 @@ static bool init_components(struct graph *graph, struct error *err)
 static struct node *add_node(struct worker_graph *target, struct component *component,
                              enum signal signal, const char *pipeline, size_t stage)
 {
-    struct node *node = component_node_new(component, target->worker, signal, pipeline);
+    struct node *node = graph_is_new(target->graph, component)
+                            ? component_node_new(component, target->worker, signal, pipeline)
+                            : graph_carried_node(target, component, signal, pipeline);
     size_t at = target->count;
     target->nodes = memory_grow(target->nodes, target->count + 1, sizeof(struct node *));
     target->stage = memory_grow(target->stage, target->count + 1, sizeof(size_t));
@@ -196,6 +213,19 @@ static struct node *add_node(struct worker_graph *target, struct component *comp
     target->stage[at] = stage;
     target->count++;
     return node;
+}
+
+/* Connects a node to one that comes next. Data flows through nodes that are carried over, so they
+ * are connected when everything has started (graph_reload.c). */
+static void connect_nodes(struct worker_graph *target, struct node *from, enum signal signal,
+                          struct node *to)
+{
+    if (graph_is_new(target->graph, from->component)) {
+        outlet_add(&from->outlets[signal], to);
+        return;
+    }
+    target->links = memory_grow(target->links, target->link_count + 1, sizeof *target->links);
+    target->links[target->link_count++] = (struct graph_link){from, signal, to};
 }
 
 static struct node *find_node(struct worker_graph *target, const struct component *component,
@@ -242,7 +272,7 @@ static size_t first_stage(const struct graph *graph, const struct config_pipelin
 static bool exports_to(const struct config_pipeline *pipeline, const struct component *component)
 {
     for (size_t i = 0; i < pipeline->exporter_count; i++)
-        if (pipeline->exporters[i]->settings == component->settings)
+        if (is_configured_as(component, pipeline->exporters[i]))
             return true;
     return false;
 }
@@ -283,11 +313,12 @@ static struct node *exporter_node(struct worker_graph *target, struct component 
 }
 
 static void add_exporters(struct worker_graph *target, const struct config_pipeline *pipeline,
-                          struct outlet *outlet)
+                          struct node *from)
 {
     for (size_t i = 0; i < pipeline->exporter_count; i++) {
         struct component *component = find_component(target->graph, pipeline->exporters[i]);
-        outlet_add(outlet, exporter_node(target, component, signal_of(pipeline)));
+        connect_nodes(target, from, signal_of(pipeline),
+                      exporter_node(target, component, signal_of(pipeline)));
     }
 }
 
@@ -303,9 +334,9 @@ static struct node *add_processors(struct worker_graph *target,
         size_t stage = first_stage(target->graph, pipeline) + STAGE_PROCESSORS + i;
         struct node *node = add_node(target, component, signal, pipeline->id, stage);
         if (next)
-            outlet_add(&node->outlets[signal], next);
+            connect_nodes(target, node, signal, next);
         else
-            add_exporters(target, pipeline, &node->outlets[signal]);
+            add_exporters(target, pipeline, node);
         next = node;
     }
     return next;
@@ -316,11 +347,10 @@ static struct node *add_processors(struct worker_graph *target,
 static void begin_pipeline(struct worker_graph *target, struct node *node,
                            const struct config_pipeline *pipeline, struct node *first)
 {
-    struct outlet *outlet = &node->outlets[signal_of(pipeline)];
     if (first)
-        outlet_add(outlet, first);
+        connect_nodes(target, node, signal_of(pipeline), first);
     else
-        add_exporters(target, pipeline, outlet);
+        add_exporters(target, pipeline, node);
 }
 
 /* Connects the nodes of a connector that emit the signal of the pipeline. */
@@ -373,11 +403,11 @@ static bool has_share(const struct graph *graph, const struct component *compone
 {
     if (is_connector(component) && component->type->config.emits[signal])
         return connector_stage(graph, component, signal) > 0;
-    return is_exporter(component) && component->pipeline_count[signal] > 0;
+    return is_exporter(component) && component->next_count[signal] > 0;
 }
 
 /* Gives each of them an equal share of half the budget. */
-static void share_memory(struct graph *graph)
+void graph_share_memory(struct graph *graph)
 {
     size_t budget = graph->process->budget ? graph->process->budget->limit_bytes : 0;
     size_t shares = 0;
@@ -385,66 +415,112 @@ static void share_memory(struct graph *graph)
         for (int s = 0; s < SIGNAL_COUNT; s++)
             shares += has_share(graph, graph->components[i], (enum signal)s);
     for (size_t i = 0; shares > 0 && i < graph->component_count; i++)
-        for (int s = 0; s < SIGNAL_COUNT; s++)
+        for (int s = 0; graph_owns(graph, graph->components[i]) && s < SIGNAL_COUNT; s++)
             graph->components[i]->held[s].limit_bytes = budget / 2 / shares;
 }
 
-struct graph *graph_new(const struct config *config, struct process *process, struct error *err)
+struct graph *graph_alloc(const struct config *config, struct process *process)
 {
     struct graph *graph = memory_zalloc(sizeof *graph);
     graph->config = config;
     graph->process = process;
-    process->config = config;
-    process->graph = graph;
-    process->started_ns = clock_wall_ns();
     pthread_mutex_init(&graph->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&graph->all_drained, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    return graph;
+}
+
+bool graph_build(struct graph *graph, struct error *err)
+{
+    const struct config *config = graph->config;
     graph->levels = memory_zalloc(config->pipeline_count * sizeof *graph->levels);
     for (size_t i = 0; i < config->pipeline_count; i++)
         level_of(graph, i);
     collect_components(graph);
+    graph_show_extensions(graph);
     prepare_components(graph);
-    share_memory(graph);
-    if (!init_components(graph, err)) {
-        graph_free(graph);
-        return NULL;
-    }
+    graph_share_memory(graph);
+    if (!init_components(graph, err))
+        return false;
     graph->components_ready = true;
-    graph->workers = memory_array(process->worker_count, sizeof *graph->workers);
-    for (unsigned i = 0; i < process->worker_count; i++)
+    graph->workers = memory_array(graph->process->worker_count, sizeof *graph->workers);
+    for (unsigned i = 0; i < graph->process->worker_count; i++)
         build_worker(graph, i);
-    return graph;
+    return true;
+}
+
+struct graph *graph_new(const struct config *config, struct process *process, struct error *err)
+{
+    struct graph *graph = graph_alloc(config, process);
+    process->config = config;
+    process->graph = graph;
+    process->started_ns = clock_wall_ns();
+    if (graph_build(graph, err))
+        return graph;
+    graph_free(graph);
+    return NULL;
 }
 
 /* ---- start and stop ---- */
 
-/* Stops the nodes from the end, because data that an exporter drops settles receipts of the nodes
- * before it. */
-static void stop_nodes(struct worker_graph *target, size_t first)
+/* Whether the node was started by, and is to be stopped with, this graph. */
+static bool owns_node(const struct worker_graph *target, const struct node *node)
 {
-    assert(worker_is_current(target->worker));
-    worker_cancel_timer(target->worker, &target->drain_poll);
-    for (size_t i = target->count; i-- > first;) {
-        struct node *node = target->nodes[i];
-        assert(!node->stopped);
-        for (int s = 0; s < SIGNAL_COUNT; s++)
-            outlet_stop(&node->outlets[s]);
-        node->stopped = true;
-        if (node->component->type->node_stop)
-            node->component->type->node_stop(node);
-    }
+    return graph_owns(target->graph, node->component);
 }
 
-static void run_start(struct call *call)
+static void stop_node(struct node *node)
+{
+    assert(!node->stopped && worker_is_current(node->worker));
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        outlet_stop(&node->outlets[s]);
+    node->stopped = true;
+    if (node->component->type->node_stop)
+        node->component->type->node_stop(node);
+}
+
+/* Stops the nodes from the end, because data that an exporter drops settles receipts of the nodes
+ * before it. */
+void graph_stop_nodes(struct worker_graph *target, size_t first)
+{
+    for (size_t i = target->count; i-- > first;)
+        if (!target->nodes[i]->stopped && owns_node(target, target->nodes[i]))
+            stop_node(target->nodes[i]);
+}
+
+static void stop_after_those_behind(struct node *node);
+
+static void stop_branches(struct branch *const *branches, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        stop_after_those_behind(branches[i]->to);
+}
+
+/* The same for nodes of several graphs, which have no common order. */
+static void stop_after_those_behind(struct node *node)
+{
+    if (node->stopping)
+        return;
+    node->stopping = true;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        stop_branches(node->outlets[s].branches, node->outlets[s].count);
+        stop_branches(node->outlets[s].past, node->outlets[s].past_count);
+    }
+    if (!node->stopped)
+        stop_node(node);
+}
+
+static void run_start(struct graph_call *call)
 {
     struct worker_graph *target = call->target;
     assert(worker_is_current(target->worker));
     for (size_t i = target->count; i-- > 0;) {
         struct node *node = target->nodes[i];
+        if (!owns_node(target, node))
+            continue;
         for (int s = 0; s < SIGNAL_COUNT; s++)
             outlet_start(&node->outlets[s]);
         if (!node->component->type->node_start ||
@@ -452,33 +528,57 @@ static void run_start(struct call *call)
             continue;
         component_status_set(&node->component->status, STATUS_FATAL_ERROR, call->err.text);
         call->ok = error_prefix(&call->err, "%s", node->component->label);
-        stop_nodes(target, i + 1);
+        graph_stop_nodes(target, i + 1);
         return;
     }
 }
 
-static void run_stop(struct call *call)
+static struct worker_graph *same_worker(struct graph *graph, const struct worker_graph *target)
 {
-    stop_nodes(call->target, 0);
+    return &graph->workers[target - target->graph->workers];
 }
 
-static void set_status_of_all(struct graph *graph, enum status_kind status)
+/* Also stops what reloads have retired. */
+static void run_stop(struct graph_call *call)
+{
+    worker_cancel_timer(call->target->worker, &call->target->drain_poll);
+    for (struct graph *graph = call->target->graph; graph; graph = graph->older) {
+        struct worker_graph *target = same_worker(graph, call->target);
+        for (size_t i = target->count; i-- > 0;)
+            stop_after_those_behind(target->nodes[i]);
+    }
+}
+
+void graph_set_status(struct graph *graph, enum status_kind status)
 {
     for (size_t i = 0; i < graph->component_count; i++)
-        component_status_set(&graph->components[i]->status, status, NULL);
+        if (graph_owns(graph, graph->components[i]))
+            component_status_set(&graph->components[i]->status, status, NULL);
+}
+
+static void run_stop_own(struct graph_call *call)
+{
+    graph_stop_nodes(call->target, 0);
+}
+
+void graph_stop_own(struct graph *graph)
+{
+    while (graph->started_workers > 0)
+        graph_call_worker(&graph->workers[--graph->started_workers], run_stop_own, NULL);
+    graph_set_status(graph, STATUS_STOPPED);
 }
 
 bool graph_start(struct graph *graph, struct error *err)
 {
     assert(graph->started_workers == 0);
     for (unsigned i = 0; i < graph->process->worker_count; i++) {
-        if (!call_on_worker(&graph->workers[i], run_start, err)) {
-            graph_stop(graph);
+        if (!graph_call_worker(&graph->workers[i], run_start, err)) {
+            graph_stop_own(graph);
             return false;
         }
         graph->started_workers++;
     }
-    set_status_of_all(graph, STATUS_OK);
+    graph_set_status(graph, STATUS_OK);
     return true;
 }
 
@@ -486,8 +586,11 @@ void graph_stop(struct graph *graph)
 {
     assert(graph->started_workers <= graph->process->worker_count);
     while (graph->started_workers > 0)
-        call_on_worker(&graph->workers[--graph->started_workers], run_stop, NULL);
-    set_status_of_all(graph, STATUS_STOPPED);
+        graph_call_worker(&graph->workers[--graph->started_workers], run_stop, NULL);
+    for (struct graph *each = graph; each; each = each->older) {
+        each->started_workers = 0;
+        graph_set_status(each, STATUS_STOPPED);
+    }
 }
 
 /* ---- drain ---- */
@@ -501,7 +604,7 @@ static void worker_is_drained(struct graph *graph)
     pthread_mutex_unlock(&graph->lock);
 }
 
-static bool is_idle(const struct node *node)
+bool graph_node_is_idle(const struct node *node)
 {
     const struct component_type *type = node->component->type;
     for (int s = 0; s < SIGNAL_COUNT; s++)
@@ -512,11 +615,20 @@ static bool is_idle(const struct node *node)
     return !type->node_drain || node->drained;
 }
 
+static bool are_nodes_idle(const struct worker_graph *target)
+{
+    for (size_t i = 0; i < target->count; i++)
+        if (!graph_node_is_idle(target->nodes[i]))
+            return false;
+    return true;
+}
+
+/* What reloads have retired must be idle, too: it passes data on to this graph. */
 static void poll_drain(struct worker_graph *target)
 {
     assert(worker_is_current(target->worker));
-    for (size_t i = 0; i < target->count; i++)
-        if (!is_idle(target->nodes[i])) {
+    for (struct graph *graph = target->graph; graph; graph = graph->older)
+        if (!are_nodes_idle(same_worker(graph, target))) {
             worker_set_timer(target->worker, &target->drain_poll, DRAIN_POLL_NS);
             return;
         }
@@ -528,9 +640,8 @@ static void on_drain_poll(struct timer *timer)
     poll_drain(container_of(timer, struct worker_graph, drain_poll));
 }
 
-static void run_drain(struct call *call)
+void graph_drain_nodes(struct worker_graph *target)
 {
-    struct worker_graph *target = call->target;
     for (size_t i = 0; i < target->count; i++) {
         struct node *node = target->nodes[i];
         assert(!node->draining && !node->stopped);
@@ -541,17 +652,22 @@ static void run_drain(struct call *call)
     for (size_t i = 0; i < target->count; i++)
         if (target->nodes[i]->component->type->node_drain)
             target->nodes[i]->component->type->node_drain(target->nodes[i]);
-    target->drain_poll.on_timer = on_drain_poll;
-    poll_drain(target);
+}
+
+static void run_drain(struct graph_call *call)
+{
+    graph_drain_nodes(call->target);
+    call->target->drain_poll.on_timer = on_drain_poll;
+    poll_drain(call->target);
 }
 
 void graph_drain(struct graph *graph)
 {
     assert(graph->undrained_workers == 0);
-    set_status_of_all(graph, STATUS_STOPPING);
+    graph_set_status(graph, STATUS_STOPPING);
     graph->undrained_workers = graph->process->worker_count;
     for (unsigned i = 0; i < graph->process->worker_count; i++)
-        call_on_worker(&graph->workers[i], run_drain, NULL);
+        graph_call_worker(&graph->workers[i], run_drain, NULL);
 }
 
 bool graph_is_drained(struct graph *graph)
@@ -581,35 +697,59 @@ bool graph_wait_drained(struct graph *graph, uint64_t timeout_ns)
 static void free_worker(struct worker_graph *target)
 {
     for (size_t i = 0; i < target->count; i++) {
+        if (!owns_node(target, target->nodes[i]))
+            continue;
         for (int signal = 0; signal < SIGNAL_COUNT; signal++)
             outlet_deinit(&target->nodes[i]->outlets[signal]);
         free(target->nodes[i]);
     }
     free(target->nodes);
     free(target->stage);
+    free(target->links);
 }
 
-void graph_free(struct graph *graph)
+static void free_components(struct graph *graph)
 {
-    if (!graph)
+    if (graph->components_ready)
+        deinit_components(graph, graph->component_count);
+    for (size_t i = 0; i < graph->component_count; i++)
+        if (graph_owns(graph, graph->components[i]))
+            free(graph->components[i]);
+    free(graph->components);
+}
+
+static void leave_process(struct graph *graph)
+{
+    struct process *process = graph->process;
+    if (process->graph != graph)
         return;
+    process->extensions = NULL;
+    process->extension_count = 0;
+    process->config = NULL;
+    process->graph = NULL;
+}
+
+void graph_free_own(struct graph *graph)
+{
     assert(graph->started_workers == 0);
     for (unsigned i = 0; graph->workers && i < graph->process->worker_count; i++)
         free_worker(&graph->workers[i]);
     free(graph->workers);
-    if (graph->components_ready)
-        deinit_components(graph, graph->component_count);
-    graph->process->extensions = NULL;
-    graph->process->extension_count = 0;
-    for (size_t i = 0; i < graph->component_count; i++)
-        free(graph->components[i]);
-    free(graph->components);
+    free_components(graph);
     free(graph->levels);
-    graph->process->config = NULL;
-    graph->process->graph = NULL;
     pthread_cond_destroy(&graph->all_drained);
     pthread_mutex_destroy(&graph->lock);
     free(graph);
+}
+
+void graph_free(struct graph *graph)
+{
+    if (graph)
+        leave_process(graph);
+    for (struct graph *older; graph; graph = older) {
+        older = graph->older;
+        graph_free_own(graph);
+    }
 }
 
 /* ---- reading it ---- */

@@ -19,6 +19,7 @@
 
 #include "core/pipeline/component.h"
 
+struct config_diff;
 struct graph;
 
 /* Creates the components and calls their init. Returns NULL on an error; err then names the
@@ -27,6 +28,15 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 /* Starts all nodes on all workers, whose loops must run, or be manual. Returns false, with err set,
  * if a node cannot start. */
 bool graph_start(struct graph *graph, struct error *err);
+/* Replaces the graph by that of diff->after, while it runs: what is equal is carried over, what is
+ * new starts, and the rest begins to drain. Returns the new graph, which owns the old one; NULL,
+ * with err set and nothing changed, if something new cannot start. */
+struct graph *graph_reload(struct graph *graph, const struct config_diff *diff, struct error *err);
+/* Stops and frees what reloads have retired and what is drained. Call it now and then. Returns
+ * whether something is left. */
+bool graph_reap(struct graph *graph);
+/* Whether a component, or what is retired, still uses the configuration. */
+bool graph_uses(const struct graph *graph, const struct config *config);
 /* Begins to drain and returns at once. */
 void graph_drain(struct graph *graph);
 /* Waits until every node of every worker is drained, at most timeout_ns. Returns false if something

@@ -69,8 +69,11 @@ struct component {
     const char *id; /* "otlphttp/traces" */
     char label[96]; /* "exporter otlphttp/traces": for log_ functions */
     const void *settings;
+    const struct config *config; /* that the settings are of */
     struct process *process;
     size_t pipeline_count[SIGNAL_COUNT]; /* pipelines of each signal that contain it */
+    size_t next_count[SIGNAL_COUNT];     /* the same in a graph that is being built; for main */
+    bool is_carried;                     /* during the switch of a reload */
     /* For exporters: bytes that are queued, being sent or kept for it, over all workers. The
      * limit is the exporter's share of half of the process's budget (graph.h). */
     struct budget held[SIGNAL_COUNT];
@@ -124,8 +127,9 @@ struct node {
     struct delivery *delivery; /* of an exporter that has one */
     struct queue *queue;       /* that of its delivery */
     _Atomic uint64_t items;    /* offered to it and not refused; as in struct outlet */
-    bool draining; /* at the end of the process, or because a reload has retired it */
+    bool draining;             /* at the end of the process, or because a reload has retired it */
     bool drained;
+    bool stopping; /* those behind it are being stopped first */
     bool stopped;
 };
 

@@ -372,3 +372,11 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.no_keep_alive = !settings->keep_alives_enabled;
     return options;
 }
+
+void node_drain_server(const struct node *node, struct server *server,
+                       void (*on_drained)(void *context), void *context)
+{
+    const struct process *process = node->component->process;
+    bool ends = atomic_load_explicit(&process->phase, memory_order_acquire) == PROCESS_DRAINING;
+    (ends ? server_drain : server_retire)(server, node->worker, on_drained, context);
+}

@@ -84,4 +84,8 @@ struct server_options http_server_options(const struct http_server_settings *set
                                           const char *endpoint, struct process *process,
                                           const char *label);
 
+/* Drains a server in node_drain: at the end of the process, or because a reload retires it. */
+void node_drain_server(const struct node *node, struct server *server,
+                       void (*on_drained)(void *context), void *context);
+
 #endif

@@ -519,6 +519,13 @@ static void file_node_stop(struct node *node)
                      &verdict_shutting_down);
 }
 
+/* A reload truncates nothing: the exporter that it replaces may still write to the same file. */
+static bool is_starting(const struct component *component)
+{
+    return atomic_load_explicit(&component->process->phase, memory_order_acquire) ==
+           PROCESS_STARTING;
+}
+
 static bool file_init(struct component *component, struct error *err)
 {
     const struct file_settings *settings = component->settings;
@@ -527,7 +534,7 @@ static bool file_init(struct component *component, struct error *err)
         .path = settings->path,
         .label = component->label,
         .rotation = &settings->rotation,
-        .truncate = !settings->append && !settings->rotation.enabled,
+        .truncate = !settings->append && !settings->rotation.enabled && is_starting(component),
     };
     struct file_exporter *exporter = exporter_of(component);
     if (settings->group_by.enabled) {

@@ -28,8 +28,7 @@
 struct health_check {
     struct component component;
     struct probe_server http, grpc;
-    struct text config; /* as JSON, for http.config */
-    char host[256];     /* that `http` listens on */
+    char host[256]; /* that `http` listens on */
 };
 
 extern const struct component_type health_check_extension_type;
@@ -174,6 +173,16 @@ static void find_and_answer(const struct health_check *health, struct exchange *
     arena_deinit(&arena);
 }
 
+static void show_configuration(const struct health_check *health, struct exchange *exchange)
+{
+    struct text json = {0};
+    if (config_print_json(health->component.process->config, &json))
+        respond(exchange, 200, "application/json", slice_of(json.data, json.size));
+    else
+        refuse(exchange, 500, SLICE("500 the configuration is too large to be shown\n"));
+    text_deinit(&json);
+}
+
 static void on_request_v2(void *context, struct exchange *exchange)
 {
     const struct health_check *health = context;
@@ -183,8 +192,7 @@ static void on_request_v2(void *context, struct exchange *exchange)
     if (is_page(&settings_of(health)->http.status, exchange))
         find_and_answer(health, exchange);
     else
-        respond(exchange, 200, "application/json",
-                slice_of(health->config.data, health->config.size));
+        show_configuration(health, exchange);
 }
 
 static const struct server_handler handler_v2 = {.on_head = on_head_v2,
@@ -258,8 +266,11 @@ static bool open_http(struct health_check *health, struct error *err)
     const struct health_http_settings *http = &settings_of(health)->http;
     struct server_options options =
         http_server_options(&http->server, http->endpoint, component->process, component->label);
-    assert(health->config.size == 0);
-    if (http->config.enabled && !config_print_json(component->process->config, &health->config))
+    struct text shown = {0};
+    bool can_be_shown =
+        !http->config.enabled || config_print_json(component->process->config, &shown);
+    text_deinit(&shown);
+    if (!can_be_shown)
         return error_set(err, "http::config: the configuration is too large to be shown");
     probe_server_host(&options, health->host, sizeof health->host);
     return probe_server_open(&health->http, component, &options, &handler_v2, health, err);
@@ -278,7 +289,6 @@ static void health_check_deinit(struct component *component)
     struct health_check *health = health_check_of(component);
     probe_server_close(&health->http);
     probe_server_close(&health->grpc);
-    text_deinit(&health->config);
 }
 
 static bool health_check_init(struct component *component, struct error *err)

@@ -338,10 +338,16 @@ static void print_extensions(const struct page_source *source, struct document *
 
 static void print_config(const struct page_source *source, struct document *document)
 {
+    struct text yaml = {0}, json = {0};
+    config_print(source->process->config, &yaml);
+    if (!config_print_json(source->process->config, &json))
+        text_append(&json, "null"); /* too large */
     document_paragraph(document, "note",
                        "What `profcol print-config` prints: all defaults are written out, secrets "
                        "are masked.");
-    document_verbatim(document, "config", source->config_yaml, source->config_json);
+    document_verbatim(document, "config", text_string(&yaml), slice_of(json.data, json.size));
+    text_deinit(&yaml);
+    text_deinit(&json);
 }
 
 static void print_features(const struct page_source *source, struct document *document)

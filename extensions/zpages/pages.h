@@ -16,8 +16,6 @@ struct page_source {
     const struct process *process;
     struct arena *arena; /* for this page */
     const struct health *health;
-    const char *config_yaml; /* with secrets masked */
-    struct slice config_json;
 };
 
 struct page {

@@ -58,7 +58,6 @@ struct zpages {
     struct component component;
     struct probe_server http;
     char host[256];
-    struct text config_yaml, config_json;
 };
 
 extern const struct component_type zpages_extension_type;
@@ -118,7 +117,6 @@ static void on_request(void *context, struct exchange *exchange)
     struct text out = {0};
     struct arena arena;
     assert(page_of(zpages, exchange)); /* on_head has found it */
-    assert(zpages->config_json.size > 0);
     arena_init(&arena, NULL);
     url_query_get(exchange_query(exchange), "format", format, sizeof format);
     bool is_json = strcmp(format, "json") == 0;
@@ -126,8 +124,6 @@ static void on_request(void *context, struct exchange *exchange)
         .process = process,
         .arena = &arena,
         .health = health_read(&arena, process, false),
-        .config_yaml = text_string(&zpages->config_yaml),
-        .config_json = slice_of(zpages->config_json.data, zpages->config_json.size),
     };
     page_print(page_of(zpages, exchange), &source, is_json, &out);
     buffer_unref(exchange_take_body(exchange));
@@ -141,20 +137,10 @@ static const struct server_handler handler = {.on_head = on_head, .on_request = 
 
 /* ---- life ---- */
 
-static void print_configuration(struct zpages *zpages, const struct config *config)
-{
-    assert(config);
-    config_print(config, &zpages->config_yaml);
-    if (!config_print_json(config, &zpages->config_json))
-        text_append(&zpages->config_json, "null"); /* too large */
-}
-
 static void zpages_deinit(struct component *component)
 {
     struct zpages *zpages = zpages_of(component);
     probe_server_close(&zpages->http);
-    text_deinit(&zpages->config_yaml);
-    text_deinit(&zpages->config_json);
 }
 
 static bool zpages_init(struct component *component, struct error *err)
@@ -166,7 +152,6 @@ static bool zpages_init(struct component *component, struct error *err)
     if (options.max_connections == 0 || options.max_connections > CONNECTIONS_MAX)
         options.max_connections = CONNECTIONS_MAX;
     probe_server_host(&options, zpages->host, sizeof zpages->host);
-    print_configuration(zpages, component->process->config);
     if (probe_server_open(&zpages->http, component, &options, &handler, zpages, err))
         return true;
     zpages_deinit(component);

@@ -217,7 +217,7 @@ void pusher_start(struct pusher *pusher, struct node *node)
 void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),
                   void *context)
 {
-    server_drain(pusher->server, node->worker, on_drained, context);
+    node_drain_server(node, pusher->server, on_drained, context);
 }
 
 void pusher_stop(struct pusher *pusher, struct node *node)

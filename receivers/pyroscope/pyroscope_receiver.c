@@ -558,7 +558,7 @@ static void on_server_drained(void *context)
 static void pyroscope_node_drain(struct node *node)
 {
     struct pyroscope_receiver *receiver = receiver_of(node->component);
-    server_drain(receiver->server, node->worker, on_server_drained, node);
+    node_drain_server(node, receiver->server, on_server_drained, node);
 }
 
 static void pyroscope_node_stop(struct node *node)

@@ -145,10 +145,11 @@ class Zpages(unittest.TestCase):
     def test_errors_of_the_log_show(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             before = len(get_json(profcol, "logz")["errors"])
+            profcol.config_path.write_text("")
             profcol.process.send_signal(signal.SIGHUP)
             server.wait_until(lambda: len(get_json(profcol, "logz")["errors"]) > before, what="the warning")
             error = get_json(profcol, "logz")["errors"][0]
-            self.assertEqual((error["level"], error["component"]), ("warn", ""))
+            self.assertEqual((error["level"], error["component"]), ("error", ""))
             self.assertIn(error["message"], profcol.log())
             self.assertIn(error["message"], Page(get(profcol, "/debug/logz")[2]).text)
 
