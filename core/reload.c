@@ -28,12 +28,13 @@ struct reload {
     struct config_sources *sources;
     const struct config *config; /* of the graph */
     struct list loaded;
-    bool is_draining; /* something is retired and not drained yet */
+    size_t retired; /* components that are not drained yet */
     bool watch;
     uint64_t looked_ns; /* for changed files */
     struct counter *counters[OUTCOME_COUNT];
     struct gauge *successful;
     struct gauge *success_time;
+    struct gauge *retired_gauge;
 };
 
 /* ---- metrics ---- */
@@ -67,6 +68,11 @@ static void make_metrics(struct reload *reload)
     reload->success_time = metrics_gauge(
         reload->process->metrics, "profcol_config_last_reload_success_timestamp_seconds",
         "When the configuration was last loaded without errors, in seconds since 1970.", "");
+    reload->retired_gauge =
+        metrics_gauge(reload->process->metrics, "profcol_config_retired_components",
+                      "Components that a reload has replaced or removed, and that still deliver "
+                      "what they hold.",
+                      "");
 }
 
 /* why: of a reload that is not successful; else NULL. */
@@ -80,6 +86,12 @@ static void record(struct reload *reload, enum outcome outcome, const char *why)
         gauge_set(reload->success_time, (int64_t)(clock_wall_ns() / 1000000000));
     component_status_set(reload->process->configuration,
                          is_successful ? STATUS_OK : STATUS_RECOVERABLE_ERROR, why);
+}
+
+static void set_retired(struct reload *reload, size_t count)
+{
+    reload->retired = count;
+    gauge_set(reload->retired_gauge, (int64_t)count);
 }
 
 /* ---- loading ---- */
@@ -167,7 +179,7 @@ static bool apply_changes(struct reload *reload, const struct config_diff *diff)
         fail(reload, &err);
         return false;
     }
-    reload->is_draining = true;
+    set_retired(reload, graph_reap(reload->process->graph));
     log_changes(diff);
     record(reload, APPLIED, NULL);
     return true;
@@ -206,11 +218,11 @@ static void free_unused(struct reload *reload)
 
 static void reap(struct reload *reload)
 {
-    if (!reload->is_draining)
+    if (reload->retired == 0)
         return;
-    reload->is_draining = graph_reap(reload->process->graph);
+    set_retired(reload, graph_reap(reload->process->graph));
     free_unused(reload);
-    if (!reload->is_draining)
+    if (reload->retired == 0)
         log_info(NULL, "What the reload replaced or removed is drained");
 }
 
@@ -236,7 +248,7 @@ uint64_t reload_look(struct reload *reload)
 {
     reap(reload);
     watch(reload);
-    return reload->is_draining ? DRAINING_INTERVAL_NS : WATCH_INTERVAL_NS;
+    return reload->retired > 0 ? DRAINING_INTERVAL_NS : WATCH_INTERVAL_NS;
 }
 
 /* ---- life ---- */

@@ -208,8 +208,8 @@ static bool holds_room(const struct node *node)
     for (int s = 0; s < SIGNAL_COUNT; s++)
         if (budget_used(&component->held[s]) > 0)
             return true;
-    return node->queue && (atomic_load(&node->queue->queued) > 0 ||
-                           budget_used(&node->queue->waiting) > 0);
+    return node->queue &&
+           (atomic_load(&node->queue->queued) > 0 || budget_used(&node->queue->waiting) > 0);
 }
 
 static bool is_finished(const struct node *node)
@@ -280,20 +280,28 @@ static void stop_and_free(struct graph *retired)
     graph_free_own(retired);
 }
 
+static size_t count_retired(const struct graph *graph)
+{
+    size_t count = 0;
+    for (const struct graph *older = graph->older; older; older = older->older)
+        count += older->component_count;
+    return count;
+}
+
 /* Older ones first: they may send data to newer ones. */
-bool graph_reap(struct graph *graph)
+size_t graph_reap(struct graph *graph)
 {
     while (graph->older) {
         struct graph *newer = graph;
         while (newer->older->older)
             newer = newer->older;
         if (!is_retired_finished(newer->older))
-            return true;
+            return count_retired(graph);
         struct graph *finished = newer->older;
         stop_and_free(finished);
         newer->older = NULL;
     }
-    return false;
+    return 0;
 }
 
 static bool has_made_any(const struct graph *graph, const struct config *config)

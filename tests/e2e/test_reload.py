@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import client, make, server, testing
+from tests.oracle import backend, client, connections, make, outputs, pipelines, server, testing
 
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
@@ -92,6 +93,171 @@ class Loading(unittest.TestCase):
             profcol.write(BAD)
             profcol.reload(BAD, "refused")
             self.assertEqual(profcol.count("refused"), 1)
+
+
+EXPORTER = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
+processors: {batch: {timeout: 10ms}}
+exporters:
+  otlp_http: {endpoint: "http://127.0.0.1:@backend@", sending_queue: {queue_size: 1000}, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}}
+  file: {path: "@dir@/out"}
+service: {pipelines: {traces: {receivers: [otlp], processors: [batch], exporters: [otlp_http]}}}
+"""
+OTHER_QUEUE = EXPORTER.replace("queue_size: 1000", "queue_size: 2000")
+BOTH = EXPORTER.replace("exporters: [otlp_http]", "exporters: [otlp_http, file]")
+FILE = EXPORTER.replace("exporters: [otlp_http]", "exporters: [file]")
+NO_QUEUE = EXPORTER.replace("queue_size: 1000", "enabled: false")
+
+
+class Applying(unittest.TestCase):
+    """What happens to data that is on its way."""
+
+    def send(self, profcol, *numbers):
+        for number in numbers:
+            answer = client.export("grpc", profcol.address("grpc"), pipelines.span(number))
+            self.assertTrue(client.succeeded(answer))
+
+    def queued(self, profcol, is_something=True):
+        def size():
+            return profcol.metric("otelcol_exporter_queue_size", exporter="otlp_http")
+        server.wait_until(lambda: (size() > 0) == is_something, what="the queue")
+
+    def drained(self, profcol):
+        server.wait_until(lambda: profcol.metric("profcol_config_retired_components") == 0, 30, "the drain")
+
+    def start(self, config, **options):
+        return Reloading(config, listen=["grpc", "metrics"], **options)
+
+    def test_a_replaced_exporter_delivers_its_queue(self):
+        """The backend comes back after two reloads. The second one brings the first settings, but not the first exporter."""
+        with self.start(EXPORTER) as profcol:
+            for numbers, text in (((0, 1), OTHER_QUEUE), ((2, 3), EXPORTER)):
+                self.send(profcol, *numbers)
+                self.queued(profcol)
+                profcol.reload(text, "applied")
+                self.queued(profcol, False)
+            self.send(profcol, 4)
+            self.assertEqual(profcol.metric("profcol_config_retired_components"), 2)
+            with backend.Backend("http", port=profcol.ports["backend"]) as target:
+                self.drained(profcol)
+                target.wait_for_items("traces", 5)
+                self.assertEqual(pipelines.names(target), pipelines.expected_names(range(5)))
+            self.assertEqual(profcol.metric("otelcol_exporter_sent_spans", exporter="otlp_http"), 5)
+            self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 1000)
+
+    def test_data_that_waits_at_a_branch(self):
+        """Without a queue, `batch` keeps the data, which is acknowledged. Its exporter is replaced, and then removed."""
+        with self.start(NO_QUEUE) as profcol:
+            self.send(profcol, 0)
+            profcol.reload(NO_QUEUE.replace("max_interval: 200ms", "max_interval: 100ms"), "applied")
+            self.send(profcol, 1)
+            profcol.reload(FILE, "applied")
+            self.send(profcol, 2)
+            self.assertGreater(profcol.metric("profcol_config_retired_components"), 0)
+            with backend.Backend("http", port=profcol.ports["backend"]) as target:
+                self.drained(profcol)
+                self.assertEqual(pipelines.names(target), pipelines.expected_names([0, 1]))
+            profcol.stop()
+            self.assertEqual(pipelines.names_in(outputs.forms(profcol.directory / "out", "traces")), ["span 2"])
+
+    def test_an_exporter_that_leaves_and_comes_back(self):
+        """Another one stays: the data on its way to the first is not held up, and nothing arrives twice."""
+        with backend.Backend("http") as target:
+            def fill(text):
+                return text.replace("@backend@", str(target.port)).replace("processors: [batch], ", "")
+            with self.start(fill(BOTH)) as profcol:
+                number = 0
+                for text in (FILE, BOTH, EXPORTER, BOTH, FILE, BOTH):
+                    self.send(profcol, number)
+                    profcol.reload(fill(text), "applied")
+                    number += 1
+                self.send(profcol, number)
+                self.drained(profcol)
+                profcol.stop()
+                written = pipelines.names_in(outputs.forms(profcol.directory / "out", "traces"))
+            self.assertEqual(written, pipelines.expected_names([0, 1, 2, 4, 5, 6]))
+            self.assertEqual(pipelines.names(target), pipelines.expected_names([0, 2, 3, 4, 6]))
+
+    def test_the_end_waits_for_what_is_retired(self):
+        with self.start(EXPORTER) as profcol:
+            self.send(profcol, 0)
+            self.queued(profcol)
+            profcol.reload(OTHER_QUEUE, "applied")
+            self.send(profcol, 1)
+            profcol.signal(signal.SIGTERM)
+            profcol.wait_for_log("Starting shutdown")
+            with backend.Backend("http", port=profcol.ports["backend"]) as target:
+                self.assertEqual(profcol.process.wait(60), 0)
+                self.assertEqual(pipelines.names(target), pipelines.expected_names([0, 1]))
+
+    def test_what_cannot_be_delivered_at_the_end_is_counted(self):
+        with self.start(EXPORTER, arguments=["--drain-timeout", "100ms", "--workers", "2"], expect_exit=1) as profcol:
+            for number, text in enumerate((OTHER_QUEUE, NO_QUEUE, BOTH)):
+                self.send(profcol, number)
+                profcol.reload(text, "applied")
+            self.send(profcol, 3)
+            profcol.stop()
+            self.assertIn("acknowledged spans and samples are lost", profcol.log())
+
+    def test_what_cannot_start_changes_nothing(self):
+        with socket.socket() as taken, self.start(EXPORTER) as profcol:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            wrong = OTHER_QUEUE.replace("receivers: {", f'receivers: {{otlp/2: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{port}"}}}}}}, ')
+            profcol.reload(wrong.replace("receivers: [otlp]", "receivers: [otlp, otlp/2]"), "failed")
+            profcol.wait_for_log("cannot be applied.*otlp/2.*Address already in use")
+            self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 1000)
+            self.assertEqual(profcol.metric("profcol_config_retired_components"), 0)
+            with backend.Backend("http", port=profcol.ports["backend"]) as target:
+                self.send(profcol, 0)
+                target.wait_for_items("traces", 1)
+                profcol.reload(OTHER_QUEUE, "applied")
+                self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 2000)
+
+    def test_two_listeners_cannot_share_an_address(self):
+        """Only that of a listener that goes is free."""
+        two = CONFIG.replace("receivers: {", 'receivers: {otlp/2: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}, ')
+        with Reloading(CONFIG) as profcol:
+            profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp, otlp/2]"), "failed")
+            profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp/2]"), "applied")
+            self.send(profcol, 0)
+
+    def test_unix_socket(self):
+        text = CONFIG.replace('"127.0.0.1:@grpc@"', '"@dir@/socket", transport: unix')
+        with Reloading(text) as profcol:
+            path = profcol.directory / "socket"
+            for megabytes in (5, 6):
+                changed = text.replace("transport: unix", f"transport: unix, max_recv_msg_size_mib: {megabytes}")
+                profcol.reload(changed, "applied")
+                self.drained(profcol)
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.connect(str(path))
+            profcol.stop()
+            self.assertFalse(path.exists())
+
+    def test_pages_show_the_new_configuration(self):
+        text = CONFIG.replace("status: {enabled: true}", "status: {enabled: true}, config: {enabled: true}")
+        with Reloading(text) as profcol:
+            profcol.reload(text.replace("10ms", "3210ms"), "applied")
+            with urllib.request.urlopen(profcol.url("health") + "/config", timeout=30) as answer:
+                self.assertIn("3.21", answer.read().decode().replace("3210ms", "3.21").replace("3s210ms", "3.21"))
+            self.assertIn('"processor:batch"', profcol.health())
+
+    def test_signals_come_and_go(self):
+        """The receiver and its connection go on. What it no longer takes is refused as if it had never been."""
+        more = CONFIG.replace("{pipelines: {", "{pipelines: {metrics: {receivers: [otlp], exporters: [nop]}, ").replace(
+            "exporters: {", "exporters: {nop: , ").replace("pipelines: {traces", "pipelines: {metrics: {receivers: [otlp], exporters: [nop]}, traces")
+        with Reloading(CONFIG) as profcol:
+            connection = connections.Http2(profcol.address("grpc"))
+            self.addCleanup(connection.close)
+            for text, result in ((CONFIG, 12), (more, 0), (CONFIG, 12), (more, 0)):
+                if text != CONFIG or result == 12 and profcol.count("applied"):
+                    profcol.reload(text, "applied")
+                answer = client.call(profcol.address("grpc"), client.METRICS_SERVICE, b"", connection=connection)
+                self.assertEqual(answer.grpc_status, result)
+                answer = client.export("grpc", profcol.address("grpc"), pipelines.span(1), connection=connection)
+                self.assertTrue(client.succeeded(answer))
 
 
 class Diff(unittest.TestCase):
