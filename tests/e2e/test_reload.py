@@ -34,7 +34,7 @@ class Reloading(server.Profcol):
         path.rename(self.config_path)
 
     def count(self, result):
-        return self.metric("profcol_config_reloads", result=result)
+        return self.metric("profcol_config_reloads", result=result) or 0
 
     def reload(self, template, result):
         """Write the file, send SIGHUP and wait until the reload has had this result."""
@@ -106,7 +106,7 @@ service: {pipelines: {traces: {receivers: [otlp], processors: [batch], exporters
 OTHER_QUEUE = EXPORTER.replace("queue_size: 1000", "queue_size: 2000")
 BOTH = EXPORTER.replace("exporters: [otlp_http]", "exporters: [otlp_http, file]")
 FILE = EXPORTER.replace("exporters: [otlp_http]", "exporters: [file]")
-NO_QUEUE = EXPORTER.replace("queue_size: 1000", "enabled: false")
+NO_QUEUE = EXPORTER.replace("queue_size: 1000", "enabled: false").replace("initial_interval", "enabled: false, initial_interval")
 
 
 class Applying(unittest.TestCase):
@@ -121,6 +121,9 @@ class Applying(unittest.TestCase):
         def size():
             return profcol.metric("otelcol_exporter_queue_size", exporter="otlp_http")
         server.wait_until(lambda: (size() > 0) == is_something, what="the queue")
+
+    def kept(self, profcol, count):
+        server.wait_until(lambda: profcol.metric("profcol_branch_kept_requests") == count, what="the branches")
 
     def drained(self, profcol):
         server.wait_until(lambda: profcol.metric("profcol_config_retired_components") == 0, 30, "the drain")
@@ -149,8 +152,10 @@ class Applying(unittest.TestCase):
         """Without a queue, `batch` keeps the data, which is acknowledged. Its exporter is replaced, and then removed."""
         with self.start(NO_QUEUE) as profcol:
             self.send(profcol, 0)
-            profcol.reload(NO_QUEUE.replace("max_interval: 200ms", "max_interval: 100ms"), "applied")
+            self.kept(profcol, 1)
+            profcol.reload(NO_QUEUE.replace("otlp_http: {", "otlp_http: {timeout: 7s, "), "applied")
             self.send(profcol, 1)
+            self.kept(profcol, 2)
             profcol.reload(FILE, "applied")
             self.send(profcol, 2)
             self.assertGreater(profcol.metric("profcol_config_retired_components"), 0)

@@ -173,10 +173,10 @@ class UnderLoad(unittest.TestCase):
             kind = list(CHANGES)[(number - number // 3) % len(CHANGES)]
             self.values[kind] ^= 1
         result = "refused" if is_broken else "applied"
-        before = profcol.metric("profcol_config_reloads", result=result)
+        before = (profcol.metric("profcol_config_reloads", result=result) or 0)
         profcol.config_path.write_text(profcol.render(self.text(BROKEN if is_broken else CONFIG, directory, target)))
         profcol.signal(signal.SIGHUP)
-        server.wait_until(lambda: profcol.metric("profcol_config_reloads", result=result) == before + 1, 60,
+        server.wait_until(lambda: (profcol.metric("profcol_config_reloads", result=result) or 0) == before + 1, 60,
                           f"reload {number} {result}")
         return result
 
