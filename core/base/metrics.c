@@ -88,13 +88,20 @@ static bool become_older(struct gauge_from *from)
     return true;
 }
 
+static void free_older(struct gauge_from *from)
+{
+    for (struct gauge_from *older; from; from = older) {
+        older = from->older;
+        free(from);
+    }
+}
+
 static void series_free(struct series *series, enum metric_kind kind)
 {
     if (kind == METRIC_COUNTER)
         free(series->counter.cells);
     else if (kind == METRIC_GAUGE_FROM)
-        while (series->from.older)
-            become_older(&series->from);
+        free_older(series->from.older);
     else if (kind == METRIC_HISTOGRAM)
         free(series->histogram.cells);
     free(series->labels);
@@ -230,13 +237,13 @@ void metrics_gauge_from(struct metrics *metrics, const char *name, const char *h
 
 static void forget_older(struct gauge_from *from, const void *context)
 {
-    for (struct gauge_from **link = &from->older; *link;) {
-        if ((*link)->context != context)
-            link = &(*link)->older;
-        else if (!become_older(*link)) {
-            free(*link);
-            *link = NULL;
+    for (struct gauge_from **link = &from->older, *each; (each = *link) != NULL;) {
+        if (each->context != context) {
+            link = &each->older;
+            continue;
         }
+        *link = each->older;
+        free(each);
     }
 }
 

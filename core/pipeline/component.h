@@ -5,7 +5,9 @@
  * Each component is one file with one constant `struct component_type`. Parsing, reference and
  * errors follow from its tables (config/field.h). Its functions are called in this order: init
  * (once per id, on main) -> node_start (once per worker and place in the graph, on that worker) ->
- * consume... -> node_drain -> consume... -> node_stop -> deinit. A component never includes another
+ * consume... -> node_drain -> consume... -> node_stop -> deinit. During a reload, an old and a new
+ * component of one id may exist side by side: the first drains, and may outlive the process's
+ * configuration, but not its own (component->config). A component never includes another
  * component: it uses only core/pipeline/ and the layers below, and is called through this table.
  *
  * Owner: the graph owns components and nodes; settings belong to the configuration and outlive

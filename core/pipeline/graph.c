@@ -626,7 +626,7 @@ static bool are_nodes_idle(const struct worker_graph *target)
 /* What reloads have retired must be idle, too: it passes data on to this graph. */
 static void poll_drain(struct worker_graph *target)
 {
-    assert(worker_is_current(target->worker));
+    assert(worker_is_current(target->worker) && target->graph);
     for (struct graph *graph = target->graph; graph; graph = graph->older)
         if (!are_nodes_idle(same_worker(graph, target))) {
             worker_set_timer(target->worker, &target->drain_poll, DRAIN_POLL_NS);

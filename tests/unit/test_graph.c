@@ -1,4 +1,5 @@
 #include "config/config.h"
+#include "config/diff.h"
 #include "core/base/budget.h"
 #include "core/base/clock.h"
 #include "core/base/container_of.h"
@@ -7,6 +8,7 @@
 #include "core/pipeline/graph.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -252,6 +254,7 @@ struct bench {
     struct budget budget;
     struct process process;
     struct config *config;
+    struct config *older[4]; /* of what a reload has carried over */
     struct graph *graph;
     bool real;
 };
@@ -308,6 +311,8 @@ static void end(void)
         worker_deinit(&bench.workers[i]);
     graph_free(bench.graph);
     config_free(bench.config);
+    for (size_t i = 0; i < sizeof bench.older / sizeof *bench.older; i++)
+        config_free(bench.older[i]);
     metrics_free(bench.process.metrics);
     assert_int_equal(budget_used(&bench.budget), 0);
     text_deinit(&story);
@@ -738,6 +743,169 @@ static void a_drain_that_ends_in_stop_starts_nothing(void **state)
     end();
 }
 
+/* ---- reload ---- */
+
+#define TRACES(PASS, SINK)                                                                         \
+    "receivers: {source: }\nprocessors: {pass: {" PASS "}}\nexporters: {sink: {" SINK "}}\n"       \
+    "extensions: {helper: }\n"                                                                     \
+    "service: {extensions: [helper], pipelines: {" PIPELINE("traces", "source", "pass",            \
+                                                            "sink") "}}\n"
+
+/* Frees the configurations that nothing uses any more. */
+static void free_unused(void)
+{
+    for (size_t i = 0; i < sizeof bench.older / sizeof *bench.older; i++)
+        if (bench.older[i] && !graph_uses(bench.graph, bench.older[i])) {
+            config_free(bench.older[i]);
+            bench.older[i] = NULL;
+        }
+}
+
+static void remember(struct config *config)
+{
+    size_t i = 0;
+    while (bench.older[i])
+        i++;
+    assert_true(i < sizeof bench.older / sizeof *bench.older);
+    bench.older[i] = config;
+}
+
+/* Returns whether the graph could be replaced. */
+static bool reload(const char *yaml, struct error *err)
+{
+    struct config *before = bench.config;
+    struct arena arena = {0};
+    load(yaml);
+    struct graph *next =
+        graph_reload(bench.graph, config_diff_new(&arena, before, bench.config), err);
+    arena_deinit(&arena);
+    if (next) {
+        bench.graph = next;
+        remember(before);
+        return true;
+    }
+    config_free(bench.config);
+    bench.config = before;
+    return false;
+}
+
+static void what_is_equal_goes_on(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct watched watched;
+    begin(TRACES("", ""), 1, false);
+    struct test_node *source = sink("source"), *first = sink("sink");
+    receive_traces(&watched);
+    text_clear(&story);
+    assert_true(reload(TRACES("drain_delay: 1ms", ""), &err));
+    assert_story("init pass, 0:start pass, 0:drain pass");
+    assert_ptr_equal(sink("source"), source);
+    assert_ptr_equal(sink("sink"), first);
+    receive_traces(&watched);
+    assert_int_equal(watched.settled, 1);
+    assert_int_equal(first->consumed, 2);
+    assert_int_equal(find(0, "pass", "traces", SIGNAL_TRACES)->consumed, 1);
+    assert_int_equal(graph_reap(bench.graph), 0);
+    assert_story("0:stop pass, deinit pass");
+    free_unused();
+    assert_non_null(bench.older[0]); /* of source, sink and helper */
+    finish();
+}
+
+static void what_a_retired_node_holds_takes_its_old_path(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct watched first, second;
+    begin(TRACES("offer_again: true", "hold: true, never_drain: true"), 1, false);
+    receive_traces(&first);
+    struct test_node *held = sink("sink");
+    assert_true(reload(TRACES("offer_again: true", ""), &err));
+    assert_ptr_not_equal(sink("sink"), held);
+    text_clear(&story);
+    /* The processor is the same; what it passed on is at the old exporter. */
+    assert_int_equal(graph_reap(bench.graph), 1);
+    release_held(held, &verdict_ok);
+    assert_story("0:done pass");
+    node_drained(&held->node);
+    assert_int_equal(graph_reap(bench.graph), 0);
+    assert_story("0:stop sink, deinit sink");
+    receive_traces(&second);
+    assert_int_equal(second.settled, 1);
+    assert_int_equal(sink("sink")->consumed, 1);
+    finish();
+}
+
+static void what_cannot_start_changes_nothing(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct watched watched;
+    begin(TRACES("", ""), 1, false);
+    text_clear(&story);
+    assert_false(reload(TRACES("fail_init: true", "drain_delay: 1ms"), &err));
+    assert_string_equal(err.text, "processor pass: told to");
+    assert_story("init sink, init pass, deinit sink");
+    assert_false(reload(TRACES("fail_start: 0", "drain_delay: 1ms"), &err));
+    assert_string_equal(err.text, "processor pass: told to");
+    assert_story("init sink, init pass, 0:start sink, 0:start pass, 0:stop sink, deinit pass, "
+                 "deinit sink");
+    assert_ptr_equal(bench.process.graph, bench.graph);
+    assert_int_equal(bench.process.extension_count, 1);
+    assert_ptr_equal(bench.process.extensions[0],
+                     graph_component(bench.graph, bench.config->extensions[0]));
+    receive_traces(&watched);
+    assert_int_equal(watched.settled, 1);
+    assert_int_equal(graph_reap(bench.graph), 0);
+    finish();
+}
+
+static void the_end_stops_what_is_retired(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct watched first, second;
+    begin(TRACES("", "hold: true, never_drain: true"), 1, false);
+    receive_traces(&first);
+    assert_true(reload(TRACES("drain_delay: 1ms", "hold: true, drain_delay: 1ms"), &err));
+    receive_traces(&second);
+    assert_true(graph_reap(bench.graph) > 0);
+    graph_drain(bench.graph);
+    worker_advance(&bench.workers[0], START_NS + SECOND_NS);
+    assert_int_equal(second.settled, 1);
+    assert_true(verdict_is_ok(&second.verdict));
+    assert_false(graph_is_drained(bench.graph)); /* the first is still held */
+    assert_int_equal(first.settled, 0);
+    graph_stop(bench.graph);
+    assert_int_equal(first.settled, 1);
+    assert_string_equal(first.verdict.text, "stopped");
+    end();
+}
+
+static void shares_of_memory_follow(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    init_workers(1, false);
+    bench.budget.limit_bytes = 4096;
+    load(TRACES("", ""));
+    bench.graph = graph_new(bench.config, &bench.process, &err);
+    assert_true(graph_start(bench.graph, &err));
+    struct component *first = sink("sink")->node.component;
+    assert_int_equal(first->held[SIGNAL_TRACES].limit_bytes, 2048);
+    assert_true(
+        reload("receivers: {source: }\nprocessors: {pass: }\nexporters: {sink: , sink/b: }\n"
+               "service: {pipelines: {" PIPELINE("traces", "source", "pass", "sink, sink/b") "}}\n",
+               &err));
+    assert_ptr_equal(sink("sink")->node.component, first);
+    assert_int_equal(first->held[SIGNAL_TRACES].limit_bytes, 1024);
+    assert_int_equal(sink("sink/b")->node.component->held[SIGNAL_TRACES].limit_bytes, 1024);
+    assert_int_equal(graph_reap(bench.graph), 0); /* the extension */
+    assert_int_equal(bench.process.extension_count, 0);
+    finish();
+}
+
 /* ---- threads ---- */
 
 enum { REQUESTS = 500 };
@@ -789,6 +957,38 @@ static void two_workers_run_side_by_side(void **state)
     }
     graph_stop(bench.graph);
     end();
+}
+
+enum { RELOADS = 60 };
+
+static void reloads_beside_requests(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    static const char *const texts[] = {TRACES("", ""), TRACES("", "drain_delay: 1ms"),
+                                        TRACES("drain_delay: 1ms", "drain_delay: 1ms"),
+                                        TRACES("drain_delay: 1ms", "")};
+    begin(texts[0], 2, true);
+    struct feeder feeders[2];
+    for (unsigned i = 0; i < 2; i++) {
+        feeders[i] = (struct feeder){.post.on_post = on_feed, .left = 20 * REQUESTS};
+        feeders[i].receiver = &find(i, "source", NULL, SIGNAL_TRACES)->node;
+        uv_sem_init(&feeders[i].done, 0);
+        worker_post(&bench.workers[i], &feeders[i].post);
+    }
+    for (unsigned i = 1; i <= RELOADS; i++) {
+        assert_true(reload(texts[i % 4], &err));
+        while (graph_reap(bench.graph) > 0)
+            sched_yield();
+        free_unused();
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        uv_sem_wait(&feeders[i].done);
+        uv_sem_destroy(&feeders[i].done);
+        assert_int_equal(feeders[i].watched.settled, 20 * REQUESTS);
+        assert_true(verdict_is_ok(&feeders[i].watched.verdict));
+    }
+    finish();
 }
 
 static void waiting_for_the_drain_ends_in_time(void **state)
@@ -846,7 +1046,13 @@ int main(void)
         cmocka_unit_test(what_is_held_is_given_up_with_its_receipt),
         cmocka_unit_test(receipts_settle_into_living_nodes),
         cmocka_unit_test(a_drain_that_ends_in_stop_starts_nothing),
+        cmocka_unit_test(what_is_equal_goes_on),
+        cmocka_unit_test(what_a_retired_node_holds_takes_its_old_path),
+        cmocka_unit_test(what_cannot_start_changes_nothing),
+        cmocka_unit_test(the_end_stops_what_is_retired),
+        cmocka_unit_test(shares_of_memory_follow),
         cmocka_unit_test(two_workers_run_side_by_side),
+        cmocka_unit_test(reloads_beside_requests),
         cmocka_unit_test(waiting_for_the_drain_ends_in_time),
         cmocka_unit_test(a_failing_start_on_a_thread_is_reported),
     };

@@ -23,6 +23,28 @@ static void assert_page(struct metrics *metrics, const char *expected)
     text_deinit(&page);
 }
 
+static void a_newer_gauge_replaces_an_older_one_until_it_goes(void **state)
+{
+    (void)state;
+    struct metrics *metrics = metrics_new(1);
+    double numbers[] = {1, 2, 3};
+    for (int i = 0; i < 3; i++)
+        metrics_gauge_from(metrics, "g", "", "", read_number, &numbers[i]);
+    assert_true(metrics_value(metrics, "g", "") > 2.5);
+    metrics_forget(metrics, &numbers[1]);
+    assert_true(metrics_value(metrics, "g", "") > 2.5);
+    metrics_forget(metrics, &numbers[2]);
+    assert_true(metrics_value(metrics, "g", "") < 1.5);
+    metrics_gauge_from(metrics, "g", "", "", read_number, &numbers[1]);
+    metrics_forget(metrics, &numbers[0]);
+    assert_true(metrics_value(metrics, "g", "") > 1.5);
+    metrics_forget(metrics, &numbers[1]);
+    assert_page(metrics, "");
+    metrics_gauge_from(metrics, "g", "", "", read_number, &numbers[0]);
+    metrics_gauge_from(metrics, "g", "", "", read_number, &numbers[1]);
+    metrics_free(metrics); /* both */
+}
+
 static void the_page_is_sorted_and_complete(void **state)
 {
     (void)state;
@@ -233,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_is_sorted_and_complete),
+        cmocka_unit_test(a_newer_gauge_replaces_an_older_one_until_it_goes),
         cmocka_unit_test(counters_get_their_type_suffix_where_asked),
         cmocka_unit_test(labels_of_histograms_stand_before_le),
         cmocka_unit_test(the_same_name_and_labels_are_the_same_series),
