@@ -152,7 +152,7 @@ static const char *why_replaced(struct arena *arena, const struct config_diff *d
     if (before->type != after->type)
         return "its type differs";
     const char *field =
-        config_fields_differ(arena, after->type->fields, before->settings, after->settings);
+        config_fields_differ(arena, after->type->fields, false, before->settings, after->settings);
     if (field)
         return arena_printf(arena, "%s differs", field);
     switch (after->type->section) {
@@ -168,6 +168,16 @@ static const char *why_replaced(struct arena *arena, const struct config_diff *d
     }
 }
 
+static void find_updates(struct arena *arena, struct config_change *change)
+{
+    const char *field = config_fields_differ(arena, change->after->type->fields, true,
+                                             change->before->settings, change->after->settings);
+    if (!field)
+        return;
+    change->why = arena_printf(arena, "%s differs", field);
+    change->fate = CONFIG_UPDATED;
+}
+
 static struct config_change compare(struct arena *arena, const struct config_diff *diff,
                                     const struct config_component *after)
 {
@@ -177,6 +187,8 @@ static struct config_change compare(struct arena *arena, const struct config_dif
         change.why = why_replaced(arena, diff, change.before, after);
         change.fate = change.why ? CONFIG_REPLACED : CONFIG_KEPT;
     }
+    if (change.fate == CONFIG_KEPT)
+        find_updates(arena, &change);
     return change;
 }
 
@@ -202,7 +214,10 @@ static bool replace_users_of(struct arena *arena, struct config_diff *diff, cons
     bool found = false;
     for (size_t i = 0; i < diff->count; i++) {
         struct config_change *change = &diff->changes[i];
-        if (change->fate != CONFIG_KEPT || !change->after || !mentions(change->after->node, id))
+        if (!config_change_goes_on(change))
+            continue;
+        assert(change->after);
+        if (!mentions(change->after->node, id))
             continue;
         change->fate = CONFIG_REPLACED;
         change->why = arena_printf(arena, "the extension %s that it uses is replaced", id);
@@ -220,7 +235,7 @@ static void replace_users(struct arena *arena, struct config_diff *diff)
             const struct config_change *change = &diff->changes[i];
             const struct config_component *component =
                 change->after ? change->after : change->before;
-            if (change->fate != CONFIG_KEPT && component->type->section == CONFIG_EXTENSIONS)
+            if (!config_change_goes_on(change) && component->type->section == CONFIG_EXTENSIONS)
                 again |= replace_users_of(arena, diff, component->id);
         }
     }
@@ -281,7 +296,7 @@ struct config_diff *config_diff_new(struct arena *arena, const struct config *be
     replace_users(arena, diff);
     diff->pipelines_differ = do_pipelines_differ(before, after);
     diff->telemetry_differs =
-        config_fields_differ(arena, config_telemetry_fields, before->telemetry.settings,
+        config_fields_differ(arena, config_telemetry_fields, true, before->telemetry.settings,
                              after->telemetry.settings) != NULL;
     return diff;
 }
@@ -300,6 +315,7 @@ static void print_change(const struct config_change *change, struct text *out)
 {
     static const char *const texts[CONFIG_FATE_COUNT] = {
         [CONFIG_KEPT] = "unchanged, goes on",
+        [CONFIG_UPDATED] = "changed, goes on with the new settings",
         [CONFIG_REPLACED] = "changed, a new one starts and the old one drains",
         [CONFIG_ADDED] = "new, starts",
         [CONFIG_REMOVED] = "gone, drains",

@@ -16,6 +16,7 @@
 
 enum config_fate {
     CONFIG_KEPT,     /* goes on as it is */
+    CONFIG_UPDATED,  /* the same, with other live settings */
     CONFIG_REPLACED, /* a new one starts, the old one drains */
     CONFIG_ADDED,
     CONFIG_REMOVED,
@@ -27,8 +28,14 @@ struct config_change {
     const struct config_component *before; /* NULL: added */
     const struct config_component *after;  /* NULL: removed */
     enum config_fate fate;
-    const char *why; /* of REPLACED: "sending_queue::queue_size differs"; else NULL */
+    const char *why; /* of UPDATED and REPLACED: "sending_queue::queue_size differs"; else NULL */
 };
+
+/* Whether the component is carried over. */
+static inline bool config_change_goes_on(const struct config_change *change)
+{
+    return change->fate == CONFIG_KEPT || change->fate == CONFIG_UPDATED;
+}
 
 struct config_diff {
     const struct config *before, *after;
@@ -50,8 +57,8 @@ const struct config_change *config_diff_find(const struct config_diff *diff,
 void config_diff_print(const struct config_diff *diff, struct text *out);
 
 /* Returns the path of the first field that differs, as "sending_queue::queue_size"; NULL if there
- * is none. A default that is written out does not differ. */
-const char *config_fields_differ(struct arena *arena, const struct field *fields,
+ * is none. A default that is written out does not differ. with_live: also looks at live fields. */
+const char *config_fields_differ(struct arena *arena, const struct field *fields, bool with_live,
                                  const void *before, const void *after);
 
 #endif

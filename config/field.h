@@ -86,6 +86,7 @@ struct field {
                                 the new key once */
     bool ignored;  /* accepted and checked because the Collector has it, but without effect; the
                       reference and a warning say so */
+    bool is_live;  /* a reload may change it while the component goes on (component_type.update) */
     bool unlisted; /* not in the reference: for keys that the Collector accepts and does not use
                       either */
 };

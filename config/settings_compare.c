@@ -47,7 +47,7 @@ static const char *join(struct arena *arena, const char *block, const char *inne
     return inner ? arena_printf(arena, "%s::%s", block, inner) : NULL;
 }
 
-static const char *compare_blocks(struct arena *arena, const struct field *field,
+static const char *compare_blocks(struct arena *arena, const struct field *field, bool with_live,
                                   const void *before, const void *after)
 {
     if (field->kind == FIELD_KIND_OPTIONAL) {
@@ -57,19 +57,20 @@ static const char *compare_blocks(struct arena *arena, const struct field *field
         if (!is_enabled)
             return NULL;
     }
-    const char *inner = config_fields_differ(arena, field->block, before, after);
+    const char *inner = config_fields_differ(arena, field->block, with_live, before, after);
     return field->inlined ? inner : join(arena, field->name, inner);
 }
 
-static const char *compare_lists(struct arena *arena, const struct field *field,
+static const char *compare_lists(struct arena *arena, const struct field *field, bool with_live,
                                  const struct config_list *before, const struct config_list *after)
 {
     if (before->count != after->count)
         return field->name;
     for (size_t i = 0; i < before->count; i++) {
         size_t at = i * field->block_size;
-        const char *inner = config_fields_differ(
-            arena, field->block, (const char *)before->items + at, (const char *)after->items + at);
+        const char *inner =
+            config_fields_differ(arena, field->block, with_live, (const char *)before->items + at,
+                                 (const char *)after->items + at);
         if (inner)
             return join(arena, arena_printf(arena, "%s[%zu]", field->name, i), inner);
     }
@@ -103,17 +104,19 @@ static bool is_same_value(const struct field *field, const void *before, const v
     }
 }
 
-const char *config_fields_differ(struct arena *arena, const struct field *fields,
+const char *config_fields_differ(struct arena *arena, const struct field *fields, bool with_live,
                                  const void *before, const void *after)
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
         const void *one = (const char *)before + field->offset;
         const void *other = (const char *)after + field->offset;
         const char *where = NULL;
+        if (field->is_live && !with_live)
+            continue;
         if (field->kind == FIELD_KIND_BLOCK || field->kind == FIELD_KIND_OPTIONAL)
-            where = compare_blocks(arena, field, one, other);
+            where = compare_blocks(arena, field, with_live, one, other);
         else if (field->kind == FIELD_KIND_LIST)
-            where = compare_lists(arena, field, one, other);
+            where = compare_lists(arena, field, with_live, one, other);
         else if (!is_same_value(field, one, other))
             where = field->name;
         if (where)

@@ -144,8 +144,8 @@ static void log_changes(const struct config_diff *diff)
     log_info(NULL,
              "The changed configuration is in use: %zu components go on, %zu are replaced, %zu are "
              "new, %zu are gone",
-             counts[CONFIG_KEPT], counts[CONFIG_REPLACED], counts[CONFIG_ADDED],
-             counts[CONFIG_REMOVED]);
+             counts[CONFIG_KEPT] + counts[CONFIG_UPDATED], counts[CONFIG_REPLACED],
+             counts[CONFIG_ADDED], counts[CONFIG_REMOVED]);
     if (diff->telemetry_differs)
         log_warn(NULL, "The changes of service::telemetry take effect when profcol is restarted");
 }

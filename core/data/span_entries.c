@@ -14,7 +14,7 @@ static bool trace_is_known(const uint8_t *trace_id)
 
 static bool within(const struct span_operation *op, uint64_t arrived_ns)
 {
-    return op->now_ns <= arrived_ns || op->now_ns - arrived_ns <= op->common->window_ns;
+    return op->now_ns <= arrived_ns || op->now_ns - arrived_ns <= span_window_ns(op->common);
 }
 
 static bool has_span(const struct span_operation *op, const struct span_entry *entry)
@@ -37,8 +37,9 @@ void span_entries_purge(const struct span_index_common *common, struct span_shar
                         uint64_t now_ns, unsigned most)
 {
     /* Entries are in the order of their last arrival, so expired ones are first. */
-    uint64_t linger_ns = common->window_ns + common->window_ns / 4;
-    shard->live_since_ns = now_ns > common->window_ns ? now_ns - common->window_ns : 0;
+    uint64_t window_ns = span_window_ns(common);
+    uint64_t linger_ns = window_ns + window_ns / 4;
+    shard->live_since_ns = now_ns > window_ns ? now_ns - window_ns : 0;
     uint64_t gone = now_ns > linger_ns ? now_ns - linger_ns : 0;
     for (; most > 0; most--) {
         struct span_entry *oldest = span_shard_oldest(shard);

@@ -20,13 +20,18 @@
 struct span_index_common {
     unsigned totals_count;
     uint64_t max_spans;
-    uint64_t window_ns;
+    _Atomic uint64_t window_ns; /* changes only when a configuration is reloaded */
     /* All workers write these members, so they are not in the cache line of those that workers only
      * read. */
     _Atomic uint64_t entries __attribute__((aligned(64))); /* including profile ids */
     _Atomic uint64_t profiles;
     _Atomic uint64_t evicted[SPAN_EVICTION_COUNT];
 };
+
+static inline uint64_t span_window_ns(const struct span_index_common *common)
+{
+    return atomic_load_explicit(&common->window_ns, memory_order_relaxed);
+}
 
 /* An operation on one key, whose shard is locked. */
 struct span_operation {

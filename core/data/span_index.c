@@ -52,7 +52,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
     assert(index);
     memset(index, 0, sizeof *index);
     index->common.max_spans = options->max_spans;
-    index->common.window_ns = options->window_ns;
+    atomic_init(&index->common.window_ns, options->window_ns);
     index->common.totals_count = span_totals_count(options->type_count);
     index->shard_count = 1;
     while (index->shard_count < SHARDS_MAX &&
@@ -297,9 +297,20 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
         count_sources(shard, entries);
         unlock_shard(shard, &change, &index->common);
     }
-    uint64_t idle_ns =
-        index->common.window_ns > SOURCE_IDLE_NS ? index->common.window_ns : SOURCE_IDLE_NS;
+    uint64_t window_ns = span_window_ns(&index->common);
+    uint64_t idle_ns = window_ns > SOURCE_IDLE_NS ? window_ns : SOURCE_IDLE_NS;
     span_sources_forget(index->sources, entries, now_ns, idle_ns);
+}
+
+void span_index_set_window(struct span_index *index, uint64_t window_ns)
+{
+    assert(window_ns > 0);
+    atomic_store_explicit(&index->common.window_ns, window_ns, memory_order_relaxed);
+}
+
+uint64_t span_index_window(const struct span_index *index)
+{
+    return span_window_ns(&index->common);
 }
 
 uint64_t span_index_entries(const struct span_index *index)

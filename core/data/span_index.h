@@ -70,6 +70,10 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
  * remove them. */
 void span_index_sweep(struct span_index *index, uint64_t now_ns);
 
+/* Set and return the window. Entries that are within a new one, and still there, are found. */
+void span_index_set_window(struct span_index *index, uint64_t window_ns);
+uint64_t span_index_window(const struct span_index *index);
+
 /* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns);

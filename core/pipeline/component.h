@@ -46,6 +46,11 @@ struct component_type {
      * set, on failure. May be NULL. */
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
+    /* A reload has changed live settings (config/field.h) and nothing else, so the component is
+     * carried over. `settings` are the new ones, valid during the call; component->settings stays
+     * as it is. Called on main while all workers wait, but jobs do not. Not NULL if there are live
+     * settings. */
+    void (*update)(struct component *component, const void *settings);
     /* A reload has changed pipeline_count of a receiver, which is carried over. Called on main
      * while all workers wait. May be NULL. */
     void (*pipelines_changed)(struct component *component);

@@ -18,7 +18,7 @@ struct component *graph_carried_component(const struct graph *graph,
         return NULL;
     const struct config_change *change = config_diff_find(graph->diff, configured);
     assert(change); /* the graph has only components that are used */
-    if (change->fate != CONFIG_KEPT)
+    if (!config_change_goes_on(change))
         return NULL;
     struct component *component = graph_component(graph->older, change->before);
     assert(component && component->type == component_type_of(configured->type));
@@ -55,7 +55,7 @@ static void offer_addresses(const struct graph *older, const struct config_diff 
         const struct config_change *change = &diff->changes[i];
         const struct component *component =
             change->before ? graph_component(older, change->before) : NULL;
-        if (component && change->fate != CONFIG_KEPT)
+        if (component && !config_change_goes_on(change))
             server_offer_addresses(component->label);
     }
 }
@@ -152,6 +152,17 @@ static void set_pipelines(const struct graph *graph)
     }
 }
 
+static void update_settings(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->diff->count; i++) {
+        const struct config_change *change = &graph->diff->changes[i];
+        if (change->fate != CONFIG_UPDATED)
+            continue;
+        struct component *component = graph_component(graph, change->after);
+        component->type->update(component, change->after->settings);
+    }
+}
+
 /* The limits of queues follow the shares of their exporters. */
 static void share_memory(struct graph *graph)
 {
@@ -166,6 +177,7 @@ static void switch_graphs(struct graph *older, struct graph *next)
     struct process *process = next->process;
     struct workers_pause *pause = workers_pause(process->workers, process->worker_count);
     set_pipelines(next);
+    update_settings(next);
     connect_all(next);
     divide(older, next);
     share_memory(next);

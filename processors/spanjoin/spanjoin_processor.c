@@ -299,7 +299,7 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
 static void on_sweep(struct timer *timer)
 {
     struct spanjoin_node *node = container_of(timer, struct spanjoin_node, sweep);
-    uint64_t every = (uint64_t)node->join->settings->window / 8;
+    uint64_t every = span_index_window(node->join->index) / 8;
     every = every < SWEEP_MIN_NS ? SWEEP_MIN_NS : every > SWEEP_MAX_NS ? SWEEP_MAX_NS : every;
     span_index_sweep(node->join->index, now_of(node));
     worker_set_timer(node->node.worker, &node->sweep, every);
@@ -363,6 +363,13 @@ static bool spanjoin_init(struct component *component, struct error *err)
     return true;
 }
 
+/* The window is the only live setting; each operation on the index reads it. */
+static void spanjoin_update(struct component *component, const void *settings)
+{
+    const struct spanjoin_settings *changed = settings;
+    span_index_set_window(component_of(component)->join->index, (uint64_t)changed->window);
+}
+
 static void spanjoin_deinit(struct component *component)
 {
     struct spanjoin *join = component_of(component)->join;
@@ -388,6 +395,7 @@ const struct component_type spanjoin_processor_type = {
     .component_size = sizeof(struct spanjoin_component),
     .init = spanjoin_init,
     .deinit = spanjoin_deinit,
+    .update = spanjoin_update,
     .node_size = sizeof(struct spanjoin_node),
     .node_start = spanjoin_node_start,
     .consume = spanjoin_consume,

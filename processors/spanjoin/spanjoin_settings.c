@@ -41,7 +41,7 @@ static const struct field source_fields[] = {
 const struct field spanjoin_fields[] = {
     FIELD_DURATION(spanjoin_settings, window,
                    "How long a span, and the totals of its samples, can be joined after arrival.",
-                   .fallback = "120s", .min = "1s", .max = "24h"),
+                   .fallback = "120s", .min = "1s", .max = "24h", .is_live = true),
     FIELD_UINT(spanjoin_settings, max_spans,
                "Most entries in the index. When it is full, the source with the most entries gives "
                "up its oldest ones. 0: an eighth of the memory limit at 256 bytes each, from "

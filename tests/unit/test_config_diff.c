@@ -50,8 +50,8 @@ static void differing_fields(void **state)
         struct config *after = fixture_load_kinds(fields[i][1], &report);
         assert_non_null(before);
         assert_non_null(after);
-        const char *where =
-            config_fields_differ(&arena, kinds_fields, fixture_kinds(before), fixture_kinds(after));
+        const char *where = config_fields_differ(&arena, kinds_fields, true, fixture_kinds(before),
+                                                 fixture_kinds(after));
         expect_text_of(fields[i][1], where ? where : "equal",
                        fields[i][2] ? fields[i][2] : "equal");
         arena_deinit(&arena);
@@ -127,6 +127,19 @@ static void what_a_reload_does(void **state)
     free(printed);
 }
 
+static void live_settings(void **state)
+{
+    (void)state;
+    char *printed = diff_of(with("ratio: 0.25", "", SIMPLE), with("ratio: 0.75", "", SIMPLE));
+    expect_line(printed, "processor kinds: changed, goes on with the new settings (ratio differs)");
+    free(printed);
+    printed = diff_of(with("ratio: 0.25", "", SIMPLE), with("ratio: 0.75, count: 7", "", SIMPLE));
+    expect_line(
+        printed,
+        "processor kinds: changed, a new one starts and the old one drains (count differs)");
+    free(printed);
+}
+
 #define PROCESSORS(LIST) "traces: {receivers: [otlp], processors: [" LIST "], exporters: [nop]}"
 #define KEPT(ID) "processor " ID ": unchanged, goes on"
 #define MOVED(ID)                                                                                  \
@@ -185,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differing_fields),
         cmocka_unit_test(what_a_reload_does),
+        cmocka_unit_test(live_settings),
         cmocka_unit_test(changed_pipelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

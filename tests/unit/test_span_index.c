@@ -107,6 +107,26 @@ static void test_the_window_ends(void **state)
     arena_deinit(&arena);
 }
 
+static void test_the_window_can_change(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    put_span(index, 0, 7, 42, &arena, NULL);
+    span_index_set_window(index, 10 * SECOND);
+    assert_int_equal(find_span(index, 10, 7, 42, &arena).presence, SPAN_FOUND);
+    assert_int_equal(find_span(index, 11, 7, 42, &arena).presence, SPAN_EXPIRED);
+    span_index_set_window(index, 300 * SECOND);
+    assert_true(span_index_window(index) == 300 * SECOND);
+    assert_int_equal(find_span(index, 300, 7, 42, &arena).presence, SPAN_FOUND);
+    span_index_set_window(index, 20 * SECOND);
+    span_index_sweep(index, 301 * SECOND);
+    span_index_set_window(index, 300 * SECOND);
+    assert_int_equal(find_span(index, 300, 7, 42, &arena).presence, SPAN_MISSING);
+    span_index_free(index);
+    arena_deinit(&arena);
+}
+
 static void test_one_id_in_several_traces(void **state)
 {
     (void)state;
@@ -952,6 +972,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_found_with_its_values),
         cmocka_unit_test(test_the_window_ends),
+        cmocka_unit_test(test_the_window_can_change),
         cmocka_unit_test(test_one_id_in_several_traces),
         cmocka_unit_test(test_samples_do_not_push_a_span_out),
         cmocka_unit_test(test_the_oldest_leaves_when_full),
