@@ -28,13 +28,13 @@ struct reload {
     struct config_sources *sources;
     const struct config *config; /* of the graph */
     struct list loaded;
-    size_t retired; /* components that are not drained yet */
+    bool is_draining; /* something is retired and not drained yet */
     bool watch;
     uint64_t looked_ns; /* for changed files */
     struct counter *counters[OUTCOME_COUNT];
     struct gauge *successful;
     struct gauge *success_time;
-    struct gauge *retired_gauge;
+    struct gauge *retired;
 };
 
 /* ---- metrics ---- */
@@ -68,7 +68,7 @@ static void make_metrics(struct reload *reload)
     reload->success_time = metrics_gauge(
         reload->process->metrics, "profcol_config_last_reload_success_timestamp_seconds",
         "When the configuration was last loaded without errors, in seconds since 1970.", "");
-    reload->retired_gauge =
+    reload->retired =
         metrics_gauge(reload->process->metrics, "profcol_config_retired_components",
                       "Components that a reload has replaced or removed, and that still deliver "
                       "what they hold.",
@@ -86,12 +86,6 @@ static void record(struct reload *reload, enum outcome outcome, const char *why)
         gauge_set(reload->success_time, (int64_t)(clock_wall_ns() / 1000000000));
     component_status_set(reload->process->configuration,
                          is_successful ? STATUS_OK : STATUS_RECOVERABLE_ERROR, why);
-}
-
-static void set_retired(struct reload *reload, size_t count)
-{
-    reload->retired = count;
-    gauge_set(reload->retired_gauge, (int64_t)count);
 }
 
 /* ---- loading ---- */
@@ -132,6 +126,33 @@ static struct config *load(struct reload *reload)
         refuse(reload, text_string(&report));
     text_deinit(&report);
     return config;
+}
+
+/* ---- what is retired ---- */
+
+static void free_unused(struct reload *reload)
+{
+    for (struct list_link *link = reload->loaded.first, *next; link; link = next) {
+        struct loaded *loaded = container_of(link, struct loaded, link);
+        next = link->next;
+        if (reload->process->graph && graph_uses(reload->process->graph, loaded->config))
+            continue;
+        list_remove(&reload->loaded, &loaded->link);
+        config_free(loaded->config);
+        free(loaded);
+    }
+}
+
+static void reap(struct reload *reload)
+{
+    if (!reload->is_draining)
+        return;
+    struct graph *graph = reload->process->graph;
+    reload->is_draining = graph_reap(graph);
+    gauge_set(reload->retired, (int64_t)graph_count_retired(graph));
+    free_unused(reload);
+    if (!reload->is_draining)
+        log_info(NULL, "What the reload replaced or removed is drained");
 }
 
 /* ---- applying ---- */
@@ -179,9 +200,8 @@ static bool apply_changes(struct reload *reload, const struct config_diff *diff)
         fail(reload, &err);
         return false;
     }
-    set_retired(reload, graph_reap(reload->process->graph));
+    reload->is_draining = true;
     log_changes(diff);
-    record(reload, APPLIED, NULL);
     return true;
 }
 
@@ -195,35 +215,12 @@ static void apply(struct reload *reload, struct config *config)
         config_free(config);
     } else if (apply_changes(reload, diff)) {
         keep(reload, config);
+        reap(reload);
+        record(reload, APPLIED, NULL);
     } else {
         config_free(config);
     }
     arena_deinit(&arena);
-}
-
-/* ---- what is retired ---- */
-
-static void free_unused(struct reload *reload)
-{
-    for (struct list_link *link = reload->loaded.first, *next; link; link = next) {
-        struct loaded *loaded = container_of(link, struct loaded, link);
-        next = link->next;
-        if (reload->process->graph && graph_uses(reload->process->graph, loaded->config))
-            continue;
-        list_remove(&reload->loaded, &loaded->link);
-        config_free(loaded->config);
-        free(loaded);
-    }
-}
-
-static void reap(struct reload *reload)
-{
-    if (reload->retired == 0)
-        return;
-    set_retired(reload, graph_reap(reload->process->graph));
-    free_unused(reload);
-    if (reload->retired == 0)
-        log_info(NULL, "What the reload replaced or removed is drained");
 }
 
 void reload_now(struct reload *reload)
@@ -248,7 +245,7 @@ uint64_t reload_look(struct reload *reload)
 {
     reap(reload);
     watch(reload);
-    return reload->retired > 0 ? DRAINING_INTERVAL_NS : WATCH_INTERVAL_NS;
+    return reload->is_draining ? DRAINING_INTERVAL_NS : WATCH_INTERVAL_NS;
 }
 
 /* ---- life ---- */

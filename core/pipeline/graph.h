@@ -32,9 +32,11 @@ bool graph_start(struct graph *graph, struct error *err);
  * new starts, and the rest begins to drain. Returns the new graph, which owns the old one; NULL,
  * with err set and nothing changed, if something new cannot start. */
 struct graph *graph_reload(struct graph *graph, const struct config_diff *diff, struct error *err);
-/* Stops and frees what reloads have retired and what is drained. Call it now and then. Returns the
- * number of components that are left. */
-size_t graph_reap(struct graph *graph);
+/* Stops and frees what reloads have retired and what is drained. Returns whether it has to be
+ * called again, because something is left. */
+bool graph_reap(struct graph *graph);
+/* Returns the number of components that are left. */
+size_t graph_count_retired(const struct graph *graph);
 /* Whether a component, or what is retired, still uses the configuration. */
 bool graph_uses(const struct graph *graph, const struct config *config);
 /* Begins to drain and returns at once. */

@@ -292,7 +292,7 @@ static void stop_and_free(struct graph *retired)
     graph_free_own(retired);
 }
 
-static size_t count_retired(const struct graph *graph)
+size_t graph_count_retired(const struct graph *graph)
 {
     size_t count = 0;
     for (const struct graph *older = graph->older; older; older = older->older)
@@ -301,19 +301,19 @@ static size_t count_retired(const struct graph *graph)
 }
 
 /* Older ones first: they may send data to newer ones. */
-size_t graph_reap(struct graph *graph)
+bool graph_reap(struct graph *graph)
 {
     while (graph->older) {
         struct graph *newer = graph;
         while (newer->older->older)
             newer = newer->older;
         if (!is_retired_finished(newer->older))
-            return count_retired(graph);
+            return true;
         struct graph *finished = newer->older;
         stop_and_free(finished);
         newer->older = NULL;
     }
-    return 0;
+    return false;
 }
 
 static bool has_made_any(const struct graph *graph, const struct config *config)
