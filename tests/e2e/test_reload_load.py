@@ -212,6 +212,9 @@ class UnderLoad(unittest.TestCase):
                 self.assertTrue(load.grpc.open and load.http.open and load.joins.open)
                 self.wait_until_drained(profcol)
                 late = self.resources(profcol)
+                self.assertLess(late[1], early[1] + 10)     # connections of the moment differ
+                if not os.environ.get("PROFCOL_SANITIZER"):
+                    self.assertLess(late[0], early[0] + (8 << 20))
                 samples = len(load.senders[-1].sent)
                 joined = profcol.metric("profcol_spanjoin_samples_joined")
                 self.assertEqual(joined, samples)

@@ -249,12 +249,14 @@ static const struct config_type *const types[] = {&source_type.config, &pass_typ
 #define SECOND_NS ((uint64_t)1000000000)
 #define POLL_NS ((uint64_t)2000000) /* how often a worker looks whether it is drained */
 
+enum { OLDER_MAX = 4 };
+
 struct bench {
     struct worker workers[2];
     struct budget budget;
     struct process process;
     struct config *config;
-    struct config *older[4]; /* of what a reload has carried over */
+    struct config *older[OLDER_MAX]; /* of what a reload has carried over */
     struct graph *graph;
     bool real;
 };
@@ -311,7 +313,7 @@ static void end(void)
         worker_deinit(&bench.workers[i]);
     graph_free(bench.graph);
     config_free(bench.config);
-    for (size_t i = 0; i < sizeof bench.older / sizeof *bench.older; i++)
+    for (size_t i = 0; i < OLDER_MAX; i++)
         config_free(bench.older[i]);
     metrics_free(bench.process.metrics);
     assert_int_equal(budget_used(&bench.budget), 0);
@@ -754,7 +756,7 @@ static void a_drain_that_ends_in_stop_starts_nothing(void **state)
 /* Frees the configurations that nothing uses any more. */
 static void free_unused(void)
 {
-    for (size_t i = 0; i < sizeof bench.older / sizeof *bench.older; i++)
+    for (size_t i = 0; i < OLDER_MAX; i++)
         if (bench.older[i] && !graph_uses(bench.graph, bench.older[i])) {
             config_free(bench.older[i]);
             bench.older[i] = NULL;
@@ -766,7 +768,7 @@ static void remember(struct config *config)
     size_t i = 0;
     while (bench.older[i])
         i++;
-    assert_true(i < sizeof bench.older / sizeof *bench.older);
+    assert_true(i < OLDER_MAX);
     bench.older[i] = config;
 }
 
