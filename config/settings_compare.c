@@ -61,18 +61,29 @@ static const char *compare_blocks(struct arena *arena, const struct field *field
     return field->inlined ? inner : join(arena, field->name, inner);
 }
 
+static const char *item_name(struct arena *arena, const struct field *field, const void *item,
+                             size_t i)
+{
+    if (field->kind == FIELD_KIND_MAP)
+        return arena_printf(arena, "%s::%s", field->name, *(const char *const *)item);
+    return arena_printf(arena, "%s[%zu]", field->name, i);
+}
+
+/* Lists, and maps of blocks, whose items begin with their keys. */
 static const char *compare_lists(struct arena *arena, const struct field *field, bool with_live,
                                  const struct config_list *before, const struct config_list *after)
 {
     if (before->count != after->count)
         return field->name;
     for (size_t i = 0; i < before->count; i++) {
-        size_t at = i * field->block_size;
-        const char *inner =
-            config_fields_differ(arena, field->block, with_live, (const char *)before->items + at,
-                                 (const char *)after->items + at);
+        const void *one = (const char *)before->items + i * field->block_size;
+        const void *other = (const char *)after->items + i * field->block_size;
+        if (field->kind == FIELD_KIND_MAP &&
+            !is_same_text(*(const char *const *)one, *(const char *const *)other))
+            return field->name;
+        const char *inner = config_fields_differ(arena, field->block, with_live, one, other);
         if (inner)
-            return join(arena, arena_printf(arena, "%s[%zu]", field->name, i), inner);
+            return join(arena, item_name(arena, field, one, i), inner);
     }
     return NULL;
 }
@@ -115,7 +126,7 @@ const char *config_fields_differ(struct arena *arena, const struct field *fields
             continue;
         if (field->kind == FIELD_KIND_BLOCK || field->kind == FIELD_KIND_OPTIONAL)
             where = compare_blocks(arena, field, with_live, one, other);
-        else if (field->kind == FIELD_KIND_LIST)
+        else if (field->kind == FIELD_KIND_LIST || field->kind == FIELD_KIND_MAP)
             where = compare_lists(arena, field, with_live, one, other);
         else if (!is_same_value(field, one, other))
             where = field->name;
