@@ -206,7 +206,7 @@ static void choose(const struct routing_node *routing, const struct destination 
                    enum signal signal, struct chosen *chosen)
 {
     const struct node *node = &routing->node;
-    const struct config *config = node->component->process->config;
+    const struct config *config = node->component->pipelines;
     const struct config_strings *ids = destination->pipelines;
     chosen->count = 0;
     for (size_t i = 0; i < ids->count; i++)

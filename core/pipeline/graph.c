@@ -75,6 +75,7 @@ static struct component *new_component(struct graph *graph,
     component->id = configured->id;
     component->settings = configured->settings;
     component->config = graph->config;
+    component->pipelines = graph->config;
     component->process = graph->process;
     component_status_set(&component->status, STATUS_STARTING, NULL);
     snprintf(component->label, sizeof component->label, "%s %s",

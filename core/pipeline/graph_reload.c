@@ -144,6 +144,7 @@ static void set_pipelines(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->component_count; i++) {
         struct component *component = graph->components[i];
+        component->pipelines = graph->config;
         bool is_same = memcmp(component->pipeline_count, component->next_count,
                               sizeof component->next_count) == 0;
         memcpy(component->pipeline_count, component->next_count, sizeof component->next_count);

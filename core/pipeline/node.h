@@ -69,7 +69,9 @@ struct component {
     const char *id; /* "otlphttp/traces" */
     char label[96]; /* "exporter otlphttp/traces": for log_ functions */
     const void *settings;
-    const struct config *config; /* that the settings are of */
+    const struct config *config;    /* that the settings are of */
+    const struct config *pipelines; /* whose pipelines contain it; of a retired component not the
+                                       process's */
     struct process *process;
     size_t pipeline_count[SIGNAL_COUNT]; /* pipelines of each signal that contain it */
     size_t next_count[SIGNAL_COUNT];     /* the same in a graph that is being built; for main */
