@@ -57,6 +57,20 @@ static double read_heap(void *context)
     return (double)info.uordblks + (double)info.hblkhd;
 }
 
+static double read_allocated(void *context)
+{
+    (void)context;
+    return (double)memory_allocated();
+}
+
+/* What the allocator has of the system: used, free and mapped blocks. */
+static double read_system_memory(void *context)
+{
+    (void)context;
+    struct mallinfo2 info = mallinfo2();
+    return (double)info.arena + (double)info.hblkhd;
+}
+
 static double read_budget(void *context)
 {
     const struct telemetry *telemetry = context;
@@ -87,6 +101,12 @@ static void add_process_metrics(struct telemetry *telemetry)
                        "Total physical memory (resident set size).", "", read_rss, telemetry);
     metrics_gauge_from(metrics, "otelcol_process_runtime_heap_alloc_bytes",
                        "Bytes of allocated heap objects.", "", read_heap, telemetry);
+    metrics_counter_from(metrics, "otelcol_process_runtime_total_alloc_bytes",
+                         "Cumulative bytes allocated by profcol's own code, freed or not.", "",
+                         read_allocated, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_runtime_total_sys_memory_bytes",
+                       "Bytes of memory that the allocator has from the system.", "",
+                       read_system_memory, telemetry);
     metrics_gauge_from(metrics, "profcol_budget_used_bytes", "Memory in use for received data.", "",
                        read_budget, telemetry);
     metrics_gauge_from(metrics, "profcol_budget_limit_bytes",

@@ -54,6 +54,8 @@ void node_forward(struct node *node, struct batch *batch)
     assert(worker_is_current(node->worker) && batch->owner == node->worker);
     struct outlet *outlet = &node->outlets[batch->signal];
     node_count_items(&outlet->items, batch->items);
+    if (node->outgoing)
+        counter_add(node->outgoing, node->worker->index, batch->items);
     forward(outlet, batch);
 }
 
