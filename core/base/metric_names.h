@@ -9,7 +9,8 @@
 #ifndef PROFCOL_CORE_BASE_METRIC_NAMES_H
 #define PROFCOL_CORE_BASE_METRIC_NAMES_H
 
-#include "core/base/metrics.h"
+/* How many metrics are printed, as in the Collector's service::telemetry::metrics::level. */
+enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
 
 /* Returns the value of the label otel_scope_name; NULL if the metric has no scope (target_info). */
 const char *metric_scope(const char *name);

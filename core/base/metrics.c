@@ -1,7 +1,6 @@
 #include "core/base/metrics.h"
 
 #include "core/base/memory.h"
-#include "core/base/metric_names.h"
 
 #include <assert.h>
 #include <math.h>

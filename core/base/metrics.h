@@ -14,6 +14,7 @@
 #ifndef PROFCOL_CORE_BASE_METRICS_H
 #define PROFCOL_CORE_BASE_METRICS_H
 
+#include "core/base/metric_names.h"
 #include "core/base/text.h"
 
 #include <stdint.h>
@@ -22,9 +23,6 @@
 #define METRICS_COLLECTOR "otelcol_"
 /* Prefix of all others. */
 #define METRICS_OWN "profcol_"
-
-/* How many metrics are printed, as in the Collector's service::telemetry::metrics::level. */
-enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
 
 /* What metrics_write adds; a sum of these. */
 enum metrics_form {

@@ -141,7 +141,24 @@ class Metrics(unittest.TestCase):
                          {"otelcol_processor_batch_" + name for name in
                           ("batch_send_size", "batch_size_trigger_send", "metadata_cardinality", "timeout_trigger_send")})
         self.assertLessEqual(names["basic"], names["normal"])
-        self.assertLessEqual(names["normal"], names["detailed"])
+        failures = {name for name in names["normal"] if name.startswith("otelcol_exporter_send_failed_")}
+        self.assertLessEqual(names["normal"] - failures, names["detailed"])  # failures have labels of each error there
+
+    def test_detailed_has_the_sizes_of_requests_and_kinds_of_failures(self):
+        with started("detailed") as profcol:
+            self.send(profcol)
+            failure = {"exporter": "otlp_grpc", "error_type": "Unavailable", "error_permanent": "false"}
+            server.wait_until(lambda: profcol.metric("otelcol_exporter_send_failed_spans", **failure) == 6, what="failures")
+            found = series(page(profcol))
+            self.assertEqual([labels for name, labels in found if name.startswith("otelcol_exporter_send_failed_")
+                              and "error_type" not in labels], [])
+            self.assertEqual(profcol.metric("otelcol_processor_batch_batch_send_size_sum", processor="batch"), 18)
+            self.assertEqual(profcol.metric("otelcol_exporter_queue_batch_send_size_sum", exporter="otlp_grpc"), 18)
+            for name, labels in (("processor_batch_batch_send_size", {"processor": "batch"}),
+                                 ("exporter_queue_batch_send_size", {"exporter": "otlp_grpc"})):
+                size = profcol.metric(f"otelcol_{name}_bytes_sum", **labels)
+                self.assertEqual(size, profcol.metric(f"otelcol_{name}_bytes_sum"))
+                self.assertGreaterEqual(size, sum(2 * len(request.SerializeToString()) for request in requests()) // 2)
 
     def test_level_none_opens_no_port(self):
         with server.Profcol(CONFIG.replace("LEVEL", "none").replace("FORM", ""), listen=("grpc", "http")) as profcol:
