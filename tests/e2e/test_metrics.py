@@ -15,6 +15,8 @@ sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 from tests.oracle import client, make, server, testing
 
 DASHBOARDS = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "tests/data/dashboards"
+DOCUMENT = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "docs/metrics.md"
+ITEMS = re.compile(r"_(spans|profile_samples|metric_points|log_records)$")
 TYPE = re.compile(r"^# TYPE (\S+) (\S+)$", re.MULTILINE)
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}}
@@ -83,6 +85,12 @@ def answers(query, all_series):
                for found, have in all_series)
 
 
+def documented():
+    """Return {name: (type, set of labels)} of docs/metrics.md."""
+    rows = re.findall(r"^\| `([\w{}]+)` \| (\w+) \| ([^|]*) \|", DOCUMENT.read_text(), re.MULTILINE)
+    return {name: (kind, set(labels.replace(",", " ").split())) for name, kind, labels in rows}
+
+
 class Metrics(unittest.TestCase):
     def send(self, profcol):
         for request in requests():
@@ -111,6 +119,22 @@ class Metrics(unittest.TestCase):
                            ("processor_batch_batch_send_size", "histogram")):
             self.assertEqual(types.get("otelcol_" + name), kind, name)
         self.assertEqual([name for name in types if name.startswith("otelcol_") and name.endswith("_total")], [])
+
+    def test_each_metric_is_documented(self):
+        everything = CONFIG.replace("processors: [resource], exporters: [debug]}", "processors: [resource, spanjoin], exporters: [debug, file]}")
+        everything = everything.replace("  debug: {}", "  debug: {}\n  file: {path: \"@dir@/out\"}").replace("processors:\n", "processors:\n  spanjoin: {}\n", 1)
+        rows = documented()
+        for level in ("normal", "detailed"):
+            with server.Profcol(everything.replace("LEVEL", level).replace("FORM", ""), listen=LISTEN) as profcol:
+                self.send(profcol)
+                text = page(profcol)
+            for name, kind in TYPE.findall(text):
+                row = ITEMS.sub("_{items}", name)
+                row = row if row in rows else name
+                self.assertIn(row, rows)
+                self.assertEqual(rows[row][0], kind, name)
+                labels = set().union(*(have for found, have in series(text) if re.sub("_(bucket|sum|count)$", "", found) == name))
+                self.assertLessEqual(labels - {"le"}, rows[row][1], name)
 
     def test_items_of_processors(self):
         with started() as profcol:
@@ -152,8 +176,8 @@ class Metrics(unittest.TestCase):
             found = series(page(profcol))
             self.assertEqual([labels for name, labels in found if name.startswith("otelcol_exporter_send_failed_")
                               and "error_type" not in labels], [])
-            self.assertEqual(profcol.metric("otelcol_processor_batch_batch_send_size_sum", processor="batch"), 18)
-            self.assertEqual(profcol.metric("otelcol_exporter_queue_batch_send_size_sum", exporter="otlp_grpc"), 18)
+            for name in ("processor_batch_batch_send_size", "exporter_queue_batch_send_size"):
+                server.wait_until(lambda name=name: profcol.metric(f"otelcol_{name}_sum") == 18, what=name)
             for name, labels in (("processor_batch_batch_send_size", {"processor": "batch"}),
                                  ("exporter_queue_batch_send_size", {"exporter": "otlp_grpc"})):
                 size = profcol.metric(f"otelcol_{name}_bytes_sum", **labels)
