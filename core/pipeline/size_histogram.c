@@ -12,8 +12,8 @@ struct histogram *size_histogram_items(struct metrics *metrics, const char *name
 struct histogram *size_histogram_bytes(struct metrics *metrics, const char *name, const char *help,
                                        const char *labels)
 {
-    static const double bounds[] = {128,    256,    512,     1024,    2048,    4096,
-                                    8192,   16384,  32768,   65536,   131072,  262144,
+    static const double bounds[] = {128,    256,     512,     1024,    2048,    4096,
+                                    8192,   16384,   32768,   65536,   131072,  262144,
                                     524288, 1048576, 2097152, 4194304, 8388608, 16777216};
     return metrics_histogram(metrics, name, help, labels, bounds, sizeof bounds / sizeof bounds[0]);
 }

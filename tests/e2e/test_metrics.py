@@ -184,6 +184,27 @@ class Metrics(unittest.TestCase):
                 self.assertEqual(size, profcol.metric(f"otelcol_{name}_bytes_sum"))
                 self.assertGreaterEqual(size, sum(2 * len(request.SerializeToString()) for request in requests()) // 2)
 
+    def test_detailed_measures_requests(self):
+        body = requests()[0].SerializeToString()
+        with started("detailed") as profcol:
+            self.send(profcol)
+            client.post(profcol.address("http"), client.TRACES, b"\xff\xff")
+            client.post(profcol.address("http"), "/made-up", b"x")
+            method = client.TRACE_SERVICE.strip("/")
+            self.assertEqual(profcol.metric("rpc_server_call_duration_count", rpc_method=method, rpc_system_name="grpc",
+                                            rpc_response_status_code="OK"), 1)
+            route = {"http_route": client.TRACES, "http_request_method": "POST", "server_address": "127.0.0.1",
+                     "server_port": str(profcol.ports["http"]), "url_scheme": "http", "network_protocol_version": "1.1"}
+            for status, size in (("200", len(body)), ("400", 2)):
+                have = {**route, "http_response_status_code": status}
+                self.assertEqual(profcol.metric("http_server_request_duration_count", **have), 1)
+                self.assertEqual(profcol.metric("http_server_request_body_size_sum", **have), size)
+                self.assertEqual(profcol.metric("http_server_response_body_size_count", **have), 1)
+            self.assertNotIn("made-up", page(profcol))
+        with started() as profcol:
+            self.send(profcol)
+            self.assertEqual([name for name, _ in series(page(profcol)) if name.startswith(("rpc_", "http_"))], [])
+
     def test_level_none_opens_no_port(self):
         with server.Profcol(CONFIG.replace("LEVEL", "none").replace("FORM", ""), listen=("grpc", "http")) as profcol:
             self.send(profcol)
