@@ -21,12 +21,10 @@ struct server_measure {
 };
 
 static const char *const grpc_names[] = {
-    "OK",           "CANCELLED",         "UNKNOWN",
-    "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-    "ALREADY_EXISTS",   "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION", "ABORTED",        "OUT_OF_RANGE",
-    "UNIMPLEMENTED",    "INTERNAL",          "UNAVAILABLE",
-    "DATA_LOSS",        "UNAUTHENTICATED"};
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
 
 static const char *method_of(const struct exchange *exchange)
 {
@@ -42,7 +40,7 @@ static struct histogram *make(const struct server *server, const char *name, con
 {
     static const double seconds[] = {0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25,
                                      0.5,   0.75, 1,     2.5,  5,     7.5, 10};
-    static const double bytes[] = {0,   5,   10,  25,   50,   75,   100,  250,
+    static const double bytes[] = {0,   5,   10,   25,   50,   75,   100,  250,
                                    500, 750, 1000, 2500, 5000, 7500, 10000};
     return metrics_histogram(server->options.metrics, name, help, labels, is_size ? bytes : seconds,
                              is_size ? sizeof bytes / sizeof bytes[0]

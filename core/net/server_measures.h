@@ -3,8 +3,8 @@
  * conventions: rpc_server_call_duration, http_server_request_duration,
  * http_server_request_body_size and http_server_response_body_size.
  *
- * Only requests that reached the handler are measured, so nearly all routes are those that it knows.
- * The number of series is bounded.
+ * Only requests that reached the handler are measured, so nearly all routes are those that it
+ * knows. The number of series is bounded.
  *
  * Owner: each part of a server has a list of its own; the histograms belong to the registry.
  *
