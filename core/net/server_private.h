@@ -147,6 +147,7 @@ struct server_part {
     uv_prepare_t prepare;
     uint64_t date_ns; /* time of `date`, monotonic */
     char date[40];
+    struct server_measure *measures; /* newest first */
     void (*on_drained)(void *context);
     void *drained_context;
     struct post start_post;

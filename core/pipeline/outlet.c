@@ -49,11 +49,19 @@ static void forward(struct outlet *outlet, struct batch *batch)
         outlet_forward_reserved(outlet, batch);
 }
 
+static void count_passed(struct outlet *outlet, const struct batch *batch)
+{
+    const struct node *node = outlet->from;
+    node_count_items(&outlet->items, batch->items);
+    if (node->outgoing)
+        counter_add(node->outgoing, node->worker->index, batch->items);
+}
+
 void node_forward(struct node *node, struct batch *batch)
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker);
     struct outlet *outlet = &node->outlets[batch->signal];
-    node_count_items(&outlet->items, batch->items);
+    count_passed(outlet, batch);
     forward(outlet, batch);
 }
 
@@ -62,7 +70,7 @@ void node_forward_to(struct node *node, struct batch *batch, struct branch *cons
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker && count > 0);
     struct outlet *outlet = &node->outlets[batch->signal];
-    node_count_items(&outlet->items, batch->items);
+    count_passed(outlet, batch);
     if (outlet->stopped)
         batch_drop(batch, &verdict_shutting_down);
     else

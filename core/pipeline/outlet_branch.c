@@ -136,6 +136,8 @@ static void offer(struct branch *branch, struct batch *batch)
     struct worker_piece piece;
     batch->branch = branch;
     node_count_items(&to->items, batch->items);
+    if (to->incoming)
+        counter_add(to->incoming, to->worker->index, batch->items);
     if (to->stopped) {
         node_refuse(to, batch, REFUSED_FULL, &verdict_shutting_down);
         return;

@@ -408,9 +408,42 @@ static double overflow_of(const char *id)
     return graph_bench_metric(&bench, "otelcol_exporter_enqueue_failed_spans", labels);
 }
 
+static double items_of(const char *id, const char *direction)
+{
+    char name[80], labels[120];
+    snprintf(name, sizeof name, "otelcol_processor_%s_items", direction);
+    snprintf(labels, sizeof labels, "processor=\"%s\",otel_signal=\"traces\"", id);
+    return graph_bench_metric(&bench, name, labels);
+}
+
 static size_t held_bytes(const char *id)
 {
     return budget_used(&backend(id)->node.component->held[SIGNAL_TRACES]);
+}
+
+/* ---- the items of processors ---- */
+
+/* Several nodes of one processor count together. What the next component refuses has passed the
+ * processor; what a processor holds has not. */
+static void items_of_processors_are_counted(void **state)
+{
+    (void)state;
+    begin(COMPONENTS
+          "exporters: {sink: }\n"
+          "service: {pipelines: {" PIPELINE("traces", "pass, holder", "sink") ", " PIPELINE(
+              "traces/b", "pass", "sink") "}}\n");
+    assert_int_equal(items_of("pass", "incoming"), 0);
+    holder()->is_patient = true;
+    refuse_with(sink("sink"), REFUSED_FULL, later);
+    send_some(3);
+    assert_int_equal(items_of("pass", "incoming"), 12);
+    assert_int_equal(items_of("pass", "outgoing"), 12);
+    assert_int_equal(items_of("holder", "incoming"), 6);
+    assert_int_equal(items_of("holder", "outgoing"), 2);
+    take_all(sink("sink"));
+    advance(10 * SECOND);
+    assert_int_equal(items_of("holder", "outgoing"), 6);
+    finish();
 }
 
 /* ---- order and waiting ---- */
@@ -1252,6 +1285,7 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_of_processors_are_counted),
         cmocka_unit_test(what_finds_no_room_keeps_its_place),
         cmocka_unit_test(what_failed_is_overtaken),
         cmocka_unit_test(what_one_branch_refuses_the_others_get),
