@@ -147,7 +147,7 @@ bool outlet_is_idle(const struct outlet *outlet)
 
 static void give_up(struct outlet *outlet, struct kept *kept)
 {
-    if (kept->branch && fanout_is_accepted_elsewhere(kept->branch, kept->batch))
+    if (kept->branch && fanout_is_accepted_elsewhere(kept->batch))
         atomic_fetch_add(&outlet->from->component->process->lost_items, kept->batch->items);
     batch_drop(kept_take(kept), &verdict_shutting_down);
 }
