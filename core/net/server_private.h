@@ -179,6 +179,7 @@ struct server {
     unsigned max_connections;
     struct peer_counts *peers;          /* NULL: max_connections_per_ip is off */
     struct log_interval refused_per_ip; /* first worker only */
+    struct log_interval times_full;     /* first worker only */
 
     atomic_uint references; /* of the owner and each started part */
     struct gauge *open_gauge;
