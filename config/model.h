@@ -95,13 +95,13 @@ struct config_telemetry {
     bool metrics_enabled;     /* level is not none, and there is a pull reader */
     const char *metrics_host; /* "localhost" */
     uint64_t metrics_port;    /* 8888 */
-    /* Which parts metric names lack. Without a configured reader, names are as in the Collector's
-     * default; a configured reader adds suffixes unless its settings say otherwise. */
+    /* What metrics lack; all by default, as in the Collector. */
     bool metrics_without_units;       /* _seconds, _bytes */
     bool metrics_without_type_suffix; /* _total */
     bool metrics_without_scope_info;  /* otel_scope_* labels */
     const void *settings;             /* all of it, for config_print */
     struct config_pairs resource;     /* attributes as written; value NULL: to be removed */
+    int metrics_level;                /* enum metrics_level */
 };
 
 struct config {

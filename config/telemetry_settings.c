@@ -4,6 +4,7 @@
 #include "config/service.h"
 #include "config/telemetry_resource.h"
 #include "core/base/log.h"
+#include "core/base/metrics.h"
 
 #include <assert.h>
 
@@ -80,7 +81,7 @@ struct telemetry_settings {
 /* in the order of enum log_level, enum log_encoding */
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_encodings[] = {"console", "json", NULL};
-enum { METRICS_NONE };
+/* in the order of enum metrics_level */
 static const char *const metrics_levels[] = {"none", "basic", "normal", "detailed", NULL};
 
 static const struct field log_sampling_fields[] = {
@@ -125,12 +126,14 @@ static const struct field prometheus_fields[] = {
                  .fallback = "localhost"),
     FIELD_UINT(prometheus_settings, port, "The port that the metrics are served on.",
                .fallback = "8888", .min = "0", .max = "65535"),
-    FIELD_BOOL(prometheus_settings, without_units, "Leaves units out of the names of metrics.",
-               .fallback = "false"),
+    FIELD_BOOL(prometheus_settings, without_units,
+               "Leaves units out of the names of metrics. If this or `without_type_suffix` is "
+               "false, names have both.",
+               .fallback = "true"),
     FIELD_BOOL(prometheus_settings, without_type_suffix,
-               "Leaves _total out of the names of counters.", .fallback = "false"),
+               "Leaves _total out of the names of counters.", .fallback = "true"),
     FIELD_BOOL(prometheus_settings, without_scope_info, "Leaves the otel_scope labels out.",
-               .fallback = "false"),
+               .fallback = "true"),
     FIELD_NODE(prometheus_settings, with_resource_constant_labels,
                "Resource attributes that become labels of every metric.", .ignored = true),
     FIELD_END,
@@ -159,8 +162,7 @@ static const struct field metrics_fields[] = {
     FIELD_ENUM(metrics_settings, level, "How many metrics there are; none: no metrics are served.",
                metrics_levels, .fallback = "normal"),
     FIELD_LIST(metrics_settings, readers, reader_settings, reader_fields,
-               "How metrics can be read; default: one pull reader on localhost:8888, with names "
-               "without suffixes."),
+               "How metrics can be read; default: one pull reader on localhost:8888."),
     FIELD_NODE(metrics_settings, views, "Changes of individual metrics.", .ignored = true),
     FIELD_END,
 };
@@ -213,9 +215,6 @@ static void add_default_reader(struct arena *arena, struct metrics_settings *met
     struct prometheus_settings *prometheus = &reader->pull.exporter.prometheus;
     reader->pull.enabled = true;
     prometheus->enabled = true;
-    prometheus->without_units = true;
-    prometheus->without_type_suffix = true;
-    prometheus->without_scope_info = true;
     metrics->readers = (struct config_list){reader, 1};
 }
 
@@ -239,6 +238,7 @@ void config_telemetry_apply(struct config_check *check, const struct config_path
     telemetry->settings = settings;
     telemetry->log_level = settings->logs.level;
     telemetry->log_encoding = settings->logs.encoding;
+    telemetry->metrics_level = settings->metrics.level;
     telemetry->metrics_enabled = endpoint && settings->metrics.level != METRICS_NONE;
     if (!endpoint)
         return;

@@ -57,6 +57,20 @@ static double read_heap(void *context)
     return (double)info.uordblks + (double)info.hblkhd;
 }
 
+static double read_allocated(void *context)
+{
+    (void)context;
+    return (double)memory_allocated();
+}
+
+/* What the allocator has of the system: used, free and mapped blocks. */
+static double read_system_memory(void *context)
+{
+    (void)context;
+    struct mallinfo2 info = mallinfo2();
+    return (double)info.arena + (double)info.hblkhd;
+}
+
 static double read_budget(void *context)
 {
     const struct telemetry *telemetry = context;
@@ -78,15 +92,21 @@ static double read_most_held(void *context)
 static void add_process_metrics(struct telemetry *telemetry)
 {
     struct metrics *metrics = telemetry->process->metrics;
-    metrics_gauge_from(metrics, "otelcol_process_uptime", "Uptime of the process in seconds.", "",
-                       read_uptime, telemetry);
-    metrics_gauge_from(metrics, "otelcol_process_cpu_seconds",
-                       "Total CPU user and system time in seconds.", "", read_cpu_seconds,
-                       telemetry);
+    metrics_counter_from(metrics, "otelcol_process_uptime", "Uptime of the process in seconds.", "",
+                         read_uptime, telemetry);
+    metrics_counter_from(metrics, "otelcol_process_cpu_seconds",
+                         "Total CPU user and system time in seconds.", "", read_cpu_seconds,
+                         telemetry);
     metrics_gauge_from(metrics, "otelcol_process_memory_rss",
                        "Total physical memory (resident set size).", "", read_rss, telemetry);
     metrics_gauge_from(metrics, "otelcol_process_runtime_heap_alloc_bytes",
                        "Bytes of allocated heap objects.", "", read_heap, telemetry);
+    metrics_counter_from(metrics, "otelcol_process_runtime_total_alloc_bytes",
+                         "Cumulative bytes allocated by profcol's own code, freed or not.", "",
+                         read_allocated, telemetry);
+    metrics_gauge_from(metrics, "otelcol_process_runtime_total_sys_memory_bytes",
+                       "Bytes of memory that the allocator has from the system.", "",
+                       read_system_memory, telemetry);
     metrics_gauge_from(metrics, "profcol_budget_used_bytes", "Memory in use for received data.", "",
                        read_budget, telemetry);
     metrics_gauge_from(metrics, "profcol_budget_limit_bytes",
@@ -195,14 +215,21 @@ static bool on_head(void *context, struct exchange *exchange)
     return false;
 }
 
+/* The Collector's names have either both suffixes or none. */
+static unsigned form_of(const struct config_telemetry *settings)
+{
+    bool is_bare = settings->metrics_without_units && settings->metrics_without_type_suffix;
+    return (is_bare ? 0 : METRICS_SUFFIXES) |
+           (settings->metrics_without_scope_info ? 0 : METRICS_SCOPES);
+}
+
 static void on_request(void *context, struct exchange *exchange)
 {
     struct telemetry *telemetry = context;
     assert(worker_is_current(exchange_worker(exchange)));
     struct http_header no_sniff = {SLICE("x-content-type-options"), SLICE("nosniff")};
     struct text page = {0};
-    metrics_write(telemetry->process->metrics, !telemetry->settings->metrics_without_type_suffix,
-                  &page);
+    metrics_write(telemetry->process->metrics, form_of(telemetry->settings), &page);
     buffer_unref(exchange_take_body(exchange));
     exchange_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8",
                      slice_of(page.data, page.size), &no_sniff, 1);
@@ -244,6 +271,7 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings, struct 
     telemetry->settings = settings;
     telemetry->process = process;
     telemetry->started_ns = clock_monotonic_ns();
+    metrics_set_level(process->metrics, (enum metrics_level)settings->metrics_level);
     add_process_metrics(telemetry);
     add_target_info(telemetry);
     if (!settings->metrics_enabled)

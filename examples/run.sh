@@ -20,7 +20,7 @@ rm -f "$out"/*.jsonl "$out/flame.html"
 "$profcol" \
     --set "receivers.otlp.protocols.grpc.endpoint=$grpc" \
     --set "receivers.otlp.protocols.http.endpoint=$http" \
-    --set "service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: ${metrics%:*}, port: ${metrics##*:}, without_type_suffix: true}}}}]" \
+    --set "service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: ${metrics%:*}, port: ${metrics##*:}}}}}]" \
     --set "exporters.file/traces.path=$out/traces.jsonl" \
     --set "exporters.file/profiles.path=$out/profiles.jsonl" \
     --set "service.pipelines.traces.exporters=[debug, file/traces]" \

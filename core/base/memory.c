@@ -1,10 +1,33 @@
 #include "core/base/memory.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Bytes allocated by all threads. A thread adds its own when they are many, so that threads rarely
+ * write to the same cache line. */
+static _Atomic uint64_t allocated;
+static _Thread_local size_t uncounted;
+
+enum { COUNTED_AT_ONCE = 64 * 1024 };
+
+static void count(size_t size)
+{
+    uncounted += size;
+    if (uncounted < COUNTED_AT_ONCE)
+        return;
+    atomic_fetch_add_explicit(&allocated, uncounted, memory_order_relaxed);
+    uncounted = 0;
+}
+
+uint64_t memory_allocated(void)
+{
+    return atomic_load_explicit(&allocated, memory_order_relaxed);
+}
+
 static void *checked(void *memory, size_t size)
 {
+    count(size);
     if (!memory && size > 0) {
         fprintf(stderr, "profcol: out of memory (%zu bytes)\n", size);
         abort();

@@ -12,6 +12,7 @@
 #define PROFCOL_CORE_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 void *memory_alloc(size_t size);  /* not zeroed */
@@ -25,5 +26,8 @@ char *memory_strndup(const void *text, size_t size);
  * product overflows. */
 void *memory_array(size_t count, size_t element_size);
 void *memory_grow(void *old, size_t count, size_t element_size);
+/* Returns how many bytes these functions have allocated so far, freed or not. Each thread may have
+ * up to 64 KiB more that are not counted yet. */
+uint64_t memory_allocated(void);
 
 #endif

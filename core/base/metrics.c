@@ -11,7 +11,13 @@
 
 enum { CACHE_LINE = 64 };
 
-enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_GAUGE_FROM, METRIC_HISTOGRAM };
+enum metric_kind {
+    METRIC_COUNTER,
+    METRIC_GAUGE,
+    METRIC_GAUGE_FROM,
+    METRIC_COUNTER_FROM,
+    METRIC_HISTOGRAM
+};
 
 struct counter_cell {
     alignas(CACHE_LINE) _Atomic uint64_t value;
@@ -26,11 +32,12 @@ struct gauge {
     _Atomic int64_t value;
 };
 
-/* During a reload, an old and a new component have the same gauge; the new one's counts. */
-struct gauge_from {
+/* During a reload, an old and a new component have the same gauge or counter; the new one's counts.
+ */
+struct value_from {
     double (*read)(void *context);
     void *context;
-    struct gauge_from *older; /* NULL: none */
+    struct value_from *older; /* NULL: none */
 };
 
 /* Per worker: a count per bucket (the last is +Inf) and the sum, whose bits are stored in a
@@ -49,7 +56,7 @@ struct series {
     union {
         struct counter counter;
         struct gauge gauge;
-        struct gauge_from from;
+        struct value_from from;
         struct histogram histogram;
     };
 };
@@ -63,6 +70,7 @@ struct family {
 
 struct metrics {
     pthread_mutex_t lock;
+    enum metrics_level level;
     unsigned workers;
     struct family **families; /* sorted by name */
     size_t count;
@@ -74,13 +82,14 @@ struct metrics *metrics_new(unsigned workers)
     struct metrics *metrics = memory_zalloc(sizeof *metrics);
     pthread_mutex_init(&metrics->lock, NULL);
     metrics->workers = workers;
+    metrics->level = METRICS_NORMAL;
     return metrics;
 }
 
 /* Puts the older gauge in its place. Returns false if there is none. */
-static bool become_older(struct gauge_from *from)
+static bool become_older(struct value_from *from)
 {
-    struct gauge_from *older = from->older;
+    struct value_from *older = from->older;
     if (!older)
         return false;
     *from = *older;
@@ -88,19 +97,35 @@ static bool become_older(struct gauge_from *from)
     return true;
 }
 
-static void free_older(struct gauge_from *from)
+static void free_older(struct value_from *from)
 {
-    for (struct gauge_from *older; from; from = older) {
+    for (struct value_from *older; from; from = older) {
         older = from->older;
         free(from);
     }
+}
+
+void metrics_set_level(struct metrics *metrics, enum metrics_level level)
+{
+    assert(level <= METRICS_DETAILED);
+    metrics->level = level;
+}
+
+bool metrics_are_detailed(const struct metrics *metrics)
+{
+    return metrics->level >= METRICS_DETAILED;
+}
+
+static bool is_read_elsewhere(enum metric_kind kind)
+{
+    return kind == METRIC_GAUGE_FROM || kind == METRIC_COUNTER_FROM;
 }
 
 static void series_free(struct series *series, enum metric_kind kind)
 {
     if (kind == METRIC_COUNTER)
         free(series->counter.cells);
-    else if (kind == METRIC_GAUGE_FROM)
+    else if (is_read_elsewhere(kind))
         free_older(series->from.older);
     else if (kind == METRIC_HISTOGRAM)
         free(series->histogram.cells);
@@ -219,14 +244,12 @@ struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const cha
     return &series->gauge;
 }
 
-void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
-                        const char *labels, double (*read)(void *context), void *context)
+static void add_value_from(struct metrics *metrics, enum metric_kind kind, const char *name,
+                           const char *help, const char *labels, struct value_from from)
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
-    struct series *series =
-        get_series(get_family(metrics, name, help, METRIC_GAUGE_FROM), labels, &made);
-    struct gauge_from from = {.read = read, .context = context};
+    struct series *series = get_series(get_family(metrics, name, help, kind), labels, &made);
     if (!made) {
         from.older = memory_alloc(sizeof *from.older);
         *from.older = series->from;
@@ -235,9 +258,9 @@ void metrics_gauge_from(struct metrics *metrics, const char *name, const char *h
     pthread_mutex_unlock(&metrics->lock);
 }
 
-static void forget_older(struct gauge_from *from, const void *context)
+static void forget_older(struct value_from *from, const void *context)
 {
-    for (struct gauge_from **link = &from->older, *each; (each = *link) != NULL;) {
+    for (struct value_from **link = &from->older, *each; (each = *link) != NULL;) {
         if (each->context != context) {
             link = &each->older;
             continue;
@@ -247,12 +270,26 @@ static void forget_older(struct gauge_from *from, const void *context)
     }
 }
 
+void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
+                        const char *labels, double (*read)(void *context), void *context)
+{
+    add_value_from(metrics, METRIC_GAUGE_FROM, name, help, labels,
+                   (struct value_from){.read = read, .context = context});
+}
+
+void metrics_counter_from(struct metrics *metrics, const char *name, const char *help,
+                          const char *labels, double (*read)(void *context), void *context)
+{
+    add_value_from(metrics, METRIC_COUNTER_FROM, name, help, labels,
+                   (struct value_from){.read = read, .context = context});
+}
+
 void metrics_forget(struct metrics *metrics, const void *context)
 {
     pthread_mutex_lock(&metrics->lock);
     for (size_t i = 0; i < metrics->count; i++) {
         struct family *family = metrics->families[i];
-        if (family->kind != METRIC_GAUGE_FROM)
+        if (!is_read_elsewhere(family->kind))
             continue;
         for (struct series **link = &family->first; *link;) {
             struct series *series = *link;
@@ -358,38 +395,59 @@ static void append_number(struct text *out, double value)
         text_printf(out, "%.17g\n", value);
 }
 
+/* Appends the labels in braces. `last`: one more, or "". */
+static void append_labels(struct text *out, const char *labels, const char *scope, const char *last)
+{
+    const char *const parts[] = {labels, scope, last};
+    const char *before = "{";
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i][0]) {
+            text_printf(out, "%s%s", before, parts[i]);
+            before = ",";
+        }
+    if (before[0] == ',')
+        text_append_char(out, '}');
+    text_append_char(out, ' ');
+}
+
 static void append_sample(struct text *out, const char *name, const char *suffix,
-                          const char *labels, double value)
+                          const char *labels, const char *scope, double value)
 {
     text_printf(out, "%s%s", name, suffix);
-    if (labels[0])
-        text_printf(out, "{%s}", labels);
-    text_append_char(out, ' ');
+    append_labels(out, labels, scope, "");
     append_number(out, value);
 }
 
-static void append_histogram(struct text *out, const char *name, const char *labels,
-                             const struct histogram *histogram)
+static void append_bucket(struct text *out, const char *name, const struct series *series,
+                          const char *scope, size_t bucket, uint64_t count)
 {
+    const struct histogram *histogram = &series->histogram;
+    char bound[40] = "le=\"+Inf\"";
+    if (bucket < histogram->bound_count)
+        snprintf(bound, sizeof bound, "le=\"%g\"", histogram->bounds[bucket]);
+    text_printf(out, "%s_bucket", name);
+    append_labels(out, series->labels, scope, bound);
+    append_number(out, (double)count);
+}
+
+static void append_histogram(struct text *out, const char *name, const struct series *series,
+                             const char *scope)
+{
+    const struct histogram *histogram = &series->histogram;
     uint64_t running = 0;
     double sum = 0;
     for (size_t bucket = 0; bucket <= histogram->bound_count; bucket++) {
         for (unsigned w = 0; w < histogram->workers; w++)
             running += atomic_load_explicit(&histogram->cells[w * histogram->stride + bucket],
                                             memory_order_relaxed);
-        text_printf(out, "%s_bucket{%s%sle=\"", name, labels, labels[0] ? "," : "");
-        if (bucket < histogram->bound_count)
-            text_printf(out, "%g\"} ", histogram->bounds[bucket]);
-        else
-            text_append(out, "+Inf\"} ");
-        append_number(out, (double)running);
+        append_bucket(out, name, series, scope, bucket, running);
     }
     for (unsigned w = 0; w < histogram->workers; w++)
         sum += as_double(atomic_load_explicit(
             &histogram->cells[w * histogram->stride + histogram->bound_count + 1],
             memory_order_relaxed));
-    append_sample(out, name, "_sum", labels, sum);
-    append_sample(out, name, "_count", labels, (double)running);
+    append_sample(out, name, "_sum", series->labels, scope, sum);
+    append_sample(out, name, "_count", series->labels, scope, (double)running);
 }
 
 static double series_value(const struct series *series, enum metric_kind kind)
@@ -400,6 +458,7 @@ static double series_value(const struct series *series, enum metric_kind kind)
     case METRIC_GAUGE:
         return (double)gauge_read(&series->gauge);
     case METRIC_GAUGE_FROM:
+    case METRIC_COUNTER_FROM:
         return series->from.read(series->from.context);
     case METRIC_HISTOGRAM:
         break;
@@ -413,30 +472,54 @@ static bool ends_in(const char *text, const char *end)
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
-static void append_family(struct text *out, const struct family *family, bool with_type_suffix)
+/* Appends the name of a family with what its readers expect at the end. */
+static void append_name(struct text *out, const struct family *family, unsigned form)
 {
-    static const char *const types[] = {"counter", "gauge", "gauge", "histogram"};
-    if (!family->first)
+    bool is_counter = family->kind == METRIC_COUNTER || family->kind == METRIC_COUNTER_FROM;
+    text_append(out, family->name);
+    if (!(form & METRICS_SUFFIXES))
         return;
-    bool is_suffixed =
-        with_type_suffix && family->kind == METRIC_COUNTER && !ends_in(family->name, "_total");
-    const char *suffix = is_suffixed ? "_total" : "";
-    text_printf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", family->name, suffix, family->help,
-                family->name, suffix, types[family->kind]);
-    for (const struct series *series = family->first; series; series = series->next) {
-        if (family->kind == METRIC_HISTOGRAM)
-            append_histogram(out, family->name, series->labels, &series->histogram);
-        else
-            append_sample(out, family->name, suffix, series->labels,
-                          series_value(series, family->kind));
-    }
+    text_append(out, metric_unit_suffix(family->name));
+    if (is_counter && !ends_in(family->name, "_total"))
+        text_append(out, "_total");
 }
 
-void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out)
+static void append_scope(struct text *out, const struct family *family, unsigned form)
+{
+    const char *scope = metric_scope(family->name);
+    if (!(form & METRICS_SCOPES) || !scope)
+        return;
+    metrics_label(out, "otel_scope_name", scope);
+    metrics_label(out, "otel_scope_schema_url", "");
+    metrics_label(out, "otel_scope_version", "");
+}
+
+static void append_family(struct text *out, const struct family *family, unsigned form)
+{
+    static const char *const types[] = {"counter", "gauge", "gauge", "counter", "histogram"};
+    struct text full_name = {0}, scope_labels = {0};
+    append_name(&full_name, family, form);
+    append_scope(&scope_labels, family, form);
+    const char *name = text_string(&full_name), *scope = text_string(&scope_labels);
+    text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, family->help, name, types[family->kind]);
+    for (const struct series *series = family->first; series; series = series->next) {
+        if (family->kind == METRIC_HISTOGRAM)
+            append_histogram(out, name, series, scope);
+        else
+            append_sample(out, name, "", series->labels, scope, series_value(series, family->kind));
+    }
+    text_deinit(&full_name);
+    text_deinit(&scope_labels);
+}
+
+void metrics_write(struct metrics *metrics, unsigned form, struct text *out)
 {
     pthread_mutex_lock(&metrics->lock);
-    for (size_t i = 0; i < metrics->count; i++)
-        append_family(out, metrics->families[i], with_type_suffix);
+    for (size_t i = 0; i < metrics->count; i++) {
+        const struct family *family = metrics->families[i];
+        if (family->first && metric_level(family->name) <= metrics->level)
+            append_family(out, family, form);
+    }
     pthread_mutex_unlock(&metrics->lock);
 }
 

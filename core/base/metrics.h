@@ -14,6 +14,7 @@
 #ifndef PROFCOL_CORE_BASE_METRICS_H
 #define PROFCOL_CORE_BASE_METRICS_H
 
+#include "core/base/metric_names.h"
 #include "core/base/text.h"
 
 #include <stdint.h>
@@ -23,13 +24,24 @@
 /* Prefix of all others. */
 #define METRICS_OWN "profcol_"
 
+/* What metrics_write adds; a sum of these. */
+enum metrics_form {
+    METRICS_SUFFIXES = 1, /* unit and type at the end of names: _seconds, _bytes, _total */
+    METRICS_SCOPES = 2,   /* the labels otel_scope_* */
+};
+
 struct metrics;
 struct counter;
 struct gauge;
 struct histogram;
 
-/* Creates a registry for this number of workers. */
+/* Creates a registry for this number of workers. Its level is METRICS_NORMAL. */
 struct metrics *metrics_new(unsigned workers);
+/* Sets the level. Call it before components are made. */
+void metrics_set_level(struct metrics *metrics, enum metrics_level level);
+/* Whether metrics of the level METRICS_DETAILED are printed. Who counts them asks first, because
+ * counting costs time. */
+bool metrics_are_detailed(const struct metrics *metrics);
 /* Frees the registry with all its series. */
 void metrics_free(struct metrics *metrics);
 
@@ -39,11 +51,13 @@ struct counter *metrics_counter(struct metrics *metrics, const char *name, const
                                 const char *labels);
 struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const char *help,
                             const char *labels);
-/* Adds a gauge whose value `read` returns when metrics are printed, on the printing thread.
- * metrics_forget removes all gauges with this `context`. If several have the same labels, the
- * newest one counts. */
+/* Add a gauge or counter whose value `read` returns when metrics are printed, on the printing
+ * thread. metrics_forget removes all that have this `context`. If several have the same
+ * labels, the newest one counts. */
 void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
                         const char *labels, double (*read)(void *context), void *context);
+void metrics_counter_from(struct metrics *metrics, const char *name, const char *help,
+                          const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);
 /* bounds: ascending upper bounds. The histogram keeps the pointer, so they must be static data. */
 struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
@@ -60,9 +74,9 @@ int64_t gauge_read(const struct gauge *gauge);
 /* Counts one value in the histogram, in the cell of this worker. */
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
 
-/* Appends all metrics, sorted by name, with HELP and TYPE once for each name. with_type_suffix:
- * adds _total to names of counters that lack it, as in OpenMetrics. */
-void metrics_write(struct metrics *metrics, bool with_type_suffix, struct text *out);
+/* Appends all metrics of the level, sorted by name, with HELP and TYPE once for each name. form:
+ * enum metrics_form. */
+void metrics_write(struct metrics *metrics, unsigned form, struct text *out);
 /* Appends key="value" to labels, with a comma when needed, escaped. */
 void metrics_label(struct text *labels, const char *key, const char *value);
 /* Returns the sum of all counters or gauges of this name with this label, as metrics_label writes

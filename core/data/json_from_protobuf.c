@@ -288,12 +288,13 @@ static int field_index(const ProtobufCMessageDescriptor *descriptor, uint32_t nu
     return field ? (int)(field - descriptor->fields) : -1;
 }
 
+/* Whether the field is one to print. A packed list without elements is as good as absent. */
 static bool fits(const ProtobufCFieldDescriptor *field, const struct wire_field *wire)
 {
     if (!is_packable(field))
         return wire->type == WIRE_BYTES;
     if (wire->type == WIRE_BYTES)
-        return field->label == PROTOBUF_C_LABEL_REPEATED;
+        return field->label == PROTOBUF_C_LABEL_REPEATED && wire->bytes.size > 0;
     if (field->type == PROTOBUF_C_TYPE_FIXED32)
         return wire->type == WIRE_FIXED32;
     return wire->type == (is_fixed64(field) ? WIRE_FIXED64 : WIRE_VARINT);

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
+#include "core/net/server_measures.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -216,6 +217,7 @@ void server_part_unlive(struct server_part *part)
         return;
     assert(part->connections.count == 0 && part->connection_count == 0);
     assert(part->dirty.count == 0 && part->buried.count == 0);
+    server_measures_free(part->measures);
     free(part->read_buffer);
     free(part->plain_buffer);
     outgoing_deinit(&part->scratch);

@@ -80,6 +80,7 @@ struct server_options {
     struct budget *budget;            /* for data that connections receive; NULL: none */
     struct source_accounts *accounts; /* accounts of clients, children of the budget; NULL: none */
     struct metrics *metrics;
+    bool measures_requests; /* their durations and sizes (server_measures.h) */
     bool uses_reserve; /* may use the descriptors that connections of other servers must leave free
                         */
 };

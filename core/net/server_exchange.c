@@ -4,6 +4,7 @@
 #include "core/net/grpc_status.h"
 #include "core/net/http_path.h"
 #include "core/net/peer_key.h"
+#include "core/net/server_measures.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -232,6 +233,8 @@ static void respond_grpc(struct exchange *exchange, int http_status, const struc
                          struct slice message)
 {
     assert(exchange->dialect == SERVER_GRPC);
+    if (exchange->part->server->options.measures_requests)
+        server_measure(exchange, (int)verdict->code, message.size);
     if (!begin_answer(exchange))
         return;
     exchange->connection->protocol->answer_grpc(exchange, http_status, verdict, message);
@@ -608,6 +611,8 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
                       struct slice body, const struct http_header *extra, size_t extra_count)
 {
     enum { EXTRA_MAX = 8 };
+    if (exchange->part->server->options.measures_requests)
+        server_measure(exchange, status, body.size);
     if (!begin_answer(exchange))
         return;
     const char *challenge = exchange->part->server->options.auth.challenge;

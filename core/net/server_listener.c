@@ -410,6 +410,15 @@ static void listen_again(struct server *server)
         uv_poll_start(&server->listen_poll, UV_READABLE, on_listen);
 }
 
+static void log_full(struct server *server)
+{
+    uint64_t now = server->parts[0].worker->now_ns;
+    if (log_interval_add(&server->times_full, 1, now) > 0)
+        log_warn(server->label,
+                 "max_connections is reached (%u): new clients wait until another connection ends",
+                 server->max_connections);
+}
+
 /* Returns true if the limit is reached; accepting then pauses until listener_connection_ended. */
 static bool pause_when_full(struct server *server)
 {
@@ -422,6 +431,7 @@ static bool pause_when_full(struct server *server)
         return false;
     }
     uv_poll_stop(&server->listen_poll);
+    log_full(server);
     return true;
 }
 

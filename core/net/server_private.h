@@ -149,6 +149,7 @@ struct server_part {
     uv_prepare_t prepare;
     uint64_t date_ns; /* time of `date`, monotonic */
     char date[40];
+    struct server_measure *measures; /* newest first */
     void (*on_drained)(void *context);
     void *drained_context;
     struct post start_post;
@@ -182,6 +183,7 @@ struct server {
     unsigned max_connections;
     struct peer_counts *peers;          /* NULL: max_connections_per_ip is off */
     struct log_interval refused_per_ip; /* first worker only */
+    struct log_interval times_full;     /* first worker only */
 
     atomic_uint references; /* of the owner and each started part */
     struct gauge *open_gauge;

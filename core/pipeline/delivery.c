@@ -1,8 +1,10 @@
 #include "core/pipeline/delivery.h"
 
+#include "core/base/memory.h"
 #include "core/data/signals.h"
 #include "core/pipeline/delivery_private.h"
 #include "core/pipeline/reservation.h"
+#include "core/pipeline/size_histogram.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -50,6 +52,27 @@ void delivery_shared_limit(struct delivery_shared *shared)
     shared->encoding.limit_bytes = shared->queue.held->limit_bytes / 2;
 }
 
+static struct counter *failed_counter(struct delivery_shared *shared, const char *labels)
+{
+    return make_counter(shared, shared->signal, "send_failed",
+                        "in failed attempts to send to destination", labels);
+}
+
+/* Metrics of the level `detailed`. */
+static void make_detailed(struct delivery_shared *shared, const char *by_exporter,
+                          const char *by_server, bool is_queued)
+{
+    shared->failed_labels = memory_strdup(by_server);
+    if (!is_queued)
+        return;
+    shared->send_size =
+        size_histogram_items(shared->metrics, "otelcol_exporter_queue_batch_send_size",
+                             "Number of units in the batch.", by_exporter);
+    shared->send_bytes =
+        size_histogram_bytes(shared->metrics, "otelcol_exporter_queue_batch_send_size_bytes",
+                             "Number of bytes in batch that was sent.", by_exporter);
+}
+
 void delivery_shared_init(struct delivery_shared *shared, struct component *component,
                           enum signal signal, const struct sending_queue_settings *queue,
                           const char *extra_labels)
@@ -57,6 +80,7 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     struct text by_exporter = {0}, by_server = {0}, by_type = {0};
     assert(!shared->metrics); /* initialised once for all workers */
     shared->metrics = component->process->metrics;
+    shared->signal = signal;
     status_source_add(&shared->backend, &component->status, signal);
     shared->queue.capacity = queue->queue_size;
     shared->queue.sizer = queue->enabled ? (enum queue_sizer)queue->sizer : QUEUE_SIZER_NONE;
@@ -72,9 +96,10 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
 
     shared->sent = make_counter(shared, signal, "sent", "successfully sent to destination",
                                 text_string(&by_server));
-    shared->send_failed =
-        make_counter(shared, signal, "send_failed", "in failed attempts to send to destination",
-                     text_string(&by_server));
+    if (metrics_are_detailed(shared->metrics))
+        make_detailed(shared, text_string(&by_exporter), text_string(&by_server), queue->enabled);
+    else
+        shared->send_failed = failed_counter(shared, text_string(&by_server));
     shared->queue.enqueue_failed =
         make_counter(shared, signal, "enqueue_failed", "failed to be added to the sending queue",
                      text_string(&by_exporter));
@@ -105,6 +130,8 @@ void delivery_shared_deinit(struct delivery_shared *shared)
     if (shared->metrics)
         metrics_forget(shared->metrics, shared);
     status_source_remove(&shared->backend);
+    free(shared->failed_labels);
+    shared->failed_labels = NULL;
     shared->metrics = NULL;
 }
 
@@ -118,6 +145,34 @@ static const char *label_of(const struct delivery *delivery)
 void delivery_count(struct delivery *delivery, struct counter *counter, uint64_t items)
 {
     counter_add(counter, delivery->node->worker->index, items);
+}
+
+/* Each kind of failure has a series of its own if metrics are detailed. Failures are rare enough to
+ * look it up each time. */
+void delivery_count_failed(struct delivery *delivery, const char *error_type, bool is_permanent,
+                           uint64_t items)
+{
+    struct delivery_shared *shared = delivery->shared;
+    struct counter *counter = shared->send_failed;
+    if (!counter) {
+        struct text labels = {0};
+        text_append(&labels, shared->failed_labels);
+        metrics_label(&labels, "error_type", error_type);
+        metrics_label(&labels, "error_permanent", is_permanent ? "true" : "false");
+        counter = failed_counter(shared, text_string(&labels));
+        text_deinit(&labels);
+    }
+    delivery_count(delivery, counter, items);
+}
+
+void delivery_record_size(struct delivery *delivery, struct batch *batch)
+{
+    struct delivery_shared *shared = delivery->shared;
+    unsigned worker = delivery->node->worker->index;
+    if (!shared->send_size)
+        return;
+    histogram_record(shared->send_size, worker, batch->items);
+    histogram_record(shared->send_bytes, worker, (double)batch_size(batch));
 }
 
 void delivery_log_dropped(const struct delivery *delivery, const char *why, const char *error,
@@ -241,7 +296,7 @@ static uint64_t give_up(struct delivery *delivery, struct list *list)
         uint32_t items = batch->items;
         lost += batch->receipt ? 0 : items;
         if (!node_refuse(delivery->node, batch, REFUSED_FAILED, &verdict))
-            delivery_count(delivery, delivery->shared->send_failed, items);
+            delivery_count_failed(delivery, "Shutdown", false, items);
     }
     return lost;
 }

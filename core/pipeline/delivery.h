@@ -37,8 +37,12 @@ struct delivery_shared {
     struct budget encoding;                         /* encoded data of the current attempts */
     _Atomic(const struct shipment *) encoding_next; /* first in line for room in `encoding` */
     struct metrics *metrics;
+    enum signal signal;
     struct counter *sent;
-    struct counter *send_failed;
+    struct counter *send_failed; /* NULL if metrics are detailed */
+    char *failed_labels;         /* then: without those of the error */
+    struct histogram *send_size; /* NULL unless metrics are detailed; of exporters with a queue */
+    struct histogram *send_bytes;
     struct gauge *in_flight;
     struct status_source backend; /* whether it takes data */
 };

@@ -112,7 +112,8 @@ static void fail(struct shipment *shipment, const char *why, const struct verdic
     uint32_t items = batch->items;
     bool acknowledged = !batch->receipt; /* by the queue */
     char error[400];
-    delivery_count(delivery, delivery->shared->send_failed, items);
+    delivery_count_failed(delivery, grpc_code_go_name(verdict->code),
+                          !verdict_is_retryable(verdict), items);
     describe(verdict, error, sizeof(error));
     if (node_refuse(delivery->node, batch, REFUSED_FAILED, verdict))
         log_info(delivery->node->component->label,
@@ -137,8 +138,10 @@ static void attempt(struct shipment *shipment)
         worker_set_timer(delivery->node->worker, &shipment->timer, ENCODING_WAIT_NS);
         return;
     }
-    if (shipment->first_attempt_ns == 0)
+    if (shipment->first_attempt_ns == 0) {
         shipment->first_attempt_ns = worker_now(delivery->node->worker);
+        delivery_record_size(delivery, shipment->batch);
+    }
     shipment->attempting = true;
     gauge_add(delivery->shared->in_flight, 1);
     node_begin_piece(delivery->node, shipment->batch, &piece);

@@ -29,6 +29,11 @@ static inline bool shipment_is_abandoned(const struct shipment *shipment)
 
 /* Counts items on the node's worker. */
 void delivery_count(struct delivery *delivery, struct counter *counter, uint64_t items);
+/* Counts items that were not sent. error_type: a gRPC code, or "Shutdown". */
+void delivery_count_failed(struct delivery *delivery, const char *error_type, bool is_permanent,
+                           uint64_t items);
+/* Records the size of a request before its first attempt. */
+void delivery_record_size(struct delivery *delivery, struct batch *batch);
 /* Logs that items are lost, because no sender will send them again. The reason is `why` followed
  * by `error`. */
 void delivery_log_dropped(const struct delivery *delivery, const char *why, const char *error,

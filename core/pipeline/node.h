@@ -25,6 +25,7 @@
 struct batch;
 struct component_type;
 struct config;
+struct counter;
 struct delivery;
 struct graph;
 struct metrics;
@@ -129,6 +130,8 @@ struct node {
     struct delivery *delivery; /* of an exporter that has one */
     struct queue *queue;       /* that of its delivery */
     _Atomic uint64_t items;    /* offered to it and not refused; as in struct outlet */
+    struct counter *incoming;  /* items, of processors: each offer counts; else NULL */
+    struct counter *outgoing;  /* items that a processor passed on; else NULL */
     bool draining;             /* at the end of the process, or because a reload has retired it */
     bool drained;
     bool stopping; /* those behind it are being stopped first */

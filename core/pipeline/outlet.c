@@ -56,11 +56,19 @@ static void forward(struct outlet *outlet, struct batch *batch)
         outlet_forward_reserved(outlet, batch);
 }
 
+static void count_passed(struct outlet *outlet, const struct batch *batch)
+{
+    const struct node *node = outlet->from;
+    node_count_items(&outlet->items, batch->items);
+    if (node->outgoing)
+        counter_add(node->outgoing, node->worker->index, batch->items);
+}
+
 void node_forward(struct node *node, struct batch *batch)
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker);
     struct outlet *outlet = &node->outlets[batch->signal];
-    node_count_items(&outlet->items, batch->items);
+    count_passed(outlet, batch);
     forward(outlet, batch);
 }
 
@@ -69,7 +77,7 @@ void node_forward_to(struct node *node, struct batch *batch, struct branch *cons
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker && count > 0);
     struct outlet *outlet = &node->outlets[batch->signal];
-    node_count_items(&outlet->items, batch->items);
+    count_passed(outlet, batch);
     if (outlet->stopped)
         batch_drop(batch, &verdict_shutting_down);
     else
@@ -169,7 +177,7 @@ bool outlet_is_idle(const struct outlet *outlet)
 
 static void give_up(struct outlet *outlet, struct kept *kept)
 {
-    if (kept->branch && fanout_is_accepted_elsewhere(kept->branch, kept->batch))
+    if (kept->branch && fanout_is_accepted_elsewhere(kept->batch))
         atomic_fetch_add(&outlet->from->component->process->lost_items, kept->batch->items);
     batch_drop(kept_take(kept), &verdict_shutting_down);
 }

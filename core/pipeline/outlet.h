@@ -15,6 +15,9 @@
  *   for five minutes, within its own limit (node.h). While a branch waits for room in its queue
  *   with block_on_overflow, the batch is not settled.
  *
+ * The last rule also holds for outlets behind a branch that forward the same batch with its
+ * receipt, as through a connector, whether they have one branch or several.
+ *
  * A batch whose sender still waits for the answer is never kept: the sender is refused if no branch
  * accepts it. With block_on_overflow, room is reserved in all such queues before any branch gets
  * the batch. The batch waits here for the room; its sender waits at most ROOM_WAIT_NS.

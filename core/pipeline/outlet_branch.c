@@ -33,7 +33,7 @@ static void on_later(struct timer *timer)
 
 static struct kept *keep(struct branch *branch, struct batch *batch, enum kept_reason reason)
 {
-    struct list *kept_of_part = fanout_kept_of(branch, batch);
+    struct list *kept_of_part = fanout_kept_of(batch);
     struct kept *kept = memory_zalloc(sizeof *kept);
     batch_compact(batch);
     kept->outlet = branch->outlet;
@@ -136,6 +136,8 @@ static void offer(struct branch *branch, struct batch *batch)
     struct worker_piece piece;
     batch_set_branch(batch, branch, &branch->users);
     node_count_items(&to->items, batch->items);
+    if (to->incoming)
+        counter_add(to->incoming, to->worker->index, batch->items);
     if (to->stopped) {
         node_refuse(to, batch, REFUSED_FULL, &verdict_shutting_down);
         return;
@@ -157,7 +159,7 @@ void branch_offer_in_order(struct branch *branch, struct batch *batch)
     }
     struct kept *kept = keep(branch, batch, KEPT_BEHIND);
     list_append(&branch->ready, &kept->link);
-    if (fanout_is_settled_elsewhere(branch, batch) && !charge_branch(kept))
+    if (fanout_is_settled_elsewhere(batch) && !charge_branch(kept))
         kept_lose(kept);
     else
         pace_pump(&branch->pace);
@@ -197,7 +199,7 @@ static void take_back(struct branch *branch, struct batch *batch, enum refusal r
     if (batch->refused_ns == 0)
         batch->refused_ns = outlet_worker(outlet)->now_ns;
     struct kept *kept = keep(branch, batch, reasons[refusal]);
-    if (fanout_is_settled_elsewhere(branch, batch) && !branch_keeps(kept))
+    if (fanout_is_settled_elsewhere(batch) && !branch_keeps(kept))
         kept_lose(kept);
     else if (refusal == REFUSED_FAILED)
         wait_alone(kept, verdict);

@@ -6,6 +6,7 @@
 
 /* A batch that went to several branches. */
 struct fanout {
+    struct list_link link; /* of its outer part's `inner`, while `outer` is such a part */
     struct outlet *outlet;
     struct receipt *outer;  /* NULL once it is settled */
     struct verdict refusal; /* verdict if no branch accepts it */
@@ -19,58 +20,63 @@ struct fanout {
         struct receipt receipt; /* first */
         struct fanout *fanout;
         struct branch *branch;
-        struct list kept;
-        bool refused; /* permanently */
-        bool counted; /* counted as lost */
+        struct list kept;  /* also by outlets behind the branch that forward the same batch */
+        struct list inner; /* fan-outs behind the branch */
+        bool refused;      /* permanently */
+        bool counted;      /* counted as lost */
     } parts[];
 };
 
 static void on_part_settled(struct receipt *receipt, const struct verdict *verdict);
 
-struct list *fanout_kept_of(const struct branch *branch, const struct batch *batch)
+/* Returns the part that the receipt is of. NULL if it is another kind of receipt. */
+static struct part *part_of(struct receipt *receipt)
 {
-    if (!batch->receipt || batch->receipt->on_settled != on_part_settled)
-        return NULL;
-    struct part *part = container_of(batch->receipt, struct part, receipt);
-    return part->branch == branch ? &part->kept : NULL;
+    bool is_part = receipt && receipt->on_settled == on_part_settled;
+    return is_part ? container_of(receipt, struct part, receipt) : NULL;
+}
+
+struct list *fanout_kept_of(const struct batch *batch)
+{
+    struct part *part = part_of(batch->receipt);
+    return part ? &part->kept : NULL;
 }
 
 /* What other branches did with a batch, or with the batches merged into it. */
 struct elsewhere {
-    const struct outlet *outlet;
     bool settled; /* another branch accepted each, and its receipt is settled */
     bool taken;   /* another branch accepted some */
 };
 
+/* A fan-out may stand behind a branch of another one; the other branches of both count. */
 static void look_elsewhere(const struct receipt *receipt, void *context)
 {
     struct elsewhere *elsewhere = context;
-    bool is_part = receipt->on_settled == on_part_settled;
-    const struct fanout *fanout =
-        is_part ? container_of(receipt, struct part, receipt)->fanout : NULL;
-    if (fanout && fanout->outlet != elsewhere->outlet)
-        fanout = NULL; /* of an outlet before this one, which passed it to one branch here */
-    elsewhere->settled &= fanout && !fanout->outer;
-    elsewhere->taken |= fanout && fanout->taken;
+    bool settled = false;
+    while (receipt && receipt->on_settled == on_part_settled) {
+        const struct fanout *fanout = container_of(receipt, const struct part, receipt)->fanout;
+        settled |= !fanout->outer;
+        elsewhere->taken |= fanout->taken;
+        receipt = fanout->outer;
+    }
+    elsewhere->settled &= settled;
 }
 
-static struct elsewhere elsewhere_of(const struct branch *branch, const struct batch *batch)
+static struct elsewhere elsewhere_of(const struct batch *batch)
 {
-    struct elsewhere elsewhere = {.outlet = branch->outlet,
-                                  .settled = branch->outlet->fanouts > 0 && batch->receipt};
-    if (elsewhere.settled)
-        receipt_visit(batch->receipt, look_elsewhere, &elsewhere);
+    struct elsewhere elsewhere = {.settled = batch->receipt != NULL};
+    receipt_visit(batch->receipt, look_elsewhere, &elsewhere);
     return elsewhere;
 }
 
-bool fanout_is_settled_elsewhere(const struct branch *branch, const struct batch *batch)
+bool fanout_is_settled_elsewhere(const struct batch *batch)
 {
-    return elsewhere_of(branch, batch).settled;
+    return elsewhere_of(batch).settled;
 }
 
-bool fanout_is_accepted_elsewhere(const struct branch *branch, const struct batch *batch)
+bool fanout_is_accepted_elsewhere(const struct batch *batch)
 {
-    struct elsewhere elsewhere = elsewhere_of(branch, batch);
+    struct elsewhere elsewhere = elsewhere_of(batch);
     return elsewhere.settled || elsewhere.taken;
 }
 
@@ -90,6 +96,14 @@ static void count_lost_parts(struct fanout *fanout)
     }
 }
 
+/* Call before `outer` is settled: the outer part may not exist afterwards. */
+static void leave_outer(struct fanout *fanout)
+{
+    if (fanout->link.list)
+        list_remove(fanout->link.list, &fanout->link);
+    fanout->outer = NULL;
+}
+
 static void fanout_release(struct fanout *fanout)
 {
     assert(fanout->open > 0);
@@ -101,6 +115,7 @@ static void fanout_release(struct fanout *fanout)
     if (!fanout->taken && !fanout->acknowledged)
         outlet_log_rejected(fanout->outlet, &fanout->refusal, fanout->items);
     fanout->outlet->fanouts--;
+    leave_outer(fanout);
     for (size_t i = 0; i < fanout->part_count; i++)
         fanout->parts[i].branch->users--;
     free(fanout);
@@ -119,13 +134,53 @@ static bool waits_for_queue(const struct kept *kept)
     return kept->reason == KEPT_BLOCKED || (kept->reason == KEPT_BEHIND && queue && queue->blocks);
 }
 
+static bool is_blocked(const struct fanout *fanout);
+
+static bool is_part_blocked(const struct part *part)
+{
+    for (struct list_link *link = part->kept.first; link; link = link->next)
+        if (waits_for_queue(container_of(link, struct kept, part)))
+            return true;
+    for (struct list_link *link = part->inner.first; link; link = link->next)
+        if (is_blocked(container_of(link, struct fanout, link)))
+            return true;
+    return false;
+}
+
 static bool is_blocked(const struct fanout *fanout)
 {
     for (size_t i = 0; i < fanout->part_count; i++)
-        for (struct list_link *link = fanout->parts[i].kept.first; link; link = link->next)
-            if (waits_for_queue(container_of(link, struct kept, part)))
-                return true;
+        if (is_part_blocked(&fanout->parts[i]))
+            return true;
     return false;
+}
+
+static void charge_branches(struct fanout *fanout);
+
+static void charge_part(struct part *part)
+{
+    struct list_link *link, *next;
+    for (link = part->kept.first; link; link = next) {
+        struct kept *kept = container_of(link, struct kept, part);
+        next = link->next;
+        if (!kept->charged && !branch_keeps(kept))
+            kept_lose(kept);
+    }
+    for (link = part->inner.first; link; link = next) {
+        struct fanout *inner = container_of(link, struct fanout, link);
+        inner->open++; /* keeps `inner` and its place in the list */
+        charge_branches(inner);
+        next = link->next;
+        fanout_release(inner);
+    }
+}
+
+/* Charges each branch for the batches that are kept for it, or loses them. */
+static void charge_branches(struct fanout *fanout)
+{
+    assert(fanout->open > 0);
+    for (size_t i = 0; i < fanout->part_count; i++)
+        charge_part(&fanout->parts[i]);
 }
 
 /* Settles the receipt of an acknowledged batch that one branch accepted: from now on each branch
@@ -133,20 +188,23 @@ static bool is_blocked(const struct fanout *fanout)
  * block_on_overflow. The caller has not released its part yet. */
 static void end_common_part(struct fanout *fanout)
 {
-    assert(fanout->taken && fanout->acknowledged);
-    struct receipt *outer = fanout->outer;
-    if (!outer || fanout->offering || is_blocked(fanout))
-        return;
     assert(fanout->open > 0);
-    fanout->outer = NULL;
-    for (size_t i = 0; i < fanout->part_count; i++)
-        for (struct list_link *link = fanout->parts[i].kept.first, *next; link; link = next) {
-            struct kept *kept = container_of(link, struct kept, part);
-            next = link->next;
-            if (!branch_keeps(kept))
-                kept_lose(kept);
-        }
+    struct receipt *outer = fanout->outer;
+    bool is_common = outer && fanout->taken && fanout->acknowledged;
+    if (!is_common || fanout->offering || is_blocked(fanout))
+        return;
+    leave_outer(fanout);
+    charge_branches(fanout);
     receipt_settle(outer, &verdict_ok);
+}
+
+/* The same for this fan-out and those that it stands behind: a part of it may be what they waited
+ * for. */
+static void end_common_parts(struct fanout *fanout)
+{
+    end_common_part(fanout);
+    for (struct part *part = part_of(fanout->outer); part; part = part_of(part->fanout->outer))
+        end_common_part(part->fanout);
 }
 
 /* A retryable refusal outweighs a permanent one: one branch may accept the batch later. */
@@ -171,8 +229,7 @@ static void on_part_settled(struct receipt *receipt, const struct verdict *verdi
     }
     if (fanout->taken)
         count_lost_parts(fanout);
-    if (fanout->taken && fanout->acknowledged)
-        end_common_part(fanout);
+    end_common_parts(fanout);
     fanout_release(fanout);
 }
 
@@ -204,6 +261,8 @@ static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batc
         part->branch = branches[i];
         part->branch->users++;
     }
+    if (part_of(fanout->outer))
+        list_append(&part_of(fanout->outer)->inner, &fanout->link);
     outlet->fanouts++;
     return fanout;
 }
@@ -226,7 +285,6 @@ void fanout_forward(struct outlet *outlet, struct batch *batch, struct branch *c
     }
     assert(fanout->open > 0); /* the one of fanout_forward */
     fanout->offering = false;
-    if (fanout->taken && fanout->acknowledged)
-        end_common_part(fanout);
+    end_common_parts(fanout);
     fanout_release(fanout);
 }

@@ -72,15 +72,15 @@ void kept_lose(struct kept *kept);
 /* Passes the batch to several branches of the outlet. */
 void fanout_forward(struct outlet *outlet, struct batch *batch, struct branch *const *branches,
                     size_t count);
-/* Returns the list of kept batches of the branch's part. NULL if the outlet has one branch, or
- * if the batch was merged from several. */
-struct list *fanout_kept_of(const struct branch *branch, const struct batch *batch);
-/* Whether another branch accepted the batch and its receipt is settled, so that this branch
- * alone is responsible for its part. */
-bool fanout_is_settled_elsewhere(const struct branch *branch, const struct batch *batch);
+/* Returns the list of kept batches of the part that the batch belongs to, that of the last fan-out
+ * on its way. NULL if it went through none, or if it was merged from several. */
+struct list *fanout_kept_of(const struct batch *batch);
+/* Whether another branch of a fan-out on the batch's way accepted it and the receipt is settled, so
+ * that the branch that has it now is responsible for it alone. */
+bool fanout_is_settled_elsewhere(const struct batch *batch);
 /* Whether another branch accepted some of the batch. The caller must then count and log the rest
  * if it is lost. */
-bool fanout_is_accepted_elsewhere(const struct branch *branch, const struct batch *batch);
+bool fanout_is_accepted_elsewhere(const struct batch *batch);
 
 /* ---- outlet_room.c ---- */
 

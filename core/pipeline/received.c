@@ -14,9 +14,10 @@ void received_counters_init(struct received_counters *counters, const struct com
                             const char *transport, enum signal signal)
 {
     struct metrics *metrics = receiver->process->metrics;
-    char accepted[64], refused[64];
+    char accepted[64], refused[64], failed[64];
     snprintf(accepted, sizeof accepted, "otelcol_receiver_accepted_%s", signal_item_name(signal));
     snprintf(refused, sizeof refused, "otelcol_receiver_refused_%s", signal_item_name(signal));
+    snprintf(failed, sizeof failed, "otelcol_receiver_failed_%s", signal_item_name(signal));
     struct text labels = {0};
     metrics_label(&labels, "receiver", receiver->id);
     metrics_label(&labels, "transport", transport);
@@ -25,6 +26,9 @@ void received_counters_init(struct received_counters *counters, const struct com
     counters->refused =
         metrics_counter(metrics, refused, "Items that could not be pushed into the pipeline.",
                         text_string(&labels));
+    /* Always 0, as in the Collector unless a feature gate splits `refused`. */
+    metrics_counter(metrics, failed, "Items that failed because of an error of the receiver.",
+                    text_string(&labels));
     metrics_label(&labels, "signal", signal_name(signal));
     counters->invalid =
         metrics_counter(metrics, "profcol_receiver_invalid_requests",

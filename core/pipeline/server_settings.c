@@ -302,7 +302,8 @@ static struct server_options common_options(struct process *process, const char 
     return (struct server_options){.label = label,
                                    .budget = process->budget,
                                    .accounts = process->accounts,
-                                   .metrics = process->metrics};
+                                   .metrics = process->metrics,
+                                   .measures_requests = metrics_are_detailed(process->metrics)};
 }
 
 /* 0 stands for gRPC's default, and times below a second for a second. */

@@ -72,6 +72,7 @@ struct batch_node {
     uint32_t shard_count, shard_capacity;
     struct profiles_merge *merge; /* for profiles */
     struct histogram *send_size;
+    struct histogram *send_bytes; /* NULL unless metrics are detailed */
     struct counter *size_triggers;
     struct counter *timeout_triggers;
     struct counter *refused; /* items refused on arrival */

@@ -17,6 +17,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
+#include "core/pipeline/size_histogram.h"
 #include "processors/batch/batch_node.h"
 #include "processors/batch/batch_sending.h"
 #include "processors/batch/held_requests.h"
@@ -159,18 +160,18 @@ static struct counter *make_item_counter(struct node *node, const char *what, co
 
 static bool batch_node_start(struct node *base, struct error *err)
 {
-    static const double bounds[] = {10,   25,    50,    75,    100,   250,   500,  750,
-                                    1000, 2000,  3000,  4000,  5000,  6000,  7000, 8000,
-                                    9000, 10000, 20000, 30000, 50000, 100000};
     (void)err;
     struct batch_node *node = container_of(base, struct batch_node, node);
     assert(!node->merge && node->shard_count == 0);
     struct metrics *metrics = base->component->process->metrics;
     struct text labels = {0};
     metrics_label(&labels, "processor", base->component->id);
-    node->send_size = metrics_histogram(metrics, "otelcol_processor_batch_batch_send_size",
-                                        "Number of units in the batch.", text_string(&labels),
-                                        bounds, sizeof bounds / sizeof bounds[0]);
+    node->send_size = size_histogram_items(metrics, "otelcol_processor_batch_batch_send_size",
+                                           "Number of units in the batch.", text_string(&labels));
+    if (metrics_are_detailed(metrics))
+        node->send_bytes =
+            size_histogram_bytes(metrics, "otelcol_processor_batch_batch_send_size_bytes",
+                                 "Number of bytes in batch that was sent.", text_string(&labels));
     node->cardinality = metrics_gauge(
         metrics, "otelcol_processor_batch_metadata_cardinality",
         "Number of distinct metadata value combinations being processed.", text_string(&labels));

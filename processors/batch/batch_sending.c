@@ -82,6 +82,8 @@ static void send_batch(struct shard *shard)
     sent->held_bytes = batch_memory(batch) + HOLDING_BYTES;
     budget_charge(batch_node_held(node), sent->held_bytes);
     histogram_record(node->send_size, worker, batch->items);
+    if (node->send_bytes)
+        histogram_record(node->send_bytes, worker, (double)batch_size(batch));
     counter_add(shard->by_timeout ? node->timeout_triggers : node->size_triggers, worker, 1);
     offer_send(&sent->offer, &shard->offers, batch, sent->senders.were_told_success,
                on_batch_settled);

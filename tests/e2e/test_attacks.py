@@ -334,6 +334,16 @@ class CrowdsTest(unittest.TestCase):
                     self.assertTrue(connection.recv(4096).startswith(b"HTTP/1.1 404"))
                     connection.close()
 
+    def test_a_full_listener_says_so(self):
+        with server.Profcol(FLOODED.replace("http: {endpoint", "http: {max_connections: 3, endpoint")) as profcol:
+            crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(4)]
+            profcol.wait_for_log(r"max_connections is reached \(3\): new clients wait")
+            crowd[0].close()
+            crowd[3].sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.assertTrue(crowd[3].recv(4096).startswith(b"HTTP/1.1 404"))
+            for connection in crowd:
+                connection.close()
+
     def test_connections_of_one_address(self):
         limit = "max_connections_per_ip: 5, endpoint"
         with server.Profcol(FLOODED.replace("endpoint", limit)) as profcol:

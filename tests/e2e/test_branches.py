@@ -37,6 +37,14 @@ class DeadBranchTest(unittest.TestCase):
             with self.subTest(list(processors)):
                 self.check(branches.dead_pipeline(processors))
 
+    def test_behind_forward(self):
+        """Nothing piles up before a dead backend behind connectors: it loses what it has no room for."""
+        for levels in (1, 2):
+            with self.subTest(levels=levels):
+                outcome, kept = branches.dead_backend_behind_forward(levels)
+                self.check(outcome)
+                self.assertFalse(kept)
+
     def test_behind_join_and_batch(self):
         self.check(branches.dead_backend_behind_join())
 

@@ -192,7 +192,7 @@ class ExamplesTest(unittest.TestCase):
     def test_the_built_in_configuration(self):
         with tempfile.TemporaryDirectory() as directory:
             ports = [server.free_port() for _ in range(3)]
-            reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {ports[2]}, without_type_suffix: true}}}}}}}}"
+            reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {ports[2]}}}}}}}}}"
             with open(os.path.join(directory, "log"), "w+", encoding="utf-8") as log:
                 process = subprocess.Popen(
                     [PROFCOL, "--set", f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{ports[0]}",

@@ -146,3 +146,31 @@ def dead_backend_behind_join(binary=None):
             code = profcol.stop()
         arrived = span_names(healthy) + sample_values(healthy)
     return Outcome(2 * ITEMS, sender.accepted, sender.refusals, arrived, code)
+
+
+BEHIND_FORWARD = """
+connectors: {forward: , forward/2: }
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [batch], exporters: [otlp_http/healthy, forward]}
+    traces/forward: {receivers: [forward], exporters: [LAST]}
+"""
+
+
+def dead_backend_behind_forward(levels=1, binary=None):
+    """The dead backend stands behind one connector or two. Return the outcome, and how many requests were kept."""
+    with backend.Backend("http") as healthy, DeadBackend() as dead:
+        text = config(two_exporters("http", healthy, dead), {"batch": ONE_EACH}).partition("service:")[0]
+        text += BEHIND_FORWARD.replace("LAST", "otlp_http/dead" if levels == 1 else "forward/2")
+        if levels == 1:
+            text = text.replace(", forward/2: ", "")
+        else:
+            text += "    traces/last: {receivers: [forward/2], exporters: [otlp_http/dead]}\n"
+        with server.Profcol(text, binary=binary, arguments=DRAIN, expect_exit=None) as profcol:
+            sender = Client(profcol)
+            for number in range(ITEMS):
+                sender.send("grpc", span(number))
+            healthy.wait_for_items("traces", ITEMS)
+            kept = profcol.metric("profcol_branch_kept_requests", to="exporter otlp_http/dead")
+            code = profcol.stop()
+        return Outcome(ITEMS, sender.accepted, sender.refusals, span_names(healthy), code), kept

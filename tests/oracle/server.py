@@ -123,7 +123,7 @@ class Profcol:
         self.exit_code = None
         arguments = self.arguments
         if self.own_metrics:
-            reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {self.ports['metrics']}, without_type_suffix: true}}}}}}}}"
+            reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {self.ports['metrics']}}}}}}}}}"
             arguments = ["--set", f"service.telemetry.metrics.readers=[{reader}]", *arguments]
         with open(self.directory / "out", "wb") as out, open(self.directory / "err", "wb") as err:
             self.process = subprocess.Popen(

@@ -3,6 +3,7 @@
 #include "config/sections.h"
 
 #include "core/base/log.h"
+#include "core/base/metrics.h"
 
 #include <string.h>
 
@@ -317,27 +318,45 @@ static const struct {
     const char *warnings;
     struct config_telemetry expected;
 } telemetry[] = {
-    {"{}", "", {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}}},
-    {"", "", {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}}},
+    {"{}",
+     "",
+     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
+    {"",
+     "",
+     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
     {"{logs: {level: DEBUG, encoding: json}}",
      "",
-     {LOG_DEBUG, LOG_JSON, true, "localhost", 8888, true, true, true, NULL, {0}}},
+     {LOG_DEBUG, LOG_JSON, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
     {"{metrics: {level: none}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, false, "localhost", 8888, true, true, true, NULL, {0}}},
+     {LOG_INFO, LOG_CONSOLE, false, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NONE}},
     {"{metrics: {readers: []}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, false, NULL, 0, false, false, false, NULL, {0}}},
+     {LOG_INFO, LOG_CONSOLE, false, NULL, 0, false, false, false, NULL, {0}, METRICS_NORMAL}},
     {"{metrics: {level: detailed, readers: [{pull: {exporter: {prometheus: {host: 0.0.0.0, port: "
      "9}}}}]}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, true, "0.0.0.0", 9, false, false, false, NULL, {0}}},
+     {LOG_INFO, LOG_CONSOLE, true, "0.0.0.0", 9, true, true, true, NULL, {0}, METRICS_DETAILED}},
+    {"{metrics: {readers: [{pull: {exporter: {prometheus: {without_type_suffix: false, "
+     "without_scope_info: false}}}}]}}",
+     "",
+     {LOG_INFO,
+      LOG_CONSOLE,
+      true,
+      "localhost",
+      8888,
+      true,
+      false,
+      false,
+      NULL,
+      {0},
+      METRICS_NORMAL}},
     {"{metrics: {readers: [{periodic: {interval: 5}}, {pull: {exporter: {prometheus: "
      "{without_units: true}}}}]}}",
      "t.yaml:8:26: warning: service::telemetry::metrics::readers::0::periodic: is accepted but has "
      "no effect in "
      "profcol\n",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, false, false, NULL, {0}}},
+     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
     {"{resource: {service.name: x}, traces: {level: basic, processors: [1]}, logs: "
      "{initial_fields: {a: b}, "
      "sampling: {tick: 1s}}}",
@@ -349,7 +368,7 @@ static const struct {
      "effect in profcol\n"
      "t.yaml:8:117: warning: service::telemetry::logs::sampling::tick: is accepted but has no "
      "effect in profcol\n",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}}},
+     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
 };
 
 static void telemetry_is_the_collectors(void **state)
@@ -373,6 +392,7 @@ static void telemetry_is_the_collectors(void **state)
                          expected->metrics_without_type_suffix);
         assert_int_equal(config->telemetry.metrics_without_scope_info,
                          expected->metrics_without_scope_info);
+        assert_int_equal(config->telemetry.metrics_level, expected->metrics_level);
         config_free(config);
         text_deinit(&yaml);
         text_deinit(&report);

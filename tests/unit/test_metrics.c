@@ -18,7 +18,7 @@ static const double bounds[] = {1, 2.5, 1000000};
 static void assert_page(struct metrics *metrics, const char *expected)
 {
     struct text page = {0};
-    metrics_write(metrics, false, &page);
+    metrics_write(metrics, 0, &page);
     assert_string_equal(text_string(&page), expected);
     text_deinit(&page);
 }
@@ -88,7 +88,7 @@ static void counters_get_their_type_suffix_where_asked(void **state)
     counter_add(metrics_counter(metrics, "seen_total", "T.", ""), 0, 4);
     gauge_set(metrics_gauge(metrics, "size", "G.", ""), 5);
     struct text page = {0};
-    metrics_write(metrics, true, &page);
+    metrics_write(metrics, METRICS_SUFFIXES, &page);
     assert_string_equal(text_string(&page), "# HELP seen_total T.\n# TYPE seen_total counter\n"
                                             "seen_total 4\n"
                                             "# HELP sent_total S.\n# TYPE sent_total counter\n"
@@ -97,6 +97,99 @@ static void counters_get_their_type_suffix_where_asked(void **state)
                                             "size 5\n");
     text_deinit(&page);
     metrics_free(metrics);
+}
+
+static void suffixes_and_scopes_are_the_collectors(void **state)
+{
+    (void)state;
+    struct metrics *metrics = metrics_new(1);
+    double number = 7;
+    metrics_counter_from(metrics, "otelcol_process_uptime", "U.", "", read_number, &number);
+    gauge_set(metrics_gauge(metrics, "otelcol_process_memory_rss", "R.", ""), 1);
+    gauge_set(metrics_gauge(metrics, "profcol_size_bytes", "S.", "k=\"v\""), 2);
+    gauge_set(metrics_gauge(metrics, "target_info", "T.", ""), 1);
+    struct text page = {0};
+    metrics_write(metrics, METRICS_SUFFIXES | METRICS_SCOPES, &page);
+#define SCOPE(name)                                                                                \
+    "otel_scope_name=\"" name "\",otel_scope_schema_url=\"\",otel_scope_version=\"\""
+    assert_string_equal(
+        text_string(&page),
+        "# HELP otelcol_process_memory_rss_bytes R.\n"
+        "# TYPE otelcol_process_memory_rss_bytes gauge\n"
+        "otelcol_process_memory_rss_bytes{" SCOPE(
+            "go.opentelemetry.io/collector/"
+            "service") "} 1\n"
+                       "# HELP "
+                       "otelcol_process_"
+                       "uptime_seconds_total "
+                       "U.\n"
+                       "# TYPE "
+                       "otelcol_process_"
+                       "uptime_seconds_total "
+                       "counter\n"
+                       "otelcol_process_"
+                       "uptime_seconds_"
+                       "total{" SCOPE(
+                           "go.opentelemetry."
+                           "io/collector/"
+                           "service") "} 7\n"
+                                      "# "
+                                      "HELP "
+                                      "profco"
+                                      "l_"
+                                      "size_"
+                                      "bytes "
+                                      "S.\n# "
+                                      "TYPE "
+                                      "profco"
+                                      "l_"
+                                      "size_"
+                                      "bytes "
+                                      "gauge"
+                                      "\n"
+                                      "profco"
+                                      "l_"
+                                      "size_"
+                                      "bytes{"
+                                      "k="
+                                      "\"v\""
+                                      "," SCOPE(
+                                          "pr"
+                                          "of"
+                                          "co"
+                                          "l") "} 2\n"
+                                               "# HELP target_info T.\n# TYPE target_info gauge\n"
+                                               "target_info 1\n");
+#undef SCOPE
+    text_deinit(&page);
+    metrics_free(metrics);
+}
+
+static void levels_leave_metrics_out(void **state)
+{
+    (void)state;
+    static const struct {
+        enum metrics_level level;
+        const char *page;
+    } cases[] = {
+#define HEAD(name, labels) "# HELP " name " H.\n# TYPE " name " counter\n" name labels " 0\n"
+        {METRICS_BASIC, HEAD("otelcol_exporter_sent_spans", "")},
+        {METRICS_NORMAL, HEAD("otelcol_exporter_sent_spans", "")
+                             HEAD("otelcol_processor_batch_timeout_trigger_send", "")},
+        {METRICS_DETAILED, HEAD("http_requests", "") HEAD("otelcol_exporter_sent_spans", "")
+                               HEAD("otelcol_processor_batch_timeout_trigger_send", "")},
+#undef HEAD
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct metrics *metrics = metrics_new(1);
+        metrics_set_level(metrics, cases[i].level);
+        metrics_counter(metrics, "http_requests", "H.", "");
+        metrics_counter(metrics, "otelcol_exporter_sent_spans", "H.", "");
+        metrics_counter(metrics, "otelcol_processor_batch_timeout_trigger_send", "H.", "");
+        assert_int_equal(metrics_are_detailed(metrics), cases[i].level == METRICS_DETAILED);
+        assert_page(metrics, cases[i].page);
+        metrics_free(metrics);
+    }
 }
 
 static void labels_of_histograms_stand_before_le(void **state)
@@ -187,7 +280,7 @@ static void many_families_are_found(void **state)
         counter_add(metrics_counter(metrics, name, "M.", ""), 0, i * 37 % 200);
     }
     struct text page = {0};
-    metrics_write(metrics, false, &page);
+    metrics_write(metrics, 0, &page);
     const char *at = text_string(&page);
     for (int i = 0; i < 200; i++) {
         char line[32];
@@ -234,7 +327,7 @@ static void adding_and_printing_at_once_loses_nothing(void **state)
     }
     for (int i = 0; i < 50; i++) {
         struct text page = {0};
-        metrics_write(metrics, false, &page);
+        metrics_write(metrics, 0, &page);
         text_deinit(&page);
     }
     for (int i = 0; i < THREADS; i++)
@@ -257,6 +350,8 @@ int main(void)
         cmocka_unit_test(the_page_is_sorted_and_complete),
         cmocka_unit_test(a_newer_gauge_replaces_an_older_one_until_it_goes),
         cmocka_unit_test(counters_get_their_type_suffix_where_asked),
+        cmocka_unit_test(suffixes_and_scopes_are_the_collectors),
+        cmocka_unit_test(levels_leave_metrics_out),
         cmocka_unit_test(labels_of_histograms_stand_before_le),
         cmocka_unit_test(the_same_name_and_labels_are_the_same_series),
         cmocka_unit_test(labels_are_escaped),

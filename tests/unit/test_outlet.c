@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-extern const struct component_type batch_processor_type, spanjoin_processor_type;
+extern const struct component_type batch_processor_type, spanjoin_processor_type,
+    forward_connector_type;
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
@@ -311,6 +312,7 @@ static void begin_within(size_t budget, const char *yaml)
                                                       &batch_processor_type.config,
                                                       &spanjoin_processor_type.config,
                                                       &backend_type.config,
+                                                      &forward_connector_type.config,
                                                       &sink_type.config,
                                                       NULL};
     graph_bench_init(&bench, 1, false);
@@ -408,9 +410,42 @@ static double overflow_of(const char *id)
     return graph_bench_metric(&bench, "otelcol_exporter_enqueue_failed_spans", labels);
 }
 
+static double items_of(const char *id, const char *direction)
+{
+    char name[80], labels[120];
+    snprintf(name, sizeof name, "otelcol_processor_%s_items", direction);
+    snprintf(labels, sizeof labels, "processor=\"%s\",otel_signal=\"traces\"", id);
+    return graph_bench_metric(&bench, name, labels);
+}
+
 static size_t held_bytes(const char *id)
 {
     return budget_used(&backend(id)->node.component->held[SIGNAL_TRACES]);
+}
+
+/* ---- the items of processors ---- */
+
+/* Several nodes of one processor count together. What the next component refuses has passed the
+ * processor; what a processor holds has not. */
+static void items_of_processors_are_counted(void **state)
+{
+    (void)state;
+    begin(COMPONENTS
+          "exporters: {sink: }\n"
+          "service: {pipelines: {" PIPELINE("traces", "pass, holder", "sink") ", " PIPELINE(
+              "traces/b", "pass", "sink") "}}\n");
+    assert_int_equal(items_of("pass", "incoming"), 0);
+    holder()->is_patient = true;
+    refuse_with(sink("sink"), REFUSED_FULL, later);
+    send_some(3);
+    assert_int_equal(items_of("pass", "incoming"), 12);
+    assert_int_equal(items_of("pass", "outgoing"), 12);
+    assert_int_equal(items_of("holder", "incoming"), 6);
+    assert_int_equal(items_of("holder", "outgoing"), 2);
+    take_all(sink("sink"));
+    advance(10 * SECOND);
+    assert_int_equal(items_of("holder", "outgoing"), 6);
+    finish();
 }
 
 /* ---- order and waiting ---- */
@@ -766,6 +801,117 @@ static void fan_outs_stand_one_behind_the_other(void **state)
         assert_int_equal(lost_by("processor pass", "exporter sink/b"), cases[i].lost_by_b);
         assert_int_equal(lost_by("processor pass", "exporter sink/d"), cases[i].lost_by_d);
         finish();
+    }
+}
+
+/* ---- behind a connector ---- */
+
+/* PIPELINES: those behind `forward`, which is a branch beside sink/a. */
+#define BEHIND_FORWARD(BRANCHES, PIPELINES)                                                        \
+    COMPONENTS                                                                                     \
+    "exporters: {sink/a: , sink/b: , sink/c: }\nconnectors: {forward: , forward/2: }\n"            \
+    "service: {pipelines: {" PIPELINE("traces", "holder", BRANCHES) ", " PIPELINES "}}\n"
+#define BEHIND(ID, CONNECTOR, EXPORTERS)                                                           \
+    ID ": {receivers: [" CONNECTOR "], exporters: [" EXPORTERS "]}"
+
+static const char *const behind_forward[] = {
+    BEHIND_FORWARD("sink/a, forward", BEHIND("traces/b", "forward", "sink/b") ", " BEHIND(
+                                          "traces/c", "forward", "sink/c")),
+    BEHIND_FORWARD("forward, sink/a", BEHIND("traces/b", "forward", "forward/2") ", " BEHIND(
+                                          "traces/c", "forward/2", "sink/b, sink/c")),
+    BEHIND_FORWARD("forward, sink/a",
+                   BEHIND("traces/b", "forward",
+                          "forward/2, sink/c") ", " BEHIND("traces/c", "forward/2", "sink/b")),
+};
+
+static double kept_requests(void)
+{
+    static const char *const labels[] = {
+        "from=\"connector forward\",to=\"exporter sink/b\"",
+        "from=\"connector forward\",to=\"exporter sink/c\"",
+        "from=\"connector forward/2\",to=\"exporter sink/b\"",
+        "from=\"connector forward/2\",to=\"exporter sink/c\"",
+    };
+    double kept = 0;
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
+        kept += graph_bench_metric(&bench, "profcol_branch_kept_requests", labels[i]);
+    return kept;
+}
+
+/* What is full behind forward loses what a branch beside forward accepted. */
+static void a_full_one_behind_forward_loses_what_another_took(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof behind_forward / sizeof behind_forward[0]; i++) {
+        begin(behind_forward[i]);
+        refuse_with(sink("sink/b"), REFUSED_FULL, later);
+        refuse_with(sink("sink/c"), REFUSED_FULL, later);
+        send_some(3);
+        assert_int_equal(holder()->taken, 3);
+        assert_int_equal(kept_requests(), 0);
+        assert_int_equal(lost_by("processor holder", "connector forward"), 6);
+        finish();
+    }
+}
+
+/* It is kept while no branch accepted it, and lost as soon as one does. */
+static void what_none_takes_is_kept_behind_forward(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof behind_forward / sizeof behind_forward[0]; i++) {
+        begin(behind_forward[i]);
+        refuse_with(sink("sink/a"), REFUSED_FULL, later);
+        refuse_with(sink("sink/b"), REFUSED_FULL, later);
+        refuse_with(sink("sink/c"), REFUSED_FULL, later);
+        send_some(3);
+        advance(SECOND);
+        assert_int_equal(holder()->settled, 0);
+        assert_int_equal(kept_requests(), 6);
+        take_all(sink("sink/a"));
+        advance(SECOND);
+        assert_int_equal(holder()->taken, 3);
+        assert_int_equal(kept_requests(), 0);
+        assert_int_equal(lost_by("processor holder", "connector forward"), 6);
+        finish();
+    }
+}
+
+/* While one behind forward has block_on_overflow, nothing is settled. */
+static void a_blocked_one_behind_forward_is_waited_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof behind_forward / sizeof behind_forward[0]; i++) {
+        begin(behind_forward[i]);
+        refuse_with(sink("sink/b"), REFUSED_BLOCKED, later);
+        refuse_with(sink("sink/c"), REFUSED_FAILED, later);
+        send_some(1);
+        advance(SECOND);
+        assert_int_equal(holder()->settled, 0);
+        refuse_with(sink("sink/b"), REFUSED_FULL, never);
+        advance(SECOND);
+        assert_int_equal(holder()->taken, 1);
+        assert_int_equal(kept_requests(), 1); /* sink/c, charged to it */
+        assert_true(budget_used(&sink("sink/c")->node.component->held[SIGNAL_TRACES]) > 0);
+        take_all(sink("sink/c"));
+        advance(10 * SECOND);
+        assert_int_equal(kept_requests(), 0);
+        finish();
+    }
+}
+
+/* What was accepted elsewhere and is still kept behind forward at the stop is lost. */
+static void what_the_stop_finds_behind_forward_is_counted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof behind_forward / sizeof behind_forward[0]; i++) {
+        begin(behind_forward[i]);
+        refuse_with(sink("sink/b"), REFUSED_FAILED, later);
+        send_some(3);
+        assert_int_equal(holder()->taken, 3);
+        assert_int_equal(kept_requests(), 3);
+        graph_bench_stop(&bench);
+        assert_int_equal(lost_items(), 6);
+        graph_bench_end(&bench);
     }
 }
 
@@ -1252,6 +1398,7 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_of_processors_are_counted),
         cmocka_unit_test(what_finds_no_room_keeps_its_place),
         cmocka_unit_test(what_failed_is_overtaken),
         cmocka_unit_test(what_one_branch_refuses_the_others_get),
@@ -1269,6 +1416,10 @@ int main(void)
         cmocka_unit_test(nobody_has_to_wait_for_an_answer),
         cmocka_unit_test(a_node_that_stands_twice_gets_it_twice),
         cmocka_unit_test(fan_outs_stand_one_behind_the_other),
+        cmocka_unit_test(a_full_one_behind_forward_loses_what_another_took),
+        cmocka_unit_test(what_none_takes_is_kept_behind_forward),
+        cmocka_unit_test(a_blocked_one_behind_forward_is_waited_for),
+        cmocka_unit_test(what_the_stop_finds_behind_forward_is_counted),
         cmocka_unit_test(nobody_gets_it_before_all_have_room),
         cmocka_unit_test(room_is_kept_for_what_a_job_works_on),
         cmocka_unit_test(a_sender_waits_five_seconds),

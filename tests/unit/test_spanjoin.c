@@ -1430,7 +1430,7 @@ static void test_lag_has_both_signs(void **state)
     wait_s(&join, 3);
     send_span(&join, TRACE, SPAN_B, "second");
     struct text out = {0};
-    metrics_write(join.fixture.process.metrics, false, &out);
+    metrics_write(join.fixture.process.metrics, 0, &out);
     assert_non_null(
         strstr(text_string(&out), "profcol_spanjoin_lag_seconds_sum{spanjoin=\"spanjoin\"} 1\n"));
     assert_non_null(

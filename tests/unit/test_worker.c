@@ -466,7 +466,7 @@ static void on_after(struct worker *worker, struct post *post)
 static double measured(struct metrics *metrics, const char *bucket)
 {
     struct text page = {0};
-    metrics_write(metrics, true, &page);
+    metrics_write(metrics, 0, &page);
     const char *line = strstr(text_string(&page), bucket);
     double value = line ? strtod(line + strlen(bucket), NULL) : -1;
     text_deinit(&page);
