@@ -3,6 +3,7 @@
  *
  * Commands, options and exit codes are those of the Collector (0: success, 1: any error).
  */
+#include "config/diff.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
@@ -23,6 +24,7 @@ static const char usage[] =
     "Usage:\n"
     "  profcol [options]               run; without --config, with the built-in configuration\n"
     "  profcol validate [options]      check a configuration and exit\n"
+    "  profcol validate --diff OLD NEW say what a reload from one configuration to the other does\n"
     "  profcol print-config [options]  print the configuration with all defaults, secrets masked\n"
     "  profcol components              list the built-in components\n"
     "  profcol reference               print the configuration reference (Markdown)\n"
@@ -39,6 +41,9 @@ static const char usage[] =
     "they use\n"
     "  --strict                for validate: report also what no pipeline uses, and take warnings "
     "for errors\n"
+    "  --diff                  for validate: compare two configurations (URIs, as for --config)\n"
+    "  --watch                 reload the configuration when one of its files changes; SIGHUP "
+    "always does\n"
     "  --workers N             event loops; default: one per core\n"
     "  --drain-timeout TIME    how long held data may be delivered after SIGTERM; default 20s\n"
     "  --feature-gates LIST    for the Collector's command line: profcol has none, and always "
@@ -50,11 +55,12 @@ static const char usage[] =
 struct arguments {
     const char *command; /* NULL: run the pipelines */
     const char *url;     /* of healthcheck; NULL: none */
-    const char **uris;
-    size_t uri_count;
-    const char **sets; /* as yaml: URIs, loaded after `uris` */
+    bool diff;           /* validate compares `operands` */
+    const char **operands;
+    size_t operand_count;
+    struct config_sources sources; /* --config, then `sets` */
+    const char **sets;             /* as yaml: URIs */
     size_t set_count;
-    struct config_options options;
     struct run_options run;
 };
 
@@ -63,6 +69,8 @@ enum {
     OPTION_SET,
     OPTION_SIGNALS,
     OPTION_STRICT,
+    OPTION_DIFF,
+    OPTION_WATCH,
     OPTION_WORKERS,
     OPTION_DRAIN,
     OPTION_GATES
@@ -72,6 +80,8 @@ static const struct option long_options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"set", required_argument, NULL, OPTION_SET},
     {"strict", no_argument, NULL, OPTION_STRICT},
+    {"diff", no_argument, NULL, OPTION_DIFF},
+    {"watch", no_argument, NULL, OPTION_WATCH},
     {"signals", required_argument, NULL, OPTION_SIGNALS},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"drain-timeout", required_argument, NULL, OPTION_DRAIN},
@@ -126,7 +136,7 @@ static bool read_signals(struct arguments *arguments, const char *list)
         if (signal == CONFIG_SIGNAL_COUNT)
             return complain("--signals %s: must be a list of traces, profiles, metrics and logs",
                             list);
-        arguments->options.signals |= 1u << signal;
+        arguments->sources.options.signals |= 1u << signal;
         if (next[name.size] == '\0')
             return true;
         next += name.size + 1;
@@ -154,12 +164,18 @@ static bool take_option(struct arguments *arguments, int option)
     char why[200];
     switch (option) {
     case OPTION_CONFIG:
-        add(&arguments->uris, &arguments->uri_count, optarg);
+        add(&arguments->sources.uris, &arguments->sources.uri_count, optarg);
         return true;
     case OPTION_SET:
         return add_set(arguments, optarg);
     case OPTION_STRICT:
-        arguments->options.strict = true;
+        arguments->sources.options.strict = true;
+        return true;
+    case OPTION_DIFF:
+        arguments->diff = true;
+        return true;
+    case OPTION_WATCH:
+        arguments->run.watch = true;
         return true;
     case OPTION_SIGNALS:
         return read_signals(arguments, optarg);
@@ -202,25 +218,36 @@ static bool parse_arguments(struct arguments *arguments, int argc, char **argv)
         arguments->command = argv[optind++];
     if (optind < argc && strcmp(arguments->command, "healthcheck") == 0)
         arguments->url = argv[optind++];
+    while (arguments->diff && optind < argc)
+        add(&arguments->operands, &arguments->operand_count, argv[optind++]);
     if (optind < argc)
         return complain("unexpected argument \"%s\"", argv[optind]);
     return true;
 }
 
+static void add_sets(const struct arguments *arguments, struct config_sources *sources)
+{
+    for (size_t i = 0; i < arguments->set_count; i++)
+        add(&sources->uris, &sources->uri_count, arguments->sets[i]);
+}
+
 /* Loads the configuration, and prints warnings and errors. Returns NULL if there were errors. */
-static struct config *load(struct arguments *arguments)
+static struct config *load_sources(struct config_sources *sources)
 {
     struct text report = {0};
-    struct config *config;
-    if (arguments->uri_count == 0) /* --set changes the built-in default, too */
-        add(&arguments->uris, &arguments->uri_count, default_config);
-    for (size_t i = 0; i < arguments->set_count; i++)
-        add(&arguments->uris, &arguments->uri_count, arguments->sets[i]);
-    config = config_load(component_types, arguments->uris, arguments->uri_count, arguments->options,
-                         &report);
+    struct config *config = config_sources_load(sources, &report);
     fputs(text_string(&report), stderr);
     text_deinit(&report);
     return config;
+}
+
+static struct config *load(struct arguments *arguments)
+{
+    struct config_sources *sources = &arguments->sources;
+    if (sources->uri_count == 0) /* --set changes the built-in default, too */
+        add(&sources->uris, &sources->uri_count, default_config);
+    add_sets(arguments, sources);
+    return load_sources(sources);
 }
 
 static int print_text(struct text *text)
@@ -236,15 +263,46 @@ static int command_run(struct arguments *arguments)
     struct config *config = load(arguments);
     if (!config)
         return 1;
-    int status = run(config, &arguments->run);
+    int status = run(config, &arguments->sources, &arguments->run);
     config_free(config);
     return status;
 }
 
+static struct config *load_operand(const struct arguments *arguments, size_t i)
+{
+    struct config_sources sources = {.options = arguments->sources.options};
+    add(&sources.uris, &sources.uri_count, arguments->operands[i]);
+    add_sets(arguments, &sources);
+    struct config *config = load_sources(&sources);
+    config_sources_deinit(&sources);
+    free(sources.uris);
+    return config;
+}
+
+static int command_diff(const struct arguments *arguments)
+{
+    struct arena arena = {0};
+    struct text out = {0};
+    if (arguments->operand_count != 2 || arguments->sources.uri_count > 0) {
+        complain("%s needs two configurations, OLD and NEW", "validate --diff");
+        return 1;
+    }
+    struct config *before = load_operand(arguments, 0), *after = load_operand(arguments, 1);
+    bool are_valid = before && after;
+    if (are_valid)
+        config_diff_print(config_diff_new(&arena, before, after), &out);
+    arena_deinit(&arena);
+    config_free(before);
+    config_free(after);
+    return print_text(&out) == 0 && are_valid ? 0 : 1;
+}
+
 static int command_validate(struct arguments *arguments)
 {
-    bool is_built_in = arguments->uri_count == 0;
-    arguments->options.files = true;
+    bool is_built_in = arguments->sources.uri_count == 0;
+    arguments->sources.options.files = true;
+    if (arguments->diff)
+        return command_diff(arguments);
     struct config *config = load(arguments);
     if (config && is_built_in)
         printf("The built-in configuration is valid%s; --config names another one.\n",
@@ -335,6 +393,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < arguments.set_count; i++)
         free((char *)arguments.sets[i]);
     free(arguments.sets);
-    free(arguments.uris);
+    free(arguments.operands);
+    config_sources_deinit(&arguments.sources);
+    free(arguments.sources.uris);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "core/kept_memory.h"
 #include "core/memory_limit.h"
 #include "core/pipeline/graph.h"
+#include "core/reload.h"
 #include "core/telemetry.h"
 #include "version.h"
 
@@ -24,8 +25,10 @@ struct server_process {
     struct process process;
     struct budget budget;
     struct source_accounts accounts;
+    struct component_status configuration;
     struct telemetry *telemetry;
     struct graph *graph;
+    struct reload *reload;
 };
 
 static unsigned count_workers(unsigned wanted)
@@ -56,20 +59,21 @@ static int wait_for_signal_until(const sigset_t *signals, uint64_t wait_ns)
     return sigtimedwait(signals, NULL, &wait);
 }
 
-static void wait_for_signal(const sigset_t *signals, struct kept_memory *kept)
+/* Reloads on SIGHUP; returns on the other signals. */
+static void wait_for_end(const sigset_t *signals, struct kept_memory *kept, struct reload *reload)
 {
     static const char *const names[] = {
         [SIGHUP] = "hangup", [SIGINT] = "interrupt", [SIGTERM] = "terminated"};
     for (;;) {
         int number = wait_for_signal_until(signals, kept_memory_look(kept));
+        reload_look(reload);
         if (number < 0)
             continue;
         assert((size_t)number < sizeof names / sizeof *names && names[number]);
         log_info(NULL, "Received signal from OS: %s", names[number]);
         if (number != SIGHUP)
             return;
-        log_warn(NULL,
-                 "Reloading is not supported yet; restart profcol to use a changed configuration");
+        reload_now(reload);
     }
 }
 
@@ -170,6 +174,7 @@ static void stop_pipelines(struct server_process *self)
 static void free_process(struct server_process *self)
 {
     graph_free(self->graph);
+    reload_free(self->reload);
     if (self->telemetry)
         telemetry_free(self->telemetry);
     metrics_free(self->process.metrics);
@@ -189,6 +194,7 @@ static void init_process(struct server_process *self, unsigned workers)
         .metrics = metrics_new(workers),
         .budget = &self->budget,
         .accounts = &self->accounts,
+        .configuration = &self->configuration,
         .system_memory_bytes = memory,
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
@@ -200,7 +206,8 @@ static void init_process(struct server_process *self, unsigned workers)
              self->budget.limit_bytes >> 20);
 }
 
-int run(const struct config *config, const struct run_options *options)
+int run(const struct config *config, struct config_sources *sources,
+        const struct run_options *options)
 {
     sigset_t signals;
     block_signals(&signals);
@@ -224,7 +231,8 @@ int run(const struct config *config, const struct run_options *options)
         self.process.running_since_ns = clock_monotonic_ns();
         atomic_store_explicit(&self.process.phase, PROCESS_RUNNING, memory_order_release);
         log_info(NULL, "Everything is ready. Begin running and processing data.");
-        wait_for_signal(&signals, &kept);
+        self.reload = reload_new(&self.process, self.graph, config, sources, options->watch);
+        wait_for_end(&signals, &kept, self.reload);
         drain(&self, options->drain_timeout_ns);
     } else {
         fprintf(stderr, "Error: cannot start: %s\n", err.text);

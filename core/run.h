@@ -8,16 +8,19 @@
 #ifndef PROFCOL_CORE_RUN_H
 #define PROFCOL_CORE_RUN_H
 
-#include "config/config.h"
+#include "core/config_sources.h"
 
 struct run_options {
     unsigned workers;         /* 0: one per core */
     int64_t drain_timeout_ns; /* time to drain after a signal; data that remains then is counted,
                                  logged and lost */
+    bool watch;               /* reload the configuration when one of its files changes */
 };
 
-/* Runs until SIGINT or SIGTERM. Returns the exit status of the process: 0 after a clean end, 1 if
- * it could not start or could not deliver everything in time. */
-int run(const struct config *config, const struct run_options *options);
+/* Runs until SIGINT or SIGTERM; SIGHUP loads the configuration again from its sources. Returns the
+ * exit status of the process: 0 after a clean end, 1 if it could not start or could not deliver
+ * everything in time. */
+int run(const struct config *config, struct config_sources *sources,
+        const struct run_options *options);
 
 #endif

@@ -135,6 +135,22 @@ static struct health read_extensions(const struct reading *reading, const struct
     return group;
 }
 
+/* A configuration that could not be loaded or applied again. */
+static bool read_configuration(const struct reading *reading, struct health *child)
+{
+    struct status_event event;
+    if (!reading->process->configuration)
+        return false;
+    component_status_read(reading->process->configuration, STATUS_ALL_SIGNALS, &event);
+    if (!status_is_error(event.status))
+        return false;
+    *child = (struct health){.name = "configuration",
+                             .status = event.status,
+                             .since_ns = event.since_ns,
+                             .error = arena_strdup(reading->arena, event.error)};
+    return true;
+}
+
 struct health *health_read(struct arena *arena, const struct process *process,
                            bool is_recoverable_first)
 {
@@ -143,12 +159,14 @@ struct health *health_read(struct arena *arena, const struct process *process,
     struct health *whole = arena_zalloc(arena, sizeof *whole);
     assert(config && process->graph);
     whole->name = "";
-    whole->children = arena_array(arena, config->pipeline_count + 1, sizeof *whole->children);
+    whole->children = arena_array(arena, config->pipeline_count + 2, sizeof *whole->children);
     if (config->extension_count > 0)
         whole->children[whole->child_count++] = read_extensions(&reading, config);
     for (size_t i = 0; i < config->pipeline_count; i++)
         whole->children[whole->child_count++] = read_pipeline(&reading, &config->pipelines[i]);
     assert(whole->child_count == config->pipeline_count + (config->extension_count > 0));
+    if (read_configuration(&reading, &whole->children[whole->child_count]))
+        whole->child_count++;
     combine(whole, is_recoverable_first);
     return whole;
 }

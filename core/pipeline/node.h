@@ -61,6 +61,7 @@ struct process {
     /* What runs, for components that tell about it; set while the graph exists. */
     const struct config *config;
     struct graph *graph;
+    struct component_status *configuration; /* an error if the last reload failed; NULL: none */
 };
 
 struct component {

@@ -1,0 +1,57 @@
+/*
+ * diff: what a reload from one configuration to another keeps, replaces, starts and ends.
+ *
+ * The rules are in docs/architecture.md, Reload. The graph follows them, and `validate --diff`
+ * prints them, so that both agree.
+ *
+ * Owner: the arena of the call; the result refers to both configurations.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_CONFIG_DIFF_H
+#define PROFCOL_CONFIG_DIFF_H
+
+#include "config/model.h"
+#include "core/base/text.h"
+
+enum config_fate {
+    CONFIG_KEPT,     /* goes on as it is */
+    CONFIG_REPLACED, /* a new one starts, the old one drains */
+    CONFIG_ADDED,
+    CONFIG_REMOVED,
+    CONFIG_FATE_COUNT
+};
+
+/* A component that one of the configurations uses. */
+struct config_change {
+    const struct config_component *before; /* NULL: added */
+    const struct config_component *after;  /* NULL: removed */
+    enum config_fate fate;
+    const char *why; /* of REPLACED: "sending_queue::queue_size differs"; else NULL */
+};
+
+struct config_diff {
+    const struct config *before, *after;
+    struct config_change *changes; /* those of `after` by section, then those that are removed */
+    size_t count;
+    bool pipelines_differ; /* in what they contain, or in its order */
+    bool telemetry_differs;
+};
+
+/* Compares two valid configurations of the same component types. */
+struct config_diff *config_diff_new(struct arena *arena, const struct config *before,
+                                    const struct config *after);
+/* Whether a reload changes nothing. */
+bool config_diff_is_empty(const struct config_diff *diff);
+/* Returns the change of a component of `after`, or of one of `before`; NULL if it is not used. */
+const struct config_change *config_diff_find(const struct config_diff *diff,
+                                             const struct config_component *component);
+/* Appends a line for each component and pipeline. */
+void config_diff_print(const struct config_diff *diff, struct text *out);
+
+/* Returns the path of the first field that differs, as "sending_queue::queue_size"; NULL if there
+ * is none. A default that is written out does not differ. */
+const char *config_fields_differ(struct arena *arena, const struct field *fields,
+                                 const void *before, const void *after);
+
+#endif
