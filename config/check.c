@@ -80,6 +80,55 @@ bool config_check_is_used(const struct config_check *check)
     return check->component->used;
 }
 
+static bool has_component(const struct config_component *const *list, size_t count,
+                          const struct config_component *component)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == component)
+            return true;
+    return false;
+}
+
+static bool uses(const struct config_pipeline *pipeline, const struct config_component *component)
+{
+    return has_component(pipeline->receivers, pipeline->receiver_count, component) ||
+           has_component(pipeline->processors, pipeline->processor_count, component) ||
+           has_component(pipeline->exporters, pipeline->exporter_count, component);
+}
+
+const char *config_check_pipeline(const struct config_check *check, enum config_signal signal)
+{
+    assert(check->component);
+    for (size_t i = 0; i < check->config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &check->config->pipelines[i];
+        if (pipeline->signal == signal && uses(pipeline, check->component))
+            return pipeline->id;
+    }
+    return NULL;
+}
+
+/* Says why there is no such extension. */
+static void tell_missing_extension(struct config_check *check, const char *key, const char *what,
+                                   const struct config_id *id)
+{
+    const char *near = config_suggest_component(check, CONFIG_EXTENSIONS, id);
+    const char *written = config_quote(check->arena, id->text);
+    if (near)
+        config_check_error(check, key,
+                           "failed to resolve %s %s: %s not found; did you mean \"%s\"?", what,
+                           written, what, near);
+    else if (!config_find_type(check->types, CONFIG_EXTENSIONS, id->type))
+        config_check_error(check, key,
+                           "failed to resolve %s %s: profcol has no extension of type %s; "
+                           "`profcol components` lists those that it has",
+                           what, written, config_quote(check->arena, id->type));
+    else
+        config_check_error(check, key,
+                           "failed to resolve %s %s: %s not found; it needs an entry under "
+                           "extensions",
+                           what, written, what);
+}
+
 const struct config_component *config_check_extension(struct config_check *check, const char *key,
                                                       const char *what, const char *id)
 {
@@ -87,16 +136,11 @@ const struct config_component *config_check_extension(struct config_check *check
     const char *wrong = config_id_parse(check->arena, id, &parsed);
     const struct config_component *found =
         wrong ? NULL : config_find_component(check->config, CONFIG_EXTENSIONS, parsed.text);
-    const char *near =
-        wrong || found ? NULL : config_suggest_component(check, CONFIG_EXTENSIONS, &parsed);
     const char *written = config_quote(check->arena, id);
     if (wrong)
         config_check_error(check, key, "%s %s: %s", what, written, wrong);
     else if (!found)
-        config_check_error(check, key, "failed to resolve %s %s: %s not found; %s%s%s", what,
-                           written, what,
-                           near ? "did you mean \"" : "it needs an entry under extensions",
-                           near ? near : "", near ? "\"?" : "");
+        tell_missing_extension(check, key, what, &parsed);
     else if (!found->used)
         config_check_error(check, key,
                            "failed to resolve %s %s: it is not started; add it to "

@@ -8,7 +8,7 @@
 #ifndef PROFCOL_CONFIG_CHECK_H
 #define PROFCOL_CONFIG_CHECK_H
 
-#include "config/field.h"
+#include "config/model.h"
 #include "core/base/arena.h"
 
 struct config_check;
@@ -30,6 +30,9 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 unsigned config_check_error_count(const struct config_check *check);
 /* Whether the component whose `check` runs is used by a pipeline or service::extensions. */
 bool config_check_is_used(const struct config_check *check);
+/* Returns the first pipeline of a signal that uses the component whose `check` runs; NULL if none
+ * does. */
+const char *config_check_pipeline(const struct config_check *check, enum config_signal signal);
 /* Returns the extension with this id, which must be in service::extensions. Returns NULL, after
  * reporting an error at `key`, if there is none; `what` says what it is for: "authenticator". Its
  * settings are decoded, if config_component.is_decoded, but its own `check` may run later. */

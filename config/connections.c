@@ -7,11 +7,22 @@
 /* The sides of a pipeline where a connector can be. */
 enum side { AS_RECEIVER, AS_EXPORTER };
 
-enum config_signal config_connector_emits(const struct config_type *type,
-                                          enum config_signal consumed)
+bool config_connector_leads(const struct config_type *type, enum config_signal consumed,
+                            enum config_signal emitted)
 {
     assert(type->section == CONFIG_CONNECTORS);
-    return type->emits_metrics ? CONFIG_METRICS : consumed;
+    if (type->stability[consumed] == STABILITY_NONE)
+        return false;
+    unsigned emits = type->emits[consumed];
+    return (emits ? emits : CONFIG_EMITS(consumed)) & CONFIG_EMITS(emitted);
+}
+
+bool config_connector_emits(const struct config_type *type, enum config_signal emitted)
+{
+    for (int consumed = 0; consumed < CONFIG_SIGNAL_COUNT; consumed++)
+        if (config_connector_leads(type, (enum config_signal)consumed, emitted))
+            return true;
+    return false;
 }
 
 static bool has(const struct config_pipeline *pipeline, enum side side,
@@ -31,7 +42,7 @@ static bool leads_by(const struct config_component *connector, const struct conf
 {
     assert(connector->type);
     return has(from, AS_EXPORTER, connector) && has(to, AS_RECEIVER, connector) &&
-           config_connector_emits(connector->type, from->signal) == to->signal;
+           config_connector_leads(connector->type, from->signal, to->signal);
 }
 
 static const struct config_component *connector_between(const struct config_pipeline *from,

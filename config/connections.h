@@ -14,9 +14,12 @@
 
 #include "config/loading.h"
 
-/* Returns the signal that a connector emits for one that it consumes. */
-enum config_signal config_connector_emits(const struct config_type *type,
-                                          enum config_signal consumed);
+/* Whether a connector consumes a signal and emits the other one (or the same) for it: then a
+ * pipeline of the first may lead through it to one of the second. */
+bool config_connector_leads(const struct config_type *type, enum config_signal consumed,
+                            enum config_signal emitted);
+/* Whether a connector emits a signal for any that it consumes. */
+bool config_connector_emits(const struct config_type *type, enum config_signal emitted);
 /* Whether a pipeline leads to another one through a connector. */
 bool config_pipeline_leads_to(const struct config_pipeline *from, const struct config_pipeline *to);
 

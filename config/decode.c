@@ -55,6 +55,7 @@ static bool (*const readers[])(const struct decoding *at, void *member) = {
     [FIELD_KIND_BLOCK] = read_block,
     [FIELD_KIND_OPTIONAL] = read_optional,
     [FIELD_KIND_LIST] = decode_read_list,
+    [FIELD_KIND_MAP] = decode_read_map,
     [FIELD_KIND_NODE] = decode_read_node,
 };
 
@@ -319,6 +320,7 @@ void config_decode_defaults(struct arena *arena, const struct field *fields, voi
             config_decode_defaults(arena, field->block, member);
             break;
         case FIELD_KIND_LIST:
+        case FIELD_KIND_MAP:
         case FIELD_KIND_PAIRS:
             break;
         case FIELD_KIND_NODE:

@@ -154,7 +154,7 @@ bool decode_read_pairs(const struct decoding *at, void *member)
     return require_some(at, pairs->count);
 }
 
-/* ---- lists of blocks, anything ---- */
+/* ---- lists and maps of blocks, anything ---- */
 
 bool decode_read_list(const struct decoding *at, void *member)
 {
@@ -174,6 +174,38 @@ bool decode_read_list(const struct decoding *at, void *member)
                             (char *)list->items + i * field->block_size);
     }
     return require_some(at, list->count);
+}
+
+static bool read_map_item(const struct decoding *at, const struct config_node *key,
+                          const struct config_node *node, void *item)
+{
+    struct config_path path = {.parent = at->path, .name = key->text};
+    if (!*key->text) {
+        config_error_at(at->check, key->place, at->path, "a name cannot be empty");
+        return false;
+    }
+    config_decode_block(at->check, &path, key, node, at->field->block, item);
+    *(const char **)item = key->text;
+    return true;
+}
+
+bool decode_read_map(const struct decoding *at, void *member)
+{
+    struct config_list *map = member;
+    const struct config_node *node = at->node;
+    const struct field *field = at->field;
+    bool good = true;
+    if (node->kind == CONFIG_NODE_NULL)
+        return require_some(at, map->count);
+    if (node->kind != CONFIG_NODE_MAP)
+        return decode_fail(at, "expected a map, got %s", config_node_describe(node));
+    assert(field->block && field->block_size > 0);
+    map->count = node->count;
+    map->items = arena_array(at->check->arena, node->count, field->block_size);
+    for (size_t i = 0; i < node->count; i++)
+        good &= read_map_item(at, node->keys[i], node->items[i],
+                              (char *)map->items + i * field->block_size);
+    return require_some(at, map->count) && good;
 }
 
 bool decode_read_node(const struct decoding *at, void *member)

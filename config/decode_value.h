@@ -41,6 +41,7 @@ bool decode_read_enum(const struct decoding *at, void *member);
 bool decode_read_strings(const struct decoding *at, void *member);
 bool decode_read_pairs(const struct decoding *at, void *member);
 bool decode_read_list(const struct decoding *at, void *member);
+bool decode_read_map(const struct decoding *at, void *member);
 bool decode_read_node(const struct decoding *at, void *member);
 
 #endif

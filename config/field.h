@@ -39,8 +39,10 @@ enum field_kind {
     FIELD_KIND_OPTIONAL, /* a nested struct whose first member is `bool enabled`: the Collector's
                             optional blocks */
     FIELD_KIND_LIST,     /* struct config_list of a nested struct */
-    FIELD_KIND_NODE,     /* const struct config_node *: kept as written; the component reads it in
-                            `check` */
+    FIELD_KIND_MAP,  /* struct config_list of a nested struct, from a map: the key of each is its
+                        first member, a const char * that is not in its table */
+    FIELD_KIND_NODE, /* const struct config_node *: kept as written; the component reads it in
+                        `check` */
 };
 
 struct config_strings {
@@ -74,7 +76,7 @@ struct field {
     const char *min;      /* bounds, as a user would write them; NULL: none */
     const char *max;
     const char *const *names;  /* of an enum, NULL-terminated; letter case is ignored */
-    const struct field *block; /* of BLOCK, OPTIONAL, LIST */
+    const struct field *block; /* of BLOCK, OPTIONAL, LIST, MAP */
     size_t block_size;         /* sizeof the nested struct */
     bool is_secret;            /* of STRINGS: the texts are never printed */
     bool required;             /* must be written, and not empty */
@@ -133,6 +135,9 @@ struct field {
                 .block_size = sizeof(struct BLOCK_STRUCT), __VA_ARGS__)
 #define FIELD_LIST(S, M, BLOCK_STRUCT, BLOCK, HELP, ...)                                           \
     FIELD_ENTRY(S, M, FIELD_KIND_LIST, struct config_list, HELP, .block = BLOCK,                   \
+                .block_size = sizeof(struct BLOCK_STRUCT), __VA_ARGS__)
+#define FIELD_MAP(S, M, BLOCK_STRUCT, BLOCK, HELP, ...)                                            \
+    FIELD_ENTRY(S, M, FIELD_KIND_MAP, struct config_list, HELP, .block = BLOCK,                    \
                 .block_size = sizeof(struct BLOCK_STRUCT), __VA_ARGS__)
 #define FIELD_END                                                                                  \
     {                                                                                              \

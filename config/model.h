@@ -42,14 +42,18 @@ enum stability {
     STABILITY_STABLE
 };
 
+#define CONFIG_EMITS(SIGNAL) (1u << (SIGNAL))
+
 struct config_type {
     const char *name;  /* "otlp_grpc" */
     const char *alias; /* deprecated name that still works, or NULL */
     enum config_section section;
     /* For each signal; of connectors: that they consume; of extensions: the first */
     enum stability stability[CONFIG_SIGNAL_COUNT];
-    bool emits_metrics; /* of connectors: metrics, instead of the signal that they consume */
-    const char *help;   /* one paragraph for the reference */
+    /* Of connectors: the signals emitted for each one consumed, as a sum of CONFIG_EMITS; 0: the
+     * same signal. */
+    unsigned emits[CONFIG_SIGNAL_COUNT];
+    const char *help; /* one paragraph for the reference */
     const struct field *fields;
     size_t config_size;
     /* An id of this type may be used in at most one pipeline of each signal, because its nodes

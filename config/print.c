@@ -276,6 +276,22 @@ static void print_list(const struct printer *printer, const struct field *field,
     }
 }
 
+static void print_struct(const struct printer *printer, const struct field *fields,
+                         const void *object, size_t size);
+
+static void print_map(const struct printer *printer, const struct field *field,
+                      const struct config_list *map)
+{
+    assert(field->block && field->block_size > 0);
+    struct printer inner = inside(printer);
+    text_append(printer->out, map->count ? "\n" : " {}\n");
+    for (size_t i = 0; i < map->count; i++) {
+        const void *item = (const char *)map->items + i * field->block_size;
+        start_line(&inner, *(const char *const *)item);
+        print_struct(&inner, field->block, item, field->block_size);
+    }
+}
+
 static void cut(struct text *text, size_t size)
 {
     assert(size <= text->size);
@@ -363,6 +379,9 @@ static void print_field(const struct printer *printer, const struct field *field
         return;
     case FIELD_KIND_LIST:
         print_list(printer, field, member);
+        return;
+    case FIELD_KIND_MAP:
+        print_map(printer, field, member);
         return;
     case FIELD_KIND_STRINGS:
         print_strings(printer, member, field->is_secret);

@@ -29,6 +29,7 @@ static const char introduction[] =
     "| number | a whole number unless the table says otherwise |\n"
     "| list of texts | a YAML list, or one text with commas: `a,b` |\n"
     "| map of texts | a YAML map, or a list of `{name, value}`; values are never shown |\n"
+    "| map of blocks | a YAML map: names, each with its own settings |\n"
     "| secret | a text that is never shown |\n"
     "| optional block | its key turns it on, `enabled: false` inside turns it off |\n"
     "\n"
@@ -68,6 +69,7 @@ static void append_kind(struct text *out, const struct field *field)
         [FIELD_KIND_BLOCK] = "block",
         [FIELD_KIND_OPTIONAL] = "optional block",
         [FIELD_KIND_LIST] = "list of blocks",
+        [FIELD_KIND_MAP] = "map of blocks",
         [FIELD_KIND_NODE] = "see the text",
     };
     if (field->kind != FIELD_KIND_ENUM) {
@@ -157,7 +159,9 @@ static void append_rows(struct text *out, const char *prefix, const struct field
             continue;
         struct text inner = {0};
         text_printf(&inner, "%s%s%s.", prefix, field->name,
-                    field->kind == FIELD_KIND_LIST ? "[]" : "");
+                    field->kind == FIELD_KIND_LIST  ? "[]"
+                    : field->kind == FIELD_KIND_MAP ? ".NAME"
+                                                    : "");
         append_rows(out, text_string(&inner), field->block);
         text_deinit(&inner);
     }
@@ -173,6 +177,17 @@ static void append_table(struct text *out, const struct field *fields)
     append_rows(out, "", fields);
 }
 
+/* Appends the signals that a connector emits for one that it consumes, if they are others. */
+static void append_emitted(struct text *out, const struct config_type *type, int consumed)
+{
+    const char *before = " to ";
+    for (int emitted = 0; type->emits[consumed] && emitted < CONFIG_SIGNAL_COUNT; emitted++)
+        if (type->emits[consumed] & CONFIG_EMITS(emitted)) {
+            text_printf(out, "%s%s", before, config_signal_names[emitted]);
+            before = " and ";
+        }
+}
+
 static void append_signals(struct text *out, const struct config_type *type)
 {
     const char *before = "\nSignals: ";
@@ -181,8 +196,9 @@ static void append_signals(struct text *out, const struct config_type *type)
             continue;
         assert(type->stability[signal] <= STABILITY_STABLE);
         const char *stability = stability_names[type->stability[signal]];
-        text_printf(out, "%s%s (%c%s)", before, config_signal_names[signal],
-                    tolower((unsigned char)stability[0]), stability + 1);
+        text_printf(out, "%s%s", before, config_signal_names[signal]);
+        append_emitted(out, type, signal);
+        text_printf(out, " (%c%s)", tolower((unsigned char)stability[0]), stability + 1);
         before = ", ";
     }
     if (*before == ',')

@@ -92,6 +92,9 @@ static json_t *kind_schema(const struct field *field)
     case FIELD_KIND_LIST:
         return or_placeholder(
             json_pack("{s:s,s:o}", "type", "array", "items", block_schema(field->block, false)));
+    case FIELD_KIND_MAP:
+        return or_placeholder(json_pack("{s:s,s:o}", "type", "object", "additionalProperties",
+                                        or_placeholder(block_schema(field->block, false))));
     case FIELD_KIND_NODE:
     case FIELD_KIND_END:
         break;

@@ -15,7 +15,7 @@ const char *const config_signal_names[] = {"traces", "profiles", "metrics", "log
 
 /* ---- types ---- */
 
-static const struct config_type *find_type(const struct config_type *const *types,
+const struct config_type *config_find_type(const struct config_type *const *types,
                                            enum config_section section, const char *name)
 {
     for (; *types; types++)
@@ -41,6 +41,19 @@ static struct type_names names_of(const struct config_type *const *types,
     return names;
 }
 
+/* What there is instead of a type that profcol does not have. docs/migration.md has more. */
+static const char *const instead[CONFIG_SECTION_COUNT] = {
+    [CONFIG_RECEIVERS] = "; instead: OTLP from the application, or a Collector in front that "
+                         "converts; the option --signals traces,profiles leaves out receivers of "
+                         "metrics and logs",
+    [CONFIG_PROCESSORS] = "; instead: a Collector behind profcol that processes",
+    [CONFIG_EXPORTERS] = "; instead: otlp_grpc or otlp_http to the backend's own OTLP endpoint, or "
+                         "to a Collector behind profcol that converts",
+    [CONFIG_CONNECTORS] = "; the option --signals traces,profiles leaves out connectors that lead "
+                          "to metrics or logs",
+    [CONFIG_EXTENSIONS] = "",
+};
+
 static void tell_unknown_type(struct config_check *check, enum config_section section,
                               const struct config_path *path, struct config_place place,
                               const char *type)
@@ -62,11 +75,7 @@ static void tell_unknown_type(struct config_check *check, enum config_section se
     for (size_t i = 0; i < names.count; i++)
         text_printf(&list, "%s%s", i ? ", " : before, names.names[i]);
     config_error_at(check, place, path, "unknown %s type %s%s%s", config_section_kinds[section],
-                    config_quote(arena, type), text_string(&list),
-                    section == CONFIG_CONNECTORS
-                        ? "; the option --signals traces,profiles leaves out connectors that lead "
-                          "to metrics or logs"
-                        : "");
+                    config_quote(arena, type), text_string(&list), instead[section]);
     text_deinit(&list);
 }
 
@@ -92,7 +101,7 @@ const char *config_suggest_component(const struct config_check *check, enum conf
     const char *near = config_suggest(id->text, names, count);
     /* Otherwise suggest another component of the same type: with the alias, or with another
      * name. */
-    const struct config_type *type = find_type(check->types, section, id->type);
+    const struct config_type *type = config_find_type(check->types, section, id->type);
     for (size_t i = 0; i < count && !near && type; i++)
         if (components[i].type == type)
             near = components[i].id;
@@ -126,7 +135,7 @@ static void decode_component(struct config_check *check, enum config_section sec
         return;
     }
     struct config_path path = {.parent = section_path, .name = id.text};
-    const struct config_type *type = find_type(check->types, section, id.type);
+    const struct config_type *type = config_find_type(check->types, section, id.type);
     assert(config->component_count[section] < COMPONENTS_MAX);
     struct config_component *component =
         &config->components[section][config->component_count[section]++];

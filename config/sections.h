@@ -25,6 +25,10 @@ struct config_id {
 /* Splits an id as written. Returns what is wrong with it; NULL if nothing is. */
 const char *config_id_parse(struct arena *arena, const char *written, struct config_id *out);
 
+/* Returns the type with this name or alias; NULL if there is none. types ends with NULL. */
+const struct config_type *config_find_type(const struct config_type *const *types,
+                                           enum config_section section, const char *name);
+
 /* Decodes the components of a section. key and node are NULL if the configuration does not have the
  * section. */
 void config_decode_section(struct config_check *check, enum config_section section,

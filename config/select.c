@@ -251,10 +251,7 @@ static bool is_known_extension(struct selection *selection, const char *written)
     struct config_id id;
     if (config_id_parse(selection->check->arena, written, &id))
         return true; /* an error; decoding reports it */
-    for (const struct config_type *const *type = selection->check->types; *type; type++)
-        if ((*type)->section == CONFIG_EXTENSIONS && strcmp((*type)->name, id.type) == 0)
-            return true;
-    return false;
+    return config_find_type(selection->check->types, CONFIG_EXTENSIONS, id.type) != NULL;
 }
 
 static void select_extensions(struct selection *selection)

@@ -142,11 +142,21 @@ static bool read_pipeline_id(struct config_check *check, const struct config_pat
                            near ? near : "", near ? "\"?" : "");
 }
 
-static const char *signals_of(struct arena *arena, const struct config_type *type)
+/* Whether a component can be on a side of a pipeline. */
+static bool carries(const struct config_type *type, enum config_section side,
+                    enum config_signal signal)
+{
+    if (type->section == CONFIG_CONNECTORS && side == CONFIG_RECEIVERS)
+        return config_connector_emits(type, signal);
+    return type->stability[signal] != STABILITY_NONE;
+}
+
+static const char *signals_of(struct arena *arena, const struct config_type *type,
+                              enum config_section side)
 {
     const char *list = "", *last = NULL;
     for (int signal = 0; signal < CONFIG_SIGNAL_COUNT; signal++) {
-        if (type->stability[signal] == STABILITY_NONE)
+        if (!carries(type, side, (enum config_signal)signal))
             continue;
         if (last)
             list = arena_printf(arena, "%s%s%s", list, *list ? ", " : "", last);
@@ -155,15 +165,6 @@ static const char *signals_of(struct arena *arena, const struct config_type *typ
     if (!last)
         return "nothing";
     return *list ? arena_printf(arena, "%s and %s", list, last) : last;
-}
-
-/* Whether a component can be on a side of a pipeline. */
-static bool carries(const struct config_type *type, enum config_section side,
-                    enum config_signal signal)
-{
-    if (type->section == CONFIG_CONNECTORS && type->emits_metrics && side == CONFIG_RECEIVERS)
-        return signal == CONFIG_METRICS;
-    return type->stability[signal] != STABILITY_NONE;
 }
 
 static void check_signals(struct config_check *check, const struct config_path *path,
@@ -183,7 +184,7 @@ static void check_signals(struct config_check *check, const struct config_path *
         config_error_at(check, place, path, "the %s \"%s\" does not support %s, only %s%s",
                         config_section_kinds[component->type->section], component->id,
                         config_signal_names[pipeline->signal],
-                        signals_of(check->arena, component->type),
+                        signals_of(check->arena, component->type, side),
                         is_relayed ? "; profcol only relays metrics and logs: remove it from this "
                                      "pipeline"
                                    : "");

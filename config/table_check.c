@@ -36,7 +36,7 @@ static void check_help(struct table_check *check, const struct config_path *path
 static bool has_block(const struct field *field)
 {
     return field->kind == FIELD_KIND_BLOCK || field->kind == FIELD_KIND_OPTIONAL ||
-           field->kind == FIELD_KIND_LIST;
+           field->kind == FIELD_KIND_LIST || field->kind == FIELD_KIND_MAP;
 }
 
 static bool has_bounds(const struct field *field)
@@ -122,6 +122,9 @@ static void check_block(struct table_check *check, const struct config_path *pat
     for (const struct field *inner = field->block; inner->kind != FIELD_KIND_END; inner++) {
         if (inner->offset >= field->block_size)
             tell(check, path, "%s is not a member of the block's struct", inner->name);
+        if (field->kind == FIELD_KIND_MAP && inner->offset == 0)
+            tell(check, path,
+                 "the first member of a block in a map is its key, and not in its table");
         if (field->kind == FIELD_KIND_OPTIONAL && inner->offset == 0)
             tell(check, path,
                  "the first member of an optional block is `bool enabled`, and not in its table");

@@ -16,6 +16,7 @@ extern const struct component_type nop_exporter_type;
 extern const struct component_type otlp_grpc_exporter_type;
 extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
+extern const struct component_type count_connector_type;
 extern const struct component_type forward_connector_type;
 extern const struct component_type basicauth_extension_type;
 extern const struct component_type bearertokenauth_extension_type;
@@ -42,6 +43,7 @@ const struct config_type *const component_types[] = {
     &otlp_http_exporter_type.config,
     &pyroscope_exporter_type.config,
 
+    &count_connector_type.config,
     &forward_connector_type.config,
 
     &basicauth_extension_type.config,

@@ -91,7 +91,10 @@ static bool ask(int fd, const struct endpoint *endpoint, struct error *err)
     const char *status = strncmp(line, "HTTP/1.", 7) == 0 ? strchr(line, ' ') : NULL;
     if (!status)
         return error_set(err, "%s: not an answer of HTTP", endpoint->url);
-    return status[1] == '2' || error_set(err, "%s: status %s", endpoint->url, status + 1);
+    return status[1] == '2' || error_set(err, "%s: status %s%s", endpoint->url, status + 1,
+                                         strncmp(status + 1, "404", 3) == 0
+                                             ? "; give the URL with the `path` of health_check"
+                                             : "");
 }
 
 static bool probe(struct arena *arena, const char *url, struct error *err)

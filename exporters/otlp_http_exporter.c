@@ -212,6 +212,23 @@ static void check_urls(struct http_settings *settings, struct config_check *chec
     }
 }
 
+/* Each signal of the exporter's pipelines needs a URL. */
+static void check_signals(const struct http_settings *settings, struct config_check *check)
+{
+    if (is_given(settings->endpoint))
+        return; /* for all signals, or reported */
+    const char *own[SIGNAL_COUNT] = {settings->traces_endpoint, settings->profiles_endpoint,
+                                     settings->metrics_endpoint, settings->logs_endpoint};
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        const char *pipeline = config_check_pipeline(check, (enum config_signal)signal);
+        if (pipeline && !is_given(own[signal]))
+            config_check_error(check, "",
+                               "either endpoint or %s_endpoint must be specified, for the "
+                               "pipeline \"%s\"",
+                               signal_name((enum signal)signal), pipeline);
+    }
+}
+
 static void check_proxies(struct http_settings *settings, struct config_check *check)
 {
     const char *key = is_given(settings->proxy_url) ? "proxy_url" : "endpoint";
@@ -230,6 +247,8 @@ static void check_http(void *config, struct config_check *check)
         !is_given(settings->profiles_endpoint) && !is_given(settings->metrics_endpoint) &&
         !is_given(settings->logs_endpoint))
         config_check_error(check, "", "at least one endpoint must be specified");
+    else
+        check_signals(settings, check);
     check_urls(settings, check);
     check_proxies(settings, check);
     check_level(settings, check);
@@ -248,7 +267,7 @@ static void init_target(struct http_exporter *exporter, enum signal signal)
 {
     const struct http_settings *settings = exporter->component.settings;
     const struct endpoint *place = &settings->places[signal];
-    assert(place->url && place->path); /* http_init refuses a signal without URL */
+    assert(place->url && place->path); /* check_signals refuses a signal without URL */
     struct otlp_target *target = &exporter->targets[signal];
     *target = (struct otlp_target){
         .signal = signal,
@@ -280,17 +299,12 @@ static void init_target(struct http_exporter *exporter, enum signal signal)
 
 static bool http_init(struct component *component, struct error *err)
 {
+    (void)err;
     struct http_exporter *exporter = exporter_of(component);
-    const struct http_settings *settings = component->settings;
     arena_init(&exporter->arena, NULL);
-    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
-        if (component->pipeline_count[signal] == 0)
-            continue;
-        if (!settings->places[signal].url)
-            return error_set(err, "either endpoint or %s_endpoint must be specified",
-                             signal_name((enum signal)signal));
-        init_target(exporter, (enum signal)signal);
-    }
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+        if (component->pipeline_count[signal] > 0)
+            init_target(exporter, (enum signal)signal);
     return true;
 }
 

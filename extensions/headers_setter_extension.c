@@ -98,8 +98,11 @@ static void check_source(const struct header_setting *header, struct config_chec
 static void check_header(struct header_setting *header, struct config_check *check, size_t i)
 {
     struct arena *arena = config_check_arena(check);
-    if (!auth_header_is_allowed(header->key))
-        report(check, i, "::key", "the key cannot be the name of a header that is set here");
+    const char *key = arena_printf(arena, "headers::%zu::key", i);
+    if (!http_is_field_name(slice_of_string(header->key)))
+        config_check_error(check, key, "\"%s\" cannot be the name of a header", header->key);
+    else if (!auth_header_is_allowed(header->key))
+        config_check_error(check, key, "the header \"%s\" is set by the exporter", header->key);
     check_source(header, check, i);
     header->lower_key = arena_lower_case(arena, header->key);
     bool is_attribute = header->from_context && strncmp(header->from_context, "auth.", 5) == 0;

@@ -66,6 +66,9 @@ static size_t account_limit(const struct budget *account, size_t size_bytes)
     size_t share =
         left < SIZE_MAX / BUDGET_ACCOUNT_FACTOR ? left * BUDGET_ACCOUNT_FACTOR : SIZE_MAX;
     size_t spare = free_after(used, size_bytes, limit_with_spare(parent));
+    /* Otherwise hogs that come one after another would take most of the spare. */
+    if (spare > parent->limit_bytes / BUDGET_SPARE_ACCOUNT_PART)
+        spare = parent->limit_bytes / BUDGET_SPARE_ACCOUNT_PART;
     return share > spare ? share : spare;
 }
 

@@ -13,9 +13,11 @@
  * holds little: the source that holds most is refused first, and no source waits for a turn.
  *
  * What hogs hold is not taken from them, and what is charged without asking comes out of what they
- * leave. So there is a spare quarter of the limit above it, for accounts that hold no more than is
- * left of it: beside three hogs, a fourth source gets a sixth of the limit; beside thirty hogs, it
- * gets a 25th.
+ * leave. So there is a spare quarter of the limit above it. An account may use it while it holds at
+ * most an eighth of the limit, and no more than is left of it. Hogs that come one after another
+ * leave least to the next source: one leaves it 16 % of the limit, two 12 %, three 8 %, four 4 %,
+ * and each further one half as much. Memory that was charged without asking, and one reservation
+ * for each further worker that reserves at the same moment, may reduce this.
  *
  * Owner: the process or a component.
  *
@@ -30,7 +32,8 @@
 
 enum {
     BUDGET_ACCOUNT_FACTOR = 4,
-    BUDGET_SPARE_PART = 4, /* of the limit, above it */
+    BUDGET_SPARE_PART = 4,         /* of the limit, above it */
+    BUDGET_SPARE_ACCOUNT_PART = 8, /* of the limit: what an account holds that uses the spare */
 };
 
 struct budget {

@@ -23,14 +23,21 @@ static size_t product(size_t count, size_t element_size)
     return size;
 }
 
-void *memory_alloc(size_t size)
+/* Not inlined: in memory_zalloc, the compiler would make calloc of malloc and memset. */
+__attribute__((noinline)) void *memory_alloc(size_t size)
 {
     return checked(malloc(size), size);
 }
 
+/* Before glibc 2.41, calloc does not use the thread's cache of free blocks, which keeps blocks of
+ * up to 1 KiB. Larger ones are left to calloc, because it does not clear pages that are new. */
 void *memory_zalloc(size_t size)
 {
-    return checked(calloc(1, size), size);
+    enum { CACHED_MAX = 1024 };
+    if (size > CACHED_MAX)
+        return checked(calloc(1, size), size);
+    void *memory = memory_alloc(size);
+    return size > 0 ? memset(memory, 0, size) : memory;
 }
 
 void *memory_realloc(void *old, size_t size)

@@ -50,6 +50,23 @@ void text_append_char(struct text *text, char c)
     text->size++;
 }
 
+char *text_write_u64(char *end, uint64_t number)
+{
+    do {
+        *--end = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return end;
+}
+
+void text_append_u64(struct text *text, uint64_t number)
+{
+    char digits[20];
+    char *end = digits + sizeof digits;
+    const char *first = text_write_u64(end, number);
+    text_append_slice(text, slice_of(first, (size_t)(end - first)));
+}
+
 void text_vprintf(struct text *text, const char *format, va_list args)
 {
     enum { USUAL_SIZE = 64 }; /* enough for most texts; longer ones are printed twice */

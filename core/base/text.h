@@ -27,10 +27,14 @@ void text_append(struct text *text, const char *string);
 void text_append_slice(struct text *text, struct slice bytes);
 /* Appends bytes [start, start + size) of the text itself once more. */
 void text_append_again(struct text *text, size_t start, size_t size);
-/* Append a character, or formatted text. */
+/* Append a character, a number in decimal, or formatted text. */
 void text_append_char(struct text *text, char c);
+void text_append_u64(struct text *text, uint64_t number);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(struct text *text, const char *format, va_list args);
+/* Writes a number in decimal, without a NUL, into the at most 20 bytes before `end`. Returns the
+ * address of its first digit. */
+char *text_write_u64(char *end, uint64_t number);
 /* Appends the bytes as the content of a JSON string: quotes, backslashes, control characters (C0,
  * DEL, C1) and the line separators U+2028 and U+2029 are escaped, invalid UTF-8 becomes U+FFFD. */
 void text_append_json(struct text *text, struct slice bytes);

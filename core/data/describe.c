@@ -90,11 +90,8 @@ static void print_number(struct text *out, int64_t value)
 {
     enum { DIGITS_MAX = 20 };
     char digits[DIGITS_MAX];
-    char *start = digits + sizeof digits;
-    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    do
-        *--start = (char)('0' + rest % 10);
-    while ((rest /= 10) > 0);
+    char *start =
+        text_write_u64(digits + sizeof digits, value < 0 ? -(uint64_t)value : (uint64_t)value);
     if (value < 0)
         *--start = '-';
     text_append_slice(out, slice_of(start, (size_t)(digits + sizeof digits - start)));

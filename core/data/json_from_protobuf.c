@@ -26,10 +26,7 @@ static void print_u64(struct text *out, uint64_t value, bool negative, bool quot
     char *to = digits + sizeof digits;
     if (quoted)
         *--to = '"';
-    do {
-        *--to = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
+    to = text_write_u64(to, value);
     if (negative)
         *--to = '-';
     if (quoted)

@@ -47,24 +47,33 @@ static bool is_upper(uint8_t c)
     return c >= 'A' && c <= 'Z';
 }
 
-const ProtobufCFieldDescriptor *json_schema_field(const ProtobufCMessageDescriptor *message,
-                                                  struct slice name)
+/* Whether the name is `field`, which is in snake_case. */
+static bool is_name_of(const char *field, struct slice name)
 {
-    char snake[JSON_NAME_MAX * 2];
-    size_t size = 0;
-    if (name.size >= JSON_NAME_MAX)
-        return NULL;
     for (size_t i = 0; i < name.size; i++) {
         uint8_t c = name.data[i];
-        if (c == '\0')
-            return NULL;
-        if (is_upper(c))
-            snake[size++] = '_';
-        snake[size++] = (char)(is_upper(c) ? c | 0x20 : c);
+        if (is_upper(c)) {
+            if (*field++ != '_')
+                return false;
+            c |= 0x20;
+        }
+        if (c == '\0' || (uint8_t)*field++ != c)
+            return false;
     }
-    assert(size < sizeof snake);
-    snake[size] = '\0';
-    return protobuf_c_message_descriptor_get_field_by_name(message, snake);
+    return *field == '\0';
+}
+
+const ProtobufCFieldDescriptor *json_schema_field(const ProtobufCMessageDescriptor *message,
+                                                  struct slice name, unsigned first)
+{
+    assert(first <= message->n_fields);
+    for (unsigned tried = 0, i = first; tried < message->n_fields; tried++, i++) {
+        if (i == message->n_fields)
+            i = 0;
+        if (is_name_of(message->fields[i].name, name))
+            return &message->fields[i];
+    }
+    return NULL;
 }
 
 size_t json_schema_name(const ProtobufCFieldDescriptor *field, char to[JSON_NAME_MAX])

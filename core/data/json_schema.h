@@ -22,9 +22,10 @@
 const ProtobufCMessageDescriptor *json_schema_message(enum json_message message);
 /* Whether the message is google.protobuf.Any, whose JSON depends on its content. */
 bool json_schema_is_any(const ProtobufCMessageDescriptor *message);
-/* Returns the field with this name in lowerCamelCase or snake_case; NULL if it is unknown. */
+/* Returns the field with this name in lowerCamelCase or snake_case; NULL if it is unknown. `first`:
+ * index of the field to try first. It is fast if that is the right one. */
 const ProtobufCFieldDescriptor *json_schema_field(const ProtobufCMessageDescriptor *message,
-                                                  struct slice name);
+                                                  struct slice name, unsigned first);
 /* Writes the name in lowerCamelCase, and returns its size in bytes. */
 size_t json_schema_name(const ProtobufCFieldDescriptor *field, char to[JSON_NAME_MAX]);
 /* Returns the size in bytes of an id that is written in hex; 0 if the field is not an id. */

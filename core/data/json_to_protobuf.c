@@ -233,6 +233,7 @@ static bool parse_double(struct slice text, double *out)
 {
     char small[64];
     char *copy = small;
+    assert(text.size > 0); /* json_is_number */
     if (text.size < sizeof small) {
         memcpy(small, text.data, text.size);
         small[text.size] = '\0';
@@ -572,28 +573,29 @@ static bool same_oneof(const ProtobufCFieldDescriptor *a, const ProtobufCFieldDe
 static bool note_field(struct transcoder *t, const ProtobufCMessageDescriptor *descriptor,
                        const struct place *place, uint32_t *seen)
 {
-    for (unsigned i = 0; i < descriptor->n_fields; i++) {
-        if (!(*seen & 1u << i))
-            continue;
-        if (&descriptor->fields[i] == place->field)
-            return fail(t, place, "given twice");
-        if (same_oneof(&descriptor->fields[i], place->field))
-            return fail(t, place, "cannot be combined with the value that is already set");
-    }
-    assert(place->field - descriptor->fields < JSON_FIELDS_MAX);
-    *seen |= 1u << (unsigned)(place->field - descriptor->fields);
+    const ProtobufCFieldDescriptor *field = place->field;
+    assert(field - descriptor->fields < JSON_FIELDS_MAX);
+    uint32_t bit = 1u << (unsigned)(field - descriptor->fields);
+    if (*seen & bit)
+        return fail(t, place, "given twice");
+    if (*seen && (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF))
+        for (unsigned i = 0; i < descriptor->n_fields; i++)
+            if ((*seen & 1u << i) && same_oneof(&descriptor->fields[i], field))
+                return fail(t, place, "cannot be combined with the value that is already set");
+    *seen |= bit;
     return true;
 }
 
 static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *descriptor,
-                                                  struct slice raw_key, bool has_escapes)
+                                                  struct slice raw_key, bool has_escapes,
+                                                  unsigned first)
 {
     uint8_t key[JSON_NAME_MAX * 6];
     if (!has_escapes)
-        return json_schema_field(descriptor, raw_key);
+        return json_schema_field(descriptor, raw_key, first);
     if (raw_key.size > sizeof key)
         return NULL;
-    return json_schema_field(descriptor, slice_of(key, json_unescape(raw_key, key)));
+    return json_schema_field(descriptor, slice_of(key, json_unescape(raw_key, key)), first);
 }
 
 static bool read_member(struct transcoder *t, const ProtobufCMessageDescriptor *descriptor,
@@ -620,6 +622,7 @@ static bool read_message(struct transcoder *t, const ProtobufCMessageDescriptor 
 {
     bool first = true, has_escapes;
     uint32_t seen = 0;
+    unsigned next = 0; /* most encoders write fields in order */
     struct slice key;
     enum json_kind kind = json_peek(&t->in);
     assert(descriptor->n_fields <= JSON_FIELDS_MAX);
@@ -632,8 +635,10 @@ static bool read_message(struct transcoder *t, const ProtobufCMessageDescriptor 
     if (kind != JSON_OBJECT)
         return fail(t, place, t->in.next == t->in.end ? "unexpected end" : "not an object");
     while (json_next_member(&t->in, &first, &key, &has_escapes)) {
-        struct place inside = {.parent = place, .field = find_field(descriptor, key, has_escapes)};
+        struct place inside = {.parent = place,
+                               .field = find_field(descriptor, key, has_escapes, next)};
         if (inside.field) {
+            next = (unsigned)(inside.field - descriptor->fields) + 1;
             if (!read_member(t, descriptor, &inside, depth, &seen))
                 return false;
         } else if (!json_skip(&t->in, SCAN_DEPTH_MAX - depth)) {

@@ -24,6 +24,7 @@ enum { FRAMING_BYTES_MAX = 256 * 1024, FRAMING_PER_BODY_MAX = 8 };
 struct h1_session {
     parser_type parser;
     struct client_exchange *exchange; /* NULL: idle */
+    struct text head;                 /* of the last request */
     struct text name;                 /* of the header being read */
     struct text value;
     bool in_value;
@@ -254,27 +255,45 @@ static size_t h1_room(struct client_connection *connection)
     return session->exchange || connection->hang_up || is_stale(connection) ? 0 : 1;
 }
 
+static void print_target(const struct client_exchange *exchange, bool by_proxy, struct text *head)
+{
+    if (by_proxy) {
+        text_append_slice(head, SLICE("http://"));
+        text_append(head, exchange->client->options.authority);
+    }
+    text_append(head, exchange->request->path);
+}
+
+static void print_header(struct text *head, struct slice name, struct slice value)
+{
+    text_append_slice(head, name);
+    text_append_slice(head, SLICE(": "));
+    text_append_slice(head, value);
+    text_append_slice(head, SLICE("\r\n"));
+}
+
 static void print_head(const struct client_exchange *exchange, struct text *head)
 {
     const struct client_request *request = exchange->request;
-    const struct client *client = exchange->client;
-    bool by_proxy = client->options.proxy.host && !client->tunnels;
-    text_printf(head, "%s %s%s%s HTTP/1.1\r\nhost: ", request->method, by_proxy ? "http://" : "",
-                by_proxy ? client->options.authority : "", request->path);
-    text_append_slice(head, client_exchange_authority(exchange));
-    if (by_proxy && client->options.proxy.authorization)
-        text_printf(head, "\r\nproxy-authorization: %s", client->options.proxy.authorization);
-    for (size_t i = 0; i < request->header_count; i++) {
-        const struct http_header *header = &request->headers[i];
-        if (slice_is(header->name, "host"))
-            continue;
-        text_append(head, "\r\n");
-        text_append_slice(head, header->name);
-        text_append(head, ": ");
-        text_append_slice(head, header->value);
-    }
-    text_printf(head, "\r\ncontent-length: %zu\r\n%s\r\n", request->body_size,
-                client->options.close_after_answer ? "connection: close\r\n" : "");
+    const struct client_options *options = &exchange->client->options;
+    bool by_proxy = options->proxy.host && !exchange->client->tunnels;
+    text_append(head, request->method);
+    text_append_char(head, ' ');
+    print_target(exchange, by_proxy, head);
+    text_append_slice(head, SLICE(" HTTP/1.1\r\n"));
+    print_header(head, SLICE("host"), client_exchange_authority(exchange));
+    if (by_proxy && options->proxy.authorization)
+        print_header(head, SLICE("proxy-authorization"),
+                     slice_of_string(options->proxy.authorization));
+    for (size_t i = 0; i < request->header_count; i++)
+        if (!slice_is(request->headers[i].name, "host"))
+            print_header(head, request->headers[i].name, request->headers[i].value);
+    text_append_slice(head, SLICE("content-length: "));
+    text_append_u64(head, request->body_size);
+    text_append_slice(head, SLICE("\r\n"));
+    if (options->close_after_answer)
+        print_header(head, SLICE("connection"), SLICE("close"));
+    text_append_slice(head, SLICE("\r\n"));
 }
 
 static void h1_send(struct client_connection *connection, struct client_exchange *exchange)
@@ -285,10 +304,9 @@ static void h1_send(struct client_connection *connection, struct client_exchange
     assert(connection->exchanges.count == 1 && connection->output.bytes == 0);
     session->exchange = exchange;
     session->fed_bytes = 0;
-    struct text head = {0};
-    print_head(exchange, &head);
-    client_output_copy(&connection->output, text_slice(&head));
-    text_deinit(&head);
+    text_clear(&session->head); /* all of the last one is written: the output is empty */
+    print_head(exchange, &session->head);
+    client_output_add(&connection->output, text_slice(&session->head), session);
     for (size_t i = 0; i < request->body_count; i++)
         client_output_add(&connection->output, request->body[i], exchange);
 }
@@ -341,6 +359,7 @@ static bool h1_fill(struct client_connection *connection)
 static void h1_free(struct client_connection *connection)
 {
     struct h1_session *session = connection->session;
+    text_deinit(&session->head);
     text_deinit(&session->name);
     text_deinit(&session->value);
     free(session);

@@ -18,21 +18,21 @@ enum field_id {
 };
 
 static const struct {
-    const char *name;
+    struct slice name;
     enum field_id id;
 } known[] = {
-    {":method", FIELD_METHOD},
-    {":scheme", FIELD_SCHEME},
-    {":path", FIELD_PATH},
-    {":authority", FIELD_AUTHORITY},
-    {"host", FIELD_HOST},
-    {"content-length", FIELD_CONTENT_LENGTH},
-    {"te", FIELD_TE},
-    {"connection", FIELD_OF_A_CONNECTION},
-    {"keep-alive", FIELD_OF_A_CONNECTION},
-    {"proxy-connection", FIELD_OF_A_CONNECTION},
-    {"transfer-encoding", FIELD_OF_A_CONNECTION},
-    {"upgrade", FIELD_OF_A_CONNECTION},
+    {SLICE(":method"), FIELD_METHOD},
+    {SLICE(":scheme"), FIELD_SCHEME},
+    {SLICE(":path"), FIELD_PATH},
+    {SLICE(":authority"), FIELD_AUTHORITY},
+    {SLICE("host"), FIELD_HOST},
+    {SLICE("content-length"), FIELD_CONTENT_LENGTH},
+    {SLICE("te"), FIELD_TE},
+    {SLICE("connection"), FIELD_OF_A_CONNECTION},
+    {SLICE("keep-alive"), FIELD_OF_A_CONNECTION},
+    {SLICE("proxy-connection"), FIELD_OF_A_CONNECTION},
+    {SLICE("transfer-encoding"), FIELD_OF_A_CONNECTION},
+    {SLICE("upgrade"), FIELD_OF_A_CONNECTION},
 };
 
 static bool is_pseudo(struct slice name)
@@ -43,10 +43,8 @@ static bool is_pseudo(struct slice name)
 static enum field_id identify(struct slice name)
 {
     assert(name.size > 0 && name.data[0] != '\0'); /* nghttp2_check_header_name */
-    if (!strchr(":hctkpu", name.data[0]))
-        return FIELD_OTHER;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (slice_is(name, known[i].name))
+        if (slice_equal(name, known[i].name))
             return known[i].id;
     return FIELD_OTHER;
 }

@@ -1,6 +1,7 @@
 #include "core/net/proxy.h"
 
 #include "config/value.h"
+#include "core/base/text.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -16,14 +17,6 @@ enum { CREDENTIALS_MAX = 1024, ENTRY_MAX = 300 };
 
 /* ---- the URL of a proxy ---- */
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes %41. Returns false if an escape is incomplete. */
 static bool decode_percent(struct slice from, char *to, size_t *size_out)
 {
@@ -35,7 +28,7 @@ static bool decode_percent(struct slice from, char *to, size_t *size_out)
         }
         if (i + 2 >= from.size)
             return false;
-        int high = hex_value((char)from.data[i + 1]), low = hex_value((char)from.data[i + 2]);
+        int high = text_hex_digit(from.data[i + 1]), low = text_hex_digit(from.data[i + 2]);
         if (high < 0 || low < 0)
             return false;
         to[size++] = (char)(high * 16 + low);

@@ -328,8 +328,8 @@ static void connect_connector(struct worker_graph *target, struct component *con
                               const struct config_pipeline *pipeline, struct node *first)
 {
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
-        if (config_connector_emits(&connector->type->config, (enum config_signal)signal) ==
-                pipeline->signal &&
+        if (config_connector_leads(&connector->type->config, (enum config_signal)signal,
+                                   pipeline->signal) &&
             connector_stage(target->graph, connector, (enum signal)signal) > 0)
             begin_pipeline(target, exporter_node(target, connector, (enum signal)signal), pipeline,
                            first);
@@ -366,15 +366,24 @@ static void build_worker(struct graph *graph, unsigned index)
                  STAGE_EXTENSIONS);
 }
 
-/* Gives each exporter and signal an equal share of half the budget. */
+/* Whether a component keeps the data of a signal until another one has accepted what it made of it:
+ * an exporter, and a connector that emits another signal. */
+static bool has_share(const struct graph *graph, const struct component *component,
+                      enum signal signal)
+{
+    if (is_connector(component) && component->type->config.emits[signal])
+        return connector_stage(graph, component, signal) > 0;
+    return is_exporter(component) && component->pipeline_count[signal] > 0;
+}
+
+/* Gives each of them an equal share of half the budget. */
 static void share_memory(struct graph *graph)
 {
     size_t budget = graph->process->budget ? graph->process->budget->limit_bytes : 0;
     size_t shares = 0;
     for (size_t i = 0; i < graph->component_count; i++)
         for (int s = 0; s < SIGNAL_COUNT; s++)
-            if (is_exporter(graph->components[i]) && graph->components[i]->pipeline_count[s] > 0)
-                shares++;
+            shares += has_share(graph, graph->components[i], (enum signal)s);
     for (size_t i = 0; shares > 0 && i < graph->component_count; i++)
         for (int s = 0; s < SIGNAL_COUNT; s++)
             graph->components[i]->held[s].limit_bytes = budget / 2 / shares;

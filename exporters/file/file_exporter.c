@@ -190,8 +190,6 @@ static void check_settings(void *config, struct config_check *check)
     settings->directory_mode = (mode_t)(mode & 0777);
     if (settings->append && settings->rotation.enabled)
         config_check_error(check, "append", "append and rotation cannot be used together");
-    if (settings->append && settings->compression != FILE_COMPRESSION_NONE)
-        config_check_error(check, "append", "append and compression cannot be used together");
     config_check_refuse(check, settings->encoding, "encoding",
                         "encoding extensions are not supported; use format: json or proto");
     if (settings->group_by.enabled)

@@ -20,7 +20,6 @@ struct filling {
     uint64_t items_max;
     struct buffer **parts; /* except for profiles: encoded requests, to be concatenated */
     size_t part_count;
-    bool is_full;
 };
 
 /* ---- one request ---- */
@@ -109,13 +108,13 @@ static uint32_t share_of(struct filling *filling, struct held_request *request)
     return share;
 }
 
-static void add_request(struct filling *filling, struct held_request *request)
+/* Adds the request or a part of it. Returns false if nothing of it fits. */
+static bool add_request(struct filling *filling, struct held_request *request)
 {
     struct shard *shard = filling->shard;
     uint32_t left = held_requests_items_left(request), count = share_of(filling, request);
-    filling->is_full = count == 0;
-    if (filling->is_full)
-        return;
+    if (count == 0)
+        return false;
     if (request->taken == 0 && count == left)
         add_whole(filling, request);
     else
@@ -126,6 +125,7 @@ static void add_request(struct filling *filling, struct held_request *request)
     share_receipt(filling->senders, request, count == left);
     if (count == left)
         held_requests_remove_first(shard);
+    return true;
 }
 
 /* ---- the whole batch ---- */
@@ -134,10 +134,11 @@ static void fill(struct filling *filling)
 {
     struct shard *shard = filling->shard;
     uint64_t enough = batch_node_settings(shard->node)->send_batch_size;
+    bool fits;
     do {
-        add_request(filling, held_requests_first(shard));
+        fits = add_request(filling, held_requests_first(shard));
         held_requests_drop_abandoned(shard);
-    } while (shard->requests.first && !filling->is_full && filling->items < enough &&
+    } while (fits && shard->requests.first && filling->items < enough &&
              filling->items < filling->items_max);
 }
 

@@ -130,15 +130,25 @@ static void respond(struct exchange *exchange, enum protocol protocol,
 
 /* ---- the head ---- */
 
+/* Most such requests are queries of a Grafana or a browser that still has Pyroscope's old port. */
+#define NO_QUERIES                                                                                 \
+    "this is profcol, which takes uploads of profiles and answers no queries: in Grafana's data "  \
+    "source, use the address of Pyroscope itself, as in `endpoint` of profcol's exporter "         \
+    "pyroscope"
+
 static void refuse_path(struct exchange *exchange)
 {
-    struct slice path = exchange_path(exchange);
-    struct verdict verdict = verdict_of(GRPC_UNIMPLEMENTED, "unknown method %.*s", SLICE_ARG(path));
+    struct slice type = http_header_get(exchange_headers(exchange), "content-type");
+    struct verdict verdict = verdict_of(GRPC_UNIMPLEMENTED, "%s", NO_QUERIES);
     if (exchange_dialect(exchange) == SERVER_GRPC)
         exchange_respond_grpc(exchange, &verdict, (struct slice){0});
+    else if (grpc_web_is(type))
+        grpc_web_respond(exchange, &verdict);
+    else if (protocol_path_is_method(exchange_path(exchange)))
+        connect_respond_error(exchange, connect_http_status(verdict.code), &verdict);
     else
-        exchange_respond(exchange, 404, "text/plain; charset=utf-8", SLICE("404 page not found\n"),
-                         NULL, 0);
+        exchange_respond(exchange, 404, "text/plain; charset=utf-8",
+                         SLICE("404 page not found: " NO_QUERIES "\n"), NULL, 0);
 }
 
 static void refuse_method(struct exchange *exchange)

@@ -62,6 +62,19 @@ enum protocol protocol_of(const struct exchange *exchange)
     return is_ingest_path(exchange_path(exchange)) ? PROTOCOL_INGEST : protocol_of_push(exchange);
 }
 
+bool protocol_path_is_method(struct slice path)
+{
+    if (path.size < 2 || path.data[0] != '/')
+        return false;
+    struct slice rest = slice_of(path.data + 1, path.size - 1);
+    const uint8_t *slash = memchr(rest.data, '/', rest.size);
+    if (!slash || slash + 1 == path.data + path.size)
+        return false;
+    struct slice service = slice_of(rest.data, (size_t)(slash - rest.data));
+    struct slice method = slice_of(slash + 1, rest.size - service.size - 1);
+    return memchr(service.data, '.', service.size) && !memchr(method.data, '/', method.size);
+}
+
 bool protocol_is_otlp(enum protocol protocol)
 {
     return protocol == PROTOCOL_OTLP_PROTO || protocol == PROTOCOL_OTLP_JSON;

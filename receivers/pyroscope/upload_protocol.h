@@ -8,6 +8,8 @@
 #ifndef PROFCOL_PYROSCOPE_UPLOAD_PROTOCOL_H
 #define PROFCOL_PYROSCOPE_UPLOAD_PROTOCOL_H
 
+#include "core/base/slice.h"
+
 #include <stdbool.h>
 
 struct exchange;
@@ -28,6 +30,9 @@ enum protocol {
 enum protocol protocol_of(const struct exchange *exchange);
 /* Whether the path belongs to one of the protocols. */
 bool protocol_path_is_known(const struct exchange *exchange);
+/* Whether the path is that of a method, "/querier.v1.QuerierService/ProfileTypes", by which clients
+ * of Connect call. */
+bool protocol_path_is_method(struct slice path);
 /* Whether it is one of OTLP's. */
 bool protocol_is_otlp(enum protocol protocol);
 

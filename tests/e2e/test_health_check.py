@@ -84,7 +84,7 @@ class HealthCheck(unittest.TestCase):
             self.assertEqual(get(words + "/ready"), (200, "text/plain; charset=utf-8", "yes\n"))
             self.assertEqual(get(words + "/")[0], 404)
             self.assertEqual(healthcheck(url).returncode, 0)
-            self.assertIn("status 404 Not Found", healthcheck(words).stderr)
+            self.assertIn("status 404 Not Found; give the URL with the `path` of health_check", healthcheck(words).stderr)
 
     def test_draining_is_not_ready(self):
         """A backend that is down delays the drain, so that the test can ask during it."""

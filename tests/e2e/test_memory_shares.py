@@ -88,15 +88,15 @@ class MemorySharesTest(unittest.TestCase):
         self.check(2)
 
     def test_three_hogs(self):
-        """Three hogs leave less than a tenth of the budget. The dead exporter's queue then holds more than that of the
-        good client's requests."""
+        """In whatever order three hogs got their memory, 8 % of the budget is left for the good client. Its requests
+        take 7 %, more than the sixteenth that three equal hogs leave below the budget."""
         with self.run_profcol(2) as profcol, contextlib.ExitStack() as stack:
             for source in (HOG, *MORE_HOGS):
                 hog = stack.enter_context(hogs.Hog(profcol, ["http", "grpc"] * 20, source))
                 server.wait_until(lambda hog=hog: hog.refused > 50, 30, "the hog has all it gets")
             server.wait_until(lambda: profcol.metric("profcol_budget_used_bytes") > BUDGET * 9 // 10, 30, "the hogs have all they get")
-            self.send_all(profcol, 150)
-            self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 10)
+            self.send_all(profcol, 110)
+            self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 16)
 
 
 if __name__ == "__main__":

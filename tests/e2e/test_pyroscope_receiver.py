@@ -28,6 +28,7 @@ service:
 """
 NAMED = decode.CAPTURES / "pprof-to-otlp" / "files" / "cpu.pb"
 PUSH = "/push.v1.PusherService/Push"
+QUERY = "/querier.v1.QuerierService/ProfileTypes"
 PROTO, JSON = "application/proto", "application/json"
 
 
@@ -247,6 +248,24 @@ class AnswerTest(unittest.TestCase):
             answer = self.push(push_of(), kind)
             self.assertEqual(answer.status, 415, kind)
             self.assertIn("application/proto", answer.header("accept-post"))
+
+    def test_queries_are_told_where_to_go(self):
+        where = "answers no queries: in Grafana's data source, use the address of Pyroscope itself"
+        for kind in (PROTO, "application/json", None):
+            answer = client.post(self.address, QUERY, b"", content_type=kind)
+            self.assertEqual((answer.status, answer.header("content-type")), (501, "application/json"), kind)
+            self.assertEqual(json.loads(answer.body)["code"], "unimplemented")
+            self.assertIn(where, json.loads(answer.body)["message"])
+        for path in ("/", "/pyroscope/render?query=cpu", "/api/v1/labels", "/a.b/", "/a.b/c/d", "/a/b"):
+            answer = client.post(self.address, path, b"", method="GET", content_type=None)
+            self.assertEqual((answer.status, answer.header("content-type")), (404, "text/plain; charset=utf-8"), path)
+            self.assertIn(where, answer.body.decode())
+        answer = client.call(self.address, QUERY, b"")
+        self.assertEqual(answer.grpc_status, 12)
+        self.assertIn(where, answer.grpc_message)
+        answer = client.post(self.address, QUERY, b"", content_type="application/grpc-web+proto")
+        self.assertEqual(answer.status, 200)
+        self.assertIn(b"grpc-status: 12\r\n", answer.body)
 
     def test_connect(self):
         self.assertEqual(self.push(push_of()).status, 200)

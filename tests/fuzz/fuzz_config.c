@@ -35,12 +35,23 @@ struct settings {
     struct inner off;
     struct inner on;
     struct config_list list;
+    struct config_list map;
     const struct config_node *raw;
 };
 
 static const struct field inner_fields[] = {
     FIELD_UINT(inner, number, "A number.", .fallback = "3", .min = "1", .max = "10"),
     FIELD_SECRET(inner, token, "A secret."),
+    FIELD_END,
+};
+
+struct named {
+    const char *name;
+    uint64_t number;
+};
+
+static const struct field named_fields[] = {
+    FIELD_UINT(named, number, "A number.", .fallback = "3"),
     FIELD_END,
 };
 
@@ -62,6 +73,7 @@ static const struct field fields[] = {
     FIELD_OPTIONAL(settings, off, inner, inner_fields, "Off by default."),
     FIELD_OPTIONAL(settings, on, inner, inner_fields, "On by default.", .fallback = "true"),
     FIELD_LIST(settings, list, inner, inner_fields, "Blocks."),
+    FIELD_MAP(settings, map, named, named_fields, "Blocks with names."),
     FIELD_NODE(settings, raw, "Anything."),
     FIELD_END,
 };

@@ -2,11 +2,13 @@
 # profcol among others. `make interop` calls this.
 #   run.sh collector    profcol -> OpenTelemetry Collector -> profcol, over gRPC and HTTP, in protobuf and JSON, with traces and profiles.
 #                       Needs Go: the Collector is built once, by its own builder, into build/interop
-#   run.sh sdks         the programs of docs/clients, in five languages, -> profcol; a language without its tools is skipped
+#   run.sh clients      the programs of docs/clients, in five languages, -> profcol; a language without its tools is skipped
+#   run.sh sdks         the OpenTelemetry Java agent and the Go, Python and Node SDKs, with traces, metrics and logs, in each protocol that they have, ->
+#                       profcol, and -> a Collector: no warning in their logs, and the same arrives. Builds the Collector of compare
 #   run.sh compare      profcol beside the Collector: several hundred configurations and requests, the same verdict and answer but for
 #                       tests/interop/compare/expected.yaml. Builds a Collector of core and contrib; --help lists options
 #   run.sh              the first two
-# More arguments choose tests (SdksTest.test_go).
+# More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
 #   OTELCOL   a Collector that is there already
 set -euo pipefail
@@ -44,16 +46,22 @@ compare)
     export OTELCOL
     exec build/venv/bin/python tests/interop/compare "$@"
     ;;
+clients)
+    shift
+    exec build/venv/bin/python tests/interop/clients.py "$@"
+    ;;
 sdks)
     shift
-    exec build/venv/bin/python tests/interop/sdks.py "$@"
+    [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
+    export OTELCOL
+    exec build/venv/bin/python tests/interop/sdks "$@"
     ;;
 both)
     "$0" collector
-    "$0" sdks
+    "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|sdks [TEST...]|compare [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]]" >&2
     exit 2
     ;;
 esac

@@ -168,7 +168,7 @@ class Profcol:
 
     def metric(self, name, **labels):
         """Return the sum of a metric over all series with these labels, or None if there is none."""
-        with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=10 * PATIENCE) as answer:
             text = answer.read().decode()
         values = [float(value) for found, inside, value in METRIC.findall(text)
                   if found == name and labels.items() <= dict(LABEL.findall(inside)).items()]

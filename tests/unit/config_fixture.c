@@ -37,6 +37,12 @@ static const struct field rule_fields[] = {
     FIELD_END,
 };
 
+static const struct field counter_fields[] = {
+    FIELD_UINT(counter_settings, step, "A step.", .fallback = "1", .min = "1"),
+    FIELD_LIST(counter_settings, rules, rule_settings, rule_fields, "Rules."),
+    FIELD_END,
+};
+
 const struct field kinds_fields[] = {
     FIELD_BOOL(kinds_settings, flag, "A flag.", .fallback = "true"),
     FIELD_UINT(kinds_settings, count, "A count.", .fallback = "5", .max = "1000"),
@@ -56,6 +62,7 @@ const struct field kinds_fields[] = {
     FIELD_BLOCK(kinds_settings, squashed, kinds_block, squashed_fields, "Inlined.",
                 .inlined = true),
     FIELD_LIST(kinds_settings, rules, rule_settings, rule_fields, "Rules."),
+    FIELD_MAP(kinds_settings, counters, counter_settings, counter_fields, "Counters."),
     FIELD_NODE(kinds_settings, raw, "Anything."),
     FIELD_UINT(kinds_settings, old_count, "The old count.", .replaced_by = "count"),
     FIELD_UINT(kinds_settings, unused, "Not used.", .fallback = "1", .ignored = true),
@@ -110,7 +117,7 @@ TYPE(otlp_grpc, "otlp_grpc", CONFIG_EXPORTERS, STABILITY_STABLE, STABILITY_ALPHA
 TYPE(forward, "forward", CONFIG_CONNECTORS, STABILITY_BETA, STABILITY_ALPHA, NULL, empty_settings,
      .alias = NULL);
 TYPE(health_check, "health_check", CONFIG_EXTENSIONS, STABILITY_NONE, STABILITY_NONE, NULL,
-     empty_settings, .alias = NULL);
+     empty_settings, .alias = "healthcheck");
 
 const struct config_type *const fixture_types[] = {
     &otlp_receiver, &kinds, &batch, &nop, &debug, &otlp_grpc, &forward, &health_check, NULL,

@@ -44,6 +44,7 @@ struct kinds_settings {
     struct kinds_block on;
     struct kinds_block squashed;
     struct config_list rules;
+    struct config_list counters;
     const struct config_node *raw;
     uint64_t old_count;
     uint64_t unused;
@@ -53,6 +54,12 @@ struct rule_settings {
     const char *key;
     int action;
     struct config_pairs extra;
+};
+
+struct counter_settings {
+    const char *name; /* its key */
+    uint64_t step;
+    struct config_list rules;
 };
 
 extern const struct field kinds_fields[];

@@ -16,18 +16,20 @@
 #include <assert.h>
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
-    resource_detection_processor_type;
+    resource_detection_processor_type, count_connector_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
  * or two for each changed item. */
 enum { NODES_BYTES = 8 << 20 };
+/* Values that data points repeat, in memory that doubles. */
+enum { COUNTS_BYTES = 8 << 20 };
 /* A description has at most 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
-    *detecting[SIGNAL_OPENED_COUNT];
+    *detecting[SIGNAL_OPENED_COUNT], *counting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
@@ -109,6 +111,11 @@ static void stage_resource(enum signal signal, struct buffer *request, uint32_t 
 static void stage_resource_detection(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(detecting[signal], request, items);
+}
+
+static void stage_count(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(counting[signal], request, items);
 }
 
 static void cut(enum signal signal, struct buffer *request, uint32_t items,
@@ -224,6 +231,7 @@ const struct cost_stage cost_stages[] = {
     {"spanjoin", stage_spanjoin, false, PEAK_MORE},
     {"resource", stage_resource, false, NODES_BYTES},
     {"resource_detection", stage_resource_detection, false, NODES_BYTES},
+    {"count", stage_count, false, COUNTS_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -248,6 +256,12 @@ void cost_stages_start(void)
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
     static const char detect[] = "processors: {resource_detection: {detectors: [system], system: "
                                  "{hostname_sources: [os]}}}";
+    static const char count[] =
+        "connectors: {count: {"
+        "spans: {s: {attributes: [{key: k}, {key: plain, default_value: x}]}}, "
+        "spanevents: {e: {attributes: [{key: k}]}}, "
+        "profiles: {p: {attributes: [{key: plain}, {key: k, default_value: x}]}}, "
+        "samples: {s: {attributes: [{key: plain}, {key: service.name, default_value: x}]}}}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
@@ -258,6 +272,8 @@ void cost_stages_start(void)
                                         (enum signal)signal);
         detecting[signal] = fixture_place(&fixture, &resource_detection_processor_type,
                                           "resource_detection", detect, name, (enum signal)signal);
+        counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,
+                                         (enum signal)signal);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "tests/unit/pipeline_fixture.h"
 
 #include "config/config.h"
+#include "config/connections.h"
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
@@ -105,7 +106,8 @@ void fixture_init(struct fixture *fixture, unsigned workers)
     }
 }
 
-static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
+static const char *const sections[] = {"receivers", "processors", "exporters", "connectors",
+                                       "extensions"};
 
 static const struct field no_fields[] = {FIELD_END};
 static const struct config_type fixture_source = {
@@ -127,15 +129,22 @@ static void complete_yaml(struct text *out, const struct component_type *type, c
 {
     bool is_processor = type->config.section == CONFIG_PROCESSORS;
     bool is_exporter = type->config.section == CONFIG_EXPORTERS;
+    bool is_connector = type->config.section == CONFIG_CONNECTORS;
     text_printf(out, "%s\n", yaml);
     if (type->config.section != CONFIG_RECEIVERS)
         text_append(out, "receivers: {fixture_source: }\n");
     if (!is_exporter)
         text_append(out, "exporters: {fixture_sink: }\n");
-    text_printf(
-        out, "service: {pipelines: {%s: {receivers: [%s], processors: [%s], exporters: [%s]}}}\n",
-        signal_name(signal), type->config.section == CONFIG_RECEIVERS ? id : "fixture_source",
-        is_processor ? id : "", is_exporter ? id : "fixture_sink");
+    text_append(out, "service: {pipelines: {");
+    for (int s = 0; is_connector && s < SIGNAL_COUNT; s++)
+        if (config_connector_leads(&type->config, (enum config_signal)signal,
+                                   (enum config_signal)s))
+            text_printf(out, "%s/behind: {receivers: [%s], exporters: [fixture_sink]}, ",
+                        signal_name((enum signal)s), id);
+    text_printf(out, "%s: {receivers: [%s], processors: [%s], exporters: [%s]}}}\n",
+                signal_name(signal),
+                type->config.section == CONFIG_RECEIVERS ? id : "fixture_source",
+                is_processor ? id : "", is_exporter || is_connector ? id : "fixture_sink");
 }
 
 void fixture_refuses(const struct component_type *type, const char *settings, const char *wanted)

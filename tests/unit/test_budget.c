@@ -25,20 +25,20 @@ static void one_hog_leaves_a_fifth(void **state)
     assert_int_equal(take_all(&hog), 800); /* 800 <= 4 * 200 */
     assert_int_equal(budget_used(&all), 800);
     assert_false(budget_has_room(&hog, 1));
-    assert_true(budget_has_room(&good, 225));
-    assert_false(budget_has_room(&good, 226));
-    assert_true(budget_reserve(&good, 225)); /* half of what is left, including the spare quarter */
+    assert_true(budget_has_room(&good, 160));
+    assert_false(budget_has_room(&good, 161));
+    assert_true(budget_reserve(&good, 160)); /* 160 <= 4 * 40 */
     assert_false(budget_reserve(&hog, 1));
 }
 
-/* Hogs take as much as they get, one after another, again and again. */
-static void hogs_leave_room_for_others(void **state)
+/* Hogs take as much as they get, in equal steps. */
+static void equal_hogs_leave_room_for_others(void **state)
 {
     (void)state;
     static const struct {
         unsigned hogs;
         size_t expected;
-    } cases[] = {{1, 22500}, {3, 15600}, {9, 6200}, {30, 2000}};
+    } cases[] = {{1, 16000}, {3, 12500}, {9, 6200}, {30, 2000}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct budget all = {.limit_bytes = 100000};
         struct budget hogs[30], good = {.parent = &all};
@@ -52,6 +52,37 @@ static void hogs_leave_room_for_others(void **state)
         assert_in_range(take_all(&good), cases[i].expected, cases[i].expected * 11 / 10);
         assert_true(budget_used(&all) <= 125000);
     }
+}
+
+/* Each hog takes all it gets before the next one comes, which leaves the least. */
+static void hogs_one_after_another_leave_room(void **state)
+{
+    (void)state;
+    static const size_t expected[] = {16000, 12500, 8250, 4125};
+    struct budget all = {.limit_bytes = 100000};
+    struct budget hogs[4];
+    struct budget good = {.parent = &all};
+    for (size_t i = 0; i < sizeof hogs / sizeof *hogs; i++) {
+        hogs[i] = (struct budget){.parent = &all};
+        take_all(&hogs[i]);
+        assert_int_equal(take_all(&good), expected[i]);
+        budget_release(&good, expected[i]);
+    }
+}
+
+/* What was seen when a fourth client was refused, scaled to 100,000: one hog held 78,200, and two
+ * that came later held 13,400 and 14,200 of what was left. */
+static void later_hogs_leave_the_spare(void **state)
+{
+    (void)state;
+    struct budget all = {.limit_bytes = 100000};
+    struct budget first = {.parent = &all}, second = {.parent = &all}, third = {.parent = &all};
+    struct budget good = {.parent = &all};
+    assert_true(budget_reserve(&first, 78200));
+    assert_true(budget_reserve(&second, 13400)); /* 13,400 <= 4 * 8,400 */
+    assert_false(budget_reserve(&third, 14200));
+    assert_int_equal(take_all(&third), 12500);
+    assert_int_equal(take_all(&good), 10450);
 }
 
 /* Arenas of admitted requests fill the rest, and a little more. */
@@ -174,7 +205,9 @@ int main(void)
         cmocka_unit_test(who_holds_most_is_refused_first),
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_belongs_to_nobody_counts_for_all),
-        cmocka_unit_test(hogs_leave_room_for_others),
+        cmocka_unit_test(equal_hogs_leave_room_for_others),
+        cmocka_unit_test(hogs_one_after_another_leave_room),
+        cmocka_unit_test(later_hogs_leave_the_spare),
         cmocka_unit_test(charges_leave_room_for_small_accounts),
         cmocka_unit_test(limits_do_not_overflow),
         cmocka_unit_test(alone_it_may_be_too_large),

@@ -1,3 +1,4 @@
+#include "config/connections.h"
 #include "core/base/budget.h"
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
@@ -38,6 +39,7 @@ static const struct {
     {CONFIG_EXPORTERS, "otlp_grpc", "{endpoint: '127.0.0.1:1', tls: {insecure: true}}"},
     {CONFIG_EXPORTERS, "otlp_http", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
+    {CONFIG_CONNECTORS, "count", ""},
     {CONFIG_CONNECTORS, "forward", ""},
     {CONFIG_EXTENSIONS, "basicauth", "{htpasswd: {inline: 'a:b'}}"},
     {CONFIG_EXTENSIONS, "bearertokenauth", "{token: t}"},
@@ -110,13 +112,21 @@ static bool is_at_the_end(const struct config_type *type)
     return type->section == CONFIG_EXPORTERS || type->section == CONFIG_CONNECTORS;
 }
 
+static enum config_signal emitted_by(const struct config_type *type, enum signal consumed)
+{
+    int emitted = 0;
+    while (!config_connector_leads(type, (enum config_signal)consumed, (enum config_signal)emitted))
+        emitted++;
+    return (enum config_signal)emitted;
+}
+
 static void print_pipeline(struct text *yaml, const struct config_type *type, enum signal signal)
 {
     if (type->section < CONFIG_EXTENSIONS && type->stability[signal] == STABILITY_NONE)
         return;
     if (type->section == CONFIG_CONNECTORS)
-        text_printf(yaml, "    %s/behind: {receivers: [%s], exporters: [nop]}\n",
-                    type->emits_metrics ? "metrics" : signal_name(signal), type->name);
+        text_printf(yaml, "    %s/%s: {receivers: [%s], exporters: [nop]}\n",
+                    config_signal_names[emitted_by(type, signal)], signal_name(signal), type->name);
     text_printf(yaml, "    %s: {receivers: [%s], processors: [%s], exporters: [%s]}\n",
                 signal_name(signal), receiver_of(type),
                 type->section == CONFIG_PROCESSORS ? type->name : "",

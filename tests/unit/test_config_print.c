@@ -45,6 +45,7 @@ static void all_defaults_are_written_out(void **state)
                                  "      number: 3\n"
                                  "    squashed_number: 7\n"
                                  "    rules: []\n"
+                                 "    counters: {}\n"
                                  "exporters:\n"
                                  "  nop: {}\n"
                                  "service:\n"
@@ -87,6 +88,7 @@ static const char *const bodies[] = {
     "headers: {Authorization: x, 'a b': y}, secret: z",
     "off: {number: 5, text: a, token: b}, on: {enabled: false, number: 7}",
     "rules: [{key: a}, {key: b, action: insert, extra: {c: d}}]",
+    "counters: {a: {step: 2, rules: [{key: b}]}, 'b c': }",
     "raw: {a: [1, 'x', {b: ~}], c: {}, d: [], '$x': '$$y', 5: '5', e: 0x10, f: [[a], [[]]]}",
     "raw: '5'",
     "unused: 7, old_count: 3",
@@ -195,9 +197,9 @@ static void the_reference_has_every_field(void **state)
     expect_line(
         &out,
         "\n| `unused` | number | `1` |  | Not used. Accepted, but has no effect in profcol. |\n");
-    expect_line(
-        &out,
-        "\n## Extensions\n\n### health_check\n\nIt is health_check.\n\nIt has no settings.\n");
+    expect_line(&out,
+                "\n## Extensions\n\n### health_check\n\nIt is health_check.\n\nThe deprecated name "
+                "`healthcheck` still works.\n\nIt has no settings.\n");
     expect_line(&out, "\n| `metrics.readers[].pull.exporter.prometheus.port` | number | `8888` | "
                       "`0` to `65535` |");
     assert_null(strstr(out.data, "squashed.squashed_number"));

@@ -1,5 +1,7 @@
 #include "config_fixture.h"
 
+#include "config/check.h"
+
 static struct fixture_variable files[] = {{"collector.yaml", NULL}, {NULL, NULL}};
 
 static const struct fixture_variable variables[] = {
@@ -57,6 +59,55 @@ static void what_other_signals_need_is_left_out(void **state)
     assert_int_equal(config->extension_count, 0);
     config_free(config);
     text_deinit(&report);
+}
+
+static void an_extension_with_an_old_name_stays(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    struct config *config = load("receivers: {otlp: }\n"
+                                 "exporters: {nop: }\n"
+                                 "extensions: {healthcheck: , oidc: }\n"
+                                 "service:\n"
+                                 "  extensions: [healthcheck, oidc]\n"
+                                 "  pipelines: {traces: {receivers: [otlp], exporters: [nop]}}\n",
+                                 TRACES, &report);
+    assert_string_equal(
+        text_string(&report),
+        "collector.yaml:3:14: warning: extensions::healthcheck: \"healthcheck\" alias is "
+        "deprecated; use \"health_check\" instead\n"
+        "collector.yaml:6:14: warning: service: --signals traces leaves out: extension oidc\n");
+    assert_non_null(config);
+    assert_int_equal(config->extension_count, 1);
+    assert_string_equal(config->extensions[0]->type->name, "health_check");
+    config_free(config);
+    text_deinit(&report);
+}
+
+static void find_authenticator(struct kinds_settings *settings, struct config_check *check)
+{
+    config_check_extension(check, "text", "authenticator", settings->text);
+}
+
+/* That it is not found is because profcol does not have it, not because of the file. */
+static void an_authenticator_that_is_left_out_is_unknown(void **state)
+{
+    (void)state;
+    fixture_check = find_authenticator;
+    says("receivers: {otlp: }\n"
+         "processors: {kinds: {text: oidc}}\n"
+         "exporters: {nop: }\n"
+         "extensions: {oidc: }\n"
+         "service:\n"
+         "  extensions: [oidc]\n"
+         "  pipelines: {traces: {receivers: [otlp], processors: [kinds], exporters: [nop]}}\n",
+         TRACES, false,
+         "collector.yaml:2:28: error: processors::kinds::text: failed to resolve authenticator "
+         "\"oidc\": profcol has no extension of type \"oidc\"; `profcol components` lists those "
+         "that "
+         "it has\n"
+         "collector.yaml:7:14: warning: service: --signals traces leaves out: extension oidc\n");
+    fixture_check = NULL;
 }
 
 static void without_it_everything_is_checked(void **state)
@@ -163,6 +214,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_other_signals_need_is_left_out),
+        cmocka_unit_test(an_extension_with_an_old_name_stays),
+        cmocka_unit_test(an_authenticator_that_is_left_out_is_unknown),
         cmocka_unit_test(without_it_everything_is_checked),
         cmocka_unit_test(ids_behind_placeholders_are_found),
         cmocka_unit_test(nothing_left_out_is_silent),

@@ -721,6 +721,14 @@ static void span_with_text(struct wire_writer *out, uint32_t i)
     wire_writer_end(out, span);
 }
 
+/* Each has another value. */
+static void span_with_number(struct wire_writer *out, uint32_t i)
+{
+    size_t span = wire_writer_begin(out, SCOPE_SPANS_SPANS);
+    key_value_append(out, SPAN_ATTRIBUTES, SLICE("k"), any_value_int(i));
+    wire_writer_end(out, span);
+}
+
 static void empty_span(struct wire_writer *out, uint32_t i)
 {
     (void)i;
@@ -768,6 +776,7 @@ static const struct shape trace_shapes[] = {
      .scope = large_scope},
     {.name = "span", .tables = NULL, .reference = put_span, .each = EACH_SAMPLE},
     {.name = "span.text", .tables = NULL, .reference = span_with_text, .each = EACH_SAMPLE},
+    {.name = "span.number", .tables = NULL, .reference = span_with_number, .each = EACH_SAMPLE},
     {.name = "span.text.resource",
      .tables = NULL,
      .reference = span_with_text,

@@ -254,6 +254,23 @@ static void writes_protobuf(void **state)
     fixture_deinit(&f);
 }
 
+/* Each compressed record has its length before it. */
+static void appends_compressed_records(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"compression: zstd", "append: true, compression: zstd"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f;
+        struct fixture_place *place = start(&f, 1, settings[i], SIGNAL_TRACES);
+        consume(&f, place->nodes[0], "x", NULL);
+        fixture_deinit(&f); /* drains */
+    }
+    struct slice content = read_file(path);
+    struct slice first = next_record(&content);
+    assert_true(slice_equal(next_record(&content), first));
+    assert_int_equal(content.size, 0);
+}
+
 static void compresses(void **state)
 {
     (void)state;
@@ -468,8 +485,6 @@ static const struct mistake {
     {"{}", "path"},
     {"{path: x, format: xml}", "format"},
     {"{path: x, append: true, rotation: {}}", "append and rotation cannot be used together"},
-    {"{path: x, append: true, compression: zstd}",
-     "append and compression cannot be used together"},
     {"{path: x, directory_permissions: '999'}", "\"999\" is not an octal mode such as 0755"},
     {"{path: x, group_by: {enabled: true}}",
      "path must contain exactly one * when group_by is enabled"},
@@ -674,6 +689,7 @@ int main(void)
         TEST(truncates_or_appends),
         TEST(writes_protobuf),
         TEST(compresses),
+        TEST(appends_compressed_records),
         TEST(asks_to_try_later_when_the_disk_is_full),
         TEST(asks_to_try_later_for_large_batches),
         TEST(leaves_no_half_records),

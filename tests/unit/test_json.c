@@ -1,6 +1,7 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/data/json.h"
+#include "core/data/json_schema.h"
 #include "core/data/wire.h"
 #include "google/rpc/error_details.pb-c.h"
 #include "google/rpc/status.pb-c.h"
@@ -467,13 +468,44 @@ static void refuses_every_prefix(void **state)
     }
 }
 
+/* ---- names of fields ---- */
+
+static void finds_fields_by_both_names(void **state)
+{
+    (void)state;
+    const ProtobufCMessageDescriptor *span = &opentelemetry__proto__trace__v1__span__descriptor;
+    for (unsigned first = 0; first <= span->n_fields; first++)
+        for (unsigned i = 0; i < span->n_fields; i++) {
+            const ProtobufCFieldDescriptor *field = &span->fields[i];
+            char camel[JSON_NAME_MAX];
+            size_t size = json_schema_name(field, camel);
+            assert_ptr_equal(json_schema_field(span, slice_of(camel, size), first), field);
+            assert_ptr_equal(json_schema_field(span, slice_of_string(field->name), first), field);
+        }
+}
+
+static void knows_no_other_names(void **state)
+{
+    (void)state;
+    static const struct slice others[] = {
+        {NULL, 0},          SLICE("nam"),         SLICE("names"),      SLICE("name\0"),
+        SLICE("Name"),      SLICE("trace_Id"),    SLICE("traceID"),    SLICE("traceid"),
+        SLICE("trace_id_"), SLICE("parentSpan_"), SLICE("parentSpan"), SLICE("\0"),
+    };
+    const ProtobufCMessageDescriptor *span = &opentelemetry__proto__trace__v1__span__descriptor;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        for (unsigned first = 0; first <= span->n_fields; first++)
+            assert_null(json_schema_field(span, others[i], first));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_and_writes),      cmocka_unit_test(refuses_with_the_place),
         cmocka_unit_test(nests_up_to_the_limit), cmocka_unit_test(respects_the_budget),
         cmocka_unit_test(writes_retry_info),     cmocka_unit_test(keeps_recorded_requests),
-        cmocka_unit_test(refuses_every_prefix),
+        cmocka_unit_test(refuses_every_prefix),  cmocka_unit_test(finds_fields_by_both_names),
+        cmocka_unit_test(knows_no_other_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,19 @@ static void hex_is_lower_case(void **state)
     text_deinit(&text);
 }
 
+static void numbers_are_decimal(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    text_append_u64(&text, 0);
+    text_append_char(&text, ' ');
+    text_append_u64(&text, 10);
+    text_append_char(&text, ' ');
+    text_append_u64(&text, UINT64_MAX);
+    assert_string_equal(text_string(&text), "0 10 18446744073709551615");
+    text_deinit(&text);
+}
+
 #define REPLACED "\xef\xbf\xbd"
 
 /* Inputs have different lengths and may contain NULs, so each has an explicit size. */
@@ -247,6 +260,7 @@ int main(void)
         cmocka_unit_test(what_is_there_may_come_again),
         cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(hex_is_lower_case),
+        cmocka_unit_test(numbers_are_decimal),
         cmocka_unit_test(json_is_escaped),
         cmocka_unit_test(json_of_long_texts_is_escaped),
         cmocka_unit_test(json_of_random_bytes_parses),

@@ -117,6 +117,8 @@ static const struct target targets[] = {
     OTLP(attributes_profiles, "attributes", SIGNAL_PROFILES),
     OTLP(resource_detection_traces, "resource_detection", SIGNAL_TRACES),
     OTLP(resource_detection_profiles, "resource_detection", SIGNAL_PROFILES),
+    OTLP(count_traces, "count", SIGNAL_TRACES),
+    OTLP(count_profiles, "count", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

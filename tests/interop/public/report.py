@@ -73,9 +73,11 @@ def copy(clones, folder):
 
 
 def value_of(name, text):
-    """A plausible value of a variable; only a host where a scheme precedes it or a port follows."""
+    """A plausible value of a variable; only a host where a scheme precedes it or a port follows, a URL where it is all of an endpoint."""
     if re.search(r"(://|@)\$\{(env:)?" + name + r"\}|\$\{(env:)?" + name + r"\}:[\d$]", text):
         return "localhost"
+    if re.search(r"endpoint:\s*[\"']?\$\{(env:)?" + name + r"\}[\"']?\s*$", text, re.MULTILINE):
+        return "http://localhost:4317"
     return next(value for pattern, value in VARIABLES if re.search(pattern, name.upper()))
 
 

@@ -6,14 +6,13 @@ A language whose tools are not there is skipped, and said so. What they need is 
 import collections
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+sys.path[:0] = [os.environ["PROFCOL_SOURCE"], str(pathlib.Path(__file__).resolve().parent)]
 
-from tests.oracle import backend, pyroscope, server, testing
+import builds  # noqa: E402
+from tests.oracle import backend, pyroscope, server, testing  # noqa: E402
 
 SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 BUILD = SOURCE / "build" / "interop" / "clients"
@@ -32,29 +31,6 @@ PROGRAMS = {
 }
 
 
-def run(command, directory, timeout, **environment):
-    """Its output, where it worked."""
-    result = subprocess.run(command.split(), cwd=directory, timeout=timeout, check=False, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
-    if result.returncode:
-        raise AssertionError(f"{command}: {result.returncode}\n{result.stdout[-4000:]}")
-    return result.stdout
-
-
-def build(language):
-    """The program's own directory, with what it needs beside it."""
-    tools, commands, _ = PROGRAMS[language]
-    missing = [tool for tool in tools if not shutil.which(tool)]
-    if missing:
-        print(f"interop: {language} is skipped, there is no {', '.join(missing)}", file=sys.stderr)
-        raise unittest.SkipTest(f"{language}: {', '.join(missing)} not found")
-    directory = BUILD / language
-    shutil.copytree(SOURCE / "docs" / "clients" / language, directory, dirs_exist_ok=True)
-    for command in commands:
-        run(command, directory, 900)
-    return directory
-
-
 def example():
     """examples/pyroscope.yaml with ports of its own."""
     text = (SOURCE / "examples" / "pyroscope.yaml").read_text()
@@ -68,16 +44,17 @@ def attributes(span):
     return {pair.key: pair.value.string_value or pair.value.int_value for pair in span.attributes}
 
 
-class SdksTest(unittest.TestCase):
+class ClientsTest(unittest.TestCase):
     """A program with traces and profiling; nothing of it knows of profcol."""
 
     def check(self, language):
-        directory, service = build(language), f"example-{language}"
+        tools, commands, _ = PROGRAMS[language]
+        directory, service = builds.build(language, tools, commands, SOURCE / "docs" / "clients" / language, BUILD / language), f"example-{language}"
         with backend.Backend("grpc") as traces, pyroscope.Pyroscope() as fake:
             environment = {"TRACES_ENDPOINT": traces.address, "PYROSCOPE_URL": fake.url, "SPANS_WAIT": SPANS_WAIT}
             with server.Profcol(example(), environment=environment) as profcol:
                 otlp = "http" if language in ("python", "node", "rust") else "grpc"
-                run(PROGRAMS[language][2], directory, 120, OTEL_SERVICE_NAME=service, PYROSCOPE_SERVER_ADDRESS=profcol.url("uploads"),
+                builds.run(PROGRAMS[language][2], directory, 120, OTEL_SERVICE_NAME=service, PYROSCOPE_SERVER_ADDRESS=profcol.url("uploads"),
                     OTEL_EXPORTER_OTLP_ENDPOINT=profcol.url(otlp), OTEL_EXPORTER_OTLP_PROTOCOL="grpc" if otlp == "grpc" else "http/protobuf",
                     OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none", PYROSCOPE_APPLICATION_NAME=service)
                 server.wait_until(lambda: profcol.metric("profcol_spanjoin_held_requests") == 0, 60, "all that was held has left")
