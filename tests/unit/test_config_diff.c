@@ -134,7 +134,7 @@ static void what_a_reload_does(void **state)
     "processors differs)"
 #define ELSEWHERE(ID)                                                                              \
     "processor " ID ": changed, a new one starts and the old one drains (it is in other "          \
-                    "pipelines)"
+    "pipelines)"
 
 static const char *const pipelines[][3] = {
     {PROCESSORS("kinds"), PROCESSORS("kinds, kinds/b"), KEPT("kinds")},
